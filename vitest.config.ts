@@ -3,8 +3,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The files that take longest, the longest first. */
 const longest = [
-  ...['e2e/e2e', 'conformance/conformance', 'simulation/faults', 'integration/fuzz', 'simulation/'],
-  ...['package/', 'integration/up', 'integration/deploy-rights', 'e2e-calls', 'integration/'],
+  ...['e2e/e2e', 'integration/e2e-calls-network', 'conformance/', 'simulation/faults'],
+  ...['integration/e2e-calls', 'package/', 'integration/up', 'integration/kubectl'],
+  ...['integration/paused-watches', 'simulation/', 'unit/regular-expressions', 'integration/'],
 ];
 
 /**
@@ -39,7 +40,7 @@ export default defineConfig({
     teardownTimeout: 60_000,
     expect: { poll: { timeout: 60_000, interval: 20 } },
     sequence: { sequencer: inOrder(longest) },
-    // Twice the gate's cores: tests of controllers wait half of their time.
-    maxWorkers: 4,
+    // Three times the gate's cores: tests of processes and controllers mostly wait.
+    maxWorkers: 6,
   },
 });

@@ -36,6 +36,8 @@ const sources: readonly Source[] = [
   { path: 'components/node/daemon-set.yaml', when: 'node.enabled' },
 ];
 
+const definitions = ['servicenet.dev_addresspools.yaml', 'servicenet.dev_bgppeers.yaml'];
+
 /** What the component leaves to its users: by which address nodes reach the API server without a Service. */
 const nodeConfigMap = `{{- if .Values.node.enabled }}
 apiVersion: v1
@@ -122,7 +124,7 @@ export function chartFiles(): Map<string, string> {
   );
   files.set('values.yaml', `${generated}${valuesText()}`);
   files.set('values.schema.json', `${JSON.stringify(valuesSchema(), undefined, 2)}\n`);
-  files.set('crds/servicenet.dev_addresspools.yaml', read('crds/servicenet.dev_addresspools.yaml'));
+  for (const file of definitions) files.set(`crds/${file}`, read(`crds/${file}`));
   for (const source of sources) files.set(`templates/${templateName(source)}`, template(source));
   files.set('templates/node-config-map.yaml', generated + nodeConfigMap);
   return files;

@@ -29,6 +29,20 @@ export class AddressRange {
     return family === this.family && value >= this.first && value <= this.last;
   }
 
+  /** The fewest CIDRs that have these addresses and no others, in order. */
+  cidrs(): readonly string[] {
+    const bits = addressBits(this.family);
+    const found: string[] = [];
+    for (let first = this.first; first <= this.last;) {
+      let hostBits = 0;
+      const isBlock = (size: bigint): boolean => first % size === 0n && first + size - 1n <= this.last;
+      while (hostBits < bits && isBlock(2n << BigInt(hostBits))) hostBits++;
+      found.push(`${formatAddress(this.family, first)}/${bits - hostBits}`);
+      first += 1n << BigInt(hostBits);
+    }
+    return found;
+  }
+
   overlaps(other: AddressRange): boolean {
     return this.family === other.family && this.first <= other.last && other.first <= this.last;
   }

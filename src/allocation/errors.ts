@@ -40,7 +40,7 @@ export class NotInRangeError extends AllocationError {
   }
 }
 
-/** Not an address, or not written as Kubernetes prints it: an allocator never guesses what was meant. */
+/** Not an address, or not written as Kubernetes prints it: allocators do not guess. */
 export class NotCanonicalError extends AllocationError {
   readonly wanted: string;
 

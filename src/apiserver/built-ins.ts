@@ -21,7 +21,7 @@ import { virtualResources } from './subresources/virtual.ts';
 import { tableConverter } from './tables/converters.ts';
 
 /** The ranges of the flags `--service-cluster-ip-range` and `--service-node-port-range`. */
-export interface ServiceRanges {
+export interface ServiceRangeOptions {
   /** Primary first. */
   readonly cidrs: readonly [ServiceCidr, ...ServiceCidr[]];
   readonly nodePorts: { readonly first: number; readonly last: number };
@@ -47,7 +47,7 @@ const customResourceDefinitions: ResourceDefinition = {
 };
 
 /** Serves all built-in kinds. What Services hold in the store is taken in the allocators first. */
-export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void {
+export function registerBuiltIns(core: ServerCore, ranges: ServiceRangeOptions): void {
   const [primary, secondary] = ranges.cidrs;
   const allocators = new ServiceAllocators({
     families:
@@ -78,7 +78,7 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
 }
 
 /** The stored ranges count, as in kube-apiserver (`defaultservicecidr`): Services have addresses of them. */
-function warnOfOtherRanges(core: ServerCore, { cidrs }: ServiceRanges): void {
+function warnOfOtherRanges(core: ServerCore, { cidrs }: ServiceRangeOptions): void {
   const stored = core.storage.get(objectKey(networking, 'servicecidrs', '', 'kubernetes'))?.object;
   if (stored === undefined || !isServiceCidr(stored)) return;
   const flag = cidrs.map(({ range }) => range.text);

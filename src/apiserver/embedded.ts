@@ -2,10 +2,10 @@ import { networkInterfaces } from 'node:os';
 import { formatAddress } from '../objects/address.ts';
 import type { StaticToken } from './authentication/static-tokens.ts';
 import { fileProblem } from './file-problem.ts';
-import { type Identity, identityFile, keptIdentity, newIdentity } from './identity.ts';
+import { type ServerIdentity, identityFile, keptIdentity, newIdentity } from './identity.ts';
 import { kubeconfig } from './kubeconfig.ts';
 import { openStore, type Store } from './open-store.ts';
-import { issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
+import { type CertificatePair, issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
 import { ResourceTable } from './rest/resource-table.ts';
 import { MissingLogError, UnusableDirectoryError } from './storage/disk/errors.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from './server.ts';
@@ -13,7 +13,13 @@ import { type ApiServer, type ApiServerOptions, createApiServer } from './server
 /** What a caller decides; identity and certificates are made here. */
 export type EmbeddedOptions = Omit<
   ApiServerOptions,
-  'tls' | 'tokens' | 'advertiseAddress' | 'serviceAccountKey' | 'store'
+  | 'tls'
+  | 'tokens'
+  | 'advertiseAddress'
+  | 'serviceAccountKey'
+  | 'frontProxyAuthority'
+  | 'store'
+  | 'kubeletClient'
 > & {
   /** Keeps the objects, the authority and the administrator's token in this directory; absent: nothing is kept. */
   readonly dataDirectory?: string;
@@ -35,8 +41,13 @@ export interface Embedded extends ApiServer {
   /** A kubeconfig (YAML) with the CA and the token. */
   readonly kubeconfig: string;
   /** A certificate for the administrator, for clients that prefer one. */
-  readonly clientCertificate: { readonly certificate: string; readonly key: string };
+  readonly clientCertificate: CertificatePair;
+  /** What kubelets of this cluster serve with. */
+  issueKubeletCertificate(addresses: readonly string[]): CertificatePair;
 }
+
+/** The name of the server in the certificate that kubelets know it by, as kubeadm has it. */
+export const kubeletClientName = 'kube-apiserver-kubelet-client';
 
 const adminGroups = ['system:masters'];
 const localHosts = [
@@ -93,7 +104,7 @@ async function refuseLostStore(directory: string): Promise<void> {
 async function startWith(
   options: EmbeddedOptions,
   store: Store,
-  identity: Identity,
+  identity: ServerIdentity,
   now: Date,
 ): Promise<Embedded> {
   const { adminToken: token = identity.adminToken, tokens = [], extraHosts = [], ...rest } = options;
@@ -110,15 +121,20 @@ async function startWith(
     ...rest,
     store,
     serviceAccountKey: identity.serviceAccountKey,
+    frontProxyAuthority: identity.frontProxyAuthority,
     tokens: [admin, ...tokens],
     tls: { ...tls, clientCa: authority.certificate },
     advertiseAddress: options.advertiseAddress ?? advertisedAddress(options.bindAddress),
+    ...(options.dialPod === undefined
+      ? {}
+      : { kubeletClient: issueClientCertificate(authority, kubeletClientName, adminGroups, { now }) }),
   });
   return {
     ...server,
     token,
     ca: authority.certificate,
     clientCertificate,
+    issueKubeletCertificate: (addresses) => issueServerCertificate(authority, 'kubelet', addresses, { now }),
     kubeconfig: kubeconfig({ url: server.url, ca: authority.certificate, token }),
   };
 }

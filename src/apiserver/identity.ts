@@ -14,25 +14,29 @@ import path from 'node:path';
 import { isRecord, type JsonRecord } from '../objects/json.ts';
 import { type CertificateAuthority, createCertificateAuthority } from './pki/certificates.ts';
 
-/** What clients know a server by, and what it knows its own tokens by. */
-export interface Identity {
+/** The keys of a server: its authority, its tokens, and the key that signs tokens of service accounts. */
+export interface ServerIdentity {
   readonly authority: CertificateAuthority;
   /** The administrator's bearer token. */
   readonly adminToken: string;
   /** EC P-256: signs the tokens of service accounts. */
   readonly serviceAccountKey: KeyObject;
+  /** Signs what extension API servers know this server by. */
+  readonly frontProxyAuthority: CertificateAuthority;
 }
 
 const commonName = 'servicenet-ca';
+const frontProxyCommonName = 'front-proxy-ca';
 /** In the data directory, beside the logs of the store. */
 const fileName = 'identity.json';
 
 /** An identity for one run. */
-export function newIdentity(now: Date): Identity {
+export function newIdentity(now: Date): ServerIdentity {
   return {
     authority: createCertificateAuthority(commonName, { now }),
     adminToken: randomBytes(24).toString('base64url'),
     serviceAccountKey: generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).privateKey,
+    frontProxyAuthority: createCertificateAuthority(frontProxyCommonName, { now }),
   };
 }
 
@@ -42,12 +46,19 @@ export function newIdentity(now: Date): Identity {
  *
  * @throws {Error} naming the file when it does not hold an identity.
  */
-export function keptIdentity(directory: string, now: Date): Identity {
+export function keptIdentity(directory: string, now: Date): ServerIdentity {
   const file = path.join(directory, fileName);
   const text = readIfThere(file);
   if (text !== undefined) {
-    const identity = parseIdentity(text);
-    if (identity !== undefined) return identity;
+    const kept = parseIdentity(text);
+    if (kept?.frontProxyAuthority !== undefined)
+      return { ...kept, frontProxyAuthority: kept.frontProxyAuthority };
+    if (kept !== undefined) {
+      const frontProxyAuthority = createCertificateAuthority(frontProxyCommonName, { now });
+      const completed = { ...kept, frontProxyAuthority };
+      writeDurably(directory, file, format(completed));
+      return completed;
+    }
     throw new Error(
       `${file} does not hold the keys of a server, or not as they were written. Restore it from a backup, or remove it to make new ones: ` +
         'then the kubeconfigs and tokens that were given out are worth nothing.',
@@ -73,12 +84,15 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-function format({ authority, adminToken, serviceAccountKey }: Identity): string {
+function format(identity: ServerIdentity): string {
+  const { authority, adminToken, serviceAccountKey, frontProxyAuthority } = identity;
   const members = {
     caCertificate: authority.certificate,
     caKey: pem(authority.key),
     adminToken,
     serviceAccountKey: pem(serviceAccountKey),
+    frontProxyCertificate: frontProxyAuthority.certificate,
+    frontProxyKey: pem(frontProxyAuthority.key),
   };
   return `${JSON.stringify({ ...members, checksum: checksumOf(members) }, undefined, 2)}\n`;
 }
@@ -87,28 +101,40 @@ function pem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-function parseIdentity(text: string): Identity | undefined {
+/** What a file holds: those of earlier versions have no front proxy. */
+type KeptIdentity = Omit<ServerIdentity, 'frontProxyAuthority'> & Partial<ServerIdentity>;
+
+function parseIdentity(text: string): KeptIdentity | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
     if (!isRecord(parsed)) return undefined;
     const { checksum, ...members } = parsed;
-    const { caCertificate, caKey, adminToken, serviceAccountKey, ...others } = members;
+    const { caCertificate, caKey, adminToken, serviceAccountKey, ...more } = members;
+    const { frontProxyCertificate, frontProxyKey, ...others } = more;
     // Files of earlier versions have none. Its own name may be what was damaged.
     if (Object.keys(others).length > 0 || (checksum !== undefined && checksum !== checksumOf(members)))
       return undefined;
-    if (typeof caCertificate !== 'string' || typeof caKey !== 'string') return undefined;
     if (typeof adminToken !== 'string' || adminToken === '' || typeof serviceAccountKey !== 'string')
       return undefined;
-    const authority = { certificate: caCertificate, commonName, key: createPrivateKey(caKey) };
+    const authority = authorityOf(commonName, caCertificate, caKey);
     const signer = createPrivateKey(serviceAccountKey);
-    const certificate = new X509Certificate(caCertificate);
-    if (!certificate.checkPrivateKey(authority.key) || !certificate.verify(certificate.publicKey))
-      return undefined;
-    if (!signs(signer)) return undefined;
-    return { authority, adminToken, serviceAccountKey: signer };
+    if (authority === undefined || !signs(signer)) return undefined;
+    const identity = { authority, adminToken, serviceAccountKey: signer };
+    if (frontProxyCertificate === undefined && frontProxyKey === undefined) return identity;
+    const frontProxyAuthority = authorityOf(frontProxyCommonName, frontProxyCertificate, frontProxyKey);
+    return frontProxyAuthority === undefined ? undefined : { ...identity, frontProxyAuthority };
   } catch {
     return undefined;
   }
+}
+
+/** Undefined where the two do not belong together. @throws {Error} where one of them is none. */
+function authorityOf(name: string, certificate: unknown, keyText: unknown): CertificateAuthority | undefined {
+  if (typeof certificate !== 'string' || typeof keyText !== 'string') return undefined;
+  const key = createPrivateKey(keyText);
+  const parsed = new X509Certificate(certificate);
+  const fits = parsed.checkPrivateKey(key) && parsed.verify(parsed.publicKey);
+  return fits ? { certificate, commonName: name, key } : undefined;
 }
 
 /** SHA-256 of the file's content, to notice damage on the disk at the start. */

@@ -1,9 +1,15 @@
 import type { Logger } from 'pino';
+import { listPrefix, PreconditionError } from './storage/storage.ts';
+import type { ServerCore } from './rest/server-core.ts';
+import { isRecord } from '../objects/json.ts';
 
 /** Stops a loop. */
 export type Stop = () => void;
 
-/** Runs `work` every so many milliseconds until stopped, never twice at once; a failure is logged and the loop goes on. */
+/**
+ * Runs `work` at an interval in milliseconds until stopped, never twice at once; a failure is logged and the loop goes
+ * on.
+ */
 export function every(milliseconds: number, name: string, log: Logger, work: () => Promise<void>): Stop {
   let running = false;
   const timer = setInterval(() => {
@@ -19,4 +25,25 @@ export function every(milliseconds: number, name: string, log: Logger, work: () 
   }, milliseconds);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+/** The age in milliseconds at which Events are removed (`--event-ttl`). */
+const eventTtl = 3_600_000;
+
+/** Removes Events whose last change is older than the TTL. */
+export async function expireEvents(core: ServerCore): Promise<void> {
+  const oldest = core.now() - eventTtl;
+  for (const stored of core.storage.list(listPrefix('', 'events')).items) {
+    const event: object = stored.object;
+    const seen =
+      isRecord(event) && typeof event['lastTimestamp'] === 'string' ? event['lastTimestamp'] : undefined;
+    const changed = Date.parse(seen ?? stored.object.metadata.creationTimestamp ?? '');
+    if (!(changed < oldest)) continue;
+    try {
+      await core.storage.commit([{ key: stored.key, expect: stored.revision, object: undefined }]);
+    } catch (error) {
+      // It changed in between, so it is not old any more.
+      if (!(error instanceof PreconditionError)) throw error;
+    }
+  }
 }

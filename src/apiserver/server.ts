@@ -4,8 +4,11 @@ import type { Logger } from 'pino';
 import { version } from '../telemetry/version.ts';
 import type { ServiceCidr } from '../allocation/address-range.ts';
 import { formatAddress } from '../objects/address.ts';
+import { Aggregator } from './aggregation/aggregator.ts';
+import { createFrontProxy } from './aggregation/front-proxy.ts';
 import { CertificateAdmission } from './admission/certificates.ts';
 import { PriorityClassAdmission } from './admission/priority-classes.ts';
+import { ServiceAccountAdmission } from './admission/service-accounts.ts';
 import { createAuthenticator } from './authentication/authenticator.ts';
 import {
   type ServiceAccountTokens,
@@ -21,14 +24,13 @@ import { ApiServices } from './bootstrap/api-services.ts';
 import { ensureAuthenticationMap } from './bootstrap/authentication-map.ts';
 import { ensureFlowControl } from './bootstrap/flow-control.ts';
 import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
-import { expireEvents } from './bootstrap/event-expiry.ts';
+import { expireEvents, every, type Stop } from './loops.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
 import { ensureSystemObjects, reconcileEvery, type SystemObjects } from './bootstrap/system-objects.ts';
 import { RequestMetrics } from './http/request-metrics.ts';
 import type { RefuseRequest } from './http/refusal.ts';
-import type { HttpLimits } from './http/server.ts';
-import { createHttpServer } from './http/server.ts';
-import { every, type Stop } from './loops.ts';
+import { type HttpLimits, createHttpServer } from './http/server.ts';
+import type { CertificateAuthority, CertificatePair } from './pki/certificates.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createServing, type Serving } from './serving.ts';
 import { LimitRangeAdmission } from './admission/limit-ranges.ts';
@@ -39,7 +41,7 @@ import { QuotaStatuses } from './admission/quota/quota-status.ts';
 import { Admission } from './rest/admission.ts';
 import { OpenWatches } from './rest/open-watches.ts';
 import type { ServerCore } from './rest/server-core.ts';
-import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
+import { registerBuiltIns, type ServiceRangeOptions } from './built-ins.ts';
 import type { Store } from './open-store.ts';
 import { createWebhookClient } from './admission/webhooks/client.ts';
 import { AdmissionWebhooks } from './admission/webhooks/plugin.ts';
@@ -64,12 +66,21 @@ export interface ApiServerOptions {
   readonly authorizationMode: AuthorizationMode;
   /** Signs the tokens of service accounts: EC P-256, private. */
   readonly serviceAccountKey: KeyObject;
+  /** Signs what extension API servers know this server by. */
+  readonly frontProxyAuthority: CertificateAuthority;
   /** What Endpoints and the slice of `default/kubernetes` show. */
   readonly advertiseAddress: string;
   readonly log: Logger;
   readonly limits?: Partial<HttpLimits>;
   /** The way to Pods, for proxies and webhooks. Without it no Pod is reached: their addresses are simulated. */
   readonly dialPod?: DialPod;
+  /**
+   * Runs the ServiceAccount plugin: Pods get an account, and a volume with its token. There must be the controllers that
+   * make the account `default` and the ConfigMap `kube-root-ca.crt` of every namespace. Default: off.
+   */
+  readonly admitServiceAccounts?: boolean;
+  /** What kubelets know this server by. Without it and `dialPod`, Pods have no logs and streams. */
+  readonly kubeletClient?: CertificatePair;
   /** Refuses requests, for tests of clients. */
   readonly refuse?: RefuseRequest;
   /** Closed with the server. */
@@ -106,7 +117,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     now: () => Date.now(),
     newUid: () => randomUUID(),
   };
-  const ranges: ServiceRanges = {
+  const ranges: ServiceRangeOptions = {
     cidrs: options.serviceCidrs,
     nodePorts: options.nodePorts,
     ...(options.allocation === undefined ? {} : { allocation: options.allocation }),
@@ -118,10 +129,14 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const aggregation = new RoleAggregation(core);
   const apiServices = new ApiServices(core);
+  const frontProxy = createFrontProxy(options.frontProxyAuthority, new Date(core.now()));
+  const extension = { network, frontProxy };
+  const aggregator = new Aggregator(core, extension);
   const authorizer: Authorizer = rbac ?? alwaysAllow;
   const webhooks = new AdmissionWebhooks(core, network, authorizer);
   if (rbac !== undefined) core.admission.add(new CreateOnUpdateCheck(rbac));
   core.admission.add(new LimitRangeAdmission(storage));
+  if (options.admitServiceAccounts === true) core.admission.add(new ServiceAccountAdmission(core));
   core.admission.add(new MutatingPolicies(core, authorizer));
   core.admission.add(new ValidatingPolicies(core, authorizer));
   core.admission.add(new CertificateAdmission(authorizer));
@@ -148,7 +163,13 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     address: () => host,
     metrics,
     dialPod: options.dialPod,
+    kubelets:
+      options.dialPod === undefined || options.kubeletClient === undefined
+        ? undefined
+        : { dialPod: options.dialPod, client: options.kubeletClient },
     refuse: options.refuse,
+    aggregator,
+    extension,
   });
   const http = createHttpServer({
     tls: options.tls,
@@ -175,13 +196,14 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   };
   const ensureOwn = async (): Promise<void> => {
     await ensureSystemObjects(core, system);
-    await ensureAuthenticationMap(core, options.tls.clientCa);
+    await ensureAuthenticationMap(core, options.tls.clientCa, frontProxy);
     await ensureFlowControl(core);
   };
   try {
     await ensureOwn();
     if (rbac !== undefined) await ensureRbacObjects(core);
     await apiServices.start();
+    aggregator.start();
     aggregation.start();
     await aggregation.settled();
   } catch (error) {
@@ -199,6 +221,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     close: async () => {
       for (const stop of stops.splice(0)) stop();
       quotas.stop();
+      aggregator.stop();
       await http.close();
       await webhooks.close();
       await definitions.close();
@@ -211,7 +234,7 @@ function firstAddress(cidr: ServiceCidr): string {
   return formatAddress(cidr.usable.family, cidr.usable.first);
 }
 
-/** Tokens of service accounts, dead as soon as the account or the object that they are bound to is gone. */
+/** Tokens of service accounts, invalid once the account or the object that they are bound to is deleted. */
 function tokensOfAccounts(core: ServerCore, key: KeyObject): ServiceAccountTokens {
   const uidOf = (plural: string, namespace: string, name: string): string | undefined =>
     core.storage.get(objectKey('', plural, namespace, name))?.object.metadata.uid;

@@ -1,13 +1,14 @@
-import { at } from '../objects/read.ts';
 import { methodNotAllowed } from '../objects/status-errors.ts';
+import type { Aggregator } from './aggregation/aggregator.ts';
+import type { ExtensionNetwork } from './aggregation/extension-server.ts';
+import { passOn, passOnUpgrade } from './aggregation/handler.ts';
 import { wantedUser } from './authentication/impersonation.ts';
 import { impersonated } from './authorization/impersonation-modes.ts';
 import { checkRequestTimeout } from './http/request-timeout.ts';
 import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
 import { discoveryHandler } from './discovery/handler.ts';
-import { type HealthCheck, healthHandler, healthPaths } from './discovery/health.ts';
-import { aggregatorGroup } from './discovery/priorities.ts';
+import { type ServerCheck, healthHandler, healthPaths } from './discovery/health.ts';
 import { metricsHandler } from './discovery/metrics.ts';
 import { openIdPaths, openIdProvider } from './discovery/openid.ts';
 import { pathsHandler } from './discovery/paths.ts';
@@ -29,7 +30,8 @@ import { listPrefix, objectKey } from './storage/storage.ts';
 import { specialHandlers } from './subresources/handlers.ts';
 import { servedForDiscovery } from './subresources/rows.ts';
 import { admitConnection } from './subresources/admit.ts';
-import { noContainer, wantsContainer } from './subresources/unserved.ts';
+import type { KubeletAccess } from './subresources/kubelet.ts';
+import { streamHandler, wantsContainer } from './subresources/pod-streams.ts';
 
 /** Everything behind authentication. */
 export interface Serving {
@@ -49,42 +51,56 @@ export interface ServingOptions {
   /** `host:port` as clients reach the server. */
   address(): string;
   readonly metrics: RequestMetrics;
-  /** Refuses requests that a test wants refused. */
+  /** Refuses requests, for tests. */
   readonly refuse: RefuseRequest | undefined;
   /** The way to Pods; undefined when there is none. */
   readonly dialPod: DialPod | undefined;
+  /** The way to kubelets; undefined where Pods are nothing but objects. */
+  readonly kubelets: KubeletAccess | undefined;
+  readonly aggregator: Aggregator;
+  /** The way to extension API servers. */
+  readonly extension: ExtensionNetwork;
 }
 
 /** Wires paths to handlers; every request is authorized first. */
 export function createServing(options: ServingOptions): Serving {
-  const { core, authorizer, reviews, serviceAccountTokens, dialPod, refuse } = options;
+  const { core, authorizer, reviews, serviceAccountTokens, dialPod, refuse, aggregator, extension } = options;
   let isReady = false;
   const resolver = createEndpointResolver({
     get: (group, plural, namespace, name) =>
       core.storage.get(objectKey(group, plural, namespace, name))?.object,
     random: () => core.random(),
   });
-  const proxy = proxyHandler(resolver, dialPod);
-  const rest = restHandler(core, specialHandlers({ reviews, serviceAccountTokens, proxy }));
-  const upgrade: UpgradeHandler = proxyUpgradeHandler(resolver, dialPod);
+  const proxy = proxyHandler(resolver, dialPod, options.kubelets?.client);
+  const rest = restHandler(
+    core,
+    specialHandlers({ reviews, serviceAccountTokens, proxy, kubelets: options.kubelets }),
+  );
+  const upgrade: UpgradeHandler = proxyUpgradeHandler(resolver, dialPod, options.kubelets?.client);
+  const streams = streamHandler(core, options.kubelets);
   const served = servedForDiscovery(core);
-  const discovery = discoveryHandler(served, () => options.address());
+  const remoteVersions = () => aggregator.groupVersions();
+  const discovery = discoveryHandler(served, remoteVersions, () => options.address());
   const schemas = definitionSchemas(
     (name) =>
       core.storage.get(objectKey('apiextensions.k8s.io', 'customresourcedefinitions', '', name))?.object,
   );
   const api: Handler = async (request, reply) => {
     const { info } = request;
-    const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
-    if (!known && isServedElsewhere(core, info.path)) {
-      reply.send(503, 'text/plain; charset=utf-8', 'service unavailable\n', {
-        'X-Content-Type-Options': 'nosniff',
-      });
+    const server = aggregator.serverOf(info.path);
+    if (server !== undefined) {
+      await passOn(extension, server, request, reply);
       return;
     }
+    const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
     await (known ? rest(request, reply) : discovery(request, reply));
   };
-  const checks: readonly HealthCheck[] = [
+  const ownOpenApi = openApiHandler(served, remoteVersions, schemas);
+  const openApi: Handler = async (request, reply) => {
+    const server = aggregator.serverOf(request.info.path);
+    await (server === undefined ? ownOpenApi(request, reply) : passOn(extension, server, request, reply));
+  };
+  const checks: readonly ServerCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
     // The storage under the name that probes and `?exclude=` know; what is read comes from memory.
     { name: 'etcd', on: ['healthz', 'livez', 'readyz'], check: () => core.storage.revision },
@@ -113,10 +129,10 @@ export function createServing(options: ServingOptions): Serving {
       ['.well-known', provider],
       ['openid', provider],
       ['metrics', metricsHandler(async () => options.metrics.text(objectCounts(core)))],
-      ['openapi', openApiHandler(served, schemas)],
+      ['openapi', openApi],
       [
         '',
-        pathsHandler(served, [
+        pathsHandler(served, remoteVersions, [
           ...healthPaths(checks),
           ...Object.values(openIdPaths),
           '/metrics',
@@ -136,9 +152,17 @@ export function createServing(options: ServingOptions): Serving {
     },
     upgrade: async (request, socket, head) => {
       const allowed = authorized(authorizer, request);
+      const server = aggregator.serverOf(request.info.path);
+      if (server !== undefined) {
+        await passOnUpgrade(extension, server)(allowed, socket, head);
+        return;
+      }
       // An upgrade has no headers for warnings.
       await admitConnection(core, allowed, { warn: () => undefined });
-      if (wantsContainer(request.info)) throw noContainer(request.info);
+      if (wantsContainer(request.info)) {
+        await streams(allowed, socket, head);
+        return;
+      }
       if (!request.info.isResource || request.info.subresource !== 'proxy') throw methodNotAllowed();
       await upgrade(allowed, socket, head);
     },
@@ -146,14 +170,6 @@ export function createServing(options: ServingOptions): Serving {
       isReady = true;
     },
   };
-}
-
-/** An APIService names a Service for `/apis/<group>/<version>`: requests are not forwarded to it. */
-function isServedElsewhere(core: ServerCore, path: string): boolean {
-  const [, prefix, group = '', version = ''] = path.split('/');
-  if (prefix !== 'apis' || version === '') return false;
-  const key = objectKey(aggregatorGroup, 'apiservices', '', `${version}.${group}`);
-  return at(core.storage.get(key)?.object, 'spec', 'service') !== undefined;
 }
 
 /** How many objects of each resource are stored; what resources share counts once. */

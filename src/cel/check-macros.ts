@@ -3,7 +3,7 @@ import type { Comprehension, Expression } from './ast.ts';
 import { sortByKeys } from './library/list-extensions.ts';
 import { orderedTypes } from './library/lists.ts';
 import * as types from './types.ts';
-import { type CelType, formatType, isUnchecked } from './types.ts';
+import { type CelType, formatType, isDynamic } from './types.ts';
 
 /** The variables of enclosing macros, innermost first. */
 export type Locals = ReadonlyMap<string, CelType>;
@@ -51,7 +51,7 @@ export function checkMacro(node: Comprehension, locals: Locals, checking: Checki
       return types.mapType(keyType(range), checking.visit(node.body, inner));
     case 'transformMapEntry': {
       const type = checking.apply(checking.visit(node.body, inner));
-      if (type.kind === 'map' || isUnchecked(type)) return type;
+      if (type.kind === 'map' || isDynamic(type)) return type;
       return checking.fail(node.body.at, `expected type 'map(dyn, dyn)' but found '${formatType(type)}'`);
     }
     case 'sortBy': {
@@ -85,7 +85,7 @@ function predicate(
 }
 
 function isList(type: CelType): boolean {
-  return type.kind === 'list' || isUnchecked(type) || type.kind === 'param';
+  return type.kind === 'list' || isDynamic(type) || type.kind === 'param';
 }
 
 function keyType(range: CelType): CelType {
@@ -98,7 +98,7 @@ function itemTypes(
   range: CelType,
   checking: Checking,
 ): readonly CelType[] {
-  if (isUnchecked(range) || range.kind === 'param') return variables.map(() => types.dynType);
+  if (isDynamic(range) || range.kind === 'param') return variables.map(() => types.dynType);
   if (macro === 'optMap' || macro === 'optFlatMap') {
     if (range.kind === 'optional') return [range.of];
     for (const name of ['hasValue', 'value']) checking.noOverload(macroAt, name, [range], true);

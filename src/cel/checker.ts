@@ -5,7 +5,7 @@ import { namedType, qualifiedName } from './names.ts';
 import type { Overload } from './overload.ts';
 import { type Issue, maxIssues } from './source.ts';
 import * as types from './types.ts';
-import { type CelType, formatType, isUnchecked } from './types.ts';
+import { type CelType, formatType, isDynamic } from './types.ts';
 import { Substitution } from './unify.ts';
 import { isBytes, isUint, type Value } from './values.ts';
 
@@ -140,7 +140,7 @@ class Checker implements Checking {
   }
 
   #field(at: number, target: CelType, name: string): CelType {
-    if (isUnchecked(target) || target.kind === 'param') return types.dynType;
+    if (isDynamic(target) || target.kind === 'param') return types.dynType;
     switch (target.kind) {
       case 'map':
         return target.value;
@@ -283,7 +283,7 @@ class Checker implements Checking {
 
   /** Items of different types have the type dyn together; `validateAlike` checks them later. */
   #join(before: CelType | undefined, next: CelType): CelType {
-    if (before === undefined || isUnchecked(before)) return before ?? next;
+    if (before === undefined || isDynamic(before)) return before ?? next;
     return this.fits(before, next) ? before : types.dynType;
   }
 

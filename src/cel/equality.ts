@@ -1,5 +1,5 @@
 import type { Meter } from './meter.ts';
-import { isBytes, isDuration, isList, isMap, isTimestamp, isUint, itemsOf, type Value } from './values.ts';
+import { isBytes, isDuration, isList, isMap, isTimestamp, isUint, listItems, type Value } from './values.ts';
 import { walk } from './walk.ts';
 
 /**
@@ -36,8 +36,8 @@ export function equals(a: Value, b: Value, meter: Meter): boolean {
       if (!isList(b)) return false;
       const known = a.sameAs(b, meter);
       if (known !== undefined) return known;
-      const others = itemsOf(b);
-      return a.size === b.size && itemsOf(a).every((item, i) => equals(item, others[i] ?? null, meter));
+      const others = listItems(b);
+      return a.size === b.size && listItems(a).every((item, i) => equals(item, others[i] ?? null, meter));
     }
     case 'map': {
       if (!isMap(b)) return false;

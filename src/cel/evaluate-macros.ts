@@ -12,10 +12,10 @@ import {
   isList,
   isMap,
   isOptional,
-  itemsOf,
+  listItems,
   type MapValue,
   noSuchOverload,
-  none,
+  noValue,
   Optional,
   PlainList,
   PlainMap,
@@ -78,7 +78,7 @@ function overOptional(
   const { value } = range;
   if (value === undefined) {
     meter.charge(call);
-    return none;
+    return noValue;
   }
   meter.charge(rangeCost + call);
   const result = evaluation.run(body, bind(frame, name, value));
@@ -177,7 +177,7 @@ class MacroLoop {
     const range = this.#range;
     if (!isList(range) && !isMap(range)) throw noSuchOverload();
     this.#meter.work(range.size);
-    const items = isList(range) ? itemsOf(range) : range.keys();
+    const items = isList(range) ? listItems(range) : range.keys();
     for (const [i, value] of items.entries()) {
       this.#meter.work(1);
       if (second === undefined) {

@@ -12,9 +12,9 @@ import {
   isList,
   isMap,
   isOptional,
-  itemsOf,
+  listItems,
   noSuchOverload,
-  none,
+  noValue,
   Optional,
   PlainList,
   PlainMap,
@@ -194,7 +194,7 @@ class Evaluator implements Evaluation {
   #inConstants({ args: [item, list] }: Call, frame: Frame): Value | undefined {
     const items = list === undefined ? undefined : this.#constants.get(list);
     if (item === undefined || items === undefined || !isList(items)) return undefined;
-    const scalars = itemsOf(items);
+    const scalars = listItems(items);
     if (!scalars.every((one) => one !== null && !isBytes(one) && typeof one !== 'object')) return undefined;
     if (scalars.length === 0) return false;
     const value = this.run(item, frame);
@@ -224,7 +224,7 @@ class Evaluator implements Evaluation {
     if (operand === undefined || key === undefined) throw noSuchOverload();
     const value = this.#operand(operand, frame, bare);
     const target = isOptional(value) ? value.value : value;
-    if (target === undefined) return none;
+    if (target === undefined) return noValue;
     const name = this.run(key, frame, true);
     const found = typeof name === 'string' ? member(target, name) : item(target, name);
     if (found !== undefined) this.meter.charge(units.reference);

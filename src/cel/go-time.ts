@@ -18,7 +18,7 @@ const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Z
 const maxText = 256;
 
 /** A duration such as `1h30m` (Go's `time.ParseDuration`). @throws {EvaluationError} */
-export function parseDuration(text: string): Duration {
+export function parseGoDuration(text: string): Duration {
   const fail = () => new EvaluationError(`time: invalid duration ${JSON.stringify(text)}`);
   const body = text.replace(/^[+-]/, '');
   if (body === '0') return new Duration(0n);

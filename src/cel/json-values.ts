@@ -1,6 +1,6 @@
 import { isRecord, type JsonRecord } from '../objects/json.ts';
 import { formatDuration, formatTimestamp } from './go-time.ts';
-import { EvaluationError, itemsOf, type MapValue, PlainList, typeName, type Value } from './values.ts';
+import { EvaluationError, listItems, type MapValue, PlainList, typeName, type Value } from './values.ts';
 
 /** A value without a schema: whole numbers are ints, others doubles. Members are converted when they are read. */
 export function fromJson(data: unknown): Value {
@@ -59,7 +59,7 @@ export function toJson(value: Value): unknown {
     case 'duration':
       return formatDuration(value.nanos);
     case 'list':
-      return itemsOf(value).map(toJson);
+      return listItems(value).map(toJson);
     case 'map':
       return Object.fromEntries(
         value.keys().map((key) => [String(toJson(key)), toJson(value.find(key) ?? null)]),

@@ -118,26 +118,26 @@ export function member(overload: Overload): Overload {
   return { ...overload, member: true };
 }
 
-export const text: Param<string> = {
+export const stringParam: Param<string> = {
   type: types.stringType,
   is: (value): value is string => typeof value === 'string',
 };
-export const int: Param<bigint> = {
+export const intParam: Param<bigint> = {
   type: types.intType,
   is: (value): value is bigint => typeof value === 'bigint',
 };
-export const double: Param<number> = {
+export const doubleParam: Param<number> = {
   type: types.doubleType,
   is: (value): value is number => typeof value === 'number',
 };
-export const bool: Param<boolean> = {
+export const boolParam: Param<boolean> = {
   type: types.boolType,
   is: (value): value is boolean => typeof value === 'boolean',
 };
-export const uint: Param<Uint> = { type: types.uintType, is: isUint };
-export const bytes: Param<Uint8Array> = { type: types.bytesType, is: isBytes };
-export const timestamp: Param<Timestamp> = { type: types.timestampType, is: isTimestamp };
-export const duration: Param<Duration> = { type: types.durationType, is: isDuration };
+export const uintParam: Param<Uint> = { type: types.uintType, is: isUint };
+export const bytesParam: Param<Uint8Array> = { type: types.bytesType, is: isBytes };
+export const timestampParam: Param<Timestamp> = { type: types.timestampType, is: isTimestamp };
+export const durationParam: Param<Duration> = { type: types.durationType, is: isDuration };
 const a = types.paramType('A');
 const b = types.paramType('B');
 

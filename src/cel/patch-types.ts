@@ -2,7 +2,7 @@
  * Types and functions for the expressions of MutatingAdmissionPolicies (`apiserver/pkg/cel/mutation`,
  * `cel/library/jsonpatch.go`).
  */
-import { type Library, overload1, text } from './overload.ts';
+import { type Library, overload1, stringParam } from './overload.ts';
 import * as types from './types.ts';
 import type { CelType, ObjectType } from './types.ts';
 import { walk } from './walk.ts';
@@ -33,7 +33,7 @@ export const patchFunctions: Library = [
   [
     'jsonpatch.escapeKey',
     [
-      overload1(text, types.stringType, (key, meter) => {
+      overload1(stringParam, types.stringType, (key, meter) => {
         walk(meter, key);
         return key.replaceAll('~', '~0').replaceAll('/', '~1');
       }),

@@ -10,7 +10,7 @@ import { parse } from './parser.ts';
 import { describeIssues, SyntaxErrors, type Issue } from './source.ts';
 import { type CelType, formatType } from './types.ts';
 import type { Value } from './values.ts';
-import { parseDuration, parseTimestamp, secondsOf } from './go-time.ts';
+import { parseGoDuration, parseTimestamp, secondsOf } from './go-time.ts';
 import { compilePattern } from './patterns/program.ts';
 
 /** An expression that does not compile. The message has the issues as cel-go prints them, with their places. */
@@ -31,7 +31,7 @@ export class CompileError extends Error {
 }
 
 /** The outcome of an evaluation. */
-export interface Outcome {
+export interface EvaluationResult {
   /** Undefined when the evaluation failed. */
   readonly value: Value | undefined;
   /** An EvaluationError or a CostLimitError. */
@@ -89,7 +89,7 @@ export class Program {
    *
    * @param costLimit units of cost at which the evaluation is stopped.
    */
-  evaluate(bindings: ReadonlyMap<string, Value>, costLimit: number): Outcome {
+  evaluate(bindings: ReadonlyMap<string, Value>, costLimit: number): EvaluationResult {
     const meter = new Meter(costLimit);
     try {
       const value = evaluate(this.#expression, this.#checked, this.#constants, bindings, meter);
@@ -125,7 +125,7 @@ function parsed(source: string): Expression {
 
 /** The checks of literal arguments, by function (cel-go `cel/validator.go`). */
 const readers: ReadonlyMap<string, (value: string) => unknown> = new Map<string, (value: string) => unknown>([
-  ['duration', parseDuration],
+  ['duration', parseGoDuration],
   ['timestamp', parseTimestamp],
   ['matches', compilePattern],
 ]);

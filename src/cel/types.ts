@@ -73,7 +73,7 @@ export function paramType(name: string): CelType {
 }
 
 /** True for `dyn` and for the type after an error. */
-export function isUnchecked(type: CelType): boolean {
+export function isDynamic(type: CelType): boolean {
   return type.kind === 'simple' && (type.name === 'dyn' || type.name === 'error');
 }
 

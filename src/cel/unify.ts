@@ -1,4 +1,4 @@
-import { type CelType, isUnchecked, listType, mapType, optionalType, typeType, dynType } from './types.ts';
+import { type CelType, isDynamic, listType, mapType, optionalType, typeType, dynType } from './types.ts';
 
 /** Substitution of the type parameters of overloads during a check (cel-go `checker/mapping.go`). */
 export class Substitution {
@@ -56,7 +56,7 @@ export class Substitution {
   #fits(to: CelType, from: CelType): boolean {
     if (to.kind === 'param') return this.#bind(to.name, from, from);
     if (from.kind === 'param') return this.#bind(from.name, to, to);
-    if (isUnchecked(to) || isUnchecked(from)) return true;
+    if (isDynamic(to) || isDynamic(from)) return true;
     if (from.kind === 'simple' && from.name === 'null') return isNullable(to);
     if (to.kind === 'simple') {
       if (to.name === 'null') return isNullable(from);
@@ -83,7 +83,7 @@ export class Substitution {
     if (bound !== undefined) {
       if (this.#fits(bound, wanted)) {
         // The more general type wins: dyn accepts everything.
-        if (isUnchecked(wanted)) this.#set(name, dynType);
+        if (isDynamic(wanted)) this.#set(name, dynType);
         return true;
       }
       return false;

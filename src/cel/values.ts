@@ -59,7 +59,7 @@ export class Optional {
   }
 }
 
-export const none = new Optional(undefined);
+export const noValue = new Optional(undefined);
 
 /** A list. Lists with a schema are compared and joined as it says. */
 export interface ListValue {
@@ -106,7 +106,7 @@ export class PlainList implements ListValue {
     return this.items[index];
   }
   concat(other: ListValue): ListValue {
-    return new PlainList([...this.items, ...itemsOf(other)]);
+    return new PlainList([...this.items, ...listItems(other)]);
   }
   sameAs(): undefined {
     return undefined;
@@ -163,7 +163,7 @@ function keyText(key: Value): string | undefined {
   return isUint(key) ? `n${key.value}` : undefined;
 }
 
-export function itemsOf(list: ListValue): Value[] {
+export function listItems(list: ListValue): Value[] {
   return Array.from({ length: list.size }, (_, i) => list.at(i) ?? null);
 }
 

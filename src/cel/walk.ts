@@ -1,6 +1,6 @@
-import { sizeOf } from './cost/size.ts';
+import { sizeOf } from './cost/units.ts';
 import type { Meter } from './meter.ts';
-import { itemsOf, type ListValue, type Value } from './values.ts';
+import { listItems, type ListValue, type Value } from './values.ts';
 
 /** Charges the meter for a walk through texts, lists and maps. @throws {CostLimitError} */
 export function walk(meter: Meter, ...values: readonly Value[]): void {
@@ -12,5 +12,5 @@ export function walk(meter: Meter, ...values: readonly Value[]): void {
 /** Charges the meter for a walk through a list of any depth. @throws {CostLimitError} */
 export function walkItems(meter: Meter, list: ListValue): void {
   walk(meter, list);
-  for (const item of itemsOf(list)) walk(meter, item);
+  for (const item of listItems(list)) walk(meter, item);
 }

@@ -1,10 +1,13 @@
+import { join } from 'path/posix';
+import { isIPv6 } from 'net';
+import { readFile } from 'fs/promises';
+import { existsSync } from 'fs';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { dispatchers } from './dispatchers.ts';
 import { HttpTransport } from './http-transport.ts';
-import { endpointIdentity, type Identity } from './identity.ts';
-import { serviceAccountSource } from './service-account.ts';
-import type { ClusterSource, Transport } from './transport.ts';
+import { endpointIdentity, type ClientIdentity } from './identity.ts';
+import type { ClusterSource, EndpointSource, Transport } from './transport.ts';
 
 /**
  * Creates the transport to a cluster; connects when the first request is sent. client-node is loaded only for a
@@ -24,7 +27,7 @@ export async function createTransport(
   return new HttpTransport(identity, dispatchers(identity.proxy, connections), { metrics, clock });
 }
 
-async function identityOf(source: ClusterSource): Promise<Identity> {
+async function identityOf(source: ClusterSource): Promise<ClientIdentity> {
   if (source.kind === 'endpoint') return endpointIdentity(source, systemClock);
   if (source.path === undefined && source.context === undefined) {
     const ofPod = await serviceAccountSource();
@@ -34,4 +37,35 @@ async function identityOf(source: ClusterSource): Promise<Identity> {
   }
   const { kubeConfigIdentity } = await import('./kubeconfig.ts');
   return kubeConfigIdentity(source, systemClock);
+}
+
+/** What the kubelet mounts into the containers of a Pod. */
+const mounted = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** What is found there, or in its place in tests. */
+interface PodEnvironment {
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly folder: string;
+}
+
+/**
+ * The API server and the service account of the Pod that this process runs in (client-go's `rest.InClusterConfig`),
+ * without client-node, which takes 48 MiB. Undefined outside of Pods, and where there is a kubeconfig, which goes before.
+ *
+ * @throws {Error} where the authority cannot be read.
+ */
+export async function serviceAccountSource(
+  { variables, folder }: PodEnvironment = { variables: process.env, folder: mounted },
+): Promise<EndpointSource | undefined> {
+  const {
+    KUBECONFIG = '',
+    HOME = '',
+    KUBERNETES_SERVICE_HOST: host,
+    KUBERNETES_SERVICE_PORT: port,
+  } = variables;
+  const tokenFile = join(folder, 'token');
+  const hasKubeconfig = KUBECONFIG !== '' || (HOME !== '' && existsSync(join(HOME, '.kube', 'config')));
+  if (hasKubeconfig || !host || !port || !existsSync(tokenFile)) return undefined;
+  const ca = await readFile(join(folder, 'ca.crt'));
+  return { kind: 'endpoint', url: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`, ca, tokenFile };
 }

@@ -4,7 +4,7 @@ import { isRecord, isStringList } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
 /** A resource from discovery, in the version that the server prefers. */
-export interface ServedResource extends ResourceType {
+export interface DiscoveredType extends ResourceType {
   readonly verbs: readonly string[];
   /** All versions in which it is served. */
   readonly versions: readonly string[];
@@ -12,7 +12,7 @@ export interface ServedResource extends ResourceType {
 
 /** The resources that a server serves. */
 export interface Discovery {
-  readonly resources: readonly ServedResource[];
+  readonly resources: readonly DiscoveredType[];
   /** Group versions that could not be read. Their resources are missing above. */
   readonly failures: readonly DiscoveryFailure[];
 }
@@ -25,7 +25,7 @@ export interface DiscoveryFailure {
 }
 
 /** Names the group version that could not be read, and the reason. */
-export function describeFailure({ group, version, error }: DiscoveryFailure): string {
+export function describeDiscoveryFailure({ group, version, error }: DiscoveryFailure): string {
   const why = error instanceof Error ? error.message : String(error);
   return `${group === '' ? version : `${group}/${version}`}: ${why}`;
 }
@@ -61,7 +61,7 @@ export async function discover(transport: Transport, signal: AbortSignal): Promi
     }),
   );
   // Versions are in the server's order of preference: the first one with a resource counts.
-  const resources = new Map<string, ServedResource>();
+  const resources = new Map<string, DiscoveredType>();
   for (const resource of lists.flat()) {
     const name = `${resource.plural}.${resource.group}`;
     const first = resources.get(name);
@@ -93,7 +93,7 @@ function groupVersions(value: unknown): { group: string; version: string }[] {
   });
 }
 
-function readResources(value: unknown, group: string, version: string): ServedResource[] {
+function readResources(value: unknown, group: string, version: string): DiscoveredType[] {
   const rows: unknown[] = isRecord(value) && Array.isArray(value['resources']) ? value['resources'] : [];
   return rows.flatMap((row) => {
     if (!isRecord(row) || typeof row['name'] !== 'string' || typeof row['kind'] !== 'string') return [];

@@ -174,3 +174,12 @@ function isCause(value: unknown): value is StatusCause {
 function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
+
+/** True when a create was refused because its namespace is being emptied. */
+export function isNamespaceTerminating(error: unknown): boolean {
+  return (
+    error instanceof StatusError &&
+    error.code === 403 &&
+    (error.details?.causes ?? []).some((cause) => cause.reason === 'NamespaceTerminating')
+  );
+}

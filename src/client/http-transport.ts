@@ -6,12 +6,12 @@ import { Deadline } from './deadline.ts';
 import type { DispatcherFactory } from './dispatchers.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { errorFromResponse, retryAfterSeconds } from './errors.ts';
-import type { Credentials, Identity } from './identity.ts';
+import type { Credentials, ClientIdentity } from './identity.ts';
 import {
   type ApiResponse,
   type ApiStream,
   ConnectionError,
-  type Query,
+  type QueryParameters,
   type RequestOptions,
   type ResponseHeaders,
   type StreamOptions,
@@ -35,7 +35,7 @@ interface Pools {
 /** {@link Transport} over HTTP/1.1 with one pool of kept-alive connections for requests, and one per watch. */
 export class HttpTransport implements Transport {
   readonly server: string;
-  readonly #identity: Identity;
+  readonly #identity: ClientIdentity;
   readonly #dispatcher: DispatcherFactory;
   readonly #metrics: Metrics | undefined;
   readonly #clock: Clock;
@@ -48,7 +48,7 @@ export class HttpTransport implements Transport {
   #closed = false;
 
   constructor(
-    identity: Identity,
+    identity: ClientIdentity,
     dispatcher: DispatcherFactory,
     { metrics, clock = systemClock }: { readonly metrics?: Metrics | undefined; readonly clock?: Clock } = {},
   ) {
@@ -252,7 +252,7 @@ async function* chunksOf(
   }
 }
 
-function queryText(query: Query | undefined): string {
+function queryText(query: QueryParameters | undefined): string {
   if (query === undefined) return '';
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

@@ -14,7 +14,7 @@ export interface Credentials {
 }
 
 /** A source of credentials, which change while the process runs. */
-export interface Identity {
+export interface ClientIdentity {
   readonly server: string;
   /** A proxy in front of the server; absent: none. */
   readonly proxy?: ProxySetting;
@@ -67,7 +67,7 @@ export class TokenFile {
 }
 
 /** The identity for an {@link EndpointSource}. */
-export function endpointIdentity(source: EndpointSource, clock: Clock): Identity {
+export function endpointIdentity(source: EndpointSource, clock: Clock): ClientIdentity {
   const { ca, cert, key, token, tokenFile } = source;
   const file = tokenFile === undefined ? undefined : new TokenFile(tokenFile, clock);
   const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };

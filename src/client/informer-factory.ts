@@ -19,6 +19,8 @@ export interface InformerFactoryOptions {
   readonly namespace?: string;
   /** Which objects the server leaves out, by {@link resourceName}: one that ceases to match looks deleted. */
   readonly labelSelectors?: Readonly<Record<string, string>>;
+  /** The one namespace whose objects are read, of some resources by {@link resourceName}. */
+  readonly namespaces?: Readonly<Record<string, string>>;
   /** Objects per page of a list; default 500. */
   readonly pageSize?: number;
 }
@@ -107,7 +109,8 @@ export class InformerFactory implements Informers {
     resource: ResourceType<T>,
     options: InformerOptions<T>,
   ): Informer<T> {
-    const { transport, clock, random, log, metrics, namespace, labelSelectors, pageSize } = this.#options;
+    const { transport, clock, random, log, metrics, labelSelectors, namespaces, pageSize } = this.#options;
+    const namespace = namespaces?.[name] ?? this.#options.namespace;
     const labelSelector = labelSelectors?.[name];
     const measured = metrics === undefined ? {} : { metrics };
     let { transform } = options;

@@ -7,7 +7,7 @@ import type { Clock } from './clock.ts';
 import type { ClusterForPlugin } from './exec-plugin.ts';
 import {
   type Credentials,
-  type Identity,
+  type ClientIdentity,
   type ProxySetting,
   TokenFile,
   tokenLifetime,
@@ -24,7 +24,7 @@ import type { KubeConfigSource } from './transport.ts';
  *
  * @throws {Error} when it has no usable cluster, or its proxy or user is malformed.
  */
-export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock): Promise<Identity> {
+export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock): Promise<ClientIdentity> {
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   load(config, source.path);
@@ -139,7 +139,7 @@ interface KubeConfigIdentityOptions {
   readonly clock: Clock;
 }
 
-class KubeConfigIdentity implements Identity {
+class KubeConfigIdentity implements ClientIdentity {
   readonly server: string;
   readonly proxy: ProxySetting;
   readonly #config: KubeConfig;

@@ -25,7 +25,7 @@ import { EndlessList, endsInitialEvents, streamedList, streamedListVerdict } fro
 import {
   type ApiStream,
   ConnectionError,
-  type Query,
+  type QueryParameters,
   type Transport,
   UnexpectedAnswer,
 } from './transport.ts';
@@ -65,9 +65,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly watchList?: boolean;
 }
 
-/**
- * Range in seconds of the random watch timeout that the server is asked for, so that watches do not all end at once.
- */
+/** Range in seconds of the random `timeoutSeconds` of watches, so that watches do not all end at once. */
 const watchSeconds = { min: 300, max: 600 };
 /**
  * Milliseconds without any byte after which a watch is opened again from its last revision. Servers send a bookmark a
@@ -267,7 +265,7 @@ export class Reflector<T extends KubeObject> {
   #open(revision: string | undefined, timeoutSeconds: number, signal: AbortSignal): Promise<ApiStream> {
     const { transport, namespace = '' } = this.#options;
     const { labelSelector, fieldSelector } = this.#selection();
-    const start: Query =
+    const start: QueryParameters =
       revision === undefined
         ? { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
         : { resourceVersion: revision };

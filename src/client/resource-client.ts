@@ -3,7 +3,7 @@ import { pushAll } from '../objects/lists.ts';
 import type { KubeList, KubeObject } from '../objects/meta.ts';
 import { isNotFound } from './errors.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
-import { type Query, type Transport, UnexpectedAnswer } from './transport.ts';
+import { type QueryParameters, type Transport, UnexpectedAnswer } from './transport.ts';
 
 /** The object of a create: everything but metadata may be left to the server's defaults. */
 export type Draft<T extends KubeObject> = Partial<T> & Pick<T, 'metadata'>;
@@ -141,18 +141,19 @@ export class ResourceClient<T extends KubeObject> {
     );
   }
 
-  /** POST to a subresource whose answer is ignored: `pods/binding`, `pods/eviction`. */
+  /** POST to a subresource with a kind of its own: `pods/binding`, `serviceaccounts/token`. @returns the answer. */
   async post(
     namespace: string,
     name: string,
     subresource: string,
     body: unknown,
     options: CallOptions = {},
-  ): Promise<void> {
-    await this.#transport.request('POST', this.path(namespace, name, subresource), {
+  ): Promise<unknown> {
+    const response = await this.#transport.request('POST', this.path(namespace, name, subresource), {
       body,
       ...callOptions(options),
     });
+    return response.json();
   }
 
   /** PUT. With `metadata.resourceVersion` it fails with 409 when the object has changed since. */
@@ -233,7 +234,7 @@ export class ResourceClient<T extends KubeObject> {
   async #call(
     method: string,
     path: string,
-    query: Query,
+    query: QueryParameters,
     body: unknown,
     contentType: string | undefined,
     options: CallOptions,
@@ -270,7 +271,7 @@ function callOptions({ signal, timeout }: CallOptions): CallOptions {
   return { ...(signal === undefined ? {} : { signal }), ...(timeout === undefined ? {} : { timeout }) };
 }
 
-function writeQuery({ fieldManager, dryRun }: WriteOptions): Query {
+function writeQuery({ fieldManager, dryRun }: WriteOptions): QueryParameters {
   return { fieldManager, dryRun: dryRun === true ? 'All' : undefined };
 }
 

@@ -1,12 +1,12 @@
 import type { Lease } from '../objects/coordination.generated.ts';
 import type { Endpoints, Namespace, Node, Pod, Service } from '../objects/core.generated.ts';
 import type { EndpointSlice } from '../objects/discovery.generated.ts';
-import type { IPAddress, ServiceCIDR } from '../objects/networking.generated.ts';
-import { completeSlice, isSliceEndpoint } from '../objects/endpoint-slice.ts';
-import { isEndpointSubset } from '../objects/endpoints.ts';
+import type { IPAddress, NetworkPolicy, ServiceCIDR } from '../objects/networking.generated.ts';
+import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
 import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import type { AddressPool } from '../objects/servicenet.ts';
+import type { EgressFirewall } from '../objects/ovn.ts';
+import type { AddressPool, BGPPeer } from '../objects/servicenet.ts';
 
 /** A resource of the API and the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
@@ -153,4 +153,32 @@ export const addressPools: ResourceType<AddressPool> = {
   definedBy: 'apply deploy/crds',
   // The CRD's schema checks the rest; readers handle what an older schema accepted.
   isObject: (object): object is AddressPool => has(object, 'spec'),
+};
+
+export const bgpPeers: ResourceType<BGPPeer> = {
+  group: 'servicenet.dev',
+  version: 'v1alpha1',
+  plural: 'bgppeers',
+  kind: 'BGPPeer',
+  namespaced: false,
+  definedBy: 'apply deploy/crds',
+  isObject: (object): object is BGPPeer => has(object, 'spec'),
+};
+
+export const networkPolicies: ResourceType<NetworkPolicy> = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  plural: 'networkpolicies',
+  kind: 'NetworkPolicy',
+  namespaced: true,
+  isObject: (object): object is NetworkPolicy => has(object, 'spec'),
+};
+
+export const egressFirewalls: ResourceType<EgressFirewall> = {
+  group: 'k8s.ovn.org',
+  version: 'v1',
+  plural: 'egressfirewalls',
+  kind: 'EgressFirewall',
+  namespaced: true,
+  isObject: (object): object is EgressFirewall => has(object, 'spec'),
 };

@@ -1,11 +1,11 @@
 /** How requests reach an API server: one implementation over HTTP (`http-transport.ts`), fakes in tests. */
 
 /** Query parameters; `undefined` members are left out. */
-export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+export type QueryParameters = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Options of {@link Transport.request}. */
 export interface RequestOptions {
-  readonly query?: Query;
+  readonly query?: QueryParameters;
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Default `application/json`. */
@@ -21,7 +21,7 @@ export interface RequestOptions {
 
 /** Options of {@link Transport.stream}. */
 export interface StreamOptions {
-  readonly query?: Query;
+  readonly query?: QueryParameters;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   /** Milliseconds until the headers must have arrived; default 30,000. The body has no deadline: use a watchdog. */

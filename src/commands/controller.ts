@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ControllerConfig } from '../config/controller.ts';
 import { controllersBesideACluster, runControllers } from '../controllers/index.ts';
+import { announceSelectors } from '../network/announcing/announcer-lease.ts';
 import { matchesLabels } from '../objects/labels.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
@@ -31,6 +32,7 @@ export async function controller(config: ControllerConfig): Promise<void> {
       controllers: config.controllers,
       log,
       metrics,
+      labelSelectors: announceSelectors,
       serves: ({ metadata }) => matchesLabels(serviceSelector, metadata.labels),
       ...(config.leaderElection === undefined
         ? {}

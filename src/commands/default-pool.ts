@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlreadyExists, isNotFound } from '../client/errors.ts';
 import { ResourceClient } from '../client/resource-client.ts';
-import { services } from '../client/resources.ts';
+import { services, addressPools } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { readyCondition } from '../controllers/load-balancer/status.ts';
-import { addressPools } from '../client/resources.ts';
+import { loadBalancerReadyCondition } from '../controllers/load-balancer/status.ts';
 import type { Service } from '../objects/core.generated.ts';
-import definition from './address-pools.generated.json' with { type: 'json' };
+import definitions from './definitions.generated.json' with { type: 'json' };
 import { applyObjects } from './apply.ts';
 
 /** Milliseconds between checks of a condition that is expected soon. */
@@ -15,7 +14,7 @@ const interval = 20;
 const establishing = 10_000;
 
 /**
- * Defines AddressPools and, if addresses are given, makes the pool `default` of them. A pool of that name which is
+ * Defines AddressPools and BGPPeers and, if addresses are given, makes the pool `default` of them. A pool of that name which is
  * there already (`--data-dir`) is its owner's, and stays as it is.
  * @returns the addresses of the pool that was made.
  */
@@ -23,9 +22,14 @@ export async function offerAddresses(
   client: Transport,
   addresses: readonly string[],
 ): Promise<readonly string[]> {
-  await applyObjects(client, [definition]);
+  await applyObjects(client, definitions);
   if (addresses.length === 0) return [];
-  const pool = { metadata: { name: 'default' }, spec: { addresses: [...addresses], avoidFirstLast: true } };
+  // The LAN of the cluster network: simulated nodes answer there for addresses that are in none of its subnets.
+  const announce = { layer2: { interfaces: ['eth0'] } };
+  const pool = {
+    metadata: { name: 'default' },
+    spec: { addresses: [...addresses], avoidFirstLast: true, announce },
+  };
   const deadline = performance.now() + establishing;
   for (;;) {
     try {
@@ -57,6 +61,7 @@ function isPending(service: Service): boolean {
   const { type, loadBalancerClass } = service.spec;
   if (type !== 'LoadBalancer' || loadBalancerClass !== undefined) return false;
   return (
-    (service.status.loadBalancer?.ingress ?? []).length === 0 && readyCondition(service)?.status !== 'False'
+    (service.status.loadBalancer?.ingress ?? []).length === 0 &&
+    loadBalancerReadyCondition(service)?.status !== 'False'
   );
 }

@@ -16,8 +16,8 @@ import { untilSignal } from './signals.ts';
 import { startTelemetryServer } from './telemetry-server.ts';
 
 /**
- * Answers DNS queries for a cluster until a signal comes, and for `--lameduck` after it: kube-proxies may send some for
- * as long as they do not know that this Pod ends.
+ * Answers DNS queries for a cluster until a signal comes, and for `--lameduck` after it: kube-proxies may send some
+ * until they see that this Pod ends.
  *
  * @throws the system's error where it cannot listen, or cannot read a file of `--upstream`.
  */
@@ -70,7 +70,7 @@ export async function dns(config: DnsConfig): Promise<void> {
   }
 }
 
-/** DNS asks on port 53 of the servers in a resolv.conf. */
+/** The port of the servers in a resolv.conf. */
 async function upstreamServers({ upstreams }: DnsConfig): Promise<Upstream[]> {
   const servers: Upstream[] = [];
   for (const upstream of upstreams) {

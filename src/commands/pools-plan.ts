@@ -1,13 +1,13 @@
 import type { PoolsPlanConfig } from '../config/pools.ts';
 import { readPooledCluster } from '../pools/read-cluster.ts';
-import { problemsOf } from '../pools/plan-cluster.ts';
+import { poolProblems } from '../pools/plan-cluster.ts';
 import { planEdit, type EditEffect } from '../pools/plan-edit.ts';
 import type { AddressPool } from '../objects/servicenet.ts';
-import { addressPools } from '../client/resources.ts';
+import { addressPools, bgpPeers } from '../client/resources.ts';
 import { formatTime } from '../objects/time.ts';
 import { isDNS1123Subdomain } from '../objects/names.ts';
 import { connectCluster } from './cluster.ts';
-import { columns } from './columns.ts';
+import { columns } from './tables.ts';
 import { objectsOf, readManifests } from './apply.ts';
 
 /**
@@ -26,7 +26,7 @@ export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
     const edited = edit(present, files, config.deleted, now);
     const cluster = { ...read, pools: present };
     const effects = planEdit({ ...cluster, edited, now });
-    const problems = problemsOf(edited, read.forbidden);
+    const problems = poolProblems(edited, read.forbidden);
     process.stdout.write(
       config.output === 'json'
         ? `${JSON.stringify({ effects, problems }, undefined, 2)}\n`
@@ -44,6 +44,8 @@ async function readPools(files: readonly string[]): Promise<AddressPool[]> {
   const pools: AddressPool[] = [];
   for (const manifest of await readManifests(files)) {
     for (const object of await objectsOf(manifest)) {
+      // An import prints them beside its pools; they assign nothing.
+      if (object.kind === bgpPeers.kind) continue;
       if (object.kind !== addressPools.kind || !addressPools.isObject(object)) {
         throw new Error(
           `${manifest.file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is not an AddressPool`,

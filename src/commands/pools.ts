@@ -3,7 +3,7 @@ import { readPooledCluster } from '../pools/read-cluster.ts';
 import { planReport, type PoolReport } from '../pools/plan-report.ts';
 import { firstFew } from '../controllers/load-balancer/reasons.ts';
 import { connectCluster } from './cluster.ts';
-import { columns } from './columns.ts';
+import { columns } from './tables.ts';
 
 /**
  * Prints the AddressPools of a cluster, the holder of each address, and the Services that wait for one.
@@ -36,11 +36,13 @@ function tables({ pools: list, addresses, waiting }: PoolReport): string {
   });
   const held = addresses.flatMap(({ address, pool = '<none>', services, reservedFor }) =>
     services.length === 0
-      ? [[address, pool, `(reserved for ${reservedFor ?? ''})`, '']]
-      : services.map(({ service, ports }) => [address, pool, service, ports.join(',') || '<none>']),
+      ? [[address, pool, `(reserved for ${reservedFor ?? ''})`, '', '']]
+      : services.map(({ service, ports, announced = '<none>' }) => [
+          ...[address, pool, service, ports.join(',') || '<none>', announced],
+        ]),
   );
   const parts = [columns([['POOL', 'FAMILY', 'TOTAL', 'USED', 'FREE', 'QUARANTINED', 'PROBLEMS'], ...usage])];
-  if (held.length > 0) parts.push(columns([['ADDRESS', 'POOL', 'SERVICE', 'PORTS'], ...held]));
+  if (held.length > 0) parts.push(columns([['ADDRESS', 'POOL', 'SERVICE', 'PORTS', 'ANNOUNCED'], ...held]));
   if (waiting.length > 0) {
     const rows = waiting.map(({ service, reason, message }) => [service, reason, message]);
     parts.push(columns([['WAITING', 'REASON', 'MESSAGE'], ...rows]));

@@ -1,5 +1,6 @@
 import { Argument, Command, Option } from 'commander';
-import { networkModes } from '../config/local-cluster.ts';
+import { containerModes, networkModes } from '../config/local-cluster.ts';
+import { isProgram, programNames } from '../emulation/containers/images.ts';
 import { upConfig } from '../config/up.ts';
 import { logFormats, logLevels } from '../telemetry/log.ts';
 import { version } from '../telemetry/version.ts';
@@ -15,7 +16,7 @@ export function program(): Command {
     .version(version(), '-V, --version')
     .showHelpAfterError('(run with --help for usage)')
     .exitOverride()
-    // An option after a subcommand belongs to it, though its parent knows it too (pools, pools plan).
+    // An option after a subcommand belongs to it, even if its parent has it too (pools, pools plan).
     .enablePositionalOptions();
   const commands = [
     upCommand(),
@@ -25,6 +26,7 @@ export function program(): Command {
     auditCommand(),
     topCommand(),
     runCommand(),
+    traceCommand(),
     poolsCommand(),
     importCommand(),
   ];
@@ -88,6 +90,18 @@ function upCommand(): Command {
         .choices(networkModes)
         .default('auto'),
     )
+    .addOption(
+      new Option(
+        '--containers <mode>',
+        'processes: run the commands of containers as programs of this machine, with your rights, in the network and a read-only file system of their Pod; needs the cluster network',
+      )
+        .choices(containerModes)
+        .default('off'),
+    )
+    .option(
+      '--image <names...>',
+      `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${programNames.join(', ')}, or an executable file; other images keep the built-in server`,
+    )
     .option(
       '--inside',
       'run the program in the cluster network, as a Pod of namespace default; its KUBECONFIG works there',
@@ -127,7 +141,10 @@ function upCommand(): Command {
     .addOption(logLevelFlag('warn'))
     .addOption(logFormatFlag())
     .action(async (program: readonly string[], options: Record<string, unknown>) => {
-      const context = { isTerminal: process.stderr.isTTY, program, selectControllers: selectLocal };
+      const context = {
+        ...{ isTerminal: process.stderr.isTTY, program, selectControllers: selectLocal },
+        programs: { names: programNames, has: isProgram },
+      };
       const config = upConfig(options, context);
       const { up } = await import('./up.ts');
       process.exitCode = await up(config);
@@ -191,9 +208,15 @@ function controllerCommand(): Command {
 /** The flags that kube-proxy has too are its own; see {@link NodeConfig}. */
 function nodeCommand(): Command {
   return withCluster(new Command('node'))
-    .description('carry the traffic of Services on this node, in the place of kube-proxy')
+    .description(
+      'carry the traffic of Services on this node, in the place of kube-proxy, or announce their addresses',
+    )
     .option('--node-name <name>', 'name of the Node object (default: $NODE_NAME, then the host name)')
-    .option('--features <list>', 'what to do on the node: proxy', 'proxy')
+    .option(
+      '--features <list>',
+      'what to do on the node: proxy, forward the traffic of Services; announce, answer for the addresses of load balancers',
+      'proxy',
+    )
     .option(
       '--detect-local-mode <mode>',
       'how Pods of this node are recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix',
@@ -252,6 +275,25 @@ function nodeCommand(): Command {
       'how long a UDP flow with answers is remembered; 0s to leave it as it is',
       '0s',
     )
+    .option('--lease-namespace <name>', 'where agents that announce keep their Leases', 'servicenet-system')
+    .option(
+      '--on-api-loss <what>',
+      'what becomes of announced addresses while the API server answers no agent: hold or withdraw',
+      'hold',
+    )
+    .option(
+      '--restart-grace <duration>',
+      'how long addresses stay after an orderly end that no other node can announce',
+      '120s',
+    )
+    .option('--heartbeat-port <port>', 'UDP port of heartbeats between agents that announce', '10262')
+    .option(
+      '--announce-on <what>',
+      'announce on a macvlan of each interface, or on the interface itself, for Wi-Fi and switches that take one MAC address a port: macvlan or interface',
+      'macvlan',
+    )
+    .option('--arping', 'announce anew by the program arping, which needs NET_RAW', false)
+    .option('--sysctl-folder <path>', 'where kernel parameters are', '/proc/sys')
     .option(
       '--init-only',
       'set the kernel parameters of --conntrack-…, then exit: for a privileged init container',
@@ -320,7 +362,7 @@ function runCommand(): Command {
     .action(async (program: readonly string[], options: Record<string, unknown>) => {
       const { runConfig } = await import('../config/run.ts');
       const config = runConfig(options, program, process.env);
-      const { run } = await import('./run.ts');
+      const { runCommand: run } = await import('./run.ts');
       process.exitCode = await run(config);
     });
 }
@@ -338,6 +380,50 @@ function auditCommand(): Command {
       const { audit } = await import('./audit.ts');
       process.exitCode = await looked(() => audit(config));
     });
+}
+
+function traceCommand(): Command {
+  return withCluster(new Command('trace'))
+    .description(
+      'say where a connection goes, through DNS, Services, NetworkPolicies and EgressFirewalls; exit with 0 if it arrives, 1 if not, 2 if objects do not tell',
+    )
+    .argument('[source]', 'pod/NAMESPACE/NAME, node/NAME, outside or an address')
+    .argument(
+      '[destination]',
+      'svc/NAMESPACE/NAME:PORT, pod/NAMESPACE/NAME:PORT, node/NAME:PORT, an address or a name',
+    )
+    .option('-n, --namespace <name>', 'namespace of names without one, and of --matrix', 'default')
+    .addOption(new Option('--protocol <protocol>', 'protocol').choices(['TCP', 'UDP', 'SCTP']).default('TCP'))
+    .option('--matrix', 'print who reaches whom in the namespace', false)
+    .option('--port <number>', 'port of --matrix')
+    .option(
+      '--outside-address <addresses>',
+      'addresses of a machine outside, one of each family',
+      '203.0.113.1,2001:db8::1',
+    )
+    .option('--cluster-cidr <cidrs>', "ranges of Pods (default: kube-proxy's, then those of the Nodes)")
+    .option('--masquerade-all', "as the flag of kube-proxy (default: kube-proxy's, then off)")
+    .option('--nodeport-addresses <cidrs>', "CIDRs, or primary (default: kube-proxy's, then primary)")
+    .addOption(
+      new Option('-o, --output <format>', 'output format')
+        .choices(['table', 'wide', 'json'])
+        .default('table'),
+    )
+    .action(
+      async (
+        source: string | undefined,
+        destination: string | undefined,
+        options: Record<string, unknown>,
+      ) => {
+        const { traceConfig } = await import('../config/trace.ts');
+        const config = traceConfig(
+          options,
+          [source, destination].filter((each) => each !== undefined),
+        );
+        const { trace } = await import('./trace.ts');
+        process.exitCode = await looked(() => trace(config));
+      },
+    );
 }
 
 function poolsCommand(): Command {
@@ -374,7 +460,7 @@ function poolsPlanCommand(): Command {
 }
 
 /** The exit codes of a command that reports findings, as of diff: 1 with findings, 2 on failure. */
-async function looked(look: () => Promise<0 | 1>): Promise<0 | 1 | 2> {
+async function looked(look: () => Promise<0 | 1 | 2>): Promise<0 | 1 | 2> {
   try {
     return await look();
   } catch (error) {

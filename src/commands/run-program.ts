@@ -13,7 +13,7 @@ export interface ProgramRun {
   readonly kubeconfig: string;
   /** A signal to this process, which is passed on. */
   readonly interrupted: Promise<Signal>;
-  /** Rejects when the API server is gone: the program is then ended. */
+  /** Rejects when the API server ends; the program is then ended. */
   readonly failure: Promise<never>;
 }
 

@@ -42,9 +42,10 @@ export async function up(config: UpConfig): Promise<number> {
     });
     started.push(() => cluster.stop());
     const { server, report, failure, networkReady } = cluster;
+    await replaceFiles(config.kubeconfigPath, log);
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
-    if (open !== undefined) started.push(await openWays(config, open, log));
+    if (open !== undefined) await openWays(config, open, log, started);
     else if (config.publish.length > 0) log.warn('--publish has no effect: there is no cluster network');
     const stopped = await Promise.race([signal.received, Promise.resolve(undefined)]);
     if (stopped !== undefined) return alone ? 0 : exitCodes[stopped];
@@ -65,14 +66,13 @@ export async function up(config: UpConfig): Promise<number> {
       return await runInside(run, open, log);
     }
     process.stdout.write(introduction(config, report, begun.services, open !== undefined));
-    networkReady?.then(
-      (isReady) => {
-        const time = Math.round(performance.now());
-        if (isReady) process.stdout.write(`cluster network is ready (${time} ms)\n`);
-      },
-      (error: unknown) => log.error({ err: error }, 'the cluster network could not be started'),
-    );
-    const ended = Promise.race([signal.received, failure]);
+    // The kubelet is inside: without the network, Pods would be pending for ever.
+    const unusable = networkReady?.then(async (isReady) => {
+      const time = Math.round(performance.now());
+      if (isReady) process.stdout.write(`cluster network is ready (${time} ms)\n`);
+      return await failure;
+    });
+    const ended = Promise.race([signal.received, unusable ?? failure]);
     if (config.liveView && process.stdout.isTTY) await watch(config, server, log, ended);
     await ended;
     return 0;
@@ -98,16 +98,40 @@ async function runInside(run: ProgramRun, network: ClusterNetwork, log: Logger):
   }
 }
 
-/** The ways into the cluster network from this machine. @throws the system's error where a port is in use. */
-async function openWays(config: UpConfig, network: ClusterNetwork, log: Logger): Promise<End> {
+/** Says what the files of another `up` are that are about to be replaced, and removes what would mislead. */
+async function replaceFiles(kubeconfigPath: string, log: Logger): Promise<void> {
+  const { clearControl, controlSocketPath } = await import('../emulation/control-socket.ts');
+  const found = await clearControl(controlSocketPath(kubeconfigPath));
+  if (found === 'killed') {
+    log.warn({ kubeconfig: kubeconfigPath }, 'the last servicenet up was killed: its files are replaced');
+  } else if (found === 'running') {
+    log.warn(
+      { kubeconfig: kubeconfigPath },
+      'another servicenet up has this kubeconfig: it leads to this one from now on',
+    );
+  }
+}
+
+/**
+ * Opens the ways into the cluster network from this machine.
+ *
+ * @param started gets what ends them.
+ * @throws {Error} where a port is in use, or another error of the system.
+ */
+async function openWays(
+  config: UpConfig,
+  network: ClusterNetwork,
+  log: Logger,
+  started: End[],
+): Promise<void> {
   const { serveControl, controlSocketPath } = await import('../emulation/control-socket.ts');
   const { publish } = await import('./local-cluster/published-ports.ts');
-  const servers = [await serveControl(controlSocketPath(config.kubeconfigPath), network, log)];
-  for (const port of config.publish) servers.push(await publish(port, network, log));
-  return () => {
-    for (const server of servers) server?.close();
-    return Promise.resolve();
-  };
+  const control = await serveControl(controlSocketPath(config.kubeconfigPath), network, log);
+  if (control !== undefined) started.push(() => control.close());
+  for (const port of config.publish) {
+    const server = await publish(port, network, log);
+    started.push(() => Promise.resolve(void server.close()));
+  }
 }
 
 /** The output of an interactive start: the live view, until a signal. */

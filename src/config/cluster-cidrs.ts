@@ -1,7 +1,7 @@
 import { parseAddressRange } from '../allocation/address-range.ts';
 import type { IPFamily } from '../objects/address.ts';
 import { WrongValue } from './errors.ts';
-import { type Reader, text } from './flags.ts';
+import { type FlagReader, text } from './flags.ts';
 
 const defaults = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/56' } as const;
 /** The part that each node takes, as prefix length: no cluster CIDR may be smaller. */
@@ -12,7 +12,7 @@ const nodePrefix = { IPv4: 24, IPv6: 64 } as const;
  *
  * @param families of the Service ranges: what Pods have addresses of when nothing is given.
  */
-export function clusterCidrs(families: readonly IPFamily[]): Reader<readonly string[]> {
+export function clusterCidrs(families: readonly IPFamily[]): FlagReader<readonly string[]> {
   return (value) => {
     if (value === undefined) return families.map((family) => defaults[family]);
     const cidrs = text(value)

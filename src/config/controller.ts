@@ -4,7 +4,7 @@ import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './
 import { ConfigError } from './errors.ts';
 import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';
 import { type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
-import { nodePortRange, serviceCidrs } from './service-ranges.ts';
+import { nodePortRange, readServiceCidrs } from './service-ranges.ts';
 
 const seconds = 1000;
 
@@ -18,7 +18,7 @@ export interface ControllerConfig extends LogConfig {
   /** Who allocates for Services: with `server` it is audited, with `controller` we do it. */
   readonly allocation: 'server' | 'controller';
   /** Where the API server has no ServiceCIDRs. */
-  readonly serviceCidrs: ReturnType<typeof serviceCidrs> | undefined;
+  readonly serviceCidrs: ReturnType<typeof readServiceCidrs> | undefined;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
   readonly loadBalancer: LoadBalancerSettings;
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
@@ -52,7 +52,7 @@ export function controllerConfig(
     controllers: flags.read('controllers', (value) => selectControllers(someList(value))),
     serviceSelector: labelSelector('--service-selector', flags.read('serviceSelector', optional(text)) ?? ''),
     allocation: flags.read('allocation', oneOf(['server', 'controller'])),
-    serviceCidrs: flags.read('serviceClusterIpRange', optional(serviceCidrs)),
+    serviceCidrs: flags.read('serviceClusterIpRange', optional(readServiceCidrs)),
     nodePorts: flags.read('serviceNodePortRange', nodePortRange),
     loadBalancer: loadBalancerSettings(flags),
     metrics: flags.read('metricsBindAddress', bindAddress),

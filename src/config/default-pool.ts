@@ -1,7 +1,7 @@
 import { AddressRange, parseAddressRange } from '../allocation/address-range.ts';
 import { addressBits, type IPFamily, parseCidr } from '../objects/address.ts';
 import { WrongValue } from './errors.ts';
-import { list, type Reader } from './flags.ts';
+import { list, type FlagReader } from './flags.ts';
 
 /** Ranges for documentation (RFC 5737, RFC 3849), which are routed nowhere; the first that is free is taken. */
 const candidates = {
@@ -14,7 +14,7 @@ const candidates = {
  *
  * @param families of the Service ranges: what others have is left out, because no Service could use it.
  */
-export function defaultPool(families: readonly IPFamily[]): Reader<readonly string[] | undefined> {
+export function defaultPool(families: readonly IPFamily[]): FlagReader<readonly string[] | undefined> {
   return (value) => (value === undefined ? undefined : addressRanges(list(value), families));
 }
 

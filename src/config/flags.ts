@@ -3,7 +3,7 @@ import { isDNS1123Subdomain } from '../objects/names.ts';
 import { ConfigError, WrongValue } from './errors.ts';
 
 /** What a value means; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
-export type Reader<T> = (value: unknown) => T;
+export type FlagReader<T> = (value: unknown) => T;
 
 /** The flags of a command as commander gives them, or the options of a function. */
 export class Flags {
@@ -17,7 +17,7 @@ export class Flags {
   }
 
   /** One option's value. @param name in camel case. @throws {ConfigError} naming the option and what it takes. */
-  read<T>(name: string, reader: Reader<T>): T {
+  read<T>(name: string, reader: FlagReader<T>): T {
     try {
       return reader(this.#options[name]);
     } catch (error) {
@@ -37,8 +37,8 @@ export function text(value: unknown): string {
   return value;
 }
 
-/** A text of at least so many characters, 1 by default. */
-export function textOf(least = 1): Reader<string> {
+/** A text of at least `least` characters, 1 by default. */
+export function textOf(least = 1): FlagReader<string> {
   return (value) => {
     const given = text(value);
     if (given.length >= least) return given;
@@ -47,12 +47,12 @@ export function textOf(least = 1): Reader<string> {
 }
 
 /** Undefined for a flag that is not given. */
-export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
+export function optional<T>(reader: FlagReader<T>): FlagReader<T | undefined> {
   return (value) => (value === undefined ? undefined : reader(value));
 }
 
 /** One of these words. */
-export function oneOf<const T extends string>(words: readonly T[]): Reader<T> {
+export function oneOf<const T extends string>(words: readonly T[]): FlagReader<T> {
   return (value) => {
     const found = words.find((word) => word === value);
     if (found === undefined) throw new WrongValue(`must be one of ${words.join(', ')}`);
@@ -61,7 +61,7 @@ export function oneOf<const T extends string>(words: readonly T[]): Reader<T> {
 }
 
 /** A whole number, both ends included. */
-export function integer(least: number, most: number): Reader<number> {
+export function integer(least: number, most: number): FlagReader<number> {
   return (value) => {
     const given = text(value);
     const number = /^\d{1,9}$/.test(given) ? Number(given) : NaN;

@@ -1,7 +1,11 @@
-import type { nodePortRange, serviceCidrs } from './service-ranges.ts';
+import type { ImageChoice } from './image-programs.ts';
+import type { nodePortRange, readServiceCidrs } from './service-ranges.ts';
 
 /** Values of `--network`. */
 export const networkModes = ['auto', 'on', 'off'] as const;
+
+/** Values of `--containers`. */
+export const containerModes = ['off', 'processes'] as const;
 
 /** What `servicenet up` and `servicenet/testing` start: an API server, its controllers, simulated nodes. */
 export interface LocalClusterConfig {
@@ -10,7 +14,7 @@ export interface LocalClusterConfig {
   readonly port: number;
   /** More names and addresses of the server, for its certificate and the `Host` of requests. */
   readonly extraHosts: readonly string[];
-  readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
+  readonly serviceCidrs: ReturnType<typeof readServiceCidrs>;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
   /** The administrator's bearer token; undefined: a random one. */
   readonly token: string | undefined;
@@ -23,6 +27,10 @@ export interface LocalClusterConfig {
   readonly nodes: number;
   /** Whether Pods are in a network; `auto`: where this machine can make one. */
   readonly network: (typeof networkModes)[number];
+  /** Whether commands of containers run as processes of this machine. */
+  readonly containers: (typeof containerModes)[number];
+  /** Programs that stand for images, before those that are known. */
+  readonly images: readonly ImageChoice[];
   /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
   readonly clusterCidrs: readonly string[];
   /** Names of the controllers to run. */

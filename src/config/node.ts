@@ -16,7 +16,7 @@ import {
 import { ConfigError } from './errors.ts';
 
 /** What the node agent can do; `--features`. */
-const features = ['proxy'] as const;
+const features = ['proxy', 'announce'] as const;
 
 /** How Pods of the node are recognised (kube-proxy's `--detect-local-mode`). */
 export type DetectLocal =
@@ -34,6 +34,18 @@ export interface ConntrackConfig {
   readonly tcpBeLiberal: boolean;
   readonly udpTimeout: number;
   readonly udpTimeoutStream: number;
+}
+
+/** How addresses of LoadBalancer Services are announced. */
+export interface AnnounceConfig {
+  /** Where the agents keep their Leases. */
+  readonly leaseNamespace: string;
+  readonly onAPILoss: 'hold' | 'withdraw';
+  /** Seconds. */
+  readonly restartGrace: number;
+  readonly heartbeatPort: number;
+  readonly on: 'macvlan' | 'interface';
+  readonly arping: boolean;
 }
 
 /** The configuration of `servicenet node`: validated, frozen. Flags that kube-proxy has too mean the same. */
@@ -58,6 +70,9 @@ export interface NodeConfig extends LogConfig {
   readonly markMask: number;
   readonly besideOtherProxies: boolean;
   readonly conntrack: ConntrackConfig;
+  readonly announce: AnnounceConfig;
+  /** The folder of kernel parameters: another one where /proc/sys is read-only. */
+  readonly sysctlFolder: string;
   /** Set the kernel parameters, and end. */
   readonly initOnly: boolean;
   /** Take away all that the agent made, and end. */
@@ -92,6 +107,8 @@ export function nodeConfig(
     markMask: markMask(flags.read('markMask', text)),
     besideOtherProxies: flags.read('besideOtherProxies', yesOrNo),
     conntrack: conntrack(flags),
+    announce: announce(flags),
+    sysctlFolder: flags.read('sysctlFolder', text),
     initOnly: flags.read('initOnly', yesOrNo),
     cleanup: flags.read('cleanup', yesOrNo),
     ...logConfig(flags, isTerminal),
@@ -119,6 +136,17 @@ function conntrack(flags: Flags): ConntrackConfig {
     tcpBeLiberal: flags.read('conntrackTcpBeLiberal', yesOrNo),
     udpTimeout: seconds('conntrackUdpTimeout'),
     udpTimeoutStream: seconds('conntrackUdpTimeoutStream'),
+  };
+}
+
+function announce(flags: Flags): AnnounceConfig {
+  return {
+    leaseNamespace: flags.read('leaseNamespace', text),
+    onAPILoss: flags.read('onApiLoss', oneOf(['hold', 'withdraw'])),
+    restartGrace: Math.floor(flags.read('restartGrace', duration) / 1000),
+    heartbeatPort: flags.read('heartbeatPort', integer(1, 65_535)),
+    on: flags.read('announceOn', oneOf(['macvlan', 'interface'])),
+    arping: flags.read('arping', yesOrNo),
   };
 }
 

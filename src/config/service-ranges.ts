@@ -6,7 +6,7 @@ const minAddresses = 8n;
 const minIpv6Prefix = 64;
 
 /** `--service-cluster-ip-range`: one CIDR, or two of different families, primary first. @throws {WrongValue} */
-export function serviceCidrs(value: unknown): readonly [ServiceCidr, ...ServiceCidr[]] {
+export function readServiceCidrs(value: unknown): readonly [ServiceCidr, ...ServiceCidr[]] {
   const [primary, secondary, ...more] = text(value)
     .split(',')
     .map((part) => serviceCidr(part.trim()));

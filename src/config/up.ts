@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { clusterCidrs } from './cluster-cidrs.ts';
 import { type LogConfig, logConfig } from './common-flags.ts';
 import { defaultPool } from './default-pool.ts';
-import { ConfigError } from './errors.ts';
+import { ConfigError, WrongValue } from './errors.ts';
 import {
   address,
   bindAddress,
@@ -18,9 +18,14 @@ import {
   texts,
   yesOrNo,
 } from './flags.ts';
-import { type LocalClusterConfig, networkModes, type SelectControllers } from './local-cluster.ts';
-import { type PublishedPort, publishedPorts } from './published-port.ts';
-import { nodePortRange, serviceCidrs } from './service-ranges.ts';
+import {
+  containerModes,
+  type LocalClusterConfig,
+  networkModes,
+  type SelectControllers,
+} from './local-cluster.ts';
+import { imageChoices } from './image-programs.ts';
+import { nodePortRange, readServiceCidrs } from './service-ranges.ts';
 
 /** The configuration of `servicenet up`: validated, frozen. */
 export interface UpConfig extends LocalClusterConfig, LogConfig {
@@ -28,7 +33,7 @@ export interface UpConfig extends LocalClusterConfig, LogConfig {
   readonly apply: readonly string[];
   /** Whether a terminal shows everything as it changes. */
   readonly liveView: boolean;
-  /** Ports of 127.0.0.1 that lead to Services. */
+  /** Ports of 127.0.0.1 that are forwarded to Services. */
   readonly publish: readonly PublishedPort[];
   /** Where the kubeconfig is written, mode 0600. */
   readonly kubeconfigPath: string;
@@ -45,6 +50,8 @@ export interface UpContext {
   /** What stands behind the flags. */
   readonly program: readonly string[];
   readonly selectControllers: SelectControllers;
+  /** The names of built-in programs, and whether there is one of a name. */
+  readonly programs: { readonly names: readonly string[]; readonly has: (name: string) => boolean };
 }
 
 /**
@@ -54,11 +61,11 @@ export interface UpContext {
  */
 export function upConfig(
   options: Readonly<Record<string, unknown>>,
-  { isTerminal, program, selectControllers }: UpContext,
+  { isTerminal, program, selectControllers, programs }: UpContext,
 ): UpConfig {
   const alone = program.length === 0;
   const flags = new Flags(options);
-  const serviceRanges = flags.read('serviceClusterIpRange', serviceCidrs);
+  const serviceRanges = flags.read('serviceClusterIpRange', readServiceCidrs);
   const families = serviceRanges.map(({ range }) => range.family);
   const nodes = flags.read('nodes', integer(0, 1000));
   const allocation = flags.read('allocation', oneOf(['server', 'controller']));
@@ -69,6 +76,9 @@ export function upConfig(
     throw new ConfigError('--inside needs the cluster network: not --network=off');
   if (inside && nodes === 0)
     throw new ConfigError('--inside needs a node for the Pod that the program is in');
+  const containers = flags.read('containers', oneOf(containerModes));
+  if (containers === 'processes' && (network === 'off' || nodes === 0))
+    throw new ConfigError('--containers=processes needs the cluster network, and a node: not --network=off');
   return Object.freeze({
     bindAddress: flags.read('bindAddress', address),
     port: flags.read('port', optional(integer(0, 65535))) ?? (alone ? 6443 : 0),
@@ -80,8 +90,10 @@ export function upConfig(
     nodes,
     publish: flags.read('publish', publishedPorts),
     // Without a network the program would have no place.
-    network: inside ? 'on' : network,
+    network: inside || containers === 'processes' ? 'on' : network,
     inside,
+    containers,
+    images: flags.read('image', imageChoices(programs.names, programs.has)),
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     liveView: flags.read('liveView', yesOrNo) && alone,
     addressPool: flags.read('defaultPool', defaultPool(families)),
@@ -98,4 +110,25 @@ export function upConfig(
 
 function defaultKubeconfigPath(alone: boolean): string {
   return join(homedir(), '.servicenet', alone ? 'kubeconfig' : `kubeconfig-${randomUUID()}`);
+}
+
+/** A port of 127.0.0.1 that is forwarded to a port of a Service. */
+export interface PublishedPort {
+  readonly port: number;
+  readonly namespace: string;
+  readonly service: string;
+  /** A number or a name. */
+  readonly servicePort: string;
+}
+
+/** Reads `--publish`: `8080:shop/storefront:80`. */
+export function publishedPorts(value: unknown): readonly PublishedPort[] {
+  return texts(value).map((text) => {
+    const [, port = '', namespace = '', service = '', servicePort = ''] =
+      /^(\d{1,5}):([a-z0-9-]+)\/([a-z0-9-]+):([a-z0-9-]+)$/.exec(text) ?? [];
+    if (servicePort === '' || Number(port) === 0 || Number(port) > 65535) {
+      throw new WrongValue(`"${text}" must be like 8080:shop/storefront:80`);
+    }
+    return { port: Number(port), namespace, service, servicePort };
+  });
 }

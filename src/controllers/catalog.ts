@@ -14,9 +14,13 @@ import { serviceAccountsController } from './service-accounts/controller.ts';
 import type { NodesOptions } from './nodes/controller.ts';
 import { simulationControllers } from './simulation.ts';
 import { serviceCidrController } from './service-cidr/controller.ts';
+import {
+  type ServiceAllocationOptions,
+  serviceAllocationController,
+} from './service-allocation/controller.ts';
 
 /** Settings of some controllers, beside their context. */
-export interface CatalogOptions {
+export interface CatalogSettings {
   readonly transport: Transport;
   /** PEM of the API server's CA; without it the root CA is not published. */
   readonly rootCa?: string;
@@ -38,7 +42,7 @@ export interface CatalogOptions {
  * The controllers of kube-controller-manager that service networking needs, by their names there. All are on by
  * default: this is the set that `servicenet up` runs.
  */
-export function clusterControllers(options: CatalogOptions): readonly CatalogEntry[] {
+export function clusterControllers(options: CatalogSettings): readonly CatalogEntry[] {
   const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset, simulation } = options;
   const { namespaceGracePeriod, checkPolicyTypes: checkTypes } = options;
   const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
@@ -83,4 +87,30 @@ export function clusterControllers(options: CatalogOptions): readonly CatalogEnt
       onByDefault: false,
     },
   ];
+}
+
+/** `service-allocation-controller`: on by default where it allocates, or where there is no other audit. */
+export function serviceAllocation(options: ServiceAllocationOptions, onByDefault: boolean): CatalogEntry {
+  const definition = serviceAllocationController(options);
+  return {
+    name: definition.name,
+    start: (context) => definition.start(context),
+    onByDefault,
+    eventSource: 'servicenet-service-allocation',
+  };
+}
+
+/**
+ * All controllers, for a real cluster. On by default are those that are not part of a cluster: the audit of allocations
+ * and the load balancer. Those of kube-controller-manager are for clusters that switch it off, or for chosen Services.
+ */
+export function controllersBesideACluster(
+  allocation: ServiceAllocationOptions,
+  cluster: CatalogSettings,
+): readonly CatalogEntry[] {
+  const others = clusterControllers(cluster).map((entry) => ({
+    ...entry,
+    onByDefault: entry.name === 'load-balancer-controller',
+  }));
+  return [serviceAllocation(allocation, true), ...others];
 }

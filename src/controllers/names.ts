@@ -49,7 +49,7 @@ export function localControllers(cluster: {
   ];
 }
 
-/** The controllers that `servicenet controller` knows. On by default are those that a cluster does not have. */
+/** The controllers of `servicenet controller`. On by default are those that a cluster does not have. */
 export function remoteControllers(): readonly KnownController[] {
   return [...[serviceAllocation, loadBalancer].map(on), ...clusterNames.map(off)];
 }

@@ -37,6 +37,8 @@ export interface RunOptions {
   readonly leaderElection?: LeaderElectionSettings;
   /** What the server leaves out of the caches: {@link InformerFactoryOptions.labelSelectors}. */
   readonly labelSelectors?: InformerFactoryOptions['labelSelectors'];
+  /** {@link InformerFactoryOptions.namespaces}. */
+  readonly namespaces?: InformerFactoryOptions['namespaces'];
   /** Services whose endpoints are written; default all. */
   readonly serves?: ControllerContext['serves'];
 }
@@ -67,8 +69,9 @@ export function runControllers(options: RunOptions): RunningControllers {
   const names = selectControllers(options.controllers ?? ['*'], catalog);
   const transport = new PermissionTracker(new AvailabilityTracker(options.transport, log, clock), log, clock);
   const clients = new Clients(transport);
-  const { labelSelectors = {} } = options;
-  const informers = new InformerFactory({ transport, clock, random, log, metrics, labelSelectors });
+  const { labelSelectors = {}, namespaces = {} } = options;
+  const selected = { labelSelectors, namespaces };
+  const informers = new InformerFactory({ transport, clock, random, log, metrics, ...selected });
   const senders: EventSender[] = [];
   const working = new AbortController();
   const following = new AbortController();

@@ -10,17 +10,17 @@ import { LogThrottle } from '../telemetry/log-throttle.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { DnsMetrics } from './dns-metrics.ts';
 import { Forwarder, type Upstream } from './forwarder.ts';
-import { Responder } from './responder.ts';
+import { DnsResponder } from './responder.ts';
 import { type TcpClients, tcpClients } from './tcp-clients.ts';
 import { ZoneView } from './zone-view.ts';
 
 export interface DnsServerOptions {
   /**
-   * Without selectors on Services and EndpointSlices: those of the node agent leave out headless Services. They are
-   * asked for by the constructor; who has made them starts them.
+   * Without selectors on Services and EndpointSlices: those of the node agent leave out headless Services. The
+   * constructor makes the informers; the caller starts them.
    */
   readonly informers: Informers;
-  /** The machine on whose addresses the server answers, and which asks upstreams. */
+  /** The machine whose addresses the server listens on, and which queries upstreams. */
   readonly host: Host;
   readonly clock: Clock;
   /** For the order of addresses. */
@@ -56,7 +56,7 @@ export class DnsServer {
     this.#throttle = new LogThrottle(() => options.clock.monotonic());
   }
 
-  /** Fails until the server answers, and until it knows all names. */
+  /** Fails until the server listens and has all names. */
   get healthCheck(): HealthCheck {
     return {
       name: 'dns',
@@ -78,7 +78,7 @@ export class DnsServer {
     const { clock, log, metrics, host, upstreams, zone, random } = this.#options;
     await this.#waitForNames();
     if (this.#stopping.signal.aborted) return [];
-    const responder = new Responder({
+    const responder = new DnsResponder({
       zone: this.#view.zone,
       hasSynced: () => this.#view.hasSynced,
       forwarder: new Forwarder({ host, clock, upstreams: this.#otherServers(upstreams) }),
@@ -101,7 +101,7 @@ export class DnsServer {
     return bound;
   }
 
-  /** Ends what is asked of upstreams, closes all connections and sockets. */
+  /** Ends queries to upstreams, closes all connections and sockets. */
   async close(): Promise<void> {
     this.#isServing = false;
     this.#stopping.abort(new Error('the server is stopping'));
@@ -131,7 +131,7 @@ export class DnsServer {
     }
   }
 
-  /** A server that asks itself would ask for ever. */
+  /** A server that forwards to itself would never end. */
   #otherServers(upstreams: readonly Upstream[]): Upstream[] {
     const { addresses, port, log } = this.#options;
     return upstreams.filter((upstream) => {
@@ -141,7 +141,7 @@ export class DnsServer {
     });
   }
 
-  async #listen(responder: Responder, address: string): Promise<number> {
+  async #listen(responder: DnsResponder, address: string): Promise<number> {
     const { host } = this.#options;
     const socket = await host.datagram(address, this.#options.port);
     this.#sockets.push(socket);
@@ -154,7 +154,7 @@ export class DnsServer {
     return port;
   }
 
-  #serveUdp(socket: DatagramSocket, responder: Responder, family: 1 | 2): void {
+  #serveUdp(socket: DatagramSocket, responder: DnsResponder, family: 1 | 2): void {
     const { signal } = this.#stopping;
     const channel = { protocol: 'udp', family } as const;
     const send = (response: Buffer | undefined, { port, address }: RemoteInfo): void => {

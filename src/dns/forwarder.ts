@@ -4,9 +4,9 @@ import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../client/clock.ts';
 import type { Host } from '../host/host.ts';
 import { MessageFrames, framed } from './message-frames.ts';
-import { headerLength, maxUdpSize, type Query } from './query.ts';
+import { headerLength, maxUdpSize, type DnsQuery } from './query.ts';
 
-/** A DNS server that names outside the cluster are asked of. */
+/** A DNS server for names outside the cluster. */
 export interface Upstream {
   readonly address: string;
   readonly port: number;
@@ -15,13 +15,13 @@ export interface Upstream {
 export interface ForwarderOptions {
   readonly host: Host;
   readonly clock: Clock;
-  /** Asked in this order; one that failed within the last {@link avoidFor} milliseconds comes last. */
+  /** Queried in this order; one that failed within the last {@link avoidFor} milliseconds comes last. */
   readonly upstreams: readonly Upstream[];
 }
 
 /** Milliseconds that an upstream has for an answer. */
 const answerTimeout = 2000;
-/** Milliseconds for all upstreams together: libc asks again after 5 s. */
+/** Milliseconds for all upstreams together: libc repeats a query after 5 s. */
 const totalTimeout = 4500;
 /** Milliseconds. */
 const avoidFor = 10_000;
@@ -33,7 +33,7 @@ export class ForwardError extends Error {
   override readonly name = 'ForwardError';
 }
 
-/** Asks other servers, each question by a socket of its own: the port and the id are random (RFC 5452). */
+/** Queries other servers, each time from a new socket: port and id are random (RFC 5452). */
 export class Forwarder {
   readonly #options: ForwarderOptions;
   /** Monotonic milliseconds. */
@@ -46,12 +46,12 @@ export class Forwarder {
 
   /**
    * @param question name, type and class in wire form.
-   * @param protocol that of the client: what does not fit UDP comes back truncated, and the client asks by TCP.
+   * @param protocol that of the client: what does not fit UDP comes back truncated, and the client repeats it by TCP.
    * @returns the upstream's answer with the id 0.
    * @throws {ForwardError} where none answers in time.
    */
   async ask(
-    question: Pick<Query, 'questionBytes' | 'checkingDisabled' | 'edns' | 'udpSize'>,
+    question: Pick<DnsQuery, 'questionBytes' | 'checkingDisabled' | 'edns' | 'udpSize'>,
     protocol: 'udp' | 'tcp',
     signal: AbortSignal,
   ): Promise<Buffer> {
@@ -114,7 +114,7 @@ export class Forwarder {
   }
 
   async #askByTcp({ address, port }: Upstream, query: Buffer, signal: AbortSignal): Promise<Buffer> {
-    const socket = await this.#options.host.connect(address, port, signal);
+    const socket = await this.#options.host.connect(address, port, { signal });
     try {
       return await tcpAnswer(socket, query, signal);
     } finally {
@@ -129,7 +129,7 @@ function upstreamQuery({
   checkingDisabled,
   edns,
   udpSize,
-}: Pick<Query, 'questionBytes' | 'checkingDisabled' | 'edns' | 'udpSize'>): Buffer {
+}: Pick<DnsQuery, 'questionBytes' | 'checkingDisabled' | 'edns' | 'udpSize'>): Buffer {
   const header = Buffer.alloc(headerLength);
   header.writeUInt16BE(0x0100 | (checkingDisabled ? 0x0010 : 0), 2);
   header.writeUInt16BE(1, 4);

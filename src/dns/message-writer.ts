@@ -1,6 +1,6 @@
 import type { DnsRecord } from '../network/dns/records.ts';
 import { parseAddress } from '../objects/address.ts';
-import { headerLength, maxUdpSize, type Query, type Refused } from './query.ts';
+import { headerLength, maxUdpSize, type DnsQuery, type RefusedQuery } from './query.ts';
 
 /** RFC 1035, 4.1.1; RFC 6891 for BADVERS. */
 export const rcodes = {
@@ -27,9 +27,11 @@ const maxPointed = 0x3fff;
 const maxRecord = 1024;
 
 /** An answer to a query, or to a packet that could not be read: then without a question. */
-export interface Reply {
-  readonly query: Pick<Query, 'id' | 'recursionDesired'> &
-    Partial<Pick<Query, 'questionBytes' | 'name' | 'edns' | 'checkingDisabled'> & Pick<Refused, 'opcode'>>;
+export interface DnsReply {
+  readonly query: Pick<DnsQuery, 'id' | 'recursionDesired'> &
+    Partial<
+      Pick<DnsQuery, 'questionBytes' | 'name' | 'edns' | 'checkingDisabled'> & Pick<RefusedQuery, 'opcode'>
+    >;
   readonly rcode: Rcode;
   readonly authoritative: boolean;
   readonly answers: readonly DnsRecord[];
@@ -49,10 +51,10 @@ export class MessageWriter {
   #question = '';
 
   /**
-   * @param limit bytes, 512 to 65535: records that do not fit are left out, and TC tells so; but not of additional
+   * @param limit bytes, 512 to 65535: records that do not fit are left out, and TC is set; but not for additional
    *   records, which are not worth a TCP connection (RFC 2181, 9).
    */
-  write({ query, rcode, authoritative, answers, authorities, additionals }: Reply, limit: number): Buffer {
+  write({ query, rcode, authoritative, answers, authorities, additionals }: DnsReply, limit: number): Buffer {
     const bytes = this.#bytes;
     const code = rcodes[rcode];
     this.#names.clear();

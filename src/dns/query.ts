@@ -11,14 +11,14 @@ export const maxUdpSize = 1232;
 /** Types that dns-packet has no names for and that clients ask for each day. */
 const typeNames = new Map<string, string>([['UNKNOWN_65', 'HTTPS']]);
 
-/** What a client asks. */
-export interface Query extends Question {
+/** The query of a client. */
+export interface DnsQuery extends Question {
   readonly id: number;
   readonly recursionDesired: boolean;
   readonly checkingDisabled: boolean;
   /** The question as it was sent, in its own case: name, type and class. */
   readonly questionBytes: Buffer;
-  /** False for a name that no text can stand for: its labels have dots or bytes beyond ASCII. */
+  /** False for a name that has no text form: its labels have dots or bytes beyond ASCII. */
   readonly isPlain: boolean;
   /** `IN`, … */
   readonly class: string;
@@ -29,7 +29,7 @@ export interface Query extends Question {
 }
 
 /** A packet that gets an answer without records. */
-export interface Refused {
+export interface RefusedQuery {
   readonly id: number;
   /** 0 to 15; it is repeated. */
   readonly opcode: number;
@@ -43,14 +43,19 @@ export interface Refused {
  * @returns undefined for what may not be answered: an answer (two servers would answer each other for ever), and what
  * is shorter than a header.
  */
-export function readQuery(bytes: Buffer): Query | Refused | undefined {
+export function readQuery(bytes: Buffer): DnsQuery | RefusedQuery | undefined {
   if (bytes.length < headerLength) return undefined;
   const flags = bytes.readUInt16BE(2);
   if ((flags & 0x8000) !== 0) return undefined;
   const id = bytes.readUInt16BE(0);
   const recursionDesired = (flags & 0x0100) !== 0;
   const opcode = (flags >> 11) & 15;
-  const refused = (rcode: Refused['refused']): Refused => ({ id, opcode, recursionDesired, refused: rcode });
+  const refused = (rcode: RefusedQuery['refused']): RefusedQuery => ({
+    id,
+    opcode,
+    recursionDesired,
+    refused: rcode,
+  });
   if (opcode !== 0) return refused('NOTIMP');
   // As miekg/dns' DefaultMsgAcceptFunc; dns-packet reserves memory by these counts.
   const [questions = 0, answers = 0, authorities = 0, additionals = 0] = [4, 6, 8, 10].map((at) =>

@@ -6,8 +6,8 @@ import type { Zone } from '../network/dns/zone.ts';
 import { LogThrottle } from '../telemetry/log-throttle.ts';
 import type { DnsMetrics } from './dns-metrics.ts';
 import { ForwardError, type Forwarder } from './forwarder.ts';
-import { MessageWriter, type Rcode, type Reply } from './message-writer.ts';
-import { type Query, readAnswers, readQuery, type Refused } from './query.ts';
+import { MessageWriter, type Rcode, type DnsReply } from './message-writer.ts';
+import { type DnsQuery, readAnswers, readQuery, type RefusedQuery } from './query.ts';
 
 export interface ResponderOptions {
   readonly zone: Zone;
@@ -31,7 +31,7 @@ const maxTcpMessage = 65_535;
 const outside = '.';
 
 /** Turns the bytes of a query into those of its response: from the zone at once, else from an upstream. */
-export class Responder {
+export class DnsResponder {
   readonly #options: ResponderOptions;
   readonly #writer = new MessageWriter();
   readonly #throttle: LogThrottle;
@@ -92,7 +92,7 @@ export class Responder {
         );
       }
       const isUnknown = found.rcode === 'NXDOMAIN' && !this.#options.hasSynced();
-      const reply: Reply = isUnknown ? withoutRecords(query, 'SERVFAIL') : this.#reply(query, found);
+      const reply: DnsReply = isUnknown ? withoutRecords(query, 'SERVFAIL') : this.#reply(query, found);
       return count(`${zone.options.domain}.`, reply.rcode, 'kubernetes', this.#writer.write(reply, limit));
     } catch (error) {
       this.#options.log.error({ name: query.name, type: query.type, err: error }, 'a DNS query failed');
@@ -100,7 +100,7 @@ export class Responder {
     }
   }
 
-  #reply(query: Query, { rcode, answers, authorities, additionals }: Answer): Reply {
+  #reply(query: DnsQuery, { rcode, answers, authorities, additionals }: Answer): DnsReply {
     return {
       query: query.isPlain ? query : { ...query, name: '' },
       rcode,
@@ -111,19 +111,19 @@ export class Responder {
     };
   }
 
-  #withoutRecords(query: Query | Refused, rcode: Rcode): Buffer {
+  #withoutRecords(query: DnsQuery | RefusedQuery, rcode: Rcode): Buffer {
     return this.#writer.write(withoutRecords(query, rcode), maxTcpMessage);
   }
 
   async #forward(
-    query: Query,
+    query: DnsQuery,
     { protocol }: Channel,
     limit: number,
     signal: AbortSignal,
   ): Promise<{ readonly rcode: string; readonly response: Buffer }> {
     try {
       const response = await this.#options.forwarder.ask(query, protocol, signal);
-      // An upstream that sends more than was asked for: the client is to come back by TCP.
+      // The response of the upstream is too long: the client repeats the query by TCP.
       if (response.length > limit) {
         const truncated = this.#withoutRecords(query, 'NOERROR');
         truncated.writeUInt16BE(truncated.readUInt16BE(2) | 0x0200, 2);
@@ -140,7 +140,7 @@ export class Responder {
 
   /** The addresses of an ExternalName; only the CNAME where no upstream has them, as in CoreDNS. */
   async #withOutsideTarget(
-    query: Query,
+    query: DnsQuery,
     found: Answer,
     target: string,
     limit: number,
@@ -170,7 +170,7 @@ export class Responder {
     return this.#writer.write(this.#reply(query, { ...found, answers: records }), limit);
   }
 
-  #tell({ name, type }: Query, error: unknown): void {
+  #tell({ name, type }: DnsQuery, error: unknown): void {
     const { log } = this.#options;
     const message = error instanceof Error ? error.message : String(error);
     if (!(error instanceof ForwardError)) {
@@ -184,18 +184,18 @@ export class Responder {
 const upstreamRcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'];
 
 /** What is refused whatever the name is. */
-function rcodeBeforeLookup(query: Query | Refused): Rcode | undefined {
+function rcodeBeforeLookup(query: DnsQuery | RefusedQuery): Rcode | undefined {
   if ('refused' in query) return query.refused;
   if (query.edns !== undefined && query.edns.version !== 0) return 'BADVERS';
   return query.class === 'IN' ? undefined : 'REFUSED';
 }
 
-function withoutRecords(query: Query | Refused, rcode: Rcode): Reply {
+function withoutRecords(query: DnsQuery | RefusedQuery, rcode: Rcode): DnsReply {
   return { query, rcode, authoritative: false, answers: [], authorities: [], additionals: [] };
 }
 
 /**
- * Addresses in a random order, behind the aliases that lead to them (CoreDNS `loadbalance round_robin`): clients take
+ * Addresses in a random order, after the aliases that resolve to them (CoreDNS `loadbalance round_robin`): clients take
  * the first.
  */
 function shuffled(records: readonly DnsRecord[], random: Random): readonly DnsRecord[] {

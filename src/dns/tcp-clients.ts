@@ -1,6 +1,6 @@
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { framed, MessageFrames } from './message-frames.ts';
-import type { Responder } from './responder.ts';
+import type { DnsResponder } from './responder.ts';
 
 /** Milliseconds without a byte after which a connection is closed (RFC 7766, 6.2.3; CoreDNS has 10 s too). */
 const idleTimeout = 10_000;
@@ -16,7 +16,7 @@ export interface TcpClients {
 }
 
 /** Answers queries of TCP connections, each as soon as its answer is there (RFC 7766, 6.2.1.1). */
-export function tcpClients(responder: Responder, signal: AbortSignal): TcpClients {
+export function tcpClients(responder: DnsResponder, signal: AbortSignal): TcpClients {
   const open = new Set<Socket>();
   const server = createServer({ noDelay: true }, (socket) => {
     open.add(socket);
@@ -32,7 +32,7 @@ export function tcpClients(responder: Responder, signal: AbortSignal): TcpClient
   };
 }
 
-function serve(socket: Socket, responder: Responder, signal: AbortSignal): void {
+function serve(socket: Socket, responder: DnsResponder, signal: AbortSignal): void {
   const frames = new MessageFrames();
   const family = isIPv6(socket.remoteAddress ?? '') ? 2 : 1;
   let waiting = 0;
@@ -44,7 +44,7 @@ function serve(socket: Socket, responder: Responder, signal: AbortSignal): void 
     if (waiting < maxWaiting && !socket.writableNeedDrain) socket.resume();
   };
   socket.setTimeout(idleTimeout, () => socket.destroy());
-  // A client that goes away in the middle is no concern of ours.
+  // Clients may close a connection at any time.
   socket.on('error', () => socket.destroy());
   socket.on('drain', readOn);
   socket.on('data', (chunk) => {

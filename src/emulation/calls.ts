@@ -3,7 +3,7 @@ import { Server, Socket } from 'node:net';
 import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log.ts';
-import type { Forwarding } from './sandbox.ts';
+import type { ImageProgram } from './containers/images.ts';
 
 /**
  * What `up` asks of the process inside its network, over the channel between the two. Sockets pass it as descriptors: no
@@ -28,11 +28,28 @@ export type Call =
   /** The program at a place has ended. */
   | { readonly call: 'leave'; readonly place: Place };
 
+/** What the process inside says when it has begun. */
+export interface FirstMessage {
+  /** Why it cannot work; undefined: it can. */
+  readonly obstacle: string | undefined;
+}
+
+export function isFirstMessage(message: unknown): message is FirstMessage {
+  return isRecord(message) && !('id' in message);
+}
+
 /** What `up` says of the cluster; plain values. */
 export interface InsideConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: (typeof logFormats)[number];
   readonly server: { readonly port: number; readonly ca: string; readonly token: string };
+  /** Of the kubelets' servers; PEM. Undefined: there is no kubelet. `client`: the name of the only one that is served. */
+  readonly kubeletTls: {
+    readonly certificate: string;
+    readonly key: string;
+    readonly clientCa: string;
+    readonly client: string;
+  };
   /** YAML, for programs inside: it names the API server's address on the LAN. */
   readonly kubeconfig: string;
   readonly families: readonly IPFamily[];
@@ -42,7 +59,14 @@ export interface InsideConfig {
   readonly nodes: number;
   /** Whether to run the kubelet, too. */
   readonly kubelet: boolean;
+  /** Whether commands of containers are run. */
+  readonly containers: 'off' | 'processes';
+  /** Programs by image, before those that are known. */
+  readonly images: readonly (readonly [string, ImageProgram])[];
 }
+
+/** How nodes forward Services: with nftables, or without it in this program. */
+export type Forwarding = 'nftables' | 'userspace';
 
 /** What the process inside is started with. */
 export interface StartConfig extends InsideConfig {

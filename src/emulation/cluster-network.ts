@@ -11,8 +11,15 @@ import { wordsAt } from './words.ts';
 /** MiB of the young objects of the process inside: V8 would take 48, and an idle process keeps them. */
 const youngHeap = 4;
 
-/** Milliseconds before a network that has ended is made anew. */
-const restartAfter = 500;
+/** Milliseconds before a network that has ended is made anew; twice as many after each failure. */
+const shortestPause = 500;
+const longestPause = 10_000;
+
+/** How often the network may end before it is complete for the first time. */
+const attempts = 3;
+
+const networkEnded = 'ClusterNetworkEnded';
+const madeAnew = 'the process of the cluster network has ended: it is made anew, and Pods get new sandboxes';
 
 /** How a program is run at a place of the network. */
 export interface Entered {
@@ -59,24 +66,16 @@ export class ClusterNetwork {
   }
 
   /**
-   * Starts what runs inside.
+   * Starts what runs inside, and makes the network anew whenever it ends.
    *
    * @param accept takes connections to the API server's address on the LAN.
    * @returns true when every node has its machine; false where {@link close} came first.
-   * @throws {Error} of what runs inside.
+   * @throws {Error} where it ends {@link attempts} times before that, or of what runs inside.
    */
   async start(config: InsideConfig, accept: (socket: Socket) => void): Promise<boolean> {
-    try {
-      await this.#begin(config, accept);
-      this.#watch(config, accept).catch((error: unknown) => {
-        this.#log.error({ err: error }, 'the cluster network has ended: start servicenet up again');
-      });
-      await this.#caller.call({ call: 'complete' });
-      return true;
-    } catch (error) {
-      if (isAborted(this.#closing.signal)) return false;
-      throw error;
-    }
+    const ready = Promise.withResolvers<boolean>();
+    this.#keep(config, accept, ready).catch(ready.reject);
+    return await ready.promise;
   }
 
   /** Connects to an address of the cluster, from the control plane. @throws the system's error. */
@@ -125,22 +124,47 @@ export class ClusterNetwork {
     this.#listener = handle;
   }
 
-  /** Makes the network anew for as long as it is not closed. @throws {Error} when that fails. */
-  async #watch(config: InsideConfig, accept: (socket: Socket) => void): Promise<void> {
-    for (;;) {
-      await this.#sandbox.ended;
-      if (isAborted(this.#closing.signal)) return;
-      this.#log.error(
-        { reason: 'ClusterNetworkEnded' },
-        'the process of the cluster network has ended: it is made anew',
-      );
+  /**
+   * Runs the network until it is closed.
+   *
+   * @param ready is resolved when it is complete for the first time.
+   * @throws {Error} where that does not come about; later failures are logged, and it is tried again.
+   */
+  async #keep(
+    config: InsideConfig,
+    accept: (socket: Socket) => void,
+    ready: PromiseWithResolvers<boolean>,
+  ): Promise<void> {
+    let isReady = false;
+    let pause = shortestPause;
+    for (let attempt = 1; !isAborted(this.#closing.signal); attempt++) {
+      try {
+        if (attempt > 1) await this.#reopen();
+        await this.#begin(config, accept);
+        await this.#caller.call({ call: 'complete' });
+        isReady = true;
+        pause = shortestPause;
+        ready.resolve(true);
+        await this.#sandbox.ended;
+        if (!isAborted(this.#closing.signal)) this.#log.error({ reason: networkEnded }, madeAnew);
+      } catch (error) {
+        if (isAborted(this.#closing.signal)) break;
+        if (!isReady && attempt === attempts) throw error;
+        this.#log.error({ reason: networkEnded, err: error }, madeAnew);
+      }
       this.#listener?.close();
-      await delay(restartAfter);
-      if (isAborted(this.#closing.signal)) return;
-      this.#sandbox = await Sandbox.open(this.#options);
-      this.#caller = new Caller(this.#sandbox.channel);
-      await this.#begin(config, accept);
+      await delay(pause, undefined, { ref: false });
+      pause = Math.min(pause * 2, longestPause);
     }
+    ready.resolve(false);
+  }
+
+  async #reopen(): Promise<void> {
+    await this.#sandbox.close();
+    this.#sandbox = await Sandbox.open(this.#options);
+    this.#caller = new Caller(this.#sandbox.channel);
+    // `close` came meanwhile, and has ended the last one.
+    if (isAborted(this.#closing.signal)) await this.#sandbox.close();
   }
 }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { rename, rm, stat } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Logger } from 'pino';
 import { isRecord } from '../objects/json.ts';
@@ -16,8 +16,50 @@ export function controlSocketPath(kubeconfigPath: string): string {
 const longestPath = 107;
 
 /**
+ * Removes the socket that an `up` has left which was killed.
+ *
+ * @returns whether one was there, or an `up` runs that listens; false: neither.
+ * @throws the system's error where it cannot be looked at.
+ */
+export async function clearControl(path: string): Promise<'killed' | 'running' | false> {
+  const found = await connectTo(path);
+  if (found === 'none') return false;
+  if (found === 'killed') {
+    await rm(path, { force: true });
+    return found;
+  }
+  found.destroy();
+  return 'running';
+}
+
+/** What the system says where there is no socket. */
+const noSocket: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EINVAL']);
+
+/** A connection to the `up` at a path; or that it was killed and has left its socket; or that there is nothing. */
+async function connectTo(path: string): Promise<Socket | 'killed' | 'none'> {
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+    return socket;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ECONNREFUSED') return 'killed';
+    // Of a path that no socket can have, too: who writes the kubeconfig there says what is wrong with it.
+    if (code !== undefined && noSocket.has(code)) return 'none';
+    throw error;
+  }
+}
+
+/** The answering of `servicenet run`. */
+export interface ControlServer {
+  /** Ends it, and removes its socket unless another `up` has put its own there. */
+  close(): Promise<void>;
+}
+
+/**
  * Answers `servicenet run`: a line of JSON, `{"where":…}`, is answered with a line, `{"words":[…]}` or `{"error":…}`.
- * The place is kept for as long as the connection. Only the user of this process can connect.
+ * The place is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
+ * replaced.
  *
  * @returns undefined where the path is too long.
  * @throws the system's error.
@@ -26,24 +68,36 @@ export async function serveControl(
   path: string,
   network: ClusterNetwork,
   log: Logger,
-): Promise<Server | undefined> {
-  if (Buffer.byteLength(path) > longestPath) {
+): Promise<ControlServer | undefined> {
+  // Node.js removes the path that it listened at, whosever that is by then: the socket is made beside it.
+  const made = `${path}.${process.pid}`;
+  if (Buffer.byteLength(made) > longestPath) {
     log.warn({ path }, 'no servicenet run: the path of the kubeconfig is too long for a socket beside it');
     return undefined;
   }
-  await rm(path, { force: true });
+  await rm(made, { force: true });
   const server = createServer((socket) => {
     serve(socket, network).catch((error: unknown) => {
       const message = error instanceof Error ? error.message : String(error);
-      socket.end(`${JSON.stringify({ error: message })}\n`);
+      // A client may go away before it has asked, and the network while its program runs.
+      if (socket.writable) socket.end(`${JSON.stringify({ error: message })}\n`);
+      else log.debug({ err: error }, 'a servicenet run has gone away');
     });
   });
   // The file is made in this call: there is no moment at which others could connect.
   const mask = process.umask(0o177);
-  server.listen(path);
+  server.listen(made);
   process.umask(mask);
   await once(server, 'listening');
-  return server;
+  const { ino } = await stat(made);
+  await rename(made, path);
+  return {
+    close: async () => {
+      server.close();
+      const present = await stat(path).catch(() => undefined);
+      if (present?.ino === ino) await rm(path, { force: true });
+    },
+  };
 }
 
 async function serve(socket: Socket, network: ClusterNetwork): Promise<void> {
@@ -80,16 +134,20 @@ export interface Prepared {
   end(): void;
 }
 
-/** Asks the `up` at a socket for a place. @throws {Error} where none listens, or there is no such place. */
+/**
+ * Asks the `up` at a socket for a place. Removes the socket of one that was killed.
+ *
+ * @throws {Error} where none listens, or there is no such place.
+ */
 export async function askControl(path: string, where: Where): Promise<Prepared> {
-  const socket = connect(path);
-  try {
-    await once(socket, 'connect');
-  } catch (error) {
-    const advice = 'start servicenet up, or name its kubeconfig with --kubeconfig';
-    throw new Error(`no servicenet up with a cluster network listens at ${path}: ${advice}`, {
-      cause: error,
-    });
+  const socket = await connectTo(path);
+  const advice = 'start servicenet up, or name its kubeconfig with --kubeconfig';
+  if (socket === 'none') {
+    throw new Error(`no servicenet up with a cluster network listens at ${path}: ${advice}`);
+  }
+  if (socket === 'killed') {
+    await rm(path, { force: true });
+    throw new Error(`the servicenet up at ${path} was killed, and its cluster is gone: ${advice}`);
   }
   socket.write(`${JSON.stringify({ where })}\n`);
   const answer: unknown = JSON.parse(await firstLine(socket));

@@ -13,14 +13,18 @@ import { forwardingSelectors } from '../node/agent.ts';
 import { keptOfService } from '../node/kept-fields.ts';
 import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/core.generated.ts';
-import { keyOf } from '../objects/key.ts';
+import { joinKey, keyOf } from '../objects/key.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import type { Answer, Call, Place, StartConfig, Where } from './calls.ts';
 import { ClientPods } from './client-pods.ts';
 import { ClusterDns } from './cluster-dns.ts';
+import { Images } from './containers/images.ts';
+import { SandboxRuntime } from './containers/sandbox-runtime.ts';
+import { KubeletApi } from './kubelet-api/kubelet-api.ts';
 import { controlPlaneAddresses } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
-import { SimulatedNodes } from './machines/simulated-nodes.ts';
+import { OnLinkPools } from './machines/on-link-pools.ts';
+import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
 import { insideKubeconfigPath } from './words.ts';
 
 /** What runs inside the network: machines, the kubelet, and the way in for `up`. It is at the control plane's place on the LAN. */
@@ -28,6 +32,8 @@ export class Inside {
   readonly #config: StartConfig;
   readonly #nodes: SimulatedNodes;
   readonly #sandboxes: NamespaceSandboxes;
+  readonly #runtime: SandboxRuntime;
+  readonly #kubeletApi: KubeletApi;
   readonly #pods: Informer<Pod>;
   readonly #services: Informer<Service>;
   readonly #clientPods: ClientPods;
@@ -45,6 +51,7 @@ export class Inside {
         podDetection: { by: 'cidr', cidrs: config.clusterCidrs.flatMap((cidr) => parseCidr(cidr) ?? []) },
         allowExternalIPs: true,
       },
+      serve: async ({ host, addresses }) => this.#kubeletApi.listen(host, addresses),
       isUserspace: config.forwarding === 'userspace',
       clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
     });
@@ -55,7 +62,20 @@ export class Inside {
       controlPlaneAddresses(config.families),
       config.serviceCidrs.flatMap((cidr) => parseCidr(cidr) ?? []),
     );
-    this.#clientPods = new ClientPods(context.clients.for(podsResource), this.#pods);
+    this.#runtime = new SandboxRuntime({
+      networks: this.#sandboxes,
+      images: new Images(new Map(config.images), config.containers === 'processes'),
+      runsProcesses: config.containers === 'processes',
+      resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
+      log: context.log,
+    });
+    this.#kubeletApi = new KubeletApi({
+      runtime: this.#runtime,
+      pod: (namespace, name) => this.#pods.cache.get(joinKey(namespace, name)),
+      ...{ tls: config.kubeletTls, client: config.kubeletTls.client },
+      ...{ now: () => context.clock.now(), log: context.log },
+    });
+    this.#clientPods = new ClientPods(context);
   }
 
   /**
@@ -81,13 +101,16 @@ export class Inside {
     runControllers({
       transport,
       log,
-      labelSelectors: forwardingSelectors,
+      labelSelectors: { ...forwardingSelectors, ...announceCaches.labelSelectors },
+      namespaces: announceCaches.namespaces,
       catalog: [
         entry('emulation', (context) => {
           const inside = new Inside(config, context, transport);
           started.resolve(inside);
-          const ofPods = config.kubelet ? kubelet(inside.#sandboxes).start(context) : [];
-          return [inside.#nodes, inside.#dns, ...ofPods];
+          const services = (): Iterable<Service> => inside.#services.cache.values();
+          const ofPods = config.kubelet ? kubelet({ runtime: inside.#runtime, services }).start(context) : [];
+          const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
+          return [inside.#nodes, inside.#dns, inside.#clientPods, ...onLink, ...ofPods];
         }),
       ],
     });
@@ -129,8 +152,9 @@ export class Inside {
       case 'outside':
         return { namespace: 'outside' };
       case 'node': {
-        if (this.#nodes.get(where.name) === undefined) throw new Error(`there is no node ${where.name}`);
-        return { namespace: where.name };
+        const machine = this.#nodes.get(where.name);
+        if (machine === undefined) throw new Error(`there is no node ${where.name}`);
+        return { namespace: machine.namespace.name };
       }
       case 'pod': {
         const pod = this.#pods.cache.get(`${where.namespace}/${where.name}`);

@@ -1,3 +1,4 @@
+import { ProgramMissingError } from '../host/host.ts';
 import { run } from '../host/run.ts';
 
 /** The folder of `ip netns`. */
@@ -10,9 +11,13 @@ export const namespaceFolder = '/run/netns';
  */
 export async function ip(lines: readonly string[], namespace?: string): Promise<void> {
   const inside = namespace === undefined ? [] : ['-n', namespace];
-  const { exitCode, stderr } = await run('ip', [...inside, '-batch', '-'], {
-    input: `${lines.join('\n')}\n`,
-  });
+  const input = `${lines.join('\n')}\n`;
+  const { exitCode, stderr } = await run('ip', [...inside, '-batch', '-'], { input }).catch(
+    (error: unknown) => {
+      if (!(error instanceof ProgramMissingError)) throw error;
+      throw new Error('there is no ip: install the package iproute2', { cause: error });
+    },
+  );
   if (exitCode === 0) return;
   const [said = ''] = stderr.split('\n');
   const [, line = ''] = /-:(\d+)/.exec(stderr) ?? [];

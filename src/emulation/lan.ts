@@ -15,6 +15,9 @@ const lan = {
   },
 } as const;
 
+/** The interface of every machine on the LAN. */
+export const lanInterface = 'eth0';
+
 /** The router of every Pod is its node, by the same addresses everywhere: none of the pod CIDR is lost to it. */
 const podRouter = { IPv4: '169.254.1.1', IPv6: 'fe80::1' } as const;
 
@@ -49,18 +52,29 @@ export function lanLines(families: readonly IPFamily[]): readonly string[] {
     'link set lan up',
     ...controlPlaneAddresses(families).map((address) => addAddress(onLan(address), 'lan')),
     'netns add outside',
-    ...portLines('outside', 'outside'),
+    ...portLines('outside', 'outside', outsideAddresses(families)),
   ];
 }
 
-/** In the namespace `outside`. It knows the cluster by {@link wayIn}. */
+/** In the namespace `outside`. It reaches the cluster by {@link wayIn}. */
 export function outsideLines(families: readonly IPFamily[]): readonly string[] {
   return machineLines(outsideAddresses(families));
 }
 
 /** Plugs a namespace into the LAN: its interface is `eth0`. */
-export function portLines(namespace: string, port: string): readonly string[] {
-  return [`link add ${port} type veth peer name eth0 netns ${namespace}`, `link set ${port} master lan up`];
+export function portLines(namespace: string, port: string, addresses: Addresses): readonly string[] {
+  return [
+    `link add ${port} type veth peer name eth0 netns ${namespace} address ${hardwareAddress(addresses)}`,
+    `link set ${port} master lan up`,
+  ];
+}
+
+/** From the first address: a machine that gets the address of another is found at once by all who knew that. */
+function hardwareAddress([address = '']: Addresses): string {
+  const value = BigInt.asUintN(32, parseAddress(address)?.value ?? 0n);
+  const bytes = value.toString(16).padStart(8, '0').match(/../g) ?? [];
+  // 02: chosen locally, of one machine.
+  return ['02', '42', ...bytes].join(':');
 }
 
 /**
@@ -92,8 +106,8 @@ export function podRouteLines(podCIDRs: readonly string[], node: Addresses): rea
 }
 
 /**
- * The routes of `outside`, or of the control plane to Services: by one node. `closed` are the ranges that nobody outside
- * of the cluster has a route to.
+ * The routes of `outside`, or of the control plane to Services: by one node. `closed` are ranges without a route from
+ * outside of the cluster.
  */
 export function wayIn(node: Addresses, closed: readonly string[]): readonly string[] {
   return [

@@ -1,17 +1,38 @@
 /** The process inside the namespaces that `sandbox.ts` makes. */
+import { flushCompileCache } from 'node:module';
 import { createLog } from '../telemetry/log.ts';
-import { answerCalls } from './calls.ts';
-import { Inside } from './inside.ts';
+import { answerCalls, type FirstMessage } from './calls.ts';
+import type { Inside } from './inside.ts';
+
+/** Why native code cannot be called here: its package is not installed, or is for another libc; undefined: it can. */
+async function obstacle(): Promise<string | undefined> {
+  try {
+    await import('./namespaces/network-namespace.ts');
+    return undefined;
+  } catch (error) {
+    const [first = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+    return `the package koffi cannot be loaded: install it with its optional dependencies, by npm ci (${first})`;
+  }
+}
 
 let inside: Inside | undefined;
 
 answerCalls(async (call) => {
   if (call.call === 'start') {
+    const { Inside } = await import('./inside.ts');
     const { logLevel: level, logFormat: format } = call.config;
     const started = await Inside.start(call.config, createLog({ level, format }));
     inside = started.inside;
     return { handle: started.listener };
   }
   if (inside === undefined) throw new Error('the cluster network is not started yet');
-  return await inside.answer(call);
+  const answer = await inside.answer(call);
+  // This process is killed: one that ends by itself leaves its compiled code to the next one.
+  if (call.call === 'complete') flushCompileCache();
+  return answer;
 });
+
+// `up` waits for this before it decides to have a network: the rest is loaded meanwhile.
+const found = await obstacle();
+process.send?.({ obstacle: found } satisfies FirstMessage);
+if (found === undefined) await import('./inside.ts');

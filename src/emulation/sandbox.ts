@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile, readlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { IPFamily } from '../objects/address.ts';
+import { type FirstMessage, type Forwarding, isFirstMessage } from './calls.ts';
 import { lanLines, outsideLines } from './lan.ts';
 import { advice, missingProgram } from './unavailable.ts';
 
@@ -41,7 +42,7 @@ export class Sandbox {
 
   /**
    * Makes the namespaces, the LAN and `outside`, and begins the process. This is also the probe of the machine: all
-   * that the network needs of the kernel is used once.
+   * that the network needs of the kernel is used once, and native code is loaded.
    *
    * @throws {NetworkUnavailableError}
    */
@@ -71,8 +72,16 @@ export class Sandbox {
     const said: Buffer[] = [];
     const hear = (chunk: Buffer): void => void said.push(chunk);
     stderr.on('data', hear);
+    const beginning = begun(child);
     const forwarding = await entered(child);
-    if (forwarding === undefined) throw new NetworkUnavailableError(advice(Buffer.concat(said).toString()));
+    const first = forwarding === undefined ? undefined : await beginning;
+    if (forwarding === undefined || first === undefined) {
+      throw new NetworkUnavailableError(advice(Buffer.concat(said).toString()));
+    }
+    if (first.obstacle !== undefined) {
+      child.kill('SIGKILL');
+      throw new NetworkUnavailableError(first.obstacle);
+    }
     stderr.off('data', hear);
     for (const chunk of said) process.stderr.write(chunk);
     stderr.pipe(process.stderr, { end: false });
@@ -90,9 +99,6 @@ export class Sandbox {
     return this.#ended;
   }
 }
-
-/** How nodes forward Services: with nftables, or without it in this program. */
-export type Forwarding = 'nftables' | 'userspace';
 
 /** The word that {@link script} says at its end, on descriptor 4. */
 const enteredWords: Readonly<Record<Forwarding, string>> = {
@@ -137,6 +143,16 @@ async function entered(child: ChildProcess): Promise<Forwarding | undefined> {
     return (['nftables', 'userspace'] as const).find((forwarding) => enteredWords[forwarding] === word);
   });
   return await Promise.race([said, failed.promise]);
+}
+
+/** Undefined: the process has ended before it said anything. */
+async function begun(child: ChildProcess): Promise<FirstMessage | undefined> {
+  const ended = Promise.withResolvers<undefined>();
+  child.once('error', () => ended.resolve(undefined));
+  child.once('close', () => ended.resolve(undefined));
+  const message = await Promise.race([once(child, 'message'), ended.promise]);
+  const first: unknown = message?.[0];
+  return isFirstMessage(first) ? first : undefined;
 }
 
 function isReadable(stream: unknown): stream is Readable {

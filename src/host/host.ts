@@ -10,10 +10,19 @@ export interface ExecResult {
 }
 
 export interface ExecOptions {
-  /** Text for its standard input, which is empty otherwise. */
-  readonly input?: string;
+  /** Text for its standard input, which is empty otherwise. Pieces are asked for as the program reads. */
+  readonly input?: string | Iterable<string> | AsyncIterable<string>;
+  /** Is called with what the program prints, piece by piece as it comes; `stdout` is then empty. */
+  readonly output?: (text: string) => void;
   /** Ends the program. */
   readonly signal?: AbortSignal;
+}
+
+export interface ConnectOptions {
+  /** Gives up. */
+  readonly signal?: AbortSignal;
+  /** The address of the machine that the connection comes from; default: the kernel's choice. */
+  readonly from?: string;
 }
 
 /**
@@ -27,7 +36,7 @@ export interface Host {
    * Runs a program of the machine to its end, without a shell. An exit code other than 0 is a result, not an error.
    *
    * @throws {ProgramMissingError} where there is no such program.
-   * @throws the reason of `signal`, once the program has ended by it.
+   * @throws the reason of `signal`, or what `input` or `output` threw, once the program has ended by it.
    */
   exec(program: string, args: readonly string[], options?: ExecOptions): Promise<ExecResult>;
 
@@ -35,7 +44,7 @@ export interface Host {
    * Makes a TCP or HTTP server listen; resolves once it accepts. `server.close()` ends it.
    *
    * @param address IPv4 or IPv6; `0.0.0.0` and `::` mean every address of that family alone.
-   * @param port 0 to 65535; 0: any free one, which `server.address()` tells.
+   * @param port 0 to 65535; 0: any free one, which `server.address()` returns.
    * @throws the system's error (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES` in `code`).
    */
   listen(server: Server, address: string, port: number): Promise<void>;
@@ -43,9 +52,9 @@ export interface Host {
   /**
    * Opens a TCP connection from the machine.
    *
-   * @throws the system's error (`ECONNREFUSED`, `EHOSTUNREACH` in `code`), or the reason of `signal`.
+   * @throws the system's error (`ECONNREFUSED`, `EHOSTUNREACH`, `EADDRNOTAVAIL` in `code`), or the reason of `signal`.
    */
-  connect(address: string, port: number, signal?: AbortSignal): Promise<Socket>;
+  connect(address: string, port: number, options?: ConnectOptions): Promise<Socket>;
 
   /**
    * Opens a UDP socket, bound to the address and port as {@link listen} has them.

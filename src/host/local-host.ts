@@ -1,28 +1,32 @@
-import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { isIPv6, type Server, Socket } from 'node:net';
 import type { Host, Sysctl } from './host.ts';
 import { run } from './run.ts';
+import { bindSocket, connectSocket } from './sockets.ts';
 
-const sysctl: Sysctl = {
-  async get(name) {
-    try {
-      return (await readFile(`/proc/sys/${name}`, 'utf8')).trim();
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-      throw error;
-    }
-  },
-  async set(name, value) {
-    await writeFile(`/proc/sys/${name}`, value, { flag: 'r+' });
-  },
-};
+/** Kernel parameters in a folder; in a container, that of the machine may be mounted elsewhere than at /proc/sys. */
+export function sysctlIn(folder: string): Sysctl {
+  return {
+    async get(name) {
+      try {
+        return (await readFile(`${folder}/${name}`, 'utf8')).trim();
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+        throw error;
+      }
+    },
+    async set(name, value) {
+      await writeFile(`${folder}/${name}`, value, { flag: 'r+' });
+    },
+  };
+}
 
 /** The machine, and the network namespace, that this process runs in. */
 export const localHost: Host = {
   exec: run,
-  sysctl,
+  sysctl: sysctlIn('/proc/sys'),
 
   async listen(server: Server, address, port) {
     const listening = once(server, 'listening');
@@ -30,30 +34,15 @@ export const localHost: Host = {
     await listening;
   },
 
-  async connect(address, port, signal) {
-    const socket = new Socket();
-    const connected = once(socket, 'connect', signal === undefined ? {} : { signal });
-    socket.connect({ host: address, port });
-    try {
-      await connected;
-    } catch (error) {
-      socket.destroy();
-      throw signal?.aborted === true ? signal.reason : error;
-    }
-    return socket;
-  },
+  connect: (address, port, { signal, from } = {}) =>
+    connectSocket(
+      new Socket(),
+      { host: address, port, ...(from === undefined ? {} : { localAddress: from }) },
+      signal,
+    ),
 
-  async datagram(address, port): Promise<DatagramSocket> {
+  datagram(address, port) {
     const isV6 = isIPv6(address);
-    const socket = createSocket({ type: isV6 ? 'udp6' : 'udp4', ipv6Only: isV6 });
-    const bound = once(socket, 'listening');
-    socket.bind(port, address);
-    try {
-      await bound;
-    } catch (error) {
-      socket.close();
-      throw error;
-    }
-    return socket;
+    return bindSocket(createSocket({ type: isV6 ? 'udp6' : 'udp4', ipv6Only: isV6 }), { port, address });
   },
 };

@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { Readable } from 'node:stream';
 import { type ExecOptions, type ExecResult, ProgramMissingError } from './host.ts';
 
 /**
@@ -9,39 +10,65 @@ import { type ExecOptions, type ExecResult, ProgramMissingError } from './host.t
 export function run(
   program: string,
   args: readonly string[],
-  { input = '', signal }: ExecOptions = {},
+  { input = '', output, signal }: ExecOptions = {},
 ): Promise<ExecResult> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
-    const end = (): boolean => child.kill('SIGKILL');
-    signal?.addEventListener('abort', end, { once: true });
-    const stdout: Buffer[] = [];
-    const stderr: Buffer[] = [];
-    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
-    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
-    // A program that ends without having read all of its input says why by its exit code.
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(input);
+    let failure: Error | undefined;
+    const end = (reason: unknown): void => {
+      failure ??= asError(reason);
+      child.kill('SIGKILL');
+    };
+    const abort = (): void => end(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    feed(child, input, end);
+    const printed = { stdout: '', stderr: '' };
+    const keep = (name: keyof typeof printed, take: (text: string) => void): void => {
+      child[name].setEncoding('utf8');
+      child[name].on('data', (text: string) => {
+        try {
+          if (failure === undefined) take(text);
+        } catch (error) {
+          end(error);
+        }
+      });
+    };
+    keep('stdout', output ?? ((text) => (printed.stdout += text)));
+    keep('stderr', (text) => (printed.stderr += text));
     child.on('error', (error: NodeJS.ErrnoException) => {
-      signal?.removeEventListener('abort', end);
+      signal?.removeEventListener('abort', abort);
       // EACCES is what a folder of PATH that may not be read makes of a program that is nowhere.
       const isMissing = error.code === 'ENOENT' || error.code === 'EACCES';
       reject(isMissing ? new ProgramMissingError(program) : error);
     });
     child.on('close', (code, endedBy) => {
-      signal?.removeEventListener('abort', end);
-      if (signal?.aborted === true) {
-        reject(asError(signal.reason));
+      signal?.removeEventListener('abort', abort);
+      if (failure !== undefined) {
+        reject(failure);
         return;
       }
-      resolve({
-        exitCode: code ?? (endedBy === null ? 1 : 128 + constants.signals[endedBy]),
-        stdout: Buffer.concat(stdout).toString(),
-        stderr: Buffer.concat(stderr).toString(),
-      });
+      resolve({ exitCode: code ?? (endedBy === null ? 1 : 128 + constants.signals[endedBy]), ...printed });
     });
   });
+}
+
+/** @param failed is told what the input threw. */
+function feed(
+  { stdin }: ChildProcessWithoutNullStreams,
+  input: NonNullable<ExecOptions['input']>,
+  failed: (error: unknown) => void,
+): void {
+  // A program that ends without having read all of its input says why by its exit code.
+  stdin.on('error', () => undefined);
+  if (typeof input === 'string') {
+    stdin.end(input);
+    return;
+  }
+  const pieces = Readable.from(input, { highWaterMark: 1 });
+  pieces.on('error', failed);
+  stdin.on('close', () => pieces.destroy());
+  pieces.pipe(stdin);
 }
 
 function asError(reason: unknown): Error {

@@ -28,7 +28,7 @@ export interface DataPath {
 
 export interface NodeAgentOptions {
   /**
-   * Its informers are to see no Service and no EndpointSlice of another proxy, and no slice of a headless Service:
+   * Its informers are to see no Service and no EndpointSlice of another proxy, and none with the label of headless ones:
    * {@link forwardingSelectors} says so to the API server (F1).
    */
   readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
@@ -52,7 +52,7 @@ export interface NodeAgentOptions {
 
 /** The label selectors of kube-proxy's informers (F1), by resource: for `InformerFactoryOptions.labelSelectors`. */
 export const forwardingSelectors = {
-  services: '!service.kubernetes.io/service-proxy-name',
+  services: '!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name',
   'endpointslices.discovery.k8s.io':
     '!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name',
 } as const;
@@ -135,15 +135,10 @@ export class NodeAgent implements Runnable {
    * @throws {NftError} where nft is missing, or the kernel refuses it.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { context, host, healthz, besideOtherProxies = false, forwarding } = this.#options;
+    const { context, host, healthz, forwarding } = this.#options;
     const { clock, log, metrics } = context;
     const isKernel = this.#options.dataPath === undefined;
-    const others = isKernel ? await otherProxies(host, new Nft(host)) : [];
-    if (others.length > 0 && !besideOtherProxies) {
-      throw new OtherProxyError(
-        `another Service proxy works on this node (${others.join(', ')}): remove kube-proxy first, with what "kube-proxy --cleanup" takes away`,
-      );
-    }
+    if (isKernel) await this.#checkOtherProxies();
     const { families } = forwarding;
     const health = new NodeHealthServer({
       ...{ host, clock, log, families, health: this.#health, metrics: this.#metrics },
@@ -161,6 +156,22 @@ export class NodeAgent implements Runnable {
       forget();
       await this.#healthChecks.close();
     }
+  }
+
+  /** @throws {OtherProxyError} */
+  async #checkOtherProxies(): Promise<void> {
+    const { context, host, besideOtherProxies = false } = this.#options;
+    const { found, unclear } = await otherProxies(host, new Nft(host));
+    for (const what of unclear) {
+      context.log.warn(
+        { what },
+        'cannot tell whether kube-proxy works on this node: make sure that it does not',
+      );
+    }
+    if (found.length === 0 || besideOtherProxies) return;
+    throw new OtherProxyError(
+      `another Service proxy works on this node (${found.join(', ')}): remove kube-proxy first, with what "kube-proxy --cleanup" takes away`,
+    );
   }
 
   async #sync(): Promise<ReconcileResult> {

@@ -58,6 +58,26 @@ export function compileLabelSelector(selector: LabelSelector | undefined | null)
   return requirements;
 }
 
+/**
+ * A selector in a spec, which may have been stored before its schema was. One that does not parse selects nothing, and
+ * `problems` gets the reason and the consequence.
+ *
+ * @returns undefined for no selector.
+ */
+export function readLabelSelector(
+  selector: LabelSelector | undefined,
+  { path, consequence }: { readonly path: string; readonly consequence: string },
+  problems: string[],
+): ParsedLabelSelector | undefined {
+  if (selector === undefined) return undefined;
+  try {
+    return compileLabelSelector(selector);
+  } catch (error) {
+    problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}; ${consequence}`);
+    return 'nothing';
+  }
+}
+
 /** The selector as text that {@link parseLabelSelector} reads back. */
 export function renderLabelSelector(requirements: readonly LabelRequirement[]): string {
   return requirements.map(render).join(',');

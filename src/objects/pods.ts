@@ -22,7 +22,7 @@ export function isActive(pod: Pod): boolean {
 }
 
 /** True when the condition Ready is True. */
-export function isReady({ status }: Pod): boolean {
+export function isPodReady({ status }: Pod): boolean {
   return conditionOf(status.conditions, 'Ready')?.status === 'True';
 }
 
@@ -35,8 +35,8 @@ function untilAvailable(pod: Pod, minReadySeconds: number, now: number): number 
   return Math.max(0, since + minReadySeconds * 1000 - now);
 }
 
-/** True when the Pod has been ready for so many seconds (`IsPodAvailable`). */
-export function isAvailable(pod: Pod, minReadySeconds: number, now: number): boolean {
+/** True when the Pod has been ready for `minReadySeconds` (`IsPodAvailable`). */
+export function isPodAvailable(pod: Pod, minReadySeconds: number, now: number): boolean {
   return untilAvailable(pod, minReadySeconds, now) === 0;
 }
 
@@ -71,7 +71,7 @@ export function controllerReference(owner: KubeObject): OwnerReference {
 }
 
 /** Oldest first; of the same second, by name. */
-export function byAge(a: KubeObject, b: KubeObject): number {
+export function byCreation(a: KubeObject, b: KubeObject): number {
   const [first, second] = [a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? ''];
   if (first !== second) return first < second ? -1 : 1;
   return compareText(a.metadata.name ?? '', b.metadata.name ?? '');

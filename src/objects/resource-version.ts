@@ -1,6 +1,6 @@
 /**
  * Orders two resourceVersions of one resource: negative, 0, positive. They are decimal numbers without leading zeros
- * (KEP-5504 makes that a promise), compared as such without a limit of size. Texts that are no number sort first.
+ * (guaranteed by KEP-5504), compared as such without a limit of size. Texts that are no number sort first.
  */
 export function compareResourceVersions(a: string, b: string): number {
   const left = isNumber(a) ? a : '';

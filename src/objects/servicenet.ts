@@ -69,7 +69,19 @@ export interface AddressPoolStatus {
   ipv6?: FamilyUsage;
   /** Quarantined addresses. The only record that outlives the process. */
   resting?: RestingAddress[];
+  /** Addresses that nodes refuse to announce. */
+  refused?: RefusedPoolAddress[];
   conditions?: Condition[];
+}
+
+/** An address that a node does not announce, since another machine has it. */
+export interface RefusedPoolAddress {
+  address: string;
+  node: string;
+  reason: string;
+  message?: string;
+  /** RFC 3339. */
+  since: string;
 }
 
 /** A quarantined address. */
@@ -87,4 +99,47 @@ export interface FamilyUsage {
   used: number;
   free: number;
   quarantined: number;
+}
+
+/** `servicenet.dev/v1alpha1` BGPPeer, cluster-scoped (deploy/crds): a router that nodes open sessions to. */
+export interface BGPPeer extends KubeObject {
+  spec: BGPPeerSpec;
+  status?: BGPPeerStatus;
+}
+
+export interface BGPPeerStatus {
+  /** One a node, which writes it when it changes. */
+  sessions?: BGPPeerSession[];
+}
+
+/** The session of a node with a peer, as the node's agent last had it. */
+export interface BGPPeerSession {
+  node: string;
+  /** `Established`, or why it is not. */
+  reason: string;
+  /** For people. */
+  message: string;
+  /** RFC 3339. */
+  since: string;
+  /** Reasons why a session that is established does less than it might. */
+  warnings?: string[];
+}
+
+export interface BGPPeerSpec {
+  /** 1 to 4,294,967,295, as all AS numbers. */
+  myASN: number;
+  peerASN: number;
+  peerAddress: string;
+  /** Default 179. */
+  peerPort?: number;
+  /** Of the family of `peerAddress`; default that of the route to the peer. */
+  sourceAddress?: string;
+  /** An IPv4 address; default the InternalIP of the node. */
+  routerID?: string;
+  /** `9s`; 3 to 65,535 whole seconds. */
+  holdTime?: string;
+  /** Default true. */
+  gracefulRestart?: boolean;
+  /** Nodes that open a session; default all. */
+  nodeSelector?: LabelSelector;
 }

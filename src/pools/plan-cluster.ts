@@ -1,12 +1,16 @@
 import type { Service } from '../objects/core.generated.ts';
-import type { ServedService } from '../controllers/load-balancer/adoption.ts';
+import { type ServedService, isForeign, statusAddresses } from '../controllers/load-balancer/status.ts';
 import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
 import type { AddressPool } from '../objects/servicenet.ts';
 import { readPool, type Pool } from '../controllers/load-balancer/pool.ts';
 import { layOut, type ForbiddenRange } from '../controllers/load-balancer/pool-addresses.ts';
 import { readQuarantined } from '../controllers/load-balancer/quarantine.ts';
-import { byAge, isServed, readRequest, type RequestSettings } from '../controllers/load-balancer/request.ts';
-import { isForeign, statusAddresses } from '../controllers/load-balancer/status.ts';
+import {
+  byServiceAge,
+  isServed,
+  readRequest,
+  type RequestSettings,
+} from '../controllers/load-balancer/request.ts';
 
 /** The objects of a cluster that decide which Service gets which address. */
 export interface PooledCluster {
@@ -54,7 +58,7 @@ export function servedServices(
       inStatus: statusAddresses(service, allocator.isPooled),
     }))
     .filter(({ service, inStatus }) => !isForeign(service, inStatus))
-    .sort((a, b) => byAge(a.request, b.request));
+    .sort((a, b) => byServiceAge(a.request, b.request));
 }
 
 export function poolsOf(objects: readonly AddressPool[]): Pool[] {
@@ -62,7 +66,10 @@ export function poolsOf(objects: readonly AddressPool[]): Pool[] {
 }
 
 /** The problems and conflicts that a controller would write to the status of pools: `name: sentence`. */
-export function problemsOf(objects: readonly AddressPool[], forbidden: readonly ForbiddenRange[]): string[] {
+export function poolProblems(
+  objects: readonly AddressPool[],
+  forbidden: readonly ForbiddenRange[],
+): string[] {
   const layouts = layOut(poolsOf(objects), forbidden);
   return objects.flatMap((object) => {
     const { pool, problems } = readPool(object);

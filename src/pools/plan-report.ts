@@ -1,9 +1,10 @@
 import type { IPFamily } from '../objects/address.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { Allocation } from '../controllers/load-balancer/allocations.ts';
+import { announcedBy } from '../controllers/load-balancer/plan-announced.ts';
 import type { AddressPool, FamilyUsage } from '../objects/servicenet.ts';
-import { readyCondition } from '../controllers/load-balancer/status.ts';
-import { problemsOf, startController, type PooledCluster } from './plan-cluster.ts';
+import { loadBalancerReadyCondition } from '../controllers/load-balancer/status.ts';
+import { poolProblems, startController, type PooledCluster } from './plan-cluster.ts';
 
 /** The pools, which Service has which address, and which Services wait and why. */
 export interface PoolReport {
@@ -30,8 +31,16 @@ export interface ReportedAddress {
   readonly family: IPFamily;
   /** Absent when no pool contains the address any more. */
   readonly pool?: string;
-  readonly services: readonly { readonly service: ObjectKey; readonly ports: readonly string[] }[];
+  readonly services: readonly ReportedHolder[];
   readonly reservedFor?: ObjectKey;
+}
+
+/** A Service that has an address. */
+export interface ReportedHolder {
+  readonly service: ObjectKey;
+  readonly ports: readonly string[];
+  /** Nodes that announce it, or the reason word; absent: its condition says nothing. */
+  readonly announced?: string;
 }
 
 export interface WaitingService {
@@ -45,7 +54,7 @@ export interface WaitingService {
 export function planReport(cluster: PooledCluster, now: number): PoolReport {
   const { allocator, served } = startController(cluster, now);
   const { allocations } = allocator;
-  const problems = problemsOf(cluster.pools, cluster.forbidden);
+  const problems = poolProblems(cluster.pools, cluster.forbidden);
   const byName = [...cluster.pools].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   const pools = byName.map((object): ReportedPool => {
     const name = keyOf(object);
@@ -61,6 +70,7 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
       problems: own.map((problem) => problem.slice(name.length + 2)),
     };
   });
+  const objects = new Map(cluster.services.map((service) => [keyOf(service), service]));
   const inUse = [...allocations.values()].sort(byValue).map((allocation): ReportedAddress => {
     const { address, family, value } = allocation;
     const pool = allocations.poolOf(family, value)?.pool.name;
@@ -69,10 +79,15 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
       address,
       family,
       ...(pool === undefined ? {} : { pool }),
-      services: [...allocation.services.keys()].sort().map((service) => ({
-        service,
-        ports: [...allocation.ports].flatMap(([port, server]) => (server === service ? [port] : [])),
-      })),
+      services: [...allocation.services.keys()].sort().map((service) => {
+        const object = objects.get(service);
+        const announced = object === undefined ? undefined : announcedBy(object, address);
+        return {
+          service,
+          ports: [...allocation.ports].flatMap(([port, server]) => (server === service ? [port] : [])),
+          ...(announced === undefined ? {} : { announced }),
+        };
+      }),
       ...(reservedFor === undefined ? {} : { reservedFor }),
     };
   });
@@ -83,7 +98,7 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
     )
     .map(({ service }): WaitingService => {
       const { reason = 'Pending', message = 'no controller has looked at it yet' } =
-        readyCondition(service) ?? {};
+        loadBalancerReadyCondition(service) ?? {};
       return { service: keyOf(service), reason, message };
     })
     .sort((a, b) => (a.service < b.service ? -1 : 1));

@@ -99,7 +99,7 @@ export class Controller implements Runnable {
     });
   }
 
-  /** Asks for a reconcile of the key. Keys that are added before `run` wait for it. */
+  /** Enqueues a reconcile of the key. Keys that are added before `run` wait for it. */
   enqueue(key: ObjectKey, { priority = Priority.change, after = 0 }: EnqueueOptions = {}): void {
     this.#queue.addAfter(key, after, priority);
   }

@@ -7,7 +7,7 @@ import { Controller, type ControllerOptions, type ReconcileResult, type SyncedSo
 
 /**
  * What reconcilers begin with: a queue of keys, and informers that must have synced before the first key is taken. A
- * subclass asks for its informers, adds handlers that enqueue keys, and implements {@link reconcile}.
+ * subclass gets its informers, adds handlers that enqueue keys, and implements {@link reconcile}.
  */
 export abstract class Reconciler implements Runnable {
   protected readonly context: ControllerContext;

@@ -3,7 +3,7 @@ import { isRecord } from '../objects/json.ts';
 
 let known: string | undefined;
 
-/** The version in package.json, two folders above this file in the source tree and in the built package alike. */
+/** The version in package.json, two folders above this file in the source tree and in the built package. */
 export function version(): string {
   known ??= readVersion();
   return known;

@@ -50,10 +50,10 @@ export interface ProgramResult {
 }
 
 /**
- * Starts an API server, and the controllers that are asked for, in this process. Any number may run at once.
+ * Starts an API server and the chosen controllers in this process. Any number may run at once.
  *
  * @throws {Error} naming the option that is unknown or has a wrong value, with what it takes; when the server or a
- * controller cannot start. Then nothing of it is left.
+ *   controller cannot start. Then nothing of it is left.
  */
 export async function startApiServer(options: TestServerOptions = {}): Promise<TestServer> {
   const config = testServerConfig(options);

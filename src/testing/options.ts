@@ -3,9 +3,11 @@ import { selectLocal } from '../commands/select-controllers.ts';
 import { clusterCidrs } from '../config/cluster-cidrs.ts';
 import { addressRanges } from '../config/default-pool.ts';
 import { ConfigError, WrongValue } from '../config/errors.ts';
-import { Flags, oneOf, optional, type Reader, text, textOf, yesOrNo } from '../config/flags.ts';
-import type { LocalClusterConfig } from '../config/local-cluster.ts';
-import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
+import { Flags, oneOf, optional, type FlagReader, text, textOf, yesOrNo } from '../config/flags.ts';
+import { imageChoices } from '../config/image-programs.ts';
+import { containerModes, type LocalClusterConfig } from '../config/local-cluster.ts';
+import { isProgram, programNames } from '../emulation/containers/images.ts';
+import { nodePortRange, readServiceCidrs } from '../config/service-ranges.ts';
 import { isRecord } from '../objects/json.ts';
 import { type LogLevel, logLevels } from '../telemetry/log.ts';
 
@@ -40,6 +42,13 @@ export interface TestServerOptions {
    * root. Default false: Pods are only simulated.
    */
   readonly network?: boolean | undefined;
+  /**
+   * With `network`: `processes` runs the commands of containers as programs of this machine, with the rights of this
+   * process, in the network and a read-only file system of their Pod. Default `off`.
+   */
+  readonly containers?: 'off' | 'processes' | undefined;
+  /** Programs that stand for images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
+  readonly images?: readonly string[] | undefined;
   /** Where simulated Pods get their addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
   readonly clusterCidr?: string | undefined;
   /**
@@ -73,6 +82,8 @@ const names: readonly (keyof TestServerOptions)[] = [
   'controllers',
   'nodes',
   'network',
+  'containers',
+  'images',
   'clusterCidr',
   'addressPools',
   'refuse',
@@ -82,7 +93,7 @@ const names: readonly (keyof TestServerOptions)[] = [
 /** Checks options as strictly as flags. @throws {ConfigError} naming the option and what it takes. */
 export function testServerConfig(options: unknown): TestServerConfig {
   const flags = new Flags(knownOptions(options), (name) => `startApiServer: ${name}`);
-  const serviceRanges = flags.read('serviceClusterIpRange', or('10.96.0.0/16', serviceCidrs));
+  const serviceRanges = flags.read('serviceClusterIpRange', or('10.96.0.0/16', readServiceCidrs));
   const families = serviceRanges.map(({ range }) => range.family);
   const nodes = flags.read('nodes', or(0, wholeNumber(0, 1000)));
   const allocation = flags.read('allocation', or('server', oneOf(['server', 'controller'])));
@@ -103,6 +114,8 @@ export function testServerConfig(options: unknown): TestServerConfig {
     dataDir: flags.read('dataDirectory', optional(textOf())),
     nodes,
     network: flags.read('network', or(false, yesOrNo)) ? 'on' : 'off',
+    containers: flags.read('containers', or('off', oneOf(containerModes))),
+    images: flags.read('images', imageChoices(programNames, isProgram)),
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     controllers: flags.read(
       'controllers',
@@ -125,13 +138,13 @@ function knownOptions(options: unknown): Readonly<Record<string, unknown>> {
   return options;
 }
 
-/** Reads what stands in for an option that is not given. */
-function or<T>(fallback: unknown, reader: Reader<T>): Reader<T> {
+/** Reads the default of an option. */
+function or<T>(fallback: unknown, reader: FlagReader<T>): FlagReader<T> {
   return (value) => reader(value === undefined ? fallback : value);
 }
 
 /** A number, both ends included. */
-function wholeNumber(least: number, most: number): Reader<number> {
+function wholeNumber(least: number, most: number): FlagReader<number> {
   return (value) => {
     if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
     throw new WrongValue(`must be a whole number from ${least} to ${most}`);

@@ -28,7 +28,7 @@ const kubeconfig = join(folder, 'kubeconfig');
 await writeFile(kubeconfig, api.kubeconfig, { mode: 0o600 });
 await create('/api/v1/namespaces', { metadata: { name: 'shop' } });
 for (let i = 0; i < services; i++) await createService(`web-${i}`);
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const main = new URL('../../src/main.js', import.meta.url).pathname;
 const flags = [
   '--kubeconfig',
   kubeconfig,

@@ -32,7 +32,7 @@ const parallel = 16;
 const rows: Row[] = [];
 
 const folder = await mkdtemp(join(tmpdir(), 'servicenet-lb-bench-'));
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const main = new URL('../../src/main.js', import.meta.url).pathname;
 const kubeconfig = join(folder, 'kubeconfig');
 const child: ChildProcess = spawn(
   process.execPath,

@@ -27,14 +27,14 @@ export class ServerProcess {
     this.startMs = startMs;
   }
 
-  /** Starts `servicenet up` as its users do, and reads its kubeconfig. `nodeFlags` are for profiling. */
+  /** Starts `servicenet up` as its users do, and reads its kubeconfig. `nodeFlags` win over those of users. */
   static async start(flags: readonly string[], nodeFlags: readonly string[]): Promise<ServerProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'servicenet-bench-'));
     const kubeconfig = join(folder, 'kubeconfig');
     const started = performance.now();
     const child = spawn(
       process.execPath,
-      [...nodeFlags, ...(await startCommand()), '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
+      [...(await startCommand(nodeFlags)), '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     await readyLine(child.stdout, nodeFlags.length > 0);
@@ -98,16 +98,17 @@ function ticksIn(stat: string): number {
 }
 
 /**
- * What `npm start` starts, down to the word `up`: flags of Node.js, the file and the command. With `BENCH_DIST=1` what
- * users install, which `npm run build` makes.
+ * What `npm start` starts, down to the word `up`: flags of Node.js and ours, the file and the command. With
+ * `BENCH_DIST=1` what users install, which `npm run build` makes.
  */
-async function startCommand(): Promise<readonly string[]> {
+async function startCommand(nodeFlags: readonly string[]): Promise<readonly string[]> {
   const root = new URL('../../', import.meta.url);
-  if (process.env['BENCH_DIST'] === '1') return [new URL('dist/main.js', root).pathname, 'up'];
+  if (process.env['BENCH_DIST'] === '1') return [...nodeFlags, new URL('dist/main.js', root).pathname, 'up'];
   const manifest: unknown = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
   const [, ...words] = textAt(recordAt(recordAt(manifest)['scripts']), 'start').split(' ');
-  const command = words.slice(0, words.indexOf('up') + 1);
-  return command.map((word) => (word.startsWith('src/') ? new URL(word, root).pathname : word));
+  const up = words.indexOf('up');
+  const file = new URL(words[up - 1] ?? '', root).pathname;
+  return [...words.slice(0, up - 1), ...nodeFlags, file, 'up'];
 }
 
 /** Waits for the line that says that the server is ready. `traced`: what Node writes besides is passed on. */

@@ -33,6 +33,45 @@ export function describeHost(
       expect(exitCode).toBe(0);
     });
 
+    it('asks for pieces of input as the program reads, and no more of them once it has ended', async () => {
+      const pieces = function* (): Generator<string> {
+        for (const letter of 'abc') yield letter.repeat(100_000);
+      };
+      const { stdout } = await host.exec('wc', ['-c'], { input: pieces() });
+      expect(stdout.trim()).toBe('300000');
+      const endless = function* (): Generator<string> {
+        for (let asked = 0; ; asked++) {
+          if (asked === 100_000) throw new Error('nobody reads');
+          yield 'x'.repeat(1000);
+        }
+      };
+      expect(await host.exec('head', ['-c', '5'], { input: endless() })).toMatchObject({ stdout: 'xxxxx' });
+    });
+
+    it('hands over what a program prints in pieces', async () => {
+      const pieces: string[] = [];
+      const result = await host.exec('sh', ['-c', 'yes ü | head -c 1500000; exit 3'], {
+        output: (text) => pieces.push(text),
+      });
+      expect(result).toEqual({ exitCode: 3, stdout: '', stderr: '' });
+      expect(pieces.length).toBeGreaterThan(1);
+      expect(pieces.join('')).toBe('ü\n'.repeat(500_000));
+    });
+
+    it('ends a program whose input or output throws', async () => {
+      const odd = function* (): Generator<string> {
+        yield 'one piece';
+        throw new Error('no more');
+      };
+      await expect(host.exec('cat', [], { input: odd() })).rejects.toThrow('no more');
+      const output = (): never => {
+        throw new Error('not understood');
+      };
+      await expect(host.exec('sh', ['-c', 'echo x; exec sleep 1000'], { output })).rejects.toThrow(
+        'not understood',
+      );
+    });
+
     it('names a program that is missing', async () => {
       await expect(host.exec('no-such-program', [])).rejects.toThrow(ProgramMissingError);
     });
@@ -52,6 +91,21 @@ export function describeHost(
       socket.on('data', (chunk) => chunks.push(String(chunk)));
       await once(socket, 'close');
       expect(chunks.join('')).toBe('hello');
+      server.close();
+    });
+
+    it.each([
+      ['127.0.0.1', '127.0.0.9'],
+      ['::1', '::1'],
+    ])('connects to %s from %s', async (address, from) => {
+      const server = createServer((socket) => socket.end(String(socket.remoteAddress)));
+      await host.listen(server, address, 0);
+      const socket = await host.connect(address, portOf(server.address()), { from });
+      expect(socket.localAddress).toBe(from);
+      const chunks: unknown[] = [];
+      socket.on('data', (chunk) => chunks.push(String(chunk)));
+      await once(socket, 'close');
+      expect(chunks.join('')).toBe(from);
       server.close();
     });
 
@@ -75,6 +129,9 @@ export function describeHost(
         code: 'EADDRINUSE',
       });
       await expect(host.datagram('192.0.2.77', 0)).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
+      await expect(host.connect('127.0.0.1', port, { from: '192.0.2.77' })).rejects.toMatchObject({
+        code: 'EADDRNOTAVAIL',
+      });
       const closed = once(server, 'close');
       server.close();
       await closed;

@@ -53,7 +53,7 @@ export class OwnControllers implements Controllers {
 
   /** Starts one, and another when that one ends by itself: on a busy machine it may lose its lease. So a Deployment does. */
   #launch(args: readonly string[]): Child {
-    const child = new Child(process.execPath, ['src/main.ts', ...args], { KUBECONFIG: '' });
+    const child = new Child(process.execPath, ['src/main.js', ...args], { KUBECONFIG: '' });
     this.#children.push(child);
     void child.closed.then(() => {
       if (!this.#children.includes(child)) return;

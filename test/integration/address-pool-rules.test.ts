@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AddressPoolSpec } from '../../src/objects/servicenet.ts';
+import { peersOf } from '../../src/network/announcing/bgp-peers.ts';
+import { readAnnounce } from '../../src/network/announcing/pool-announcement.ts';
 import { readPool } from '../../src/controllers/load-balancer/pool.ts';
 import { listAt, textAt } from '../../src/objects/read.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
@@ -143,6 +145,88 @@ const selector = fc.oneof(
 );
 const name = fc.oneof(fc.constantFrom('lan', 'LAN', 'a.b', 'a..b', '-a-', 'ü'), fc.string({ maxLength: 10 }));
 const ranges = fc.array(range, { maxLength: 4 });
+/** Values as other kinds may have them, and some that they may not. */
+const sometimes = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.option(value, { nil: undefined });
+const count = fc.constantFrom(
+  0,
+  1,
+  3,
+  24,
+  32,
+  64,
+  128,
+  179,
+  23456,
+  64512,
+  65535,
+  4_294_967_295,
+  4_294_967_296,
+  1.5,
+);
+const peer = fc.record({
+  ...{ myASN: count, peerASN: count, peerPort: sometimes(count) },
+  ...{ peerAddress: fc.oneof(address, fc.constantFrom('127.0.0.1', 'fe80::1', '::', 'router', '')) },
+  ...{ sourceAddress: sometimes(address), routerID: sometimes(address) },
+  holdTime: sometimes(fc.constantFrom('90s', '1m30s', '3s', '1s', '0s', '20h', '3500ms', 'soon')),
+  nodeSelectors: fc.array(selector, { maxLength: 2 }),
+  ...{ password: sometimes(fc.string()), enableGracefulRestart: sometimes(fc.boolean()) },
+});
+const named = <T>(spec: fc.Arbitrary<T>): fc.Arbitrary<{ metadata: { name: string }; spec: T }[]> =>
+  fc.array(fc.record({ metadata: fc.record({ name }), spec }), { maxLength: 3 });
+const announcing = fc.record({
+  l2Advertisements: named(
+    fc.record({
+      interfaces: sometimes(fc.array(fc.constantFrom('eth0', 'eth1', 'far/too', 'longer-than-15-bytes', ''))),
+      nodeSelectors: fc.array(selector, { maxLength: 2 }),
+    }),
+  ),
+  bgpAdvertisements: named(
+    fc.record({
+      peers: sometimes(fc.array(name, { maxLength: 2 })),
+      communities: fc.array(fc.constantFrom('64512:1', '1:99999', 'large:1:2:3', 'vpn', 'no-export', 'x')),
+      ...{
+        localPref: sometimes(count),
+        aggregationLength: sometimes(count),
+        aggregationLengthV6: sometimes(count),
+      },
+      nodeSelectors: fc.array(selector, { maxLength: 2 }),
+    }),
+  ),
+  bgpPeers: named(peer),
+  communities: named(fc.record({ communities: fc.constant([{ name: 'vpn', value: '64512:9' }]) })),
+});
+const kubeVip = fc
+  .dictionary(
+    fc.constantFrom(
+      'vip_arp',
+      'bgp_enable',
+      'vip_interface',
+      'bgp_as',
+      'bgp_peers',
+      'bgp_routerid',
+      'bgp_hold_time',
+    ),
+    fc.oneof(
+      fc.constantFrom(
+        'true',
+        'eth0',
+        'lo',
+        '64512',
+        '0',
+        '90',
+        '10.0.0.1:64513::false',
+        '[2001:db8::1]:64513:x:true',
+      ),
+      address,
+    ),
+  )
+  .map((env) => {
+    const variables = Object.entries(env).map(([variable, value]) => ({ name: variable, value }));
+    return withRest({
+      spec: { template: { spec: { containers: [{ image: 'kube-vip', env: variables }] } } },
+    });
+  });
 const sources = fc.oneof(
   fc
     .array(
@@ -161,7 +245,7 @@ const sources = fc.oneof(
       }),
       { maxLength: 3 },
     )
-    .map((pools) => importMetalLB(pools)),
+    .chain((pools) => announcing.map((kinds) => importMetalLB(pools, kinds))),
   fc
     .array(fc.record({ name, addresses: ranges, 'auto-assign': fc.boolean() }), { maxLength: 4 })
     .map((pools) =>
@@ -194,8 +278,11 @@ const sources = fc.oneof(
       ),
       { maxKeys: 5 },
     )
-    .map((data) => importKubeVip(withRest({ data }))),
+    .chain((data) => sometimes(kubeVip).map((daemonSet) => importKubeVip(withRest({ data }), daemonSet))),
 );
+
+/** A node that no selector can be wrong about. */
+const anyNode = { metadata: { name: 'node' }, spec: {}, status: {} };
 
 function withRest(rest: object): KubeObject {
   return { metadata: { name: 'config' }, ...rest };
@@ -203,11 +290,19 @@ function withRest(rest: object): KubeObject {
 
 test('whatever an import makes, the API takes, and the controller finds nothing wrong in it', async () => {
   await fc.assert(
-    fc.asyncProperty(sources, async ({ pools }) => {
+    fc.asyncProperty(sources, async ({ pools, peers }) => {
+      expect(new Set(peers.map(({ metadata }) => metadata.name)).size).toBe(peers.length);
+      for (const body of peers) {
+        const path = '/apis/servicenet.dev/v1alpha1/bgppeers';
+        const answer = await call(cluster.server.client, 'POST', path, { body, query: { dryRun: 'All' } });
+        expect([answer.status, answer.body['message']]).toEqual([201, undefined]);
+        expect(peersOf([body], anyNode, true).problems).toEqual([]);
+      }
       expect(new Set(pools.map(({ metadata }) => metadata.name)).size).toBe(pools.length);
       for (const pool of pools) {
         const { status, body } = await answerTo(pool);
         expect([status, body['message'], readPool(pool).problems]).toEqual([201, undefined, []]);
+        expect(readAnnounce(pool.spec.announce).problems).toEqual([]);
       }
     }),
     { numRuns: 150 },

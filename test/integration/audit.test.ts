@@ -123,14 +123,14 @@ const wrong = [
 
 let server: ScriptedServer;
 let transport: Transport;
-let told: string[];
+let eventLines: string[];
 const stop = new AbortController();
 
 function answer(exchange: Exchange): void {
   const plural = exchange.path.split('/').at(-1) ?? '';
   if (exchange.method === 'POST' && plural === 'events') {
     const event: unknown = JSON.parse(exchange.body);
-    told.push([textAt(event, 'type'), textAt(event, 'reason'), textAt(event, 'message')].join(' '));
+    eventLines.push([textAt(event, 'type'), textAt(event, 'reason'), textAt(event, 'message')].join(' '));
     exchange.json(201, event);
   } else if (exchange.path === '/apis/networking.k8s.io/v1') {
     exchange.json(200, { resources: [{ name: 'ipaddresses' }, { name: 'servicecidrs' }] });
@@ -142,7 +142,7 @@ function answer(exchange: Exchange): void {
 beforeEach(async () => {
   server = await ScriptedServer.start();
   transport = await createTransport({ kind: 'endpoint', url: server.url });
-  told = [];
+  eventLines = [];
   void server.serve(answer, stop.signal);
 });
 
@@ -167,8 +167,8 @@ describe('an audit', () => {
       clock: fastClock(40),
     });
     try {
-      while (told.length < wrong.length) await sleep(10);
-      expect(told.sort()).toEqual(
+      while (eventLines.length < wrong.length) await sleep(10);
+      expect(eventLines.sort()).toEqual(
         wrong.map(([, , reason, message]) => `Warning ${reason} ${message}`).sort(),
       );
       // The last Event may be here before the look that it comes from has ended.

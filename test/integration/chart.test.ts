@@ -16,14 +16,16 @@ const namespace = 'servicenet-system';
 /** The chart's objects with its own values, some of them changed; CRDs come first, as Helm has it. */
 function render(changed: object = {}): KubeObject[] {
   const values: unknown = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'));
-  const crds = readFileSync(join(chart, 'crds/servicenet.dev_addresspools.yaml'), 'utf8');
+  const crds = readdirSync(join(chart, 'crds')).map((file) =>
+    readFileSync(join(chart, 'crds', file), 'utf8'),
+  );
   const templates = readdirSync(join(chart, 'templates')).map((file) =>
     renderTemplate(readFileSync(join(chart, 'templates', file), 'utf8'), {
       Values: { ...(isRecord(values) ? values : {}), ...changed },
       Release: { Namespace: namespace },
     }),
   );
-  return [crds, ...templates].flatMap(parseManifests);
+  return [...crds, ...templates].flatMap(parseManifests);
 }
 
 function byName(objects: readonly KubeObject[]): KubeObject[] {

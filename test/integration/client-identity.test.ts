@@ -98,7 +98,7 @@ describe('an exec plugin', () => {
       '#!/bin/sh',
       'cd "$(dirname "$0")"',
       'echo "$1 $FROM_CONFIG" >> runs',
-      'printf %s "$KUBERNETES_EXEC_INFO" > told',
+      'printf %s "$KUBERNETES_EXEC_INFO" > exec-info',
       'cat status',
     ];
     await writeFile(join(folder, 'plugin'), script.join('\n'));
@@ -164,7 +164,7 @@ describe('an exec plugin', () => {
     for (const _ of answers) (await server.next()).json(200, {});
     await Promise.all(answers);
     expect(await runs()).toHaveLength(1);
-    expect(JSON.parse(await readFile(join(folder, 'told'), 'utf8'))).toEqual({
+    expect(JSON.parse(await readFile(join(folder, 'exec-info'), 'utf8'))).toEqual({
       kind: 'ExecCredential',
       apiVersion: v1,
       spec: {

@@ -56,30 +56,6 @@ describe('APIServices', () => {
     await call(server.client, 'DELETE', `${definitions}/${definition.metadata.name}`);
     await eventually(ask, ({ status }) => status === 404);
   });
-
-  test('one that names a Service is stored, and its group version is not available', async () => {
-    const made = await post(services, {
-      metadata: { name: 'v1beta1.metrics.example.com' },
-      spec: {
-        ...{
-          group: 'metrics.example.com',
-          version: 'v1beta1',
-          groupPriorityMinimum: 100,
-          versionPriority: 100,
-        },
-        service: { namespace, name: 'metrics' },
-      },
-    });
-    expect([made.status, textAt(listAt(made.body, 'status', 'conditions')[0], 'status')]).toEqual([
-      201,
-      'False',
-    ]);
-    const asked = await call(server.client, 'GET', '/apis/metrics.example.com/v1beta1/nodes');
-    expect(asked.status).toBe(503);
-    expect((await call(server.client, 'GET', '/apis/metrics.example.com/v1')).status).toBe(404);
-    const groups = listAt((await call(server.client, 'GET', '/apis')).body, 'groups');
-    expect(groups.map((group) => textAt(group, 'name'))).not.toContain('metrics.example.com');
-  });
 });
 
 test('/apis names groups by their priority, the preferred version first', async () => {

@@ -109,8 +109,8 @@ it('service-allocation-controller', { timeout }, async () => {
     await cluster.create(`${core}/services`, { metadata: { name }, spec: { type: 'NodePort', ports } });
   await cluster.until(`${core}/services`, (body) => {
     const all = itemsOf(body).filter((service) => at(service, 'spec', 'type') === 'NodePort');
-    const told = all.filter((service) => listAt(service, 'status', 'conditions').length > 0);
-    return all.filter(isServed).length === 2 && told.length === 1;
+    const reported = all.filter((service) => listAt(service, 'status', 'conditions').length > 0);
+    return all.filter(isServed).length === 2 && reported.length === 1;
   });
   await cluster.remove(`${core}/services/a`);
   await cluster.remove(`${core}/services/b`);

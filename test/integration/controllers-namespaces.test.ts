@@ -80,10 +80,10 @@ describe('a namespace', () => {
       spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
     });
     await call(client, 'DELETE', '/api/v1/namespaces/leaving');
-    const told = await untilObject(client, '/api/v1/namespaces/leaving', (body) =>
+    const terminating = await untilObject(client, '/api/v1/namespaces/leaving', (body) =>
       JSON.stringify(body).includes('example.com/hold in 1 resource instances'),
     );
-    expect(JSON.stringify(told)).toContain('configmaps. has 1 resource instances');
+    expect(JSON.stringify(terminating)).toContain('configmaps. has 1 resource instances');
     const { body: services } = await call(client, 'GET', '/api/v1/namespaces/leaving/services');
     expect(services['items']).toEqual([]);
     await merge('/api/v1/namespaces/leaving/configmaps/held', { metadata: { finalizers: null } });
@@ -154,9 +154,9 @@ describe('the garbage collector', () => {
     await create(elsewhere, owned(owner, 'over-there'));
     await untilObject(client, `${elsewhere}/over-there`, (_, status) => status === 404);
     await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', owned(owner, 'without-namespace'));
-    const told = '/api/v1/events?fieldSelector=reason%3DOwnerRefInvalidNamespace';
-    await untilObject(client, told, (body) => JSON.stringify(body).includes('without-namespace'));
-    const { body } = await call(client, 'GET', told);
+    const eventsPath = '/api/v1/events?fieldSelector=reason%3DOwnerRefInvalidNamespace';
+    await untilObject(client, eventsPath, (body) => JSON.stringify(body).includes('without-namespace'));
+    const { body } = await call(client, 'GET', eventsPath);
     const uid = isRecord(owner) && isRecord(owner['metadata']) ? String(owner['metadata']['uid']) : '';
     expect(JSON.stringify(body)).toContain(
       JSON.stringify(

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Query, Transport } from '../../src/client/transport.ts';
+import type { QueryParameters, Transport } from '../../src/client/transport.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { at, listAt } from '../../src/objects/read.ts';
 import { StatusError } from '../../src/objects/status.ts';
@@ -36,7 +36,7 @@ async function create(
   { client }: TestServer,
   path: string,
   body: JsonRecord,
-  query: Query = {},
+  query: QueryParameters = {},
 ): Promise<string> {
   const { status, body: made } = await call(client, 'POST', path, { body, query });
   expect(status, JSON.stringify(made)).toBe(201);

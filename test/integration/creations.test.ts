@@ -57,7 +57,7 @@ describe('a resourceVersion', () => {
   });
 });
 
-test('a taken name beside a generateName is told as one that was generated', async () => {
+test('a taken name beside a generateName has the error of a generated one', async () => {
   await create({ name: 'both', generateName: 'web-' });
   const { status, body } = await create({ name: 'both', generateName: 'web-' });
   expect(status).toBe(409);

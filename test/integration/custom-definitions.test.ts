@@ -107,14 +107,14 @@ describe('requests for custom objects', () => {
 
 test('a definition without versions shows in its error what was sent: an empty list, or nothing', async () => {
   const names = { plural: 'ships', kind: 'Ship' };
-  const told = async (versions: unknown) => {
+  const errorOf = async (versions: unknown) => {
     const spec = { group: 'example.com', scope: 'Cluster', names, versions };
     const { body } = await send('POST', definitions, { metadata: { name: 'ships.example.com' }, spec });
     return textAt(listAt(body, 'details', 'causes')[0], 'message');
   };
   const must = 'must have exactly one version marked as storage version';
-  expect(await told([])).toBe(`Invalid value: []: ${must}`);
-  expect(await told(null)).toBe(`Invalid value: null: ${must}`);
+  expect(await errorOf([])).toBe(`Invalid value: []: ${must}`);
+  expect(await errorOf(null)).toBe(`Invalid value: null: ${must}`);
 });
 
 describe('a definition that is deleted', () => {
@@ -179,17 +179,17 @@ describe('a definition that is deleted', () => {
     await send('DELETE', `${definitions}/ships.example.com`);
     const query = { fieldSelector: 'metadata.name=ships.example.com', resourceVersion: revision };
     const last = 'Terminating False InstanceDeletionCompleted';
-    const told: string[][] = [];
+    const seenConditions: string[][] = [];
     await watchUntil(server.client, definitions, query, (event) => {
       const conditions = listAt(event, 'object', 'status', 'conditions').map((condition) =>
         ['type', 'status', 'reason'].map((member) => textAt(condition, member)).join(' '),
       );
-      told.push(conditions);
+      seenConditions.push(conditions);
       return conditions.includes(last);
     });
     const named = 'NamesAccepted True NoConflicts';
     const established = 'Established True InitialNamesAccepted';
-    expect(told).toEqual([
+    expect(seenConditions).toEqual([
       [],
       [named, 'Established False Installing'],
       [named, established],

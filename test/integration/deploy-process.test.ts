@@ -19,7 +19,7 @@ test('the process that the Deployment of the base starts gets ready, with roles 
   );
   const cluster = ['--server', server.url, '--token-file', join(directory, 'token')];
   const authority = ['--certificate-authority', join(directory, 'ca.crt')];
-  const child = spawn(process.execPath, ['src/main.ts', ...args, ...cluster, ...authority], {
+  const child = spawn(process.execPath, ['src/main.js', ...args, ...cluster, ...authority], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let output = '';

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path';
-import { cleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
+import { loadBalancerCleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
 import type { Provocation } from '../support/deployed-controllers.ts';
 import { describeRights } from '../support/describe-rights.ts';
 import { kustomize } from '../support/manifests.ts';
@@ -23,7 +23,7 @@ const balanced: Provocation = {
       });
     await make('web', 'LoadBalancer', []);
     // What a process leaves behind that ends after it wrote a finalizer.
-    await make('left', 'ClusterIP', [cleanupFinalizer]);
+    await make('left', 'ClusterIP', [loadBalancerCleanupFinalizer]);
   },
   async step(client, round) {
     await call(client, 'PATCH', `${services}/web`, {

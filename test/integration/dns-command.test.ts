@@ -9,7 +9,7 @@ import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Child } from '../e2e/child.ts';
 import { dig } from '../support/dns/dig.ts';
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const main = new URL('../../src/main.js', import.meta.url).pathname;
 let api: TestServer;
 let folder = '';
 

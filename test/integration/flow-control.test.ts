@@ -72,6 +72,12 @@ describe('priority and fairness', () => {
 
 test('extension API servers find in a ConfigMap whose client certificates are good', async () => {
   const map = await get('/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication');
-  expect(Object.keys(recordAt(map.body, 'data'))).toEqual(['client-ca-file']);
+  expect(Object.keys(recordAt(map.body, 'data'))).toEqual([
+    'client-ca-file',
+    ...['allowed-names', 'client-ca-file', 'extra-headers-prefix', 'group-headers', 'uid-headers'].map(
+      (name) => `requestheader-${name}`,
+    ),
+    'requestheader-username-headers',
+  ]);
   expect(textAt(map.body, 'data', 'client-ca-file').trim()).toBe(server.ca.trim());
 });

@@ -228,7 +228,10 @@ describe('whatever a client sends', () => {
       expect(counts.get(200) ?? 0).toBeGreaterThan(total / 20);
       expect(counts.get(201) ?? 0).toBeGreaterThan(total / 50);
       expect((await server.client.request('GET', '/readyz')).bytes.toString()).toBe('ok');
-      expect((await heapMiB()) - before).toBeLessThan(150);
+      // What is left of the last requests, up to 120 MiB, goes with their turns: what stays is what was stored and compiled.
+      await expect
+        .poll(async () => (await heapMiB()) - before, { timeout: 10_000, interval: 500 })
+        .toBeLessThan(60);
     },
   );
 

@@ -19,6 +19,9 @@ import { createCertificateAuthority, issueServerCertificate } from '../../src/ap
 import { isRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 
+/** No extension API server. */
+const noRemote: readonly never[] = [];
+
 const run = promisify(execFile);
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 
@@ -63,6 +66,7 @@ describe.runIf(hasKubectl)('kubectl', () => {
     const served = resources();
     const discovery = discoveryHandler(
       () => served,
+      () => noRemote,
       () => '127.0.0.1:0',
     );
     server = createHttpServer({
@@ -81,6 +85,7 @@ describe.runIf(hasKubectl)('kubectl', () => {
             'openapi',
             openApiHandler(
               () => served,
+              () => noRemote,
               () => undefined,
             ),
           ],

@@ -79,7 +79,7 @@ async function front(target: Target | Error, limits: Partial<HttpLimits> = {}): 
     if (target instanceof Error) throw target;
     return { ...target, isPod: true };
   };
-  const resolver = { service: resolve, pod: resolve };
+  const resolver = { service: resolve, pod: resolve, node: resolve };
   const server = createHttpServer({
     tls: pair,
     authenticator: createAuthenticator({

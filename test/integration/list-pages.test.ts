@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer } from '../../src/testing/index.ts';
-import type { Query } from '../../src/client/transport.ts';
+import type { QueryParameters } from '../../src/client/transport.ts';
 import { samples } from '../support/fuzz/samples.ts';
 import { call } from '../support/test-server.ts';
 
@@ -203,7 +203,7 @@ const unversioned = { resourceVersion: undefined, resourceVersionMatch: undefine
 /** Reads all pages. `between` runs behind each page and may give another token. */
 async function pages(
   path: string,
-  query: Query,
+  query: QueryParameters,
   between: (token: string) => Promise<string> = (token) => Promise.resolve(token),
 ): Promise<Listed> {
   const keys: string[] = [];

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
-import { services, type ResourceType } from '../../src/client/resources.ts';
-import { conditionType, readyCondition } from '../../src/controllers/load-balancer/status.ts';
+import { services, type ResourceType, addressPools } from '../../src/client/resources.ts';
+import { conditionType, loadBalancerReadyCondition } from '../../src/controllers/load-balancer/status.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { addressPools } from '../../src/client/resources.ts';
 import type { AddressPool } from '../../src/objects/servicenet.ts';
 import type { RunningControllers } from '../../src/controllers/run.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
@@ -109,7 +108,7 @@ describe('load-balancer-controller and bad input', () => {
   ])('annotations: %s', async (name, annotations, message) => {
     await cluster.service(name, {}, annotations);
     const service = await cluster.untilReason(name, 'InvalidRequest');
-    expect(readyCondition(service)?.message).toBe(`the Service ${message}`);
+    expect(loadBalancerReadyCondition(service)?.message).toBe(`the Service ${message}`);
     expect(addressesOf(service)).toEqual([]);
   });
 
@@ -154,7 +153,9 @@ describe('load-balancer-controller and bad input', () => {
     const names = Array.from({ length: 5000 }, (_, i) => `no-such-pool-${i}`);
     await cluster.service('all-wrong', {}, { 'servicenet.dev/pool': names.join() });
     const service = await cluster.untilReason('all-wrong', 'NoMatchingPool');
-    expect(readyCondition(service)?.message).toMatch(/^there is no pool no-such-pool-0, .*, and 4995 more$/);
+    expect(loadBalancerReadyCondition(service)?.message).toMatch(
+      /^there is no pool no-such-pool-0, .*, and 4995 more$/,
+    );
     await stillWorks('after-all-wrong');
   });
 
@@ -195,9 +196,10 @@ describe('load-balancer-controller and bad input', () => {
     await cluster.clients.for(addressPools).delete('', 'brief');
     const kept = await cluster.until(
       'keeper',
-      (service) => readyCondition(service)?.message.includes('no pool contains it any more') === true,
+      (service) =>
+        loadBalancerReadyCondition(service)?.message.includes('no pool contains it any more') === true,
     );
-    expect(readyCondition(kept)?.reason).toBe('Assigned');
+    expect(loadBalancerReadyCondition(kept)?.reason).toBe('Assigned');
     await cluster.service('late', {}, { 'servicenet.dev/pool': 'brief' });
     await cluster.untilReason('late', 'NoMatchingPool');
     const keeper = await cluster.read('keeper');
@@ -219,7 +221,10 @@ describe('load-balancer-controller and bad input', () => {
         conditions: [{ ...theirs, lastTransitionTime: '2026-01-01T00:00:00Z' }],
       },
     });
-    const mended = await cluster.until('shared-status', (service) => readyCondition(service) !== undefined);
+    const mended = await cluster.until(
+      'shared-status',
+      (service) => loadBalancerReadyCondition(service) !== undefined,
+    );
     expect(mended.status.loadBalancer?.ingress).toEqual([own, { hostname: 'lb.example.com' }]);
     expect(mended.status.conditions?.map(({ type }) => type)).toEqual([theirs.type, conditionType]);
   });
@@ -240,8 +245,8 @@ describe('load-balancer-controller and bad input', () => {
       },
     });
     const refused = await cluster.untilReason('sharer-2', 'SharingRefused');
-    expect(readyCondition(refused)?.message).toContain('port TCP/80 of ');
-    expect(readyCondition(refused)?.message).toContain('is held by default/sharer-1');
+    expect(loadBalancerReadyCondition(refused)?.message).toContain('port TCP/80 of ');
+    expect(loadBalancerReadyCondition(refused)?.message).toContain('is held by default/sharer-1');
     expect(refused.status.loadBalancer?.ingress?.[0]?.ports).toEqual([
       { port: 443, protocol: 'TCP' },
       { port: 80, protocol: 'TCP', error: 'servicenet.dev/PortInUse' },

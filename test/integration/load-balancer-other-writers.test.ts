@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { services } from '../../src/client/resources.ts';
-import { readyCondition } from '../../src/controllers/load-balancer/status.ts';
+import { loadBalancerReadyCondition } from '../../src/controllers/load-balancer/status.ts';
 import type { Condition } from '../../src/objects/meta.ts';
 import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
 import { overtaken } from '../support/overtaken.ts';
@@ -82,7 +82,7 @@ describe('load-balancer-controller, beside others who write Services', () => {
     await cluster.untilReason('heard', 'Assigned');
     // The next list shows the own write and this change together.
     await cluster.clients.for(services).mergePatch('default', 's', { spec: { type: 'ClusterIP' } });
-    const released = await cluster.until('s', (service) => readyCondition(service) === undefined);
+    const released = await cluster.until('s', (service) => loadBalancerReadyCondition(service) === undefined);
     expect(addressesOf(released)).toEqual([]);
   });
 });

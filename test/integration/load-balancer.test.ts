@@ -5,10 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { Clients } from '../../src/client/clients.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { services } from '../../src/client/resources.ts';
+import { services, addressPools } from '../../src/client/resources.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
-import { addressPools } from '../../src/client/resources.ts';
-import { cleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
+import { loadBalancerCleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
 import { conditionType } from '../../src/controllers/load-balancer/status.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { AddressPoolSpec } from '../../src/objects/servicenet.ts';
@@ -98,7 +97,7 @@ describe('load-balancer-controller', () => {
   test('serves a Service, explains why another one waits, and serves it when the first is deleted', async () => {
     await make('first');
     const unserved = await until('first', (service) => reasonOf(service) === 'NoMatchingPool');
-    expect(unserved.metadata.finalizers).toEqual([cleanupFinalizer]);
+    expect(unserved.metadata.finalizers).toEqual([loadBalancerCleanupFinalizer]);
 
     await makePool('default', { addresses: ['192.0.2.10/32'] });
     const first = await until('first', (service) => reasonOf(service) === 'Assigned');

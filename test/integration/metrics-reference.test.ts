@@ -8,7 +8,7 @@ import { Metrics } from '../../src/telemetry/metrics.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Child } from '../e2e/child.ts';
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const main = new URL('../../src/main.js', import.meta.url).pathname;
 let server: TestServer;
 let folder = '';
 let controller: Child;

@@ -8,13 +8,13 @@ import { type Embedded, startEmbedded } from '../../src/apiserver/embedded.ts';
 import type { DialPod } from '../../src/apiserver/proxy/dial-pod.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { nodePortRange, serviceCidrs } from '../../src/config/service-ranges.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
 import { textAt } from '../../src/objects/read.ts';
 import { type Answer, call } from '../support/test-server.ts';
 import { WebhookServer } from '../support/webhook-server.ts';
 
 const namespace = '/api/v1/namespaces/default';
-const off = 'Pods are simulated and the cluster network is off: no Pod can be reached';
+const off = 'Pods and nodes are simulated and the cluster network is off: none can be reached';
 /** An address of this machine in its own network, which nothing but this test listens on. */
 const hostAddress = Object.values(networkInterfaces())
   .flat()
@@ -35,7 +35,7 @@ async function start(dialPod?: DialPod): Promise<Started> {
   const server = await startEmbedded({
     bindAddress: '127.0.0.1',
     port: 0,
-    serviceCidrs: serviceCidrs('10.96.0.0/16'),
+    serviceCidrs: readServiceCidrs('10.96.0.0/16'),
     nodePorts: nodePortRange('30000-32767'),
     authorizationMode: 'AlwaysAllow',
     log: pino({ enabled: false }),

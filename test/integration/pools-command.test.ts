@@ -122,9 +122,9 @@ describe('servicenet pools and import', () => {
         'POOL   FAMILY   TOTAL   USED   FREE   QUARANTINED   PROBLEMS',
         'lan    IPv4     2       2      0      0',
         '',
-        'ADDRESS     POOL   SERVICE     PORTS',
-        '192.0.2.1   lan    default/a   TCP/80',
-        '192.0.2.2   lan    default/b   TCP/80',
+        'ADDRESS     POOL   SERVICE     PORTS    ANNOUNCED',
+        '192.0.2.1   lan    default/a   TCP/80   <none>',
+        '192.0.2.2   lan    default/b   TCP/80   <none>',
         '',
         'WAITING     REASON          MESSAGE',
         'default/c   PoolExhausted   no free IPv4 address in lan (2 addresses)',
@@ -202,7 +202,7 @@ describe('servicenet pools and import', () => {
       data: { config: 'address-pools: [{ name: old, protocol: layer2, addresses: [203.0.113.128/28] }]' },
     });
     expect(await servicenet('import', 'metallb', '--config-map', 'default/metallb')).toBe(0);
-    expect(printed()['old']).toEqual({ addresses: ['203.0.113.128/28'] });
+    expect(printed()['old']).toEqual({ addresses: ['203.0.113.128/28'], announce: { layer2: {} } });
   });
 
   test('imports MetalLB: its pools, and what Services have beside them', async () => {
@@ -215,7 +215,7 @@ describe('servicenet pools and import', () => {
       data: { config: 'address-pools: [{ name: left, protocol: layer2, addresses: [203.0.113.130/28] }]' },
     });
     await expect.poll(() => servicenet('import', 'metallb')).toBe(0);
-    expect(printed()).toEqual({ left: { addresses: ['203.0.113.128/28'] } });
+    expect(printed()).toEqual({ left: { addresses: ['203.0.113.128/28'], announce: { layer2: {} } } });
     await create('/apis/metallb.io/v1beta1/namespaces/default/ipaddresspools', {
       apiVersion: 'metallb.io/v1beta1',
       kind: 'IPAddressPool',
@@ -241,10 +241,10 @@ describe('servicenet pools and import', () => {
     output = '';
     expect(await servicenet('import', 'metallb')).toBe(0);
     expect(printed()).toEqual({
-      dmz: { addresses: ['203.0.113.0/28'], autoAssign: false },
+      dmz: { addresses: ['203.0.113.0/28'], autoAssign: false, announce: { layer2: {} } },
       'imported-addresses': { addresses: ['198.51.100.77/32'], autoAssign: false },
     });
-    expect(output).toContain('# 1 l2advertisements.metallb.io not imported: what announces');
+    expect(output).not.toContain('not imported');
     expect(output).toContain(
       '# 1 Service has the loadBalancerClass metallb: run the controller with --lb-class=metallb',
     );

@@ -21,7 +21,7 @@ it.runIf(possible).each([
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     const asked = once(server, 'connection');
-    const command = ['src/main.ts', 'audit', '--server', `http://127.0.0.1:${port}`];
+    const command = ['src/main.js', 'audit', '--server', `http://127.0.0.1:${port}`];
     const outer = spawn('unshare', [...asProcessOne, process.execPath, ...command], { stdio: 'inherit' });
     const ended = once(outer, 'close');
     try {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Embedded, startEmbedded } from '../../src/apiserver/embedded.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { nodePortRange, serviceCidrs } from '../../src/config/service-ranges.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
 import { recordAt, textAt } from '../../src/objects/read.ts';
 import { call } from '../support/test-server.ts';
 
@@ -21,7 +21,7 @@ describe('the embedded server', () => {
     server = await startEmbedded({
       bindAddress: '127.0.0.1',
       port: 0,
-      serviceCidrs: serviceCidrs('10.96.0.0/16'),
+      serviceCidrs: readServiceCidrs('10.96.0.0/16'),
       nodePorts: nodePortRange('30000-32767'),
       authorizationMode: 'RBAC',
       adminToken: secret,

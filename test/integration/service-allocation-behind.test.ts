@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type ApiResponse, ConnectionError, type Transport } from '../../src/client/transport.ts';
 import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
-import { nodePortRange, serviceCidrs } from '../../src/config/service-ranges.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { textAt } from '../../src/objects/read.ts';
 import { startApiServer } from '../../src/testing/index.ts';
@@ -55,7 +55,7 @@ function startAllocator(lost: (method: string, body: unknown) => boolean = () =>
     },
     close: () => Promise.resolve(),
   };
-  const ranges = { serviceCidrs: serviceCidrs('10.96.0.0/24'), nodePorts: nodePortRange('30000-30010') };
+  const ranges = { serviceCidrs: readServiceCidrs('10.96.0.0/24'), nodePorts: nodePortRange('30000-30010') };
   const running = runControllers({
     transport,
     catalog: [serviceAllocation({ transport, allocation: 'controller', ...ranges }, true)],

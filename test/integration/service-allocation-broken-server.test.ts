@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { serviceCidrs } from '../../src/config/service-ranges.ts';
+import { readServiceCidrs } from '../../src/config/service-ranges.ts';
 import { serviceAllocation } from '../../src/controllers/index.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { at } from '../../src/objects/read.ts';
@@ -97,7 +97,7 @@ describe('service-allocation on a minimal, broken server', () => {
     const options = { allocation: 'controller', nodePorts: { first: 30_000, last: 30_010 } } as const;
     const { clock, problems } = await runAgainst(server, 'error', (transport) => ({
       catalog: [
-        serviceAllocation({ ...options, transport, serviceCidrs: serviceCidrs('10.0.0.0/24') }, true),
+        serviceAllocation({ ...options, transport, serviceCidrs: readServiceCidrs('10.0.0.0/24') }, true),
       ],
     }));
     await until(() => at(server.good, 'spec', 'clusterIP') !== undefined);

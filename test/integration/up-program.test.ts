@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Child } from '../e2e/child.ts';
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const main = new URL('../../src/main.js', import.meta.url).pathname;
 let home = '';
 beforeAll(() => {
   home = mkdtempSync(join(tmpdir(), 'servicenet-home-'));

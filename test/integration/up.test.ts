@@ -11,7 +11,7 @@ import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord } from '../../src/objects/json.ts';
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const main = new URL('../../src/main.js', import.meta.url).pathname;
 let folder = '';
 let running: ChildProcess | undefined;
 

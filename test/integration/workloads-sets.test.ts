@@ -93,13 +93,13 @@ describe('a StatefulSet', () => {
     await run('run stray --image=db:1 --labels=app=db');
     await run('apply -f -', statefulSet('db:1', 0, 1));
     await run('rollout status statefulset/db');
-    const told = [
+    const expectedMessages = [
       'create Claim data-db-0 Pod db-0 in StatefulSet db success',
       'create Pod db-0 in StatefulSet db successful',
     ];
     await untilObject(server.client, `/api/v1/namespaces/${namespace}/events`, (body) => {
       const messages = listAt(body, 'items').map((event) => textAt(event, 'message'));
-      return told.every((message) => messages.includes(message));
+      return expectedMessages.every((message) => messages.includes(message));
     });
     expect(await run('get pod stray -o jsonpath={.metadata.ownerReferences}')).toBe('');
   });
@@ -227,11 +227,11 @@ describe('a Job', () => {
     await run('create job later --image=job:1');
     await run(`patch job later -p '{"spec":{"suspend":true}}'`);
     const events = `/api/v1/namespaces/${namespace}/events`;
-    const told = (message: string) => (body: unknown) =>
+    const hasMessage = (message: string) => (body: unknown) =>
       listAt(body, 'items').some((event) => textAt(event, 'message') === message);
-    await untilObject(server.client, events, told('Job suspended'));
+    await untilObject(server.client, events, hasMessage('Job suspended'));
     await run(`patch job later -p '{"spec":{"suspend":false}}'`);
-    await untilObject(server.client, events, told('Job resumed'));
+    await untilObject(server.client, events, hasMessage('Job resumed'));
   });
 
   test('gives each Pod of an Indexed Job its index', async () => {

@@ -8,6 +8,7 @@ import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import type { TestNetwork } from './support/network.ts';
 import { endpointSlice } from './support/objects.ts';
+import { tellingTransactions } from './support/transactions.ts';
 
 const missing = missingFor('user');
 const nodes = ['node-1', 'node-2'] as const;
@@ -63,14 +64,14 @@ describe.skipIf(missing !== '')(
       );
       await endpoints('theirs', ['a-1']);
       await expectFrom('client', '10.96.0.30', 'a-1');
-      expect(await ask('client', '10.96.0.31', 500), 'nobody has this cluster IP').toBe('silence');
+      expect(await ask('client', '10.96.0.31', 500), 'no Service has this cluster IP').toBe('silence');
       const labels = { 'service.kubernetes.io/service-proxy-name': 'other' };
       await cluster.send('PATCH', '/api/v1/namespaces/shop/services/mine', { metadata: { labels } });
       await expect.poll(() => ask('client', '10.96.0.30', 500)).toBe('silence');
       await running.stop();
     });
 
-    it('mends its table when a transaction fails because somebody flushed it', async () => {
+    it('restores its table when a transaction fails because the table was flushed', async () => {
       const running = start(['node-1']);
       await cluster.service('mended', { clusterIP: '10.96.0.40' });
       await endpoints('mended', ['a-1', 'b-2']);
@@ -118,7 +119,7 @@ describe.skipIf(missing !== '')(
       await running.stop();
     });
 
-    it('compares everything with the kernel from time to time, and mends what nobody told it of', async () => {
+    it('compares everything with the kernel from time to time, and restores what changed without an event', async () => {
       const running = start(['node-1'], { fullSyncPeriod: 500 });
       await cluster.service('damaged', { clusterIP: '10.96.0.70' });
       await endpoints('damaged', ['a-1']);
@@ -131,7 +132,7 @@ describe.skipIf(missing !== '')(
       await running.stop();
     });
 
-    it('does not start beside kube-proxy unless told to, and takes away all that it made', async () => {
+    it('does not start beside kube-proxy without the flag, and removes all that it made', async () => {
       const { host } = network.at('node-2').machine;
       await host.exec('nft', ['add', 'table', 'ip', 'kube-proxy']);
       await host.exec('nft', ['add', 'chain', 'ip', 'kube-proxy', 'services']);
@@ -173,14 +174,8 @@ describe.skipIf(missing !== '')(
       transport?: Transport,
     ): RunningAgents & { readonly written: () => number } {
       let written = 0;
-      const counting = (name: string): Host => {
-        const { host } = network.at(name).machine;
-        const exec: Host['exec'] = (program, ...rest) => {
-          if (program === 'sh') written++;
-          return host.exec(program, ...rest);
-        };
-        return { ...host, exec };
-      };
+      const counting = (name: string): Host =>
+        tellingTransactions(network.at(name).machine.host, () => written++);
       return { ...cluster.startAgents(names, change, counting, transport), written: () => written };
     }
 

@@ -25,6 +25,7 @@ import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import { endpointSlice, forwardingOptions } from './support/objects.ts';
 import { halves, listTable, withoutSlots } from './support/table-listing.ts';
+import { tellingTransactions } from './support/transactions.ts';
 
 const missing = missingFor('user');
 const pods = ['a-1', 'b-2'] as const;
@@ -52,7 +53,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
       const agent = startProcess('node-1');
       const changing = parallel(20, (i) => slice(`many-${(moved + i) % 30}`, 50 + i, index));
       const lines = createInterface({ input: agent.stdout })[Symbol.asyncIterator]();
-      // An agent that has nothing more to do runs no programs.
+      // An agent that has nothing more to do runs no programs and writes no transactions.
       const isIdle = async (): Promise<boolean> => {
         const next = lines.next().then(({ done }) => done === true);
         return Promise.race([next, delay(1000, true)]);
@@ -90,7 +91,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
   ];
 
   it.for(damages.map(([what, damage], index) => ({ what, damage, index })))(
-    'the next full sync mends what somebody did who $what',
+    'the next full sync restores the rules after a user who $what',
     async ({ damage, index }) => {
       const [name, address] = [`mended-${index}`, `10.96.4.${index + 1}`];
       const agents = cluster.startAgents(['node-1'], { fullSyncPeriod: 700 });
@@ -215,13 +216,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
   it('5,000 changes in a minute end in what is planned, by as few transactions as there were syncs', async () => {
     const { host } = cluster.network.at('node-1').machine;
     let transactions = 0;
-    const counting: Host = {
-      ...host,
-      exec: (program, ...rest) => {
-        if (program === 'sh') transactions++;
-        return host.exec(program, ...rest);
-      },
-    };
+    const counting = tellingTransactions(host, () => transactions++);
     const [services, each, period] = [20, 250, 50];
     await parallel(services, (i) => cluster.service(`busy-${i}`, { clusterIP: `10.96.3.${i + 1}` }));
     const agents = cluster.startAgents(['node-1'], { minSyncPeriod: period }, () => counting);

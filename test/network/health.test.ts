@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Host } from '../../src/host/host.ts';
+import { call } from '../support/test-server.ts';
 import { TestCluster } from './support/cluster.ts';
 import { missingFor } from './support/gate.ts';
 import { endpointSlice, type TestEndpoint } from './support/objects.ts';
@@ -92,7 +93,7 @@ describe.skipIf(missing !== '')(`health${missing === '' ? '' : ` (missing: ${mis
     await agents.stop();
   });
 
-  it('/healthz fails on a node that the cluster autoscaler takes away, and /livez does not', async () => {
+  it('/healthz fails on a node that the cluster autoscaler takes away, or that is being deleted, and /livez does not', async () => {
     const agents = cluster.startAgents(['node-1'], { healthz: { host: '0.0.0.0', port: 10_256 } });
     await expect.poll(() => status(10_256, '/healthz')).toBe(200);
     const first: unknown = JSON.parse((await get(`http://${node}:10256/healthz`)).body);
@@ -110,6 +111,16 @@ describe.skipIf(missing !== '')(`health${missing === '' ? '' : ` (missing: ${mis
     expect(await agents.metrics.scrape()).toMatch(/kubeproxy_proxy_healthz_total\{code="503"\} [1-9]/);
     await cluster.send('PATCH', '/api/v1/nodes/node-1', { spec: { taints: null } });
     await expect.poll(() => status(10_256, '/healthz')).toBe(200);
+    // Being deleted, and then gone.
+    await cluster.send('PATCH', '/api/v1/nodes/node-1', { metadata: { finalizers: ['example.com/kept'] } });
+    await cluster.send('DELETE', '/api/v1/nodes/node-1');
+    await expect.poll(() => status(10_256, '/healthz')).toBe(503);
+    await cluster.send('PATCH', '/api/v1/nodes/node-1', { metadata: { finalizers: null } });
+    await expect
+      .poll(async () => (await call(cluster.server.client, 'GET', '/api/v1/nodes/node-1')).status)
+      .toBe(404);
+    expect(await status(10_256, '/healthz')).toBe(503);
+    expect(await status(10_256, '/livez')).toBe(200);
     await agents.stop();
     expect(await status(10_256, '/healthz')).toBe(0);
   });

@@ -12,7 +12,7 @@ import { ipAddresses, leases, services } from '../../src/client/resources.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 /** Who stops gives the lease back at once. Who is stopped by a busy machine for a few seconds must not lose it. */
 const leaseFlags = ['--leader-elect-lease-duration', '15s', '--leader-elect-renew-deadline', '10s'];
 

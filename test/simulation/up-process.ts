@@ -9,7 +9,7 @@ import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 
 /** One that is switched off, and none that is on: only the test writes. */
 const NO_CONTROLLERS = '--controllers=-load-balancer';
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 /** An answer of the server. */
 export interface Answer {

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { Clients } from '../../src/client/clients.ts';
-import { services } from '../../src/client/resources.ts';
+import { services, addressPools } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import type { AddressPool, AddressPoolSpec } from '../../src/objects/servicenet.ts';
-import { readyCondition } from '../../src/controllers/load-balancer/status.ts';
-import { addressPools } from '../../src/client/resources.ts';
+import { loadBalancerReadyCondition } from '../../src/controllers/load-balancer/status.ts';
 import { runControllers, type RunningControllers, type RunOptions } from '../../src/controllers/run.ts';
 import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
@@ -87,7 +86,7 @@ export class BalancedServer {
 
   /** Reads a Service until its condition has this reason. */
   untilReason(name: string, reason: string): Promise<Service> {
-    return this.until(name, (service) => readyCondition(service)?.reason === reason);
+    return this.until(name, (service) => loadBalancerReadyCondition(service)?.reason === reason);
   }
 }
 

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
 import { clusterCidrs } from '../../src/config/cluster-cidrs.ts';
-import { nodePortRange, serviceCidrs } from '../../src/config/service-ranges.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
 import { clusterControllers, runControllers, serviceAllocation } from '../../src/controllers/index.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { BalancedServer } from './balanced-server.ts';
@@ -35,7 +35,7 @@ export class ContestedCluster {
   /** Starts a controller, which ends with the test. */
   run(name: string): void {
     const transport = this.#contested.transport(name);
-    const ranges = serviceCidrs(range);
+    const ranges = readServiceCidrs(range);
     const simulation = { count: 2, clusterCidrs: clusterCidrs(['IPv4'])(undefined) };
     const allocation = {
       transport,

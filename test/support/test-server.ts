@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { StatusError } from '../../src/objects/status.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { textAt } from '../../src/objects/read.ts';
-import { ConnectionError, type Query, type Transport } from '../../src/client/transport.ts';
+import { ConnectionError, type QueryParameters, type Transport } from '../../src/client/transport.ts';
 
 /** What a request came to: an object or a Status, whatever the code. */
 export interface Answer {
@@ -14,7 +14,7 @@ export interface Answer {
 
 interface Sent {
   readonly body?: unknown;
-  readonly query?: Query;
+  readonly query?: QueryParameters;
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -55,7 +55,7 @@ export async function revisionOf(client: Transport, path: string): Promise<strin
 export async function watchEvents(
   client: Transport,
   path: string,
-  query: Query,
+  query: QueryParameters,
   count: number,
 ): Promise<JsonRecord[]> {
   const events: JsonRecord[] = [];
@@ -70,7 +70,7 @@ export async function watchEvents(
 export async function watchUntil(
   client: Transport,
   path: string,
-  query: Query,
+  query: QueryParameters,
   done: (event: JsonRecord) => boolean,
 ): Promise<void> {
   const controller = new AbortController();

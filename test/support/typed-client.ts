@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici';
 import { wireValues } from '../../src/apiserver/schema/wire-reader.ts';
 import { writeProtobuf } from '../../src/apiserver/schema/write-protobuf.ts';
-import type { Query } from '../../src/client/transport.ts';
+import type { QueryParameters } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import type { Answer } from './test-server.ts';
@@ -13,7 +13,7 @@ const anyProtobuf = `${protobuf}, */*`;
 /** A body that is no patch must name its kind; {@link TypedClient.call}. */
 interface TypedRequest {
   readonly body?: JsonRecord | readonly JsonRecord[];
-  readonly query?: Query;
+  readonly query?: QueryParameters;
   /** Of a patch, which client-go sends as JSON. */
   readonly patch?: 'json' | 'merge' | 'strategic-merge' | 'apply';
   /** Default: {@link anyProtobuf}. */
@@ -56,7 +56,7 @@ export class TypedClient {
   }
 
   /** Opens a watch; it is there when this returns. */
-  async watch(path: string, query: Query, accept = anyProtobuf): Promise<TypedWatch> {
+  async watch(path: string, query: QueryParameters, accept = anyProtobuf): Promise<TypedWatch> {
     const controller = new AbortController();
     const { headers, body, statusCode } = await request(this.#url(path, { watch: true, ...query }), {
       dispatcher: this.#agent,
@@ -72,7 +72,7 @@ export class TypedClient {
     await this.#agent.destroy();
   }
 
-  #url(path: string, query: Query = {}): string {
+  #url(path: string, query: QueryParameters = {}): string {
     const given = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) given.set(name, String(value));

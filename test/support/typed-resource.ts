@@ -1,5 +1,5 @@
 /** Calls as those of client-go's typed clients: objects in and out, and errors as what the Status says. */
-import type { Query } from '../../src/client/transport.ts';
+import type { QueryParameters } from '../../src/client/transport.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { numberAt, textAt } from '../../src/objects/read.ts';
 import { StatusError } from '../../src/objects/status.ts';
@@ -35,7 +35,7 @@ export class TypedResource {
     return this.#call('GET', this.#named(name));
   }
 
-  async list(query: Query = {}): Promise<JsonRecord> {
+  async list(query: QueryParameters = {}): Promise<JsonRecord> {
     return this.#call('GET', this.#path, { query });
   }
 
@@ -57,7 +57,7 @@ export class TypedResource {
     return this.#call('DELETE', this.#named(name), { body: this.#deleteOptions(options) });
   }
 
-  async deleteCollection(query: Query): Promise<JsonRecord> {
+  async deleteCollection(query: QueryParameters): Promise<JsonRecord> {
     return this.#call('DELETE', this.#path, { body: this.#deleteOptions({}), query });
   }
 
@@ -77,7 +77,7 @@ export class TypedResource {
   }
 
   /** Opens a watch; it is there when this returns. */
-  async watch(query: Query): ReturnType<TypedClient['watch']> {
+  async watch(query: QueryParameters): ReturnType<TypedClient['watch']> {
     return this.#client.watch(this.#path, query);
   }
 
@@ -88,7 +88,7 @@ export class TypedResource {
    */
   async until(
     resourceVersion: string,
-    query: Query,
+    query: QueryParameters,
     condition: (event: TypedEvent) => boolean,
   ): Promise<TypedEvent> {
     const watch = await this.watch({ ...query, resourceVersion, allowWatchBookmarks: true });

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { unauthorized } from '../../objects/status-errors.ts';
-import type { UserInfo } from './user-info.ts';
+import { type UserInfo, anonymousUser, withAuthenticatedGroup } from './users.ts';
 import { clientCertificateUser } from './client-certificate.ts';
-import { anonymousUser, withAuthenticatedGroup } from './users.ts';
-import { webSocketToken } from './web-socket-token.ts';
+import { isUtf8 } from 'buffer';
+import type { IncomingHttpHeaders } from 'http';
+import { decodeBase64Url } from '../../objects/base64url.ts';
 
 /** Says who sent a request. */
 export interface Authenticator {
@@ -12,16 +13,16 @@ export interface Authenticator {
   authenticate(request: IncomingMessage): UserInfo;
 }
 
-/** Knows bearer tokens of one sort. */
+/** Authenticates bearer tokens of one sort. */
 export interface TokenAuthenticator {
   /** The owner of a token, or undefined when the token is not of this sort or is wrong. */
   authenticateToken(token: string): UserInfo | undefined;
-  /** What is right once stays right as long as the server runs. */
+  /** A token that was accepted stays valid while the server runs. */
   readonly lasting: boolean;
 }
 
 export interface AuthenticatorOptions {
-  /** Asked in this order. */
+  /** Tried in this order. */
   readonly tokens: readonly TokenAuthenticator[];
   /** Requests without any credential are system:anonymous (`--anonymous-auth`). */
   readonly anonymous: boolean;
@@ -88,4 +89,41 @@ function bearerToken(authorization: string | undefined): string | undefined {
   if (space === -1 || header.slice(0, space).toLowerCase() !== 'bearer') return undefined;
   const token = header.slice(space + 1).trim();
   return token === '' ? undefined : token;
+}
+
+const prefix = 'base64url.bearer.authorization.k8s.io.';
+
+/** A bearer token among the subprotocols of a WebSocket. */
+interface WebSocketToken {
+  readonly token: string;
+  /** The other subprotocols, for the handshake. */
+  readonly protocols: string;
+}
+
+/**
+ * The bearer token that a WebSocket shows as the subprotocol `base64url.bearer.authorization.k8s.io.<token>`, since
+ * browsers can set no headers (apiserver `pkg/authentication/request/websocket/protocol.go`).
+ *
+ * @returns `none` when it shows none, `refused` for one that cannot be read, a second one, or one without another
+ *   subprotocol that could be answered.
+ */
+export function webSocketToken(headers: IncomingHttpHeaders): WebSocketToken | 'none' | 'refused' {
+  const { upgrade = '', connection = '', 'sec-websocket-protocol': sent = '' } = headers;
+  if (upgrade.toLowerCase() !== 'websocket' || !connection.toLowerCase().includes('upgrade')) return 'none';
+  const protocols = sent.split(',').map((protocol) => protocol.trim());
+  const [encoded, second] = protocols
+    .filter((protocol) => protocol.startsWith(prefix))
+    .map((protocol) => protocol.slice(prefix.length));
+  if (second !== undefined) return 'refused';
+  if (encoded === undefined || encoded === '') return 'none';
+  const token = decode(encoded);
+  const others = protocols.filter((protocol) => !protocol.startsWith(prefix));
+  if (token === undefined || others.length === 0) return 'refused';
+  return { token, protocols: others.join(',') };
+}
+
+/** Base64url of UTF-8. */
+function decode(encoded: string): string | undefined {
+  const bytes = decodeBase64Url(encoded);
+  return typeof bytes !== 'number' && isUtf8(bytes) ? bytes.toString('utf8') : undefined;
 }

@@ -1,8 +1,7 @@
 import { createHash, type X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
-import type { UserInfo } from './user-info.ts';
-import { credentialId, withAuthenticatedGroup } from './users.ts';
+import { type UserInfo, credentialId, withAuthenticatedGroup } from './users.ts';
 
 /** The user in a connection's certificate. */
 interface Shown {

@@ -13,9 +13,8 @@ import {
 } from 'node:crypto';
 import { decodeBase64Url } from '../../objects/base64url.ts';
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import type { UserInfo } from './user-info.ts';
+import { type UserInfo, credentialId } from './users.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
-import { credentialId } from './users.ts';
 
 export interface ServiceAccountTokensOptions {
   /** EC P-256, private. */

@@ -1,5 +1,5 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { UserInfo } from './user-info.ts';
+import type { UserInfo } from './users.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
 export interface StaticToken {

@@ -1,9 +1,9 @@
 import type { RequestInfo } from '../http/exchange.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { StatusError } from '../../objects/status.ts';
 import { forbidden } from '../../objects/status-errors.ts';
 
-/** What is asked for: a resource or a path outside of the API groups (authorization.k8s.io attributes). */
+/** What a request accesses: a resource, or a path outside of the API groups (authorization.k8s.io attributes). */
 export interface AccessAttributes {
   readonly verb: string;
   /** Undefined for paths such as /version. */

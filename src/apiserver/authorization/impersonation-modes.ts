@@ -3,19 +3,25 @@
  * by the first of several modes whose permissions its user has. The mode of associated nodes is left out: it needs
  * tokens of Pods that name their node.
  */
-import type { UserInfo } from '../authentication/user-info.ts';
+import {
+  type UserInfo,
+  anonymousUser,
+  unauthenticatedGroup,
+  withAuthenticatedGroup,
+} from '../authentication/users.ts';
 import { StatusError } from '../../objects/status.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { domainPrefixedPathErrors } from '../../registry/validation/domain-prefixed-path.ts';
 import { isDNS1123Subdomain } from '../../objects/names.ts';
-import { anonymousUser, unauthenticatedGroup, withAuthenticatedGroup } from '../authentication/users.ts';
 import { serviceAccount, type WantedUser } from '../authentication/impersonation.ts';
 import { type AccessAttributes, accessForbidden, type Authorizer, requireAccess } from './authorizer.ts';
 
 const authentication = 'authentication.k8s.io';
 const masters = 'system:masters';
 const nodePrefix = 'system:node:';
-/** From so many groups or extras on, the right to all of them is asked for first (manyAuthorizationChecksInLoop). */
+/**
+ * From this number of groups or extras on, the right to all of them is checked first (manyAuthorizationChecksInLoop).
+ */
 const manyChecks = 4;
 
 /** The constrained modes with the users that they are for; the old permission is tried behind them. */
@@ -28,7 +34,7 @@ const modes: readonly (readonly [mode: string, isFor: (wanted: WantedUser) => bo
 /**
  * The user that a request is served as.
  *
- * @param access what the request asks for.
+ * @param access what the request accesses.
  * @throws {StatusError} 403 of the first mode that was tried.
  */
 export function impersonated(
@@ -134,7 +140,7 @@ class IdentityCheck {
     return accessForbidden(this.#user, asked, why);
   }
 
-  /** Whether so many need not be asked for one by one, since all of them are granted. */
+  /** Whether many groups or extras need no check one by one, because all are granted. */
   #hasAll(count: number, everything: AccessAttributes): boolean {
     if (!this.#constrained || count < manyChecks) return false;
     return this.#authorizer.authorize(this.#user, everything).allowed;
@@ -143,7 +149,7 @@ class IdentityCheck {
 
 type Extra = readonly [key: string, texts: readonly string[]];
 
-/** What is wrong with the extras for a mode that is no older than it (validateExtra). */
+/** Why the extras are invalid (validateExtra). */
 function extraFault(extras: readonly Extra[]): string | undefined {
   for (const [key, texts] of extras) {
     if (key === '') return 'impersonating the empty string key in extra is not allowed';

@@ -1,7 +1,7 @@
 import type { PolicyRule } from '../../objects/rbac.generated.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { AccessAttributes, Authorizer } from './authorizer.ts';
 

@@ -3,7 +3,7 @@ import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { updateObject } from '../rest/update.ts';
 import { listPrefix } from '../storage/storage.ts';
@@ -30,7 +30,7 @@ export class RoleAggregation {
     this.#core = core;
   }
 
-  /** Looks at all roles, then again after every change. */
+  /** Checks all roles, then again after every change. */
   start(): void {
     const { storage } = this.#core;
     storage.watch(prefix, storage.revision, () => this.#look());

@@ -1,6 +1,12 @@
-/** What the components of a cluster may do that are no controllers (`bootstrappolicy/policy.go`). */
-import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
-import { events, read, type Row, ruleOf } from './rule-rows.ts';
+/** The roles of the components of a cluster other than controllers (`bootstrappolicy/policy.go`). */
+import {
+  type BootstrapBinding,
+  type BootstrapRole,
+  eventWriters,
+  read,
+  type Row,
+  ruleOf,
+} from './rule-rows.ts';
 
 const reviews: readonly Row[] = [
   ['create', 'authentication.k8s.io', 'tokenreviews'],
@@ -16,7 +22,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   ],
   'system:kube-aggregator': [[read, 'core', 'endpoints services']],
   'system:kube-controller-manager': [
-    events,
+    eventWriters,
     ['create', 'coordination.k8s.io', 'leases'],
     ['get update', 'coordination.k8s.io', 'leases', 'kube-controller-manager'],
     ['create', 'core', 'secrets serviceaccounts'],
@@ -29,7 +35,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   ],
   'system:kube-dns': [['list watch', 'core', 'endpoints services']],
   'system:kube-scheduler': [
-    events,
+    eventWriters,
     ['create', 'coordination.k8s.io', 'leases'],
     ['get list update watch', 'coordination.k8s.io', 'leases', 'kube-scheduler'],
     [everything, 'coordination.k8s.io', 'leasecandidates'],
@@ -90,11 +96,11 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   'system:node-bootstrapper': [
     ['create get list watch', 'certificates.k8s.io', 'certificatesigningrequests'],
   ],
-  'system:node-problem-detector': [['get', 'core', 'nodes'], ['patch', 'core', 'nodes/status'], events],
+  'system:node-problem-detector': [['get', 'core', 'nodes'], ['patch', 'core', 'nodes/status'], eventWriters],
   'system:node-proxier': [
     ['list watch', 'core', 'endpoints services'],
     [read, 'core', 'nodes'],
-    events,
+    eventWriters,
     ['list watch', 'networking.k8s.io', 'servicecidrs'],
     ['list watch', 'discovery.k8s.io', 'endpointslices'],
   ],
@@ -103,7 +109,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['get list update watch', 'core', 'persistentvolumeclaims'],
     [read, 'storage.k8s.io', 'storageclasses'],
     ['watch', 'core', 'events'],
-    events,
+    eventWriters,
   ],
   'system:volume-scheduler': [
     [readUpdate, 'core', 'persistentvolumes'],

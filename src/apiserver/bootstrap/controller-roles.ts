@@ -2,8 +2,14 @@
  * What kube-controller-manager's controllers may do, each with a service account of kube-system
  * (`bootstrappolicy/controller_policy.go`), for those whose features are on by default.
  */
-import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
-import { events, read, type Row, ruleOf } from './rule-rows.ts';
+import {
+  type BootstrapBinding,
+  type BootstrapRole,
+  eventWriters,
+  read,
+  type Row,
+  ruleOf,
+} from './rule-rows.ts';
 
 const apps = 'apps extensions';
 
@@ -13,7 +19,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     [read, 'core', 'nodes'],
     ['patch update', 'core', 'nodes/status'],
     ['list watch', 'core', 'pods'],
-    events,
+    eventWriters,
     ['create delete get list watch', 'storage.k8s.io', 'volumeattachments'],
     [read, 'storage.k8s.io', 'csidrivers'],
     [read, 'storage.k8s.io', 'csinodes'],
@@ -33,7 +39,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
       'kubernetes.io/kube-apiserver-client kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving kubernetes.io/legacy-unknown',
     ],
     ['create', 'authorization.k8s.io', 'subjectaccessreviews'],
-    events,
+    eventWriters,
   ],
   'clusterrole-aggregation-controller': [
     ['escalate get list patch update watch', 'rbac.authorization.k8s.io', 'clusterroles'],
@@ -44,7 +50,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['update', 'batch', 'cronjobs/status'],
     ['update', 'batch', 'cronjobs/finalizers'],
     ['delete list watch', 'core', 'pods'],
-    events,
+    eventWriters,
   ],
   'daemon-set-controller': [
     [read, apps, 'daemonsets'],
@@ -54,7 +60,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['create delete list patch watch', 'core', 'pods'],
     ['create', 'core', 'pods/binding'],
     ['create delete get list patch update watch', 'apps', 'controllerrevisions'],
-    events,
+    eventWriters,
   ],
   'deployment-controller': [
     ['get list update watch', apps, 'deployments'],
@@ -62,7 +68,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['update', apps, 'deployments/finalizers'],
     ['create delete get list patch update watch', apps, 'replicasets'],
     ['get list update watch', 'core', 'pods'],
-    events,
+    eventWriters,
   ],
   'disruption-controller': [
     [read, apps, 'deployments'],
@@ -73,41 +79,41 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['update', 'policy', 'poddisruptionbudgets/status'],
     ['patch update', 'core', 'pods/status'],
     ['get', '*', '*/scale'],
-    events,
+    eventWriters,
   ],
   'endpoint-controller': [
     [read, 'core', 'pods services'],
     ['create delete get list update watch', 'core', 'endpoints'],
     ['create', 'core', 'endpoints/restricted'],
-    events,
+    eventWriters,
   ],
   'endpointslice-controller': [
     [read, 'core', 'nodes pods services'],
     ['update', 'core', 'services/finalizers'],
     ['create delete get list update watch', 'discovery.k8s.io', 'endpointslices'],
-    events,
+    eventWriters,
   ],
   'endpointslicemirroring-controller': [
     [read, 'core', 'endpoints services'],
     ['update', 'core', 'services/finalizers'],
     ['update', 'core', 'endpoints/finalizers'],
     ['create delete get list update watch', 'discovery.k8s.io', 'endpointslices'],
-    events,
+    eventWriters,
   ],
   'ephemeral-volume-controller': [
     [read, 'core', 'pods'],
     ['update', 'core', 'pods/finalizers'],
     ['create get list watch', 'core', 'persistentvolumeclaims'],
-    events,
+    eventWriters,
   ],
   'expand-controller': [
     ['get list patch update watch', 'core', 'persistentvolumes'],
     ['patch update', 'core', 'persistentvolumeclaims/status'],
     [read, 'core', 'persistentvolumeclaims'],
-    events,
+    eventWriters,
     ['get', 'core', 'services'],
   ],
-  'generic-garbage-collector': [['delete get list patch update watch', '*', '*'], events],
+  'generic-garbage-collector': [['delete get list patch update watch', '*', '*'], eventWriters],
   'horizontal-pod-autoscaler': [
     [read, 'autoscaling', 'horizontalpodautoscalers'],
     ['update', 'autoscaling', 'horizontalpodautoscalers/status'],
@@ -116,14 +122,14 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['list watch', 'metrics.k8s.io', 'pods'],
     [read, 'custom.metrics.k8s.io', '*'],
     [read, 'external.metrics.k8s.io', '*'],
-    events,
+    eventWriters,
   ],
   'job-controller': [
     ['get list patch update watch', 'batch', 'jobs'],
     ['update', 'batch', 'jobs/status'],
     ['update', 'batch', 'jobs/finalizers'],
     ['create delete list patch watch', 'core', 'pods'],
-    events,
+    eventWriters,
   ],
   'legacy-service-account-token-cleaner': [
     ['get', 'core', 'configmaps', 'kube-apiserver-legacy-service-account-token-tracking'],
@@ -139,7 +145,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['patch update', 'core', 'nodes/status'],
     ['patch update', 'core', 'pods/status'],
     ['delete get list watch', 'core', 'pods'],
-    events,
+    eventWriters,
   ],
   'persistent-volume-binder': [
     ['create delete get list update watch', 'core', 'persistentvolumes'],
@@ -149,7 +155,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['create delete get list watch', 'core', 'pods'],
     [read, 'storage.k8s.io', 'storageclasses'],
     ['list watch', 'core', 'nodes'],
-    events,
+    eventWriters,
     ['watch', 'core', 'events'],
     ['get', 'core', 'services'],
   ],
@@ -158,25 +164,25 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     [read, 'core', 'nodes'],
     ['patch', 'core', 'pods/status'],
   ],
-  'pv-protection-controller': [['get list update watch', 'core', 'persistentvolumes'], events],
+  'pv-protection-controller': [['get list update watch', 'core', 'persistentvolumes'], eventWriters],
   'pvc-protection-controller': [
     ['get list update watch', 'core', 'persistentvolumeclaims'],
     [read, 'core', 'pods'],
-    events,
+    eventWriters,
   ],
   'replicaset-controller': [
     ['get list update watch', apps, 'replicasets'],
     ['update', apps, 'replicasets/status'],
     ['update', apps, 'replicasets/finalizers'],
     ['create delete list patch watch', 'core', 'pods'],
-    events,
+    eventWriters,
   ],
   'replication-controller': [
     ['get list update watch', 'core', 'replicationcontrollers'],
     ['update', 'core', 'replicationcontrollers/status'],
     ['update', 'core', 'replicationcontrollers/finalizers'],
     ['create delete list patch watch', 'core', 'pods'],
-    events,
+    eventWriters,
   ],
   'resource-claim-controller': [
     [read, 'core', 'pods'],
@@ -184,31 +190,35 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['create delete get list watch', 'resource.k8s.io', 'resourceclaims'],
     ['patch update', 'resource.k8s.io', 'resourceclaims resourceclaims/status'],
     ['patch update', 'core', 'pods/status'],
-    events,
+    eventWriters,
   ],
-  'resourcequota-controller': [['list watch', '*', '*'], ['update', 'core', 'resourcequotas/status'], events],
-  'root-ca-cert-publisher': [['create update', 'core', 'configmaps'], events],
-  'route-controller': [['list watch', 'core', 'nodes'], ['patch', 'core', 'nodes/status'], events],
+  'resourcequota-controller': [
+    ['list watch', '*', '*'],
+    ['update', 'core', 'resourcequotas/status'],
+    eventWriters,
+  ],
+  'root-ca-cert-publisher': [['create update', 'core', 'configmaps'], eventWriters],
+  'route-controller': [['list watch', 'core', 'nodes'], ['patch', 'core', 'nodes/status'], eventWriters],
   'selinux-warning-controller': [
-    events,
+    eventWriters,
     [read, 'core', 'persistentvolumes'],
     [read, 'core', 'persistentvolumeclaims'],
     [read, 'core', 'pods'],
     [read, 'storage.k8s.io', 'csidrivers'],
   ],
-  'service-account-controller': [['create', 'core', 'serviceaccounts'], events],
+  'service-account-controller': [['create', 'core', 'serviceaccounts'], eventWriters],
   'service-cidrs-controller': [
     ['get list patch update watch', 'networking.k8s.io', 'servicecidrs'],
     ['patch update', 'networking.k8s.io', 'servicecidrs/finalizers'],
     ['patch update', 'networking.k8s.io', 'servicecidrs/status'],
     [read, 'networking.k8s.io', 'ipaddresses'],
-    events,
+    eventWriters,
   ],
   'service-controller': [
     [read, 'core', 'services'],
     ['patch update', 'core', 'services/status'],
     ['list watch', 'core', 'nodes'],
-    events,
+    eventWriters,
   ],
   'statefulset-controller': [
     ['list watch', 'core', 'pods'],
@@ -220,20 +230,20 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ['create get list watch', 'core', 'persistentvolumeclaims'],
     ['delete update', 'core', 'persistentvolumeclaims'],
     ['update', 'core', 'pods/finalizers'],
-    events,
+    eventWriters,
   ],
-  'ttl-after-finished-controller': [['delete get list watch', 'batch', 'jobs'], events],
-  'ttl-controller': [['list patch update watch', 'core', 'nodes'], events],
+  'ttl-after-finished-controller': [['delete get list watch', 'batch', 'jobs'], eventWriters],
+  'ttl-controller': [['list patch update watch', 'core', 'nodes'], eventWriters],
   'validatingadmissionpolicy-status-controller': [
     [read, 'admissionregistration.k8s.io', 'validatingadmissionpolicies'],
     ['get patch update', 'admissionregistration.k8s.io', 'validatingadmissionpolicies/status'],
-    events,
+    eventWriters,
   ],
   'volumeattributesclass-protection-controller': [
     [read, 'core', 'persistentvolumeclaims'],
     [read, 'core', 'persistentvolumes'],
     ['get list update watch', 'storage.k8s.io', 'volumeattributesclasses'],
-    events,
+    eventWriters,
   ],
 };
 

@@ -1,6 +1,12 @@
 /** Roles and bindings in the namespaces of the system (`bootstrappolicy/namespace_policy.go`). */
-import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
-import { events, read, type Row, ruleOf } from './rule-rows.ts';
+import {
+  type BootstrapBinding,
+  type BootstrapRole,
+  eventWriters,
+  read,
+  type Row,
+  ruleOf,
+} from './rule-rows.ts';
 
 const leaderLocking: readonly Row[] = [
   ['create get list update watch', 'coordination.k8s.io', 'leases'],
@@ -15,7 +21,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, readonly Row[]>>>> =
     'system:controller:bootstrap-signer': [
       [read, 'core', 'configmaps'],
       ['update', 'core', 'configmaps', 'cluster-info'],
-      events,
+      eventWriters,
     ],
   },
   'kube-system': {
@@ -24,7 +30,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, readonly Row[]>>>> =
     'system::leader-locking-kube-scheduler': leaderLocking,
     'system:controller:bootstrap-signer': [[read, 'core', 'secrets']],
     'system:controller:cloud-provider': [['create get list watch', 'core', 'configmaps']],
-    'system:controller:token-cleaner': [['delete get list watch', 'core', 'secrets'], events],
+    'system:controller:token-cleaner': [['delete get list watch', 'core', 'secrets'], eventWriters],
   },
 };
 

@@ -4,7 +4,7 @@ import type { PolicyRule } from '../../objects/rbac.generated.ts';
 export type Row = readonly [verbs: string, groups: string, resources: string, names?: string];
 
 /** Who may write Events. */
-export const events: Row = ['create patch update', 'core events.k8s.io', 'events'];
+export const eventWriters: Row = ['create patch update', 'core events.k8s.io', 'events'];
 export const read = 'get list watch';
 
 /** The rule of a row. */

@@ -3,9 +3,9 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import { StatusError } from '../../objects/status.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { createObject } from '../rest/create.ts';
-import { keyOf, type ServedResource } from '../rest/served-resource.ts';
+import { storageKeyOf, type ServedResource } from '../rest/served-resource.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey, PreconditionError, type Write } from '../storage/storage.ts';
 
@@ -23,7 +23,7 @@ export interface SystemObjects {
 const systemUser: UserInfo = { name: 'system:apiserver', uid: '', groups: ['system:masters'], extra: {} };
 const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
-/** kube-apiserver looks for its own objects so often (milliseconds), and makes those that are missing again. */
+/** The interval in milliseconds at which kube-apiserver restores its own objects. */
 export const reconcileEvery = 10_000;
 
 /**
@@ -61,7 +61,7 @@ export async function ensureObject(
 ): Promise<void> {
   const resource = served(core, group, plural);
   const name = object.metadata.name ?? '';
-  if (core.storage.getForUpdate(keyOf(resource, namespace, name)) !== undefined) return;
+  if (core.storage.getForUpdate(storageKeyOf(resource, namespace, name)) !== undefined) return;
   const whole: KubeObject = { kind: resource.definition.kind, apiVersion: resource.apiVersion, ...object };
   resource.definition.strategy.setDefaults(whole);
   try {
@@ -90,7 +90,7 @@ async function ensureServiceCidr(core: ServerCore, system: SystemObjects): Promi
     spec: { cidrs: [...system.serviceCidrs] },
   };
   const resource = served(core, 'networking.k8s.io', 'servicecidrs');
-  const key = keyOf(resource, '', 'kubernetes');
+  const key = storageKeyOf(resource, '', 'kubernetes');
   if (core.storage.getForUpdate(key) !== undefined) return;
   await ensureObject(core, 'networking.k8s.io', 'servicecidrs', '', cidr);
   const stored = core.storage.getForUpdate(key);
@@ -179,7 +179,7 @@ async function storeCurrent(
 ): Promise<void> {
   const resource = served(core, group, plural);
   const { namespace = '', name = '' } = object.metadata;
-  const key = keyOf(resource, namespace, name);
+  const key = storageKeyOf(resource, namespace, name);
   const stored = core.storage.getForUpdate(key);
   if (stored === undefined) {
     object.metadata.uid = core.newUid();

@@ -6,7 +6,7 @@ import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { validateAnnotations } from '../../registry/generic/metadata.ts';
 import { validateLabels } from '../../registry/validation/label-selector.ts';
 
-/** @throws {Error} when the answer is about another object than was asked about (`validateConvertedObject`). */
+/** @throws {Error} when the response is about another object than the request (`validateConvertedObject`). */
 export function checkSameObject(original: KubeObject, converted: JsonRecord): void {
   const { name = '', namespace = '', uid = '' } = original.metadata;
   const same = (what: string, before: string, after: string): void => {

@@ -99,7 +99,7 @@ export class ConvertedObjects implements VersionConversion {
 
   #remember(stored: StoredObject, converted: Promise<StoredObject>): void {
     this.#known.set(stored, converted);
-    // The next one asks again.
+    // The next read calls the webhook again.
     converted.catch(() => {
       if (this.#known.get(stored) === converted) this.#known.delete(stored);
     });

@@ -7,7 +7,7 @@ import {
   isCustomResourceDefinition,
   withCondition,
 } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
-import { cleanupFinalizer } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
+import { customResourceCleanupFinalizer } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import { trackAs } from '../rest/tracker.ts';
@@ -28,7 +28,7 @@ interface RunningGeneration extends Generation {
   readonly end: AbortController;
 }
 
-/** What is served of a definition. */
+/** The versions of a definition that are served. */
 interface Served {
   readonly definition: CustomResourceDefinition;
   readonly generation: RunningGeneration;
@@ -58,12 +58,12 @@ export class CustomResourceDefinitions {
   readonly #core: ServerCore;
   readonly #connect: ConverterContext['connect'];
   readonly #served = new Map<string, Served>();
-  /** By key, what is needed to judge the names of others: the definitions themselves can be large. */
+  /** By key: the names and conditions alone, because definitions can be large. */
   readonly #named = new Map<string, Named>();
   readonly #converters = new Set<WebhookConverter>();
   /** Keys of definitions that wait for objects with finalizers. */
   readonly #waiting = new Set<string>();
-  /** Keys of definitions whose objects are being removed, and whether to look at them again. */
+  /** Keys of definitions whose objects are being removed, and whether to check them again. */
   readonly #emptying = new Map<string, { again: boolean }>();
   /** Keys of definitions whose objects could not be removed, until that is tried again. */
   readonly #retrying = new Set<string>();
@@ -257,7 +257,7 @@ export class CustomResourceDefinitions {
   /** Removes the objects of a deleted definition, then its finalizer; the definition goes with its last one. */
   async #finalize(stored: StoredObject, definition: CustomResourceDefinition): Promise<void> {
     const { deletionTimestamp, finalizers = [], ...metadata } = definition.metadata;
-    if (deletionTimestamp === undefined || !finalizers.includes(cleanupFinalizer)) return;
+    if (deletionTimestamp === undefined || !finalizers.includes(customResourceCleanupFinalizer)) return;
     const now = timestamp(this.#core.now());
     const inProgress = terminating(definition, 'InstanceDeletionInProgress', now);
     // A failure stays reported until a try succeeds.
@@ -277,7 +277,7 @@ export class CustomResourceDefinitions {
       if (!jsonEqual(status, definition.status)) await this.#write(stored, definition, status);
       return;
     }
-    const left = finalizers.filter((finalizer) => finalizer !== cleanupFinalizer);
+    const left = finalizers.filter((finalizer) => finalizer !== customResourceCleanupFinalizer);
     if (left.length === 0) {
       await this.#core.storage.commit([{ key: stored.key, expect: stored.revision, object: undefined }]);
       return;
@@ -287,7 +287,7 @@ export class CustomResourceDefinitions {
     await this.#write(stored, definition, status, { ...metadata, deletionTimestamp, finalizers: left });
   }
 
-  /** Looks at the definition again when its last object has gone. */
+  /** Checks the definition again when its last object is deleted. */
   #waitUntilEmpty(key: string, { definition: { group, plural } }: ServedResource): void {
     if (this.#waiting.has(key)) return;
     const { storage } = this.#core;

@@ -1,13 +1,13 @@
 import { StatusError } from '../../objects/status.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { deleteObject } from '../rest/delete.ts';
-import type { DeleteOptions } from '../rest/delete-options.ts';
+import type { CheckedDeleteOptions } from '../rest/delete-options.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { listPrefix } from '../storage/storage.ts';
 
 const finalizer: UserInfo = { name: 'system:apiserver', uid: '', groups: ['system:masters'], extra: {} };
-const options: DeleteOptions = {
+const options: CheckedDeleteOptions = {
   gracePeriodSeconds: undefined,
   preconditions: {},
   orphanDependents: undefined,

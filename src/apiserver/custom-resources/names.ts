@@ -76,7 +76,7 @@ export function judgeNames(
   return { acceptedNames: ordered(accepted), conditions: withCondition(conditions, next) };
 }
 
-/** True when a definition has all the names that it asks for: nothing that others do changes that. */
+/** True when a definition has all the names of its spec: other definitions cannot change that. */
 export function areNamesAccepted({ spec, status }: CustomResourceDefinition): boolean {
   return jsonEqual(ordered(spec.names), ordered(status.acceptedNames));
 }

@@ -23,8 +23,8 @@ export interface ConverterContext {
 }
 
 /**
- * Asks the webhook of a definition for objects in other versions (apiextensions `apiserver/conversion`). Its errors
- * are plain ones, 500, in kube-apiserver's words.
+ * Converts objects by the webhook of a definition (apiextensions `apiserver/conversion`). Its errors are plain ones,
+ * 500, in kube-apiserver's words.
  */
 export class WebhookConverter {
   readonly #client: WebhookClient;
@@ -101,14 +101,14 @@ export class WebhookConverter {
   }
 }
 
-/** An object that is asked about, with its place among all of them. */
+/** An object to convert, with its index among all of them. */
 interface Asked {
   readonly place: number;
   readonly object: KubeObject;
   readonly text: string;
 }
 
-/** One question after the other; the texts of one are made when it is asked. */
+/** One request after the other; the text of a request is made when it is sent. */
 function* questionsOf(objects: readonly (readonly [number, KubeObject])[]): Generator<readonly Asked[]> {
   let question: Asked[] = [];
   let characters = 0;

@@ -1,4 +1,4 @@
-import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
+import type { ResourceDefinition, ResourceNames } from '../../registry/generic/strategy.ts';
 
 /** A row of discovery behind a resource: `services/proxy`, `pods/log`. */
 export interface SubresourceRow {
@@ -12,17 +12,7 @@ export interface SubresourceRow {
 }
 
 /** A resource as discovery and OpenAPI show it. */
-export interface DiscoveredResource {
-  readonly group: string;
-  readonly version: string;
-  readonly plural: string;
-  readonly singular: string;
-  readonly kind: string;
-  /** The kind of lists; absent: the kind and `List`. */
-  readonly listKind?: string;
-  readonly namespaced: boolean;
-  readonly shortNames: readonly string[];
-  readonly categories: readonly string[];
+export interface DiscoveredResource extends ResourceNames {
   /** Empty: the resource has subresources only (`pods/eviction` of a server without pods is no such case). */
   readonly verbs: readonly string[];
   readonly storageVersionHash?: string;
@@ -41,8 +31,8 @@ export type DiscoveredResources = () => readonly DiscoveredResource[];
 const statusVerbs = ['get', 'patch', 'update'] as const;
 
 /**
- * A resource with the subresources that its strategy knows; `more` are those that are served otherwise. A strategy's
- * `finalize` takes PUT only, as namespaces' does.
+ * A resource with the subresources of its strategy; `more` are the others. A strategy's `finalize` takes PUT only, as
+ * namespaces' does.
  */
 export function discovered(
   definition: ResourceDefinition,

@@ -4,6 +4,7 @@
  */
 import type { DiscoveredResource, SubresourceRow } from './discovered-resource.ts';
 import { compareGroups } from './priorities.ts';
+import type { RemoteGroupVersion } from './remote-group-version.ts';
 
 interface GroupVersionForDiscovery {
   groupVersion: string;
@@ -23,26 +24,48 @@ export interface DiscoveredGroup {
   readonly name: string;
   readonly custom: boolean;
   readonly versions: ReadonlyMap<string, readonly DiscoveredResource[]>;
+  /** Versions whose server does not answer: what it has may be another set by now. */
+  readonly stale: ReadonlySet<string>;
+}
+
+interface GroupUnderWay {
+  readonly custom: boolean;
+  readonly versions: Map<string, DiscoveredResource[]>;
+  readonly stale: Set<string>;
 }
 
 /** The served resources by group, in the order in which `/apis` lists them; the core group is "". */
-export function groupResources(resources: readonly DiscoveredResource[]): Map<string, DiscoveredGroup> {
-  const groups = new Map<string, { custom: boolean; versions: Map<string, DiscoveredResource[]> }>();
-  for (const resource of resources) {
-    let group = groups.get(resource.group);
+export function groupResources(
+  resources: readonly DiscoveredResource[],
+  remote: readonly RemoteGroupVersion[],
+): Map<string, DiscoveredGroup> {
+  const groups = new Map<string, GroupUnderWay>();
+  const groupOf = (name: string, custom: boolean): GroupUnderWay => {
+    let group = groups.get(name);
     if (group === undefined) {
-      group = { custom: resource.custom, versions: new Map() };
-      groups.set(resource.group, group);
+      group = { custom, versions: new Map(), stale: new Set() };
+      groups.set(name, group);
     }
-    const rows = group.versions.get(resource.version);
-    if (rows === undefined) group.versions.set(resource.version, [resource]);
+    return group;
+  };
+  const priorities = new Map<string, number>();
+  for (const resource of resources) {
+    const { versions } = groupOf(resource.group, resource.custom);
+    const rows = versions.get(resource.version);
+    if (rows === undefined) versions.set(resource.version, [resource]);
     else rows.push(resource);
   }
-  const ordered = [...groups].sort(([a], [b]) => compareGroups(a, b));
+  for (const { group: name, version, resources: rows, isFresh, groupPriorityMinimum } of remote) {
+    const { versions, stale } = groupOf(name, true);
+    versions.set(version, [...rows]);
+    if (!isFresh) stale.add(version);
+    priorities.set(name, Math.max(priorities.get(name) ?? 0, groupPriorityMinimum));
+  }
+  const ordered = [...groups].sort(([a], [b]) => compareGroups(a, b, priorities));
   return new Map(
-    ordered.map(([name, { custom, versions }]) => {
+    ordered.map(([name, { custom, versions, stale }]) => {
       const byPriority = [...versions].sort(([a], [b]) => compareVersions(a, b));
-      return [name, { name, custom, versions: new Map(byPriority) }];
+      return [name, { name, custom, versions: new Map(byPriority), stale }];
     }),
   );
 }
@@ -177,7 +200,7 @@ export function aggregatedDiscovery(groups: readonly DiscoveredGroup[], version:
       versions: [...group.versions].map(([name, resources]) => ({
         version: name,
         resources: resources.map(aggregatedResource),
-        freshness: 'Current',
+        freshness: group.stale.has(name) ? 'Stale' : 'Current',
       })),
     })),
   };

@@ -15,10 +15,12 @@ import {
   apiVersions,
   groupResources,
 } from './documents.ts';
+import type { RemoteGroupVersion } from './remote-group-version.ts';
 
 /** Everything that is built once per set of served resources. */
 interface Snapshot {
   readonly resources: readonly DiscoveredResource[];
+  readonly remote: readonly RemoteGroupVersion[];
   readonly groups: ReadonlyMap<string, DiscoveredGroup>;
   /** Written documents, by what they are. */
   readonly written: Map<string, WrittenDocument>;
@@ -31,17 +33,23 @@ interface WrittenDocument {
 
 /**
  * Serves `/api`, `/api/v1`, `/apis`, `/apis/<group>` and `/apis/<group>/<version>`, aggregated discovery included. It
- * also answers all unknown paths below `/api` and `/apis`, as it knows which groups exist: a Status below a built-in
- * group, plain text elsewhere.
+ * also answers all unknown paths below `/api` and `/apis`, because it has the groups: a Status below a built-in group,
+ * plain text elsewhere.
  *
+ * @param remoteVersions what extension API servers serve; the same list while nothing changes.
  * @param address host and port as clients reach them.
  */
-export function discoveryHandler(served: DiscoveredResources, address: () => string): Handler {
+export function discoveryHandler(
+  served: DiscoveredResources,
+  remoteVersions: () => readonly RemoteGroupVersion[],
+  address: () => string,
+): Handler {
   let snapshot: Snapshot | undefined;
   return async (request, reply) => {
     const resources = served();
-    if (snapshot?.resources !== resources) {
-      snapshot = { resources, groups: groupResources(resources), written: new Map() };
+    const remote = remoteVersions();
+    if (snapshot?.resources !== resources || snapshot.remote !== remote) {
+      snapshot = { resources, remote, groups: groupResources(resources, remote), written: new Map() };
     }
     const document = documentAt(request, snapshot, address);
     if (document === undefined) {

@@ -4,7 +4,7 @@ import { replyNotFound } from '../http/router.ts';
 type HealthPath = 'healthz' | 'livez' | 'readyz';
 
 /** One named check; throws when it fails. */
-export interface HealthCheck {
+export interface ServerCheck {
   readonly name: string;
   /** Which of the three paths it belongs to. */
   readonly on: readonly HealthPath[];
@@ -12,7 +12,7 @@ export interface HealthCheck {
 }
 
 /** The paths of `checks`, for the list at `/`. */
-export function healthPaths(checks: readonly HealthCheck[]): readonly string[] {
+export function healthPaths(checks: readonly ServerCheck[]): readonly string[] {
   return (['healthz', 'livez', 'readyz'] as const).flatMap((path) => [
     `/${path}`,
     ...checks.filter(({ on }) => on.includes(path)).map(({ name }) => `/${path}/${name}`),
@@ -26,7 +26,7 @@ const text = 'text/plain; charset=utf-8';
  * Serves `/healthz`, `/livez`, `/readyz` with `?verbose` and `?exclude=<name>`, and one path per check, whatever the
  * method (apiserver `server/healthz/healthz.go`). The reason of a failure is shown on the check's own path only.
  */
-export function healthHandler(checks: readonly HealthCheck[]): Handler {
+export function healthHandler(checks: readonly ServerCheck[]): Handler {
   return async (request, reply) => {
     await Promise.resolve();
     const { path } = request.info;
@@ -47,7 +47,7 @@ export function healthHandler(checks: readonly HealthCheck[]): Handler {
   };
 }
 
-function sendAll(path: string, checks: readonly HealthCheck[], { query }: ApiRequest, reply: Reply): void {
+function sendAll(path: string, checks: readonly ServerCheck[], { query }: ApiRequest, reply: Reply): void {
   const excluded = new Set(query.getAll('exclude'));
   const lines: string[] = [];
   let failed = false;
@@ -74,7 +74,7 @@ function sendAll(path: string, checks: readonly HealthCheck[], { query }: ApiReq
   }
 }
 
-function failureOf(check: HealthCheck): string | undefined {
+function failureOf(check: ServerCheck): string | undefined {
   try {
     check.check();
     return undefined;

@@ -51,12 +51,16 @@ export function builtInPriority(group: string, version: string): ApiPriority {
   };
 }
 
-/** By priority, then by name. */
-export function compareGroups(a: string, b: string): number {
-  return rank(b) - rank(a) || (a < b ? -1 : a > b ? 1 : 0);
+/**
+ * By priority, then by name.
+ *
+ * @param remote the priorities of groups of extension API servers.
+ */
+export function compareGroups(a: string, b: string, remote: ReadonlyMap<string, number>): number {
+  return rank(b, remote) - rank(a, remote) || (a < b ? -1 : a > b ? 1 : 0);
 }
 
-function rank(group: string): number {
+function rank(group: string, remote: ReadonlyMap<string, number>): number {
   if (group === aggregatorGroup) return Infinity;
-  return groupPriorities.get(group) ?? customPriority.groupPriorityMinimum;
+  return groupPriorities.get(group) ?? remote.get(group) ?? customPriority.groupPriorityMinimum;
 }

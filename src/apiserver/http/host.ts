@@ -5,9 +5,9 @@ import { badRequest } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
 
 /**
- * Refuses requests that were meant for another server (RFC 9110, 15.5.20). A page in a browser whose name was made to
- * lead here (DNS rebinding) asks for that name, whatever certificate the browser accepts. An address cannot be
- * made to lead elsewhere.
+ * Refuses requests for another server (RFC 9110, 15.5.20). A page in a browser whose name resolves to this server (DNS
+ * rebinding) sends that name, whatever certificate the browser accepts. Addresses are always accepted: they cannot be
+ * rebound.
  */
 export class HostCheck {
   readonly #certificate: X509Certificate;

@@ -1,6 +1,6 @@
 import { tooManyRequests } from '../../objects/status-errors.ts';
 import type { RequestInfo } from './exchange.ts';
-import { isLongRunning } from './long-running.ts';
+import { isLongRunning } from './request-timeout.ts';
 
 export interface InFlightLimits {
   /** `--max-requests-inflight`. */

@@ -16,7 +16,7 @@ export class LateBodies {
   }
 
   /**
-   * A request was answered: what is still to come of its body has its time.
+   * A request was answered before its body had arrived: the rest of the body has a time limit.
    *
    * @param since when that began, by `performance.now()`.
    */

@@ -77,7 +77,7 @@ function writeInto(stream: Writable, body: Iterable<string | BodyPart>): void {
   next();
 }
 
-/** The body in UTF-8, in parts of `buffer` that hold until the next one is asked for. */
+/** The body in UTF-8, in parts of `buffer`, each valid until the next one is read. */
 function* piecesOf(body: Iterable<string | BodyPart>, buffer: Buffer): Generator<Buffer, undefined> {
   let at = 0;
   for (const part of body) {

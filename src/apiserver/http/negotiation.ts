@@ -23,7 +23,7 @@ export interface Negotiated {
  * The kinds of endpoint that differ in what they accept. `custom` are those of custom resources, which go-restful
  * does not guard; `review` are those of objects that are never stored, which have no tables and no metadata.
  */
-export type Endpoint = 'object' | 'collection' | 'watch' | 'review' | 'custom' | 'custom-watch';
+export type EndpointKind = 'object' | 'collection' | 'watch' | 'review' | 'custom' | 'custom-watch';
 
 const json: Negotiated = { mediaType: 'application/json', as: '', metaVersion: 'v1' };
 const streamedMediaTypes = 'application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch';
@@ -42,7 +42,7 @@ const streamable: readonly string[] = [...writable, streamedMediaTypes];
  *
  * @throws {StatusError} 406
  */
-export function negotiate(accept: string | undefined, endpoint: Endpoint): Negotiated {
+export function negotiate(accept: string | undefined, endpoint: EndpointKind): Negotiated {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return json;
   const streams = endpoint === 'watch' || endpoint === 'custom-watch';
   const guarded = !endpoint.startsWith('custom');
@@ -53,7 +53,7 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
   for (const clause of parseAccept(accept)) {
     for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
-      // What is no stream may be asked for as one; YAML has none.
+      // Clients may ask for a stream where there is none; YAML has none.
       const stream = clause.parameters.get('stream') ?? '';
       if (stream !== '' && (stream !== 'watch' || mediaType === 'application/yaml')) continue;
       const converted = conversion(clause.parameters);
@@ -62,7 +62,7 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
       if (converted.as === 'Table' && mediaType === protobuf) continue;
       // Of custom objects only what meta.k8s.io makes of them has a protobuf.
       if (converted.as === '' && mediaType === protobuf && !guarded) continue;
-      // The first that would do for a list counts, and there is no stream of YAML.
+      // The first type that fits a list counts, and there is no stream of YAML.
       if (streams && mediaType === 'application/yaml') throw unacceptable(streamedMediaTypes);
       return { mediaType, ...converted };
     }
@@ -77,13 +77,13 @@ function unacceptable(accepted: string): StatusError {
 /** The form of an error; undefined where the client accepts nothing that can be produced. */
 export function negotiateError(accept: string | undefined): MediaType | undefined {
   if (accept === undefined || accept === 'application/json') return 'application/json';
-  // An error is no table and no metadata.
+  // Errors are sent neither as tables nor as metadata.
   const whole = parseAccept(accept).filter(({ parameters }) => !parameters.has('as'));
   return firstMatch(whole, writable);
 }
 
 /**
- * Versions of the aggregated discovery that a client asks for, and the media type; undefined: the plain documents.
+ * Versions of the aggregated discovery that a client accepts, and the media type; undefined: the plain documents.
  *
  * @param guarded whether go-restful is in front, which must find a media type by its name.
  * @throws {StatusError} 406
@@ -149,7 +149,7 @@ export function requireProducible(accept: string | undefined, produced: readonly
   throw notAcceptable(`406: Not Acceptable\n\nAvailable representations: ${produced.join(', ')}`, {});
 }
 
-/** The conversion that a clause asks for; undefined when there is no such one. */
+/** The conversion of an Accept clause; undefined for an unknown one. */
 function conversion(parameters: ReadonlyMap<string, string>): Omit<Negotiated, 'mediaType'> | undefined {
   const as = parameters.get('as') ?? '';
   if (as === '') return { as: '', metaVersion: 'v1' };

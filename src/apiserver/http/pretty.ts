@@ -1,8 +1,8 @@
 import type { LongBody } from './long-body.ts';
 
 /**
- * Whether an answer shall be indented: `?pretty=true`, or a client that people read over the shoulder of
- * (apiserver `handlers/negotiation`, isPrettyPrint).
+ * Whether an answer shall be indented: `?pretty=true`, or a client in which people read the text (apiserver
+ * `handlers/negotiation`, isPrettyPrint).
  */
 export function wantsPretty(query: string, userAgent: string | undefined): boolean {
   // Without parsing the query: it may be refused for its length.

@@ -122,7 +122,7 @@ export class HttpReply implements Reply {
     return replyStream(response);
   }
 
-  /** Ends an answer that cannot be completed, so that the client does not take it for whole. */
+  /** Ends a response that cannot be completed, so that the client sees that it is truncated. */
   abandon(): void {
     this.response.destroy();
   }

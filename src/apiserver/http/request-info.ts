@@ -14,8 +14,8 @@ const verbs: ReadonlyMap<string, string> = new Map([
 const nothing: readonly string[] = [];
 
 /**
- * What a request asks for: the rules of kube-apiserver's RequestInfoFactory
- * (apiserver `pkg/endpoints/request/requestinfo.go`). Slashes at both ends of the path do not count.
+ * The verb, resource and name of a request: the rules of kube-apiserver's RequestInfoFactory (apiserver
+ * `pkg/endpoints/request/requestinfo.go`). Slashes at both ends of the path do not count.
  *
  * @param path the decoded path, without the query.
  */

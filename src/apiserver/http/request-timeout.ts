@@ -1,9 +1,8 @@
 import { badRequest } from '../../objects/status-errors.ts';
 import type { RequestInfo } from './exchange.ts';
-import { isLongRunning } from './long-running.ts';
 
 const units: ReadonlySet<string> = new Set(['ns', 'us', 'µs', 'μs', 'ms', 's', 'm', 'h']);
-/** A duration longer than this is shown as it is, without a look at its parts. */
+/** A text longer than this is not parsed. */
 const maxLength = 64;
 
 /**
@@ -37,4 +36,16 @@ function durationProblem(text: string): string | undefined {
     rest = rest.slice(unit.length);
   }
   return undefined;
+}
+
+const verbs: ReadonlySet<string> = new Set(['watch', 'proxy']);
+
+const subresources: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
+
+/**
+ * Whether a request is exempt from the limits of time and number (apiserver `server/filters/longrunning.go`,
+ * BasicLongRunningRequestCheck).
+ */
+export function isLongRunning({ verb, subresource }: RequestInfo): boolean {
+  return verbs.has(verb) || subresources.has(subresource);
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { badRequest } from '../../objects/status-errors.ts';
 import { readBody } from './body.ts';
 import type { ApiRequest, RequestInfo } from './exchange.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { requestInfo } from './request-info.ts';
 
 /** A request target, taken apart. */
@@ -53,10 +53,7 @@ function parseQuery(query: string): URLSearchParams {
   return new URLSearchParams(query);
 }
 
-/**
- * A request, whose costlier parts are made when they are asked for: most requests need no signal and many no
- * query.
- */
+/** A request, whose signal and query are made at the first use: most requests need neither. */
 export class HttpRequest implements ApiRequest {
   readonly method: string;
   readonly url: string;

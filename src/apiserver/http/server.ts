@@ -13,7 +13,7 @@ import type { Handler, UpgradeHandler } from './exchange.ts';
 import { HostCheck } from './host.ts';
 import { InFlight } from './in-flight.ts';
 import { LateBodies } from './late-bodies.ts';
-import { isLongRunning } from './long-running.ts';
+import { isLongRunning } from './request-timeout.ts';
 import { HttpReply } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser } from './shutdown.ts';
@@ -205,7 +205,7 @@ class Front {
 
   /**
    * Ends an answer that takes too long (apiserver `server/filters/timeout.go`): a client that does not read would
-   * otherwise keep its place in flight and the answer's memory for as long as it likes.
+   * otherwise keep its place in flight and the response in memory.
    */
   private limitTime(request: HttpRequest, reply: HttpReply, response: ServerResponse): void {
     const begin = (): void => {

@@ -12,8 +12,8 @@ export interface Closer {
 }
 
 /**
- * Knows which connections are in the middle of a request: Node's own closeIdleConnections() takes a connection
- * that never sent one for busy.
+ * Tracks which connections are in the middle of a request: Node's own closeIdleConnections() takes a connection that
+ * never sent one for busy.
  */
 export function createCloser(server: Server): Closer {
   const callbacks = new Set<() => void>();

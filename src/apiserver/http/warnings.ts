@@ -8,7 +8,7 @@ const maxEachWhenCut = 256;
  */
 export function warningHeaders(texts: readonly string[]): string[] {
   return bounded([...new Set(texts)]).map((text) => {
-    // eslint's no-control-regex is about typing slips; here the control characters are meant
+    // no-control-regex: the control characters are intended here
     const clean = text.replaceAll(/\p{Cc}/gu, '').replaceAll(/["\\]/g, '\\$&');
     return latin1(`299 - "${clean}"`);
   });

@@ -14,7 +14,7 @@ export interface CustomVersion {
   readonly selectableFields: readonly string[];
 }
 
-/** What is known of a custom resource; undefined when the resource is not custom. */
+/** The schema of a custom resource; undefined when the resource is not custom. */
 export type CustomSchema = (resource: DiscoveredResource) => CustomVersion | undefined;
 
 export const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1';
@@ -23,7 +23,7 @@ const refPrefix = '#/components/schemas/';
 /** The depth limit of schemas; deeper parts are cut. */
 const maxDepth = 100;
 
-/** Read on the first request for a document: most servers are never asked for one. */
+/** Read at the first request for a document: few clients request one. */
 export async function loadBuiltInComponents(): Promise<Components> {
   const module = await import('./components.generated.json', { with: { type: 'json' } });
   const schemas: unknown = module.default;
@@ -49,14 +49,18 @@ export function referenced(ref: unknown): string | undefined {
   return typeof ref === 'string' && ref.startsWith(refPrefix) ? ref.slice(refPrefix.length) : undefined;
 }
 
-/** All components with those of the served custom resources, and generated lists where there are none. */
-export function completeComponents(
+/**
+ * All components with those of the served custom resources, and generated lists where there are none. Yields between
+ * resources.
+ */
+export function* completeComponents(
   builtIn: Components,
   resources: readonly DiscoveredResource[],
   customSchema: CustomSchema,
-): Components {
+): Generator<undefined, Components, undefined> {
   const components = new Map(builtIn);
   for (const resource of resources) {
+    yield;
     const version = resource.custom ? customSchema(resource) : undefined;
     const selectable = selectableFields(version);
     if (resource.custom) {
@@ -122,12 +126,19 @@ function customComponent(resource: DiscoveredResource, schema: unknown): JsonRec
   };
 }
 
-/** The components that some components need, themselves included, sorted by name. A missing one is an open object. */
-export function closure(components: Components, roots: Iterable<string>): [string, JsonRecord][] {
+/**
+ * The components that some components need, themselves included, sorted by name. A missing one is an open object.
+ * Yields between components.
+ */
+export function* closure(
+  components: Components,
+  roots: Iterable<string>,
+): Generator<undefined, [string, JsonRecord][], undefined> {
   const found = new Map<string, JsonRecord>();
   const waiting = [...roots];
   for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
     if (found.has(name)) continue;
+    yield;
     const schema = components.get(name) ?? { type: 'object' };
     found.set(name, schema);
     collectReferences(schema, waiting, 0);

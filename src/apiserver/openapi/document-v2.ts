@@ -4,15 +4,19 @@ import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
 import { type Components, closure, listComponentOf, metaV1, referenced } from './components.ts';
 import { customComponentV2 } from './custom-v2.ts';
 import { describeCode, documentInfo } from './document-v3.ts';
-import { type Operation, type PathItem, pathsOf } from './operations.ts';
+import { type Operation, type PathItem, pathItemsOf } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 
 const answerTypes = ['application/json', 'application/yaml'];
 /** Deeper schemas are cut. */
 const maxDepth = 100;
 
-export function openApiV2(resources: readonly DiscoveredResource[], components: Components): JsonRecord {
-  const paths = resources.flatMap(pathsOf);
+/** Yields between components. */
+export function* openApiV2(
+  resources: readonly DiscoveredResource[],
+  components: Components,
+): Generator<undefined, JsonRecord, undefined> {
+  const paths = resources.flatMap(pathItemsOf);
   const used = new Set([`${metaV1}.Status`, `${metaV1}.DeleteOptions`, `${metaV1}.Patch`]);
   for (const resource of resources) {
     used.add(resource.schema);
@@ -23,16 +27,16 @@ export function openApiV2(resources: readonly DiscoveredResource[], components: 
       for (const [, name] of responses) if (name !== undefined) used.add(name);
   }
   const custom = new Set(resources.filter((resource) => resource.custom).map(({ schema }) => schema));
+  const definitions: JsonRecord = {};
+  for (const [name, schema] of yield* closure(components, used)) {
+    definitions[name] = downgrade(custom.has(name) ? customComponentV2(schema) : schema, 0);
+    yield;
+  }
   return {
     swagger: '2.0',
     info: documentInfo(),
     paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
-    definitions: Object.fromEntries(
-      closure(components, used).map(([name, schema]) => [
-        name,
-        downgrade(custom.has(name) ? customComponentV2(schema) : schema, 0),
-      ]),
-    ),
+    definitions,
     securityDefinitions: {
       BearerToken: { description: 'A bearer token.', type: 'apiKey', name: 'authorization', in: 'header' },
     },

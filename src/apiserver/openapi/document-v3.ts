@@ -3,7 +3,7 @@ import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
 import { kubernetesVersion } from '../discovery/version.ts';
 import { type Components, closure, reference } from './components.ts';
 import { publishedSchema } from './custom-component.ts';
-import { type Operation, type PathItem, pathsOf } from './operations.ts';
+import { type Operation, type PathItem, pathItemsOf } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 
 const answerTypes = ['application/json', 'application/yaml'];
@@ -14,23 +14,26 @@ export function documentInfo(): JsonRecord {
   return { title: 'Kubernetes', version: `v${major}.${minor}.${patch}` };
 }
 
-/** The OpenAPI v3 document of one group version. */
-export function openApiV3(resources: readonly DiscoveredResource[], components: Components): JsonRecord {
-  const paths = resources.flatMap(pathsOf);
+/** The OpenAPI v3 document of one group version. Yields between components. */
+export function* openApiV3(
+  resources: readonly DiscoveredResource[],
+  components: Components,
+): Generator<undefined, JsonRecord, undefined> {
+  const paths = resources.flatMap(pathItemsOf);
   const used = new Set(resources.map(({ schema }) => schema));
   const custom = new Set(resources.filter((resource) => resource.custom).map(({ schema }) => schema));
   for (const { operations } of paths) for (const operation of operations) addComponents(operation, used);
+  const schemas: JsonRecord = {};
+  for (const [name, schema] of yield* closure(components, used)) {
+    schemas[name] = custom.has(name) ? publishedSchema(schema, false) : schema;
+    yield;
+  }
   return {
     openapi: '3.0.0',
     info: documentInfo(),
     paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
     components: {
-      schemas: Object.fromEntries(
-        closure(components, used).map(([name, schema]) => [
-          name,
-          custom.has(name) ? publishedSchema(schema, false) : schema,
-        ]),
-      ),
+      schemas,
       securitySchemes: {
         BearerToken: {
           type: 'apiKey',

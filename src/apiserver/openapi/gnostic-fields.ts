@@ -4,96 +4,111 @@
  */
 import { isRecord } from '../../objects/json.ts';
 import type { WireWriter } from '../schema/wire-writer.ts';
-import { writeYaml } from '../schema/write-yaml.ts';
+import { yamlParts } from '../schema/write-yaml.ts';
+
+/** Writing that yields between its steps, each of which takes some 10 ms at most; undefined: all is written. */
+export type Steps = Generator<undefined, void, undefined> | undefined;
 
 /** Writes a value as a field of a number. A value that is missing or of another type writes nothing. */
-export type WriteField = (writer: WireWriter, field: number, value: unknown) => void;
+export type WriteField = (writer: WireWriter, field: number, value: unknown) => Steps;
 
 /** Writes a value as what is inside a message. */
-export type WriteContent = (writer: WireWriter, value: unknown) => void;
+export type WriteContent = (writer: WireWriter, value: unknown) => Steps;
+
+/** All of the steps, in the steps of something larger. */
+export function* through(steps: Steps): Generator<undefined, void, undefined> {
+  if (steps !== undefined) yield* steps;
+}
 
 /** A member of a JSON object, the number of its field, and how it is written. */
 export type Member = readonly [name: string, field: number, write: WriteField];
 
-export const text: WriteField = (writer, field, value) => {
+export const textField: WriteField = (writer, field, value) => {
   if (typeof value === 'string' && value !== '') writer.text(field, value);
 };
 
-export const flag: WriteField = (writer, field, value) => {
+export const flagField: WriteField = (writer, field, value) => {
   if (value === true) writer.integer(field, 1);
 };
 
 /** int64 */
-export const whole: WriteField = (writer, field, value) => {
+export const integerField: WriteField = (writer, field, value) => {
   if (typeof value === 'number' && value !== 0) writer.integer(field, value);
 };
 
-export const double: WriteField = (writer, field, value) => {
+export const doubleField: WriteField = (writer, field, value) => {
   if (typeof value === 'number' && value !== 0) writer.double(field, value);
 };
 
 /** `repeated string`: empty ones count. */
-export const texts: WriteField = (writer, field, value) => {
+export const textsField: WriteField = (writer, field, value) => {
   if (!Array.isArray(value)) return;
   for (const item of value.toReversed()) if (typeof item === 'string') writer.text(field, item);
 };
 
 /** `Any`: any JSON value as a text in YAML, in field 2. */
-export const any: WriteField = (writer, field, value) => {
+export const anyField: WriteField = function* (writer, field, value) {
   if (value === undefined) return;
   const before = writer.length;
-  writer.text(2, writeYaml(value));
+  let yaml = '';
+  for (const part of yamlParts(value)) {
+    if (yaml !== '') yield;
+    yaml += part;
+  }
+  writer.text(2, yaml);
   writer.delimit(field, before);
 };
 
 /** A repeated field. */
-export function list(of: WriteField): WriteField {
-  return (writer, field, value) => {
-    if (Array.isArray(value)) for (const item of value.toReversed()) of(writer, field, item);
+export function listField(of: WriteField): WriteField {
+  return function* (writer, field, value) {
+    if (!Array.isArray(value)) return;
+    for (const item of value.toReversed()) {
+      yield* through(of(writer, field, item));
+      yield;
+    }
   };
 }
 
 /** The members of an object as a repeated field of `Named…` messages: name 1, value 2. */
-export function entries(of: WriteField): WriteField {
-  return (writer, field, value) => {
-    if (isRecord(value)) writeEntries(writer, field, of, Object.entries(value));
-  };
+export function entriesField(of: WriteField): WriteField {
+  return (writer, field, value) =>
+    isRecord(value) ? writeEntries(writer, field, of, Object.entries(value)) : undefined;
 }
 
-function writeEntries(
+function* writeEntries(
   writer: WireWriter,
   field: number,
   of: WriteField,
   named: readonly (readonly [string, unknown])[],
-): void {
+): Generator<undefined, void, undefined> {
   for (const [name, value] of named.toReversed()) {
     const before = writer.length;
-    of(writer, 2, value);
-    text(writer, 1, name);
+    yield* through(of(writer, 2, value));
+    textField(writer, 1, name);
     writer.delimit(field, before);
+    yield;
   }
 }
 
 /** A message that is a field of another one. */
-export function message(content: WriteContent): WriteField {
-  return (writer, field, value) => {
+export function messageField(content: WriteContent): WriteField {
+  return function* (writer, field, value) {
     if (value === undefined) return;
     const before = writer.length;
-    content(writer, value);
+    yield* through(content(writer, value));
     writer.delimit(field, before);
   };
 }
 
 /** The content of a message that has one field. */
 export function only(field: number, write: WriteField): WriteContent {
-  return (writer, value) => {
-    write(writer, field, value);
-  };
+  return (writer, value) => write(writer, field, value);
 }
 
 /** A message for an object whose members are a repeated field, the first and only one. */
-export function map(of: WriteField): WriteField {
-  return message(only(1, entries(of)));
+export function mapField(of: WriteField): WriteField {
+  return messageField(only(1, entriesField(of)));
 }
 
 /**
@@ -104,20 +119,20 @@ export function map(of: WriteField): WriteField {
  */
 export function object(members: readonly Member[], extensions?: number): WriteContent {
   const backwards = members.toReversed();
-  return (writer, value) => {
+  return function* (writer, value) {
     if (!isRecord(value)) return;
     if (extensions !== undefined) {
       const named = Object.entries(value).filter(([name]) => name.startsWith('x-'));
-      writeEntries(writer, extensions, any, named);
+      yield* writeEntries(writer, extensions, anyField, named);
     }
-    for (const [name, field, write] of backwards) write(writer, field, value[name]);
+    for (const [name, field, write] of backwards) yield* through(write(writer, field, value[name]));
   };
 }
 
 /** `ExternalDocs`, the same in both versions. */
-export const externalDocs = message(
+export const externalDocs = messageField(
   object([
-    ['description', 1, text],
-    ['url', 2, text],
+    ['description', 1, textField],
+    ['url', 2, textField],
   ]),
 );

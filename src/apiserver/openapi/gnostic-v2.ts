@@ -3,99 +3,101 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { WireWriter } from '../schema/wire-writer.ts';
 import {
   type Member,
-  any,
-  double,
-  entries,
+  anyField,
+  doubleField,
+  entriesField,
   externalDocs,
-  flag,
-  list,
-  map,
-  message,
+  flagField,
+  listField,
+  mapField,
+  messageField,
   object,
   only,
-  text,
-  texts,
-  whole,
+  textField,
+  textsField,
+  through,
+  integerField,
   type WriteContent,
   type WriteField,
 } from './gnostic-fields.ts';
 
-const schema: WriteField = message((writer, value) => {
-  schemaContent(writer, value);
-});
+const schema: WriteField = messageField((writer, value) => schemaContent(writer, value));
 
 /** `AdditionalPropertiesItem`: a schema, or whether there may be any. */
-const additionalProperties: WriteField = message((writer, value) => {
-  if (typeof value === 'boolean') writer.integer(2, Number(value));
-  else schema(writer, 1, value);
+const additionalProperties: WriteField = messageField((writer, value) => {
+  if (typeof value !== 'boolean') return schema(writer, 1, value);
+  writer.integer(2, Number(value));
+  return undefined;
 });
 
 const schemaContent: WriteContent = object(
   [
-    ['$ref', 1, text],
-    ['format', 2, text],
-    ['title', 3, text],
-    ['description', 4, text],
-    ['default', 5, any],
-    ['multipleOf', 6, double],
-    ['maximum', 7, double],
-    ['exclusiveMaximum', 8, flag],
-    ['minimum', 9, double],
-    ['exclusiveMinimum', 10, flag],
-    ['maxLength', 11, whole],
-    ['minLength', 12, whole],
-    ['pattern', 13, text],
-    ['maxItems', 14, whole],
-    ['minItems', 15, whole],
-    ['uniqueItems', 16, flag],
-    ['maxProperties', 17, whole],
-    ['minProperties', 18, whole],
-    ['required', 19, texts],
-    ['enum', 20, list(any)],
+    ['$ref', 1, textField],
+    ['format', 2, textField],
+    ['title', 3, textField],
+    ['description', 4, textField],
+    ['default', 5, anyField],
+    ['multipleOf', 6, doubleField],
+    ['maximum', 7, doubleField],
+    ['exclusiveMaximum', 8, flagField],
+    ['minimum', 9, doubleField],
+    ['exclusiveMinimum', 10, flagField],
+    ['maxLength', 11, integerField],
+    ['minLength', 12, integerField],
+    ['pattern', 13, textField],
+    ['maxItems', 14, integerField],
+    ['minItems', 15, integerField],
+    ['uniqueItems', 16, flagField],
+    ['maxProperties', 17, integerField],
+    ['minProperties', 18, integerField],
+    ['required', 19, textsField],
+    ['enum', 20, listField(anyField)],
     ['additionalProperties', 21, additionalProperties],
     // a type may be several ones to gnostic; to Kubernetes it is one
-    ['type', 22, message(only(1, text))],
-    ['items', 23, message(only(1, schema))],
-    ['allOf', 24, list(schema)],
-    ['properties', 25, map(schema)],
+    ['type', 22, messageField(only(1, textField))],
+    ['items', 23, messageField(only(1, schema))],
+    ['allOf', 24, listField(schema)],
+    ['properties', 25, mapField(schema)],
     ['externalDocs', 29, externalDocs],
-    ['example', 30, any],
+    ['example', 30, anyField],
   ],
   31,
 );
 
-const bodyParameter = message(
+const bodyParameter = messageField(
   object([
-    ['description', 1, text],
-    ['name', 2, text],
-    ['in', 3, text],
-    ['required', 4, flag],
+    ['description', 1, textField],
+    ['name', 2, textField],
+    ['in', 3, textField],
+    ['required', 4, flagField],
     ['schema', 5, schema],
   ]),
 );
 
 const anyPlace: readonly Member[] = [
-  ['required', 1, flag],
-  ['in', 2, text],
-  ['description', 3, text],
-  ['name', 4, text],
+  ['required', 1, flagField],
+  ['in', 2, textField],
+  ['description', 3, textField],
+  ['name', 4, textField],
 ];
-const queryParameter = message(object([...anyPlace, ['type', 6, text], ['uniqueItems', 20, flag]]));
-const pathParameter = message(object([...anyPlace, ['type', 5, text], ['uniqueItems', 19, flag]]));
+const queryParameter = messageField(
+  object([...anyPlace, ['type', 6, textField], ['uniqueItems', 20, flagField]]),
+);
+const pathParameter = messageField(
+  object([...anyPlace, ['type', 5, textField], ['uniqueItems', 19, flagField]]),
+);
 
-const nonBodyParameter = message((writer, value) => {
-  if (placeOf(value) === 'query') queryParameter(writer, 3, value);
-  else pathParameter(writer, 4, value);
-});
+const nonBodyParameter = messageField((writer, value) =>
+  placeOf(value) === 'query' ? queryParameter(writer, 3, value) : pathParameter(writer, 4, value),
+);
 
 /** `ParametersItem` with a `Parameter`. */
-const parameter = message(
+const parameter = messageField(
   only(
     1,
-    message((writer, value) => {
-      if (placeOf(value) === 'body') bodyParameter(writer, 1, value);
-      else nonBodyParameter(writer, 2, value);
-    }),
+    messageField((writer, value) =>
+      placeOf(value) === 'body' ? bodyParameter(writer, 1, value) : nonBodyParameter(writer, 2, value),
+    ),
   ),
 );
 
@@ -104,81 +106,85 @@ function placeOf(value: unknown): unknown {
 }
 
 /** `ResponseValue` with a `Response`, its schema a `SchemaItem`. */
-const response = message(
+const response = messageField(
   only(
     1,
-    message(
+    messageField(
       object([
-        ['description', 1, text],
-        ['schema', 2, message(only(1, schema))],
+        ['description', 1, textField],
+        ['schema', 2, messageField(only(1, schema))],
       ]),
     ),
   ),
 );
 
-const operation = message(
+const operation = messageField(
   object(
     [
-      ['tags', 1, texts],
-      ['description', 3, text],
-      ['operationId', 5, text],
-      ['produces', 6, texts],
-      ['consumes', 7, texts],
-      ['parameters', 8, list(parameter)],
-      ['responses', 9, map(response)],
-      ['schemes', 10, texts],
+      ['tags', 1, textsField],
+      ['description', 3, textField],
+      ['operationId', 5, textField],
+      ['produces', 6, textsField],
+      ['consumes', 7, textsField],
+      ['parameters', 8, listField(parameter)],
+      ['responses', 9, mapField(response)],
+      ['schemes', 10, textsField],
     ],
     13,
   ),
 );
 
-const pathItem = message(
+const pathItem = messageField(
   object([
     ['get', 2, operation],
     ['put', 3, operation],
     ['post', 4, operation],
     ['delete', 5, operation],
     ['patch', 8, operation],
-    ['parameters', 9, list(parameter)],
+    ['parameters', 9, listField(parameter)],
   ]),
 );
 
 /** `SecurityDefinitionsItem` with an `ApiKeySecurity`. */
-const securityDefinition = message(
+const securityDefinition = messageField(
   only(
     2,
-    message(
+    messageField(
       object([
-        ['type', 1, text],
-        ['name', 2, text],
-        ['in', 3, text],
-        ['description', 4, text],
+        ['type', 1, textField],
+        ['name', 2, textField],
+        ['in', 3, textField],
+        ['description', 4, textField],
       ]),
     ),
   ),
 );
 
 const document = object([
-  ['swagger', 1, text],
+  ['swagger', 1, textField],
   [
     'info',
     2,
-    message(
+    messageField(
       object([
-        ['title', 1, text],
-        ['version', 2, text],
+        ['title', 1, textField],
+        ['version', 2, textField],
       ]),
     ),
   ],
-  ['paths', 8, message(only(2, entries(pathItem)))],
-  ['definitions', 9, map(schema)],
-  ['security', 12, list(map(message(only(1, texts))))],
-  ['securityDefinitions', 13, map(securityDefinition)],
+  ['paths', 8, messageField(only(2, entriesField(pathItem)))],
+  ['definitions', 9, mapField(schema)],
+  ['security', 12, listField(mapField(messageField(only(1, textsField))))],
+  ['securityDefinitions', 13, mapField(securityDefinition)],
 ]);
 
-/** What `openApiV2` builds as gnostic's `openapi_v2.Document`, as kube-openapi's `ToProtoBinary` makes it of the JSON. */
-export function writeGnosticV2(value: JsonRecord): Buffer {
+/**
+ * What `openApiV2` builds as gnostic's `openapi_v2.Document`, as kube-openapi's `ToProtoBinary` makes it of the JSON.
+ *
+ * Yields between steps.
+ */
+export function* writeGnosticV2(value: JsonRecord): Generator<undefined, Buffer, undefined> {
   const writer = new WireWriter();
-  document(writer, value);
+  yield* through(document(writer, value));
   return writer.take();
 }

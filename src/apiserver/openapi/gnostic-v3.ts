@@ -2,49 +2,48 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { WireWriter } from '../schema/wire-writer.ts';
 import {
-  any,
-  double,
-  entries,
+  anyField,
+  doubleField,
+  entriesField,
   externalDocs,
-  flag,
-  list,
-  map,
-  message,
+  flagField,
+  listField,
+  mapField,
+  messageField,
   object,
   only,
-  text,
-  texts,
-  whole,
+  textField,
+  textsField,
+  through,
+  integerField,
   type WriteContent,
   type WriteField,
 } from './gnostic-fields.ts';
 
-const reference = message(
+const reference = messageField(
   object([
-    ['$ref', 1, text],
-    ['summary', 2, text],
-    ['description', 3, text],
+    ['$ref', 1, textField],
+    ['summary', 2, textField],
+    ['description', 3, textField],
   ]),
 );
 
-const ownSchema: WriteField = message((writer, value) => {
-  schemaContent(writer, value);
-});
+const ownSchema: WriteField = messageField((writer, value) => schemaContent(writer, value));
 
 /** `SchemaOrReference` */
-const schema: WriteField = message((writer, value) => {
-  if (isRecord(value) && value['$ref'] !== undefined) reference(writer, 2, value);
-  else ownSchema(writer, 1, value);
-});
+const schema: WriteField = messageField((writer, value) =>
+  isRecord(value) && value['$ref'] !== undefined ? reference(writer, 2, value) : ownSchema(writer, 1, value),
+);
 
 /** `AdditionalPropertiesItem`: a schema, or whether there may be any. */
-const additionalProperties: WriteField = message((writer, value) => {
-  if (typeof value === 'boolean') writer.integer(2, Number(value));
-  else schema(writer, 1, value);
+const additionalProperties: WriteField = messageField((writer, value) => {
+  if (typeof value !== 'boolean') return schema(writer, 1, value);
+  writer.integer(2, Number(value));
+  return undefined;
 });
 
-/** `DefaultType` is empty for values that are neither number, truth nor text: gnostic knows no others. */
-const defaultType: WriteField = message((writer, value) => {
+/** `DefaultType` is empty for values that are neither a number, a boolean nor a string: gnostic has no others. */
+const defaultType: WriteField = messageField((writer, value) => {
   if (typeof value === 'number') writer.double(1, value);
   else if (typeof value === 'boolean') writer.integer(2, Number(value));
   else if (typeof value === 'string') writer.text(3, value);
@@ -52,152 +51,156 @@ const defaultType: WriteField = message((writer, value) => {
 
 const schemaContent: WriteContent = object(
   [
-    ['nullable', 1, flag],
+    ['nullable', 1, flagField],
     ['externalDocs', 6, externalDocs],
-    ['example', 7, any],
-    ['title', 9, text],
-    ['multipleOf', 10, double],
-    ['maximum', 11, double],
-    ['exclusiveMaximum', 12, flag],
-    ['minimum', 13, double],
-    ['exclusiveMinimum', 14, flag],
-    ['maxLength', 15, whole],
-    ['minLength', 16, whole],
-    ['pattern', 17, text],
-    ['maxItems', 18, whole],
-    ['minItems', 19, whole],
-    ['uniqueItems', 20, flag],
-    ['maxProperties', 21, whole],
-    ['minProperties', 22, whole],
-    ['required', 23, texts],
-    ['enum', 24, list(any)],
-    ['type', 25, text],
-    ['allOf', 26, list(schema)],
-    ['oneOf', 27, list(schema)],
-    ['anyOf', 28, list(schema)],
+    ['example', 7, anyField],
+    ['title', 9, textField],
+    ['multipleOf', 10, doubleField],
+    ['maximum', 11, doubleField],
+    ['exclusiveMaximum', 12, flagField],
+    ['minimum', 13, doubleField],
+    ['exclusiveMinimum', 14, flagField],
+    ['maxLength', 15, integerField],
+    ['minLength', 16, integerField],
+    ['pattern', 17, textField],
+    ['maxItems', 18, integerField],
+    ['minItems', 19, integerField],
+    ['uniqueItems', 20, flagField],
+    ['maxProperties', 21, integerField],
+    ['minProperties', 22, integerField],
+    ['required', 23, textsField],
+    ['enum', 24, listField(anyField)],
+    ['type', 25, textField],
+    ['allOf', 26, listField(schema)],
+    ['oneOf', 27, listField(schema)],
+    ['anyOf', 28, listField(schema)],
     ['not', 29, ownSchema],
-    ['items', 30, message(only(1, schema))],
-    ['properties', 31, map(schema)],
+    ['items', 30, messageField(only(1, schema))],
+    ['properties', 31, mapField(schema)],
     ['additionalProperties', 32, additionalProperties],
     ['default', 33, defaultType],
-    ['description', 34, text],
-    ['format', 35, text],
+    ['description', 34, textField],
+    ['format', 35, textField],
   ],
   36,
 );
 
 /** `ParameterOrReference` with a `Parameter`. */
-const parameter = message(
+const parameter = messageField(
   only(
     1,
-    message(
+    messageField(
       object([
-        ['name', 1, text],
-        ['in', 2, text],
-        ['description', 3, text],
-        ['required', 4, flag],
+        ['name', 1, textField],
+        ['in', 2, textField],
+        ['description', 3, textField],
+        ['required', 4, flagField],
         ['schema', 10, schema],
       ]),
     ),
   ),
 );
 
-const mediaTypes = map(message(object([['schema', 1, schema]])));
+const mediaTypes = mapField(messageField(object([['schema', 1, schema]])));
 
 /** `RequestBodyOrReference` with a `RequestBody`. */
-const requestBody = message(
+const requestBody = messageField(
   only(
     1,
-    message(
+    messageField(
       object([
         ['content', 2, mediaTypes],
-        ['required', 3, flag],
+        ['required', 3, flagField],
       ]),
     ),
   ),
 );
 
 /** `ResponseOrReference` with a `Response`. */
-const response = message(
+const response = messageField(
   only(
     1,
-    message(
+    messageField(
       object([
-        ['description', 1, text],
+        ['description', 1, textField],
         ['content', 3, mediaTypes],
       ]),
     ),
   ),
 );
 
-const operation = message(
+const operation = messageField(
   object(
     [
-      ['tags', 1, texts],
-      ['description', 3, text],
-      ['operationId', 5, text],
-      ['parameters', 6, list(parameter)],
+      ['tags', 1, textsField],
+      ['description', 3, textField],
+      ['operationId', 5, textField],
+      ['parameters', 6, listField(parameter)],
       ['requestBody', 7, requestBody],
-      ['responses', 8, message(only(2, entries(response)))],
+      ['responses', 8, messageField(only(2, entriesField(response)))],
     ],
     13,
   ),
 );
 
-const pathItem = message(
+const pathItem = messageField(
   object([
     ['get', 4, operation],
     ['put', 5, operation],
     ['post', 6, operation],
     ['delete', 7, operation],
     ['patch', 10, operation],
-    ['parameters', 13, list(parameter)],
+    ['parameters', 13, listField(parameter)],
   ]),
 );
 
 /** `SecuritySchemeOrReference` with a `SecurityScheme`. */
-const securityScheme = message(
+const securityScheme = messageField(
   only(
     1,
-    message(
+    messageField(
       object([
-        ['type', 1, text],
-        ['description', 2, text],
-        ['name', 3, text],
-        ['in', 4, text],
+        ['type', 1, textField],
+        ['description', 2, textField],
+        ['name', 3, textField],
+        ['in', 4, textField],
       ]),
     ),
   ),
 );
 
 const document = object([
-  ['openapi', 1, text],
+  ['openapi', 1, textField],
   [
     'info',
     2,
-    message(
+    messageField(
       object([
-        ['title', 1, text],
-        ['version', 6, text],
+        ['title', 1, textField],
+        ['version', 6, textField],
       ]),
     ),
   ],
-  ['paths', 4, map(pathItem)],
+  ['paths', 4, mapField(pathItem)],
   [
     'components',
     5,
-    message(
+    messageField(
       object([
-        ['schemas', 1, map(schema)],
-        ['securitySchemes', 7, map(securityScheme)],
+        ['schemas', 1, mapField(schema)],
+        ['securitySchemes', 7, mapField(securityScheme)],
       ]),
     ),
   ],
 ]);
 
-/** What `openApiV3` builds as gnostic's `openapi_v3.Document`, as kube-openapi's `ToV3ProtoBinary` makes it. */
-export function writeGnosticV3(value: JsonRecord): Buffer {
+/**
+ * What `openApiV3` builds as gnostic's `openapi_v3.Document`, as kube-openapi's `ToV3ProtoBinary` makes it.
+ *
+ * Yields between steps.
+ */
+export function* writeGnosticV3(value: JsonRecord): Generator<undefined, Buffer, undefined> {
   const writer = new WireWriter();
-  document(writer, value);
+  yield* through(document(writer, value));
   return writer.take();
 }

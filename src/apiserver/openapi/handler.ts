@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { JsonRecord } from '../../objects/json.ts';
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { DiscoveredResource, DiscoveredResources } from '../discovery/discovered-resource.ts';
+import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
 import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
 import { firstAccepted } from '../http/negotiation.ts';
 import { replyNotFound } from '../http/router.ts';
+import { runInSlices } from '../time-slice.ts';
 import {
   type Components,
   type CustomSchema,
@@ -13,15 +15,16 @@ import {
 import { openApiV2 } from './document-v2.ts';
 import { openApiV3 } from './document-v3.ts';
 
-/** Documents of one set of served resources, written when they are first asked for. */
+/** Documents of one set of served resources, written at the first request for each: in slices, as they may be large. */
 interface Snapshot {
   readonly resources: readonly DiscoveredResource[];
-  readonly components: Components;
+  readonly remote: readonly RemoteGroupVersion[];
+  readonly components: () => Promise<Components>;
   /** By path behind `/openapi/v3/`: `api/v1`, `apis/apps/v1`. */
   readonly groupVersions: ReadonlyMap<string, readonly DiscoveredResource[]>;
-  readonly written: Map<string, WrittenDocument>;
+  readonly written: Map<string, Promise<WrittenDocument>>;
   /** The same documents in protobuf, by the same names. */
-  readonly protobuf: Map<string, Buffer>;
+  readonly protobuf: Map<string, Promise<Buffer>>;
 }
 
 interface WrittenDocument {
@@ -34,7 +37,7 @@ interface WrittenDocument {
 /** A document, and how it is built and written. */
 interface Source {
   readonly name: string;
-  readonly build: () => JsonRecord;
+  readonly build: (components: Components) => Generator<undefined, JsonRecord, undefined>;
   readonly version: 'v2' | 'v3';
 }
 
@@ -42,19 +45,31 @@ interface Source {
  * Serves `/openapi/v2` and `/openapi/v3` (kube-openapi `pkg/handler`, `pkg/handler3`): an index with one address per
  * group version, which carries the hash of its document, and these documents, in JSON and in gnostic's protobuf.
  *
+ * Documents of extension API servers are in the index, and are served by them.
+ *
+ * @param remoteVersions what extension API servers serve; the same list while nothing changes.
  * @param customSchema the schema of a custom resource as its definition has it.
  */
-export function openApiHandler(served: DiscoveredResources, customSchema: CustomSchema): Handler {
+export function openApiHandler(
+  served: DiscoveredResources,
+  remoteVersions: () => readonly RemoteGroupVersion[],
+  customSchema: CustomSchema,
+): Handler {
   let builtIn: Promise<Components> | undefined;
   let snapshot: Snapshot | undefined;
-  return async (request, reply) => {
+  const complete = async (resources: readonly DiscoveredResource[]): Promise<Components> => {
     builtIn ??= loadBuiltInComponents();
-    const components = await builtIn;
+    return await runInSlices(completeComponents(await builtIn, resources, customSchema));
+  };
+  return async (request, reply) => {
     const resources = served();
-    if (snapshot?.resources !== resources) {
+    const remote = remoteVersions();
+    if (snapshot?.resources !== resources || snapshot.remote !== remote) {
+      let components: Promise<Components> | undefined;
       snapshot = {
         resources,
-        components: completeComponents(components, resources, customSchema),
+        remote,
+        components: () => (components ??= complete(resources)),
         groupVersions: byGroupVersion(resources),
         written: new Map(),
         protobuf: new Map(),
@@ -62,7 +77,7 @@ export function openApiHandler(served: DiscoveredResources, customSchema: Custom
     }
     const { path } = request.info;
     if (path === '/openapi/v2') await sendV2(request, reply, snapshot);
-    else if (path === '/openapi/v3') sendIndex(request, reply, snapshot);
+    else if (path === '/openapi/v3') await sendIndex(request, reply, snapshot);
     else if (path.startsWith('/openapi/v3/'))
       await sendV3(request, reply, snapshot, path.slice('/openapi/v3/'.length));
     else replyNotFound(reply);
@@ -81,51 +96,96 @@ function byGroupVersion(resources: readonly DiscoveredResource[]): Map<string, D
   return groups;
 }
 
-function write({ written }: Snapshot, { name, build }: Pick<Source, 'name' | 'build'>): WrittenDocument {
-  let document = written.get(name);
+/** The document, which is made by the first who asks. */
+async function write(snapshot: Snapshot, source: Source): Promise<WrittenDocument> {
+  const { written, components } = snapshot;
+  let document = written.get(source.name);
   if (document === undefined) {
-    const body = Buffer.from(JSON.stringify(build()));
-    const hash = createHash('sha512').update(body).digest('hex').toUpperCase();
-    document = { body, hash, modified: new Date() };
-    written.set(name, document);
+    document = components().then((known) => runInSlices(writtenDocument(source.build(known))));
+    written.set(source.name, document);
   }
-  return document;
+  return await document;
 }
 
-/** Built once more: the JSON that was asked for is kept as a text only, and few clients ask for protobuf. */
-async function writeProtobuf({ protobuf }: Snapshot, { name, build, version }: Source): Promise<Buffer> {
-  let body = protobuf.get(name);
+function* writtenDocument(
+  build: Generator<undefined, JsonRecord, undefined>,
+): Generator<undefined, WrittenDocument, undefined> {
+  const hash = createHash('sha512');
+  const pieces: Buffer[] = [];
+  let text = '';
+  for (const part of jsonParts(yield* build, 0)) {
+    text += part;
+    if (text.length < enough) continue;
+    pieces.push(Buffer.from(text));
+    text = '';
+    yield;
+  }
+  pieces.push(Buffer.from(text));
+  for (const piece of pieces) {
+    hash.update(piece);
+    yield;
+  }
+  return { body: Buffer.concat(pieces), hash: hash.digest('hex').toUpperCase(), modified: new Date() };
+}
+
+/** Characters that are written in one go. */
+const enough = 64 * 1024;
+
+/** Paths, and the schemas under `definitions` or `components.schemas`, are parts of their own. */
+const levelsOfParts = 3;
+
+/** The JSON of a document in parts. */
+function* jsonParts(value: unknown, level: number): Generator<string, void, undefined> {
+  if (level === levelsOfParts || !isRecord(value)) {
+    yield JSON.stringify(value);
+    return;
+  }
+  let before = '{';
+  for (const [name, member] of Object.entries(value)) {
+    yield `${before}${JSON.stringify(name)}:`;
+    yield* jsonParts(member, level + 1);
+    before = ',';
+  }
+  yield before === '{' ? '{}' : '}';
+}
+
+/** Built once more: only the text of the JSON document is kept, and few clients request protobuf. */
+async function writeProtobuf(snapshot: Snapshot, source: Source): Promise<Buffer> {
+  const { protobuf, components } = snapshot;
+  let body = protobuf.get(source.name);
   if (body === undefined) {
-    const gnostic =
-      version === 'v2'
-        ? (await import('./gnostic-v2.ts')).writeGnosticV2
-        : (await import('./gnostic-v3.ts')).writeGnosticV3;
-    body = gnostic(build());
-    protobuf.set(name, body);
+    body = components().then((known) => protobufOf(source, known));
+    protobuf.set(source.name, body);
   }
-  return body;
+  return await body;
 }
 
-function sourceV3({ components }: Snapshot, name: string, resources: readonly DiscoveredResource[]): Source {
-  return { name, build: () => openApiV3(resources, components), version: 'v3' };
+async function protobufOf({ build, version }: Source, components: Components): Promise<Buffer> {
+  const gnostic =
+    version === 'v2'
+      ? (await import('./gnostic-v2.ts')).writeGnosticV2
+      : (await import('./gnostic-v3.ts')).writeGnosticV3;
+  return await runInSlices(gnostic(await runInSlices(build(components))));
+}
+
+function sourceV3(name: string, resources: readonly DiscoveredResource[]): Source {
+  return { name, build: (components) => openApiV3(resources, components), version: 'v3' };
 }
 
 /**
  * The index is JSON whatever the client accepts, but is called a text and has no ETag: it is put together for each
  * request (kube-aggregator `openapiv3/aggregator`).
  */
-function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot): void {
-  const { body } = write(snapshot, {
-    name: 'index',
-    build: () => ({
-      paths: Object.fromEntries(
-        [...snapshot.groupVersions].map(([path, resources]) => {
-          const { hash } = write(snapshot, sourceV3(snapshot, path, resources));
-          return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }];
-        }),
-      ),
-    }),
-  });
+async function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot): Promise<void> {
+  const paths: JsonRecord = {};
+  for (const [path, resources] of snapshot.groupVersions) {
+    const { hash } = await write(snapshot, sourceV3(path, resources));
+    paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` };
+  }
+  for (const { group, version, openApi } of snapshot.remote) {
+    if (openApi !== undefined) paths[`apis/${group}/${version}`] = { serverRelativeURL: openApi };
+  }
+  const body = Buffer.from(JSON.stringify({ paths }));
   serveContent(request, reply, { contentType: 'text/plain; charset=utf-8', body, modified: new Date() });
 }
 
@@ -135,7 +195,7 @@ async function sendV3(request: ApiRequest, reply: Reply, snapshot: Snapshot, pat
     reply.sendAsIs(404, '', '');
     return;
   }
-  await sendDocument(request, reply, snapshot, sourceV3(snapshot, path, resources), (hash) => {
+  await sendDocument(request, reply, snapshot, sourceV3(path, resources), (hash) => {
     const asked = request.query.get('hash') ?? '';
     if (asked === '') return {};
     // An index from before a change: the document has another address now.
@@ -152,8 +212,12 @@ function inAYear(): string {
 }
 
 async function sendV2(request: ApiRequest, reply: Reply, snapshot: Snapshot): Promise<void> {
-  const build = (): JsonRecord => openApiV2(snapshot.resources, snapshot.components);
-  await sendDocument(request, reply, snapshot, { name: 'v2', build, version: 'v2' }, () => ({}));
+  const source: Source = {
+    name: 'v2',
+    build: (components) => openApiV2(snapshot.resources, components),
+    version: 'v2',
+  };
+  await sendDocument(request, reply, snapshot, source, () => ({}));
 }
 
 /**
@@ -176,7 +240,7 @@ async function sendDocument(
     reply.sendAsIs(406, '', '', { Vary: 'Accept' });
     return;
   }
-  const { body, hash, modified } = write(snapshot, source);
+  const { body, hash, modified } = await write(snapshot, source);
   const isJson = accepted === 'application/json';
   const contentType = isJson ? accepted : `${type}.v1.0+protobuf`;
   const etag = `"${hash}"`;

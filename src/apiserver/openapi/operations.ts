@@ -66,7 +66,7 @@ interface Naming {
 }
 
 /** The paths of a resource and its subresources. */
-export function pathsOf(resource: DiscoveredResource): PathItem[] {
+export function pathItemsOf(resource: DiscoveredResource): PathItem[] {
   const { group, version, plural, namespaced, schema } = resource;
   const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
   const words = groupWords(group);

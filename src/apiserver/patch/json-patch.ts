@@ -1,7 +1,7 @@
 /**
- * JSON Patch (RFC 6902) with the habits of the library that kube-apiserver uses (evanphx/json-patch v4): paths lose
- * everything before their first slash, `replace` does not mind a missing member, negative list positions count from
- * the end, and a `test` for null holds where nothing is and for a string only where it is spelt as Go spells it.
+ * JSON Patch (RFC 6902) with the behaviour of the library that kube-apiserver uses (evanphx/json-patch v4): paths lose
+ * everything before their first slash, `replace` accepts a missing member, negative list positions count from the end,
+ * and a `test` for null holds where nothing is and for a string only where it is spelt as Go spells it.
  */
 import { isRecord } from '../../objects/json.ts';
 import { tooLarge } from '../../objects/status-errors.ts';

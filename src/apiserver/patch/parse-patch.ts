@@ -4,8 +4,7 @@ import { badRequest } from '../../objects/status-errors.ts';
 import { DecodeError } from '../schema/decode-walk.ts';
 import { checkValue } from '../schema/decode.ts';
 import { parseJson } from '../schema/parse-json.ts';
-import type { ParsedJson } from '../schema/go-json.ts';
-import { JsonSyntaxError, RawNumber } from '../schema/go-json.ts';
+import { type ParsedJson, JsonSyntaxError, RawNumber } from '../schema/go-json.ts';
 import { repeatedFields } from '../schema/repeated-fields.ts';
 import {
   anySchema,
@@ -18,8 +17,8 @@ import {
 import { checkJsonSize } from '../schema/size-limits.ts';
 import { jsonTypeName } from '../schema/version-kind.ts';
 
-/** The patch types but apply, which has a room of its own. Custom resources have no strategic merge. */
-export type PatchType = 'json' | 'merge' | 'strategic';
+/** The patch types except apply (see `apply/`). Custom resources have no strategic merge. */
+export type ParsedPatchType = 'json' | 'merge' | 'strategic';
 
 /** A patch of the shape that its type needs. */
 export interface ParsedPatch {
@@ -32,16 +31,15 @@ export interface ParsedPatch {
 }
 
 interface PatchBody {
-  readonly type: PatchType;
+  readonly type: ParsedPatchType;
   readonly bytes: Buffer;
   readonly fieldValidation: FieldValidation;
 }
 
 /**
- * Reads a patch. With `Warn` and `Strict` it is read twice, first into a type that knows which fields there are: its
- * complaints come first, in its own words.
+ * Reads a patch. With `Warn` and `Strict` it is read twice, first by the fields of its type, whose errors come first.
  *
- * @throws {StatusError} 400 when it is no JSON, or not of the shape that its type needs; 413 when there is too much in it.
+ * @throws {StatusError} 400 when it is no JSON, or not of the shape that its type needs; 413 when it is too large.
  */
 export function parsePatch({ type, bytes, fieldValidation }: PatchBody): ParsedPatch {
   checkJsonSize(bytes);
@@ -81,7 +79,7 @@ function infinite(value: unknown): RawNumber | undefined {
 /** The merge library's only error. */
 const badMergePatch = 'Invalid JSON Patch';
 
-function checkObject(type: PatchType, value: unknown, lax: boolean): void {
+function checkObject(type: ParsedPatchType, value: unknown, lax: boolean): void {
   if (isRecord(value) && !(value instanceof RawNumber)) return;
   if (value === null) {
     if (type === 'merge') throw badRequest(badMergePatch);

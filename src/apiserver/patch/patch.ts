@@ -14,15 +14,15 @@ import { interpretKind, VersionKindError, versionText } from '../schema/version-
 import { goPrint } from './go-print.ts';
 import { applyJsonPatch, PatchOperationError } from './json-patch.ts';
 import { applyMergePatch, withoutNulls } from './merge-patch.ts';
-import { type ParsedPatch, parsePatch, type PatchType } from './parse-patch.ts';
+import { type ParsedPatch, parsePatch, type ParsedPatchType } from './parse-patch.ts';
 import { StrategicPatchError } from './strategic-error.ts';
 import { strategicMerge } from './strategic-merge.ts';
 import { restOfPatch } from './strategic-rest.ts';
 
-export type { PatchType };
+export type { ParsedPatchType as PatchType };
 
 export interface PatchRequest {
-  readonly type: PatchType;
+  readonly type: ParsedPatchType;
   readonly bytes: Buffer;
   /** The stored object, with apiVersion and kind; not changed. */
   readonly live: KubeObject;

@@ -117,7 +117,7 @@ export function placesOf(list: readonly JsonRecord[], mergeKey: string): Map<unk
 
 /**
  * Orders merged elements: those that `patchOrder` names in its order, the others in that of the live list, and both
- * interleaved by the live list where it knows them.
+ * interleaved by the live list for the elements that it has.
  *
  * @throws {StrategicPatchError} when an element has no merge key.
  */
@@ -211,7 +211,7 @@ function records(list: readonly unknown[]): JsonRecord[] {
 }
 
 /**
- * Checks that two lists hold elements of one type at all, which Go asks for to order what they make.
+ * Checks that two lists hold elements of one type, as Go does before it orders the result.
  *
  * @throws {StrategicPatchError}
  */

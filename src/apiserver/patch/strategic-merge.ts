@@ -1,7 +1,6 @@
 /**
- * Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch that knows from the schema which lists
- * are merged by a key, and that carries directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`,
- * `$setElementOrder/…`).
+ * Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch in which the schema says which lists are
+ * merged by a key, with directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`).
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/go-json.ts';
@@ -38,7 +37,13 @@ export function strategicMerge(schema: Schema | undefined, live: JsonRecord, pat
     const before = Object.hasOwn(merged, name) ? merged[name] : undefined;
     if (value === null) Reflect.deleteProperty(merged, name);
     else if (before !== undefined && kindOf(before) === kindOf(value)) {
-      const next = mergeMember(fieldOf(schema, name), memberSchema(schema, name), before, value, isDeletion);
+      const next = mergeMember(
+        fieldOf(schema, name),
+        memberSchemaOf(schema, name),
+        before,
+        value,
+        isDeletion,
+      );
       setMember(merged, name, next);
     } else if (!isDeletion) {
       const next = withoutDirectives(value);
@@ -97,7 +102,7 @@ function mergeOrderedLists(
         ? { items: newItems(change ?? [], true), liveOrder: [] }
         : change === undefined
           ? { items: live, liveOrder: live }
-          : mergeLists(field, memberSchema(schema, name), live, change);
+          : mergeLists(field, memberSchemaOf(schema, name), live, change);
     const next = ordered(items, order, liveOrder, mergeKey);
     checkElements(live ?? [], change ?? []);
     setMember(merged, name, next);
@@ -137,7 +142,7 @@ export function fieldOf(schema: Schema | undefined, name: string): Field | undef
   return schema?.type === 'struct' ? schema.byName.get(name) : undefined;
 }
 
-export function memberSchema(schema: Schema | undefined, name: string): Schema | undefined {
+export function memberSchemaOf(schema: Schema | undefined, name: string): Schema | undefined {
   return schema?.type === 'map' ? schema.values : fieldOf(schema, name)?.schema;
 }
 

@@ -10,7 +10,7 @@ import {
   fieldOf,
   isObject,
   kindOf,
-  memberSchema,
+  memberSchemaOf,
   retainKeys,
   setElementOrder,
 } from './strategic-merge.ts';
@@ -34,7 +34,7 @@ export function restOfPatch(schema: Schema | undefined, live: JsonRecord, patch:
 function restOfMember(schema: Schema | undefined, name: string, before: unknown, value: unknown): unknown {
   if (before === undefined || kindOf(before) !== kindOf(value)) return restOfNew(value);
   const strategy = fieldOf(schema, name)?.patchStrategy ?? [];
-  const member = memberSchema(schema, name);
+  const member = memberSchemaOf(schema, name);
   if (isObject(before) && isObject(value)) {
     return strategy.includes('replace') ? value : restOfPatch(member, before, value);
   }

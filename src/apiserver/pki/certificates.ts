@@ -1,6 +1,6 @@
 /**
- * The certificates of the embedded server: an authority made at start, and what it signs. ECDSA P-256 with
- * SHA-256, X.509 v3 as RFC 5280 wants it. Making one takes well under a millisecond.
+ * The certificates of the embedded server: an authority made at start, and what it signs. ECDSA P-256 with SHA-256,
+ * X.509 v3 (RFC 5280).
  */
 import ipaddr from 'ipaddr.js';
 import {
@@ -47,7 +47,7 @@ const oids = {
   clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
 
-/** Bits of keyUsage as DER wants them: the last byte with its unused bits. */
+/** Bits of keyUsage in DER: the last byte with its unused bits. */
 const digitalSignature = der.bitString(Buffer.from([0x80]), 7);
 const digitalSignatureAndCertSign = der.bitString(Buffer.from([0x84]), 2);
 

@@ -3,7 +3,7 @@ import { pushAll } from '../../objects/lists.ts';
 
 const tag = {
   boolean: 0x01,
-  integer: 0x02,
+  derInteger: 0x02,
   bitString: 0x03,
   octetString: 0x04,
   oid: 0x06,
@@ -45,7 +45,7 @@ export function integer(magnitude: Uint8Array): Buffer {
   while (start < magnitude.length - 1 && magnitude[start] === 0) start++;
   const bytes = magnitude.subarray(start);
   const negativeLooking = ((bytes[0] ?? 0) & 0x80) !== 0;
-  return encode(tag.integer, ...(negativeLooking ? [Buffer.from([0]), bytes] : [bytes]));
+  return encode(tag.derInteger, ...(negativeLooking ? [Buffer.from([0]), bytes] : [bytes]));
 }
 
 /** @param unusedBits how many of the lowest bits of the last byte do not count, 0 to 7. */

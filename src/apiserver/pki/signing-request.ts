@@ -92,7 +92,7 @@ function organizationsOf(subject: DerValue): string[] {
     });
 }
 
-/** The organizations that a request asks to be certified for, none for a text that is no request. */
+/** The organizations in the subject of a request; none for a text that is no request. */
 export function requestedOrganizations(pem: Uint8Array): readonly string[] {
   try {
     return readRequest(pem).organizations;

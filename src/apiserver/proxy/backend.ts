@@ -33,7 +33,10 @@ export function joinHostPort(host: string, port: number): string {
 }
 
 /** A failure to reach a backend in the words of Go's net package. */
-export function describeFailure(error: unknown, { host, port }: Pick<ProxyTarget, 'host' | 'port'>): string {
+export function describeDialFailure(
+  error: unknown,
+  { host, port }: Pick<ProxyTarget, 'host' | 'port'>,
+): string {
   const code = isRecord(error) && typeof error['code'] === 'string' ? error['code'] : '';
   const address = joinHostPort(host, port);
   const reason = reasons.get(code);

@@ -1,10 +1,11 @@
 import type { ClientRequest, RequestOptions } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import type { CertificatePair } from '../pki/certificates.ts';
 import type { ProxyTarget } from './endpoint-resolver.ts';
 
 /**
- * Connects to a port of a Pod through the cluster network, and resolves with the open connection.
+ * Connects to a port of a Pod or a node through the cluster network, and resolves with the open connection.
  * Rejects with the transport's error (`code` as Node.js has it).
  *
  * A server without this function reaches no Pod: the address of a simulated Pod may be that of a host in the network
@@ -12,8 +13,9 @@ import type { ProxyTarget } from './endpoint-resolver.ts';
  */
 export type DialPod = (address: string, port: number) => Promise<Socket>;
 
-/** The message to clients when a Pod cannot be reached. */
-export const noClusterNetwork = 'Pods are simulated and the cluster network is off: no Pod can be reached';
+/** The message to clients when neither Pods nor nodes can be reached. */
+export const noClusterNetwork =
+  'Pods and nodes are simulated and the cluster network is off: none can be reached';
 
 /** kube-apiserver's dialer (`net.Dialer{Timeout: 30 * time.Second}`). */
 const dialTimeoutMs = 30_000;
@@ -48,12 +50,17 @@ export async function dialInTime(
   }
 }
 
-/** Begins a request to a backend over a connection that was opened for it. */
+/**
+ * Begins a request to a backend over a connection that was opened for it.
+ *
+ * @param client what the backend knows this server by.
+ */
 export async function openRequest(
   dialPod: DialPod,
   target: ProxyTarget,
   options: RequestOptions,
   signal: AbortSignal,
+  client?: CertificatePair,
 ): Promise<ClientRequest> {
   const { scheme, host, port } = target;
   const socket = await dialInTime(dialPod, target, signal);
@@ -62,7 +69,15 @@ export async function openRequest(
   // The certificate of a Pod is for a name that is not known here: kube-apiserver does not check it either.
   const servername = isIP(host) === 0 ? { servername: host } : {};
   const connection =
-    scheme === 'https' ? connectTls({ socket, rejectUnauthorized: false, ...servername }) : socket;
+    scheme === 'https'
+      ? connectTls({
+          socket,
+          rejectUnauthorized: false,
+          ...servername,
+          cert: client?.certificate,
+          key: client?.key,
+        })
+      : socket;
   // Loaded when it is needed: as a module it evaluates `http.WebSocket`, and so loads the fetch of Node.js, 12 MiB.
   const { request } = await import('node:http');
   return request({

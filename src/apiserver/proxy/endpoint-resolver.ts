@@ -1,7 +1,8 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import { badRequest, notFound, serviceUnavailable } from '../../objects/status-errors.ts';
+import { badRequest, notFound, plainError, serviceUnavailable } from '../../objects/status-errors.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
-import { isClosed } from './closed-addresses.ts';
+import ipaddr from 'ipaddr.js';
+import { parseAddress } from '../../objects/address.ts';
 
 /** Where a proxied request goes. */
 export interface ProxyTarget {
@@ -11,9 +12,11 @@ export interface ProxyTarget {
   readonly port: number;
   /** A Pod has the address. */
   readonly isPod: boolean;
+  /** It is the port of a Node's kubelet, which knows this server by its certificate. */
+  readonly isKubelet?: boolean;
 }
 
-/** Finds where requests to the `/proxy` of a Service or a Pod go. */
+/** Finds where requests to the `/proxy` of a Service, a Pod or a Node go. */
 export interface EndpointResolver {
   /**
    * @param id `name`, `name:port` or `scheme:name:port`; the port by name or number.
@@ -22,6 +25,8 @@ export interface EndpointResolver {
   service(namespace: string, id: string): ProxyTarget;
   /** The same; the port is a number, and the first one of the Pod where it is left out. */
   pod(namespace: string, id: string): ProxyTarget;
+  /** The same; the kubelet's port, by HTTPS, where the port is left out. @throws {StatusError} 400, 404 or 500. */
+  node(id: string): ProxyTarget;
 }
 
 export interface EndpointResolverOptions {
@@ -37,13 +42,14 @@ export interface EndpointResolverOptions {
 }
 
 /**
- * Resolves from Endpoints and Pods as kube-apiserver does (`pkg/registry/core/service/storage/storage.go` and
- * `pkg/registry/core/pod/strategy.go`, ResourceLocation).
+ * Resolves from Endpoints, Pods and Nodes as kube-apiserver does (`pkg/registry/core/service/storage/storage.go`,
+ * `pkg/registry/core/pod/strategy.go` and `pkg/registry/core/node/strategy.go`, ResourceLocation).
  */
 export function createEndpointResolver(options: EndpointResolverOptions): EndpointResolver {
   return {
     service: (namespace, id) => serviceTarget(options, namespace, id),
     pod: (namespace, id) => podTarget(options, namespace, id),
+    node: (id) => nodeTarget(options, id),
   };
 }
 
@@ -54,7 +60,7 @@ interface ProxyId {
 }
 
 /** `[scheme:]name[:port]`; undefined when it is none (apimachinery `util/net/port_split.go`). */
-export function parseId(id: string): ProxyId | undefined {
+function parseId(id: string): ProxyId | undefined {
   const parts = id.split(':');
   const [scheme = '', name = '', port = ''] = parts.length === 3 ? parts : ['', parts[0], parts[1]];
   if (parts.length > 3 || name === '' || (scheme !== '' && scheme !== 'http' && scheme !== 'https')) {
@@ -143,9 +149,78 @@ function podTarget(options: EndpointResolverOptions, namespace: string, id: stri
     .map((container) => numberAt(listAt(container, 'ports')[0], 'containerPort'))
     .find((port) => port > 0);
   const fallback = declared ?? (scheme === 'https' ? 443 : 80);
-  const port = parsed.port === '' ? fallback : Number(parsed.port);
-  if (!Number.isInteger(port) || port < 1 || port > 65535) {
-    throw badRequest(`invalid pod request ${JSON.stringify(id)}`);
-  }
+  const port = parsed.port === '' ? fallback : portOf(parsed);
+  if (port === undefined) throw badRequest(`invalid pod request ${JSON.stringify(id)}`);
   return { scheme, host, port, isPod: true };
+}
+
+/** 1 to 65535; undefined: it is none. */
+function portOf({ port }: ProxyId): number | undefined {
+  const number = Number(port);
+  return Number.isInteger(number) && number >= 1 && number <= 65535 ? number : undefined;
+}
+
+/** `KubeletPort` of kube-apiserver (`pkg/cluster/ports`). */
+const kubeletPort = 10250;
+
+/** The InternalIP: names of nodes do not resolve in the cluster network. */
+function nodeTarget(options: EndpointResolverOptions, id: string): ProxyTarget {
+  const parsed = parseId(id);
+  if (parsed === undefined) throw badRequest(`invalid node request ${JSON.stringify(id)}`);
+  const { scheme, name } = parsed;
+  const node = options.get('', 'nodes', '', name);
+  if (node === undefined) throw notFound({ group: '', resource: 'nodes' }, name);
+  const internal = listAt(node, 'status', 'addresses').find((each) => textAt(each, 'type') === 'InternalIP');
+  if (internal === undefined) throw plainError('no preferred addresses found; known addresses: []');
+  const host = textAt(internal, 'address');
+  if (isClosed(host)) throw badRequest('address not allowed');
+  const kubelet = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') || kubeletPort;
+  const port = parsed.port === '' ? kubelet : portOf(parsed);
+  if (port === undefined) throw badRequest(`invalid node request ${JSON.stringify(id)}`);
+  return port === kubelet
+    ? { scheme: 'https', host, port, isPod: false, isKubelet: true }
+    : { scheme, host, port, isPod: false };
+}
+
+/** What Go's `IsGlobalUnicast` refuses. Private ranges pass. */
+const closedRanges: ReadonlySet<string> = new Set([
+  'unspecified',
+  'loopback',
+  'linkLocal',
+  'multicast',
+  'broadcast',
+]);
+
+/** IPv6 prefixes behind which the last 32 bits are an IPv4 address. */
+const ipv4InLastBits = [
+  '::/96', // IPv4-compatible (RFC 4291, 2.5.5.1)
+  '::ffff:0:0:0/96', // IPv4-translated (RFC 2765)
+  '64:ff9b::/96', // NAT64 (RFC 6052)
+  '64:ff9b:1::/48', // NAT64 of a site (RFC 8215)
+].map((cidr) => ipaddr.IPv6.parseCIDR(cidr));
+
+/** 6to4 (RFC 3056): an IPv4 address follows the first 16 bits. */
+const sixToFour = ipaddr.IPv6.parseCIDR('2002::/16');
+
+/**
+ * True for an address that the server connects to for no client: not a global unicast one as Go's `IsGlobalUnicast`
+ * has it, or an IPv6 form of such an IPv4 address that a gateway in the network of the machine would translate.
+ * True for text that is no address, too.
+ */
+function isClosed(text: string): boolean {
+  const parsed = parseAddress(text);
+  if (parsed === undefined || parsed.leadingZeros) return true;
+  // An IPv4-mapped address is canonical as the IPv4 address.
+  const address = ipaddr.parse(parsed.canonical);
+  if (closedRanges.has(address.range())) return true;
+  if (!(address instanceof ipaddr.IPv6)) return false;
+  const embedded = embeddedIPv4(address);
+  return embedded !== undefined && closedRanges.has(embedded.range());
+}
+
+function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
+  const bytes = address.toByteArray();
+  if (ipv4InLastBits.some((cidr) => address.match(cidr))) return new ipaddr.IPv4(bytes.slice(12));
+  if (address.match(sixToFour)) return new ipaddr.IPv4(bytes.slice(2, 6));
+  return undefined;
 }

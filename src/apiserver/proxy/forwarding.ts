@@ -21,7 +21,7 @@ const hopByHop = [
   'expect',
 ];
 
-/** What was meant for the API server: credentials above all. */
+/** Headers for the API server alone: credentials above all. */
 const consumed = /^(authorization|impersonate-.*|x-forwarded-(host|proto|uri)|x-remote-.*)$/;
 
 /** A backend cannot open this server to other origins. */
@@ -33,15 +33,15 @@ const originHeaders: ReadonlySet<string> = new Set([
 ]);
 
 /** The path in front of the proxied one: `/api/v1/namespaces/a/services/x/proxy`. */
-export function prefixOf({ info }: ApiRequest): string {
+export function proxyPrefixOf({ info }: ApiRequest): string {
   const tail = info.rest.length === 0 ? '' : `/${info.rest.join('/')}`;
   const path = withoutTrailingSlashes(info.path);
   return path.slice(0, path.length - tail.length);
 }
 
 /**
- * The path that is asked of the backend, cleaned of `.` and `..` and encoded as Go encodes a path; "" when the
- * request ends in `/proxy`.
+ * The path of the request to the backend, cleaned of `.` and `..` and encoded as Go encodes a path; "" when the request
+ * ends in `/proxy`.
  */
 export function backendPath({ info }: ApiRequest): string {
   const trailing = info.path.endsWith('/');

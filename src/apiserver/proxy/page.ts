@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
-/** What was read of an answer to find out whether its links can be rewritten. */
+/** The start of a response, read to see whether its links can be rewritten. */
 interface Page {
   /**
    * The whole page, one character for each byte: links are ASCII, and whatever the page is encoded in stays so.
    * Undefined when the answer is no page or cannot be read as one.
    */
   readonly text?: string;
-  /** What was taken from the answer. */
+  /** The chunks that were read. */
   readonly read: readonly Buffer[];
 }
 

@@ -1,9 +1,10 @@
-import type { IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { plainError, serviceUnavailable } from '../../objects/status-errors.ts';
-import type { UpgradeHandler } from '../http/exchange.ts';
-import { type BackendAnswer, answerOf, describeFailure } from './backend.ts';
+import type { ApiRequest, UpgradeHandler } from '../http/exchange.ts';
+import { type BackendAnswer, answerOf, describeDialFailure } from './backend.ts';
 import { type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
+import type { CertificatePair } from '../pki/certificates.ts';
 import type { EndpointResolver } from './endpoint-resolver.ts';
 import { backendPath, queryOf, requestHeaders } from './forwarding.ts';
 import { resolveTarget } from './handler.ts';
@@ -15,40 +16,70 @@ import { resolveTarget } from './handler.ts';
 export function proxyUpgradeHandler(
   resolver: EndpointResolver,
   dialPod: DialPod | undefined,
+  kubeletClient?: CertificatePair,
 ): UpgradeHandler {
   return async (request, client, head) => {
     const target = resolveTarget(resolver, request);
     if (dialPod === undefined) throw serviceUnavailable(noClusterNetwork);
-    const { connection = 'Upgrade', upgrade = '' } = request.headers;
-    const gone = new AbortController();
-    client.once('close', () => gone.abort());
     const asked = {
       method: request.method,
       path: `${backendPath(request) || '/'}${queryOf(request.url)}`,
-      headers: { ...requestHeaders(request), connection, upgrade },
+      headers: upgradeHeaders(request),
     };
-    let answer: BackendAnswer;
-    try {
-      const outgoing = await openRequest(dialPod, target, asked, gone.signal);
-      client.once('close', () => outgoing.destroy());
-      outgoing.end();
-      answer = await answerOf(outgoing);
-    } catch (error) {
-      throw plainError(`error dialing backend: ${describeFailure(error, target)}`);
-    }
-    const { response, upgraded } = answer;
-    const status = response.statusCode ?? 0;
-    if (upgraded !== undefined) {
-      client.write(headOf(response), 'latin1');
-      connect(client, upgraded.socket, head, upgraded.head);
-    } else if (status >= 400) {
-      client.write(headOf(response, ['Connection', 'close']), 'latin1');
-      response.pipe(client);
-    } else {
-      response.destroy();
-      throw plainError(`invalid upgrade response: status code ${status}`);
-    }
+    await forwardUpgrade(
+      client,
+      head,
+      async (signal) =>
+        openRequest(dialPod, target, asked, signal, target.isKubelet === true ? kubeletClient : undefined),
+      (error) => {
+        throw plainError(`error dialing backend: ${describeDialFailure(error, target)}`);
+      },
+    );
   };
+}
+
+/** The headers of an upgrade that the backend gets. */
+export function upgradeHeaders(request: ApiRequest): Record<string, string | string[]> {
+  const { connection = 'Upgrade', upgrade = '' } = request.headers;
+  return { ...requestHeaders(request), connection, upgrade };
+}
+
+/**
+ * Sends an upgrade on; once the backend has switched protocols, bytes go both ways. A refusal of the backend is handed
+ * on.
+ *
+ * @param open begins the request to the other side; the signal aborts when the client is gone.
+ * @param unreachable says to the client why there is no answer.
+ */
+export async function forwardUpgrade(
+  client: Duplex,
+  head: Buffer,
+  open: (signal: AbortSignal) => Promise<ClientRequest>,
+  unreachable: (error: unknown) => never,
+): Promise<void> {
+  const gone = new AbortController();
+  client.once('close', () => gone.abort());
+  let answer: BackendAnswer;
+  try {
+    const outgoing = await open(gone.signal);
+    client.once('close', () => outgoing.destroy());
+    outgoing.end();
+    answer = await answerOf(outgoing);
+  } catch (error) {
+    return unreachable(error);
+  }
+  const { response, upgraded } = answer;
+  const status = response.statusCode ?? 0;
+  if (upgraded !== undefined) {
+    client.write(headOf(response), 'latin1');
+    connect(client, upgraded.socket, head, upgraded.head);
+  } else if (status >= 400) {
+    client.write(headOf(response, ['Connection', 'close']), 'latin1');
+    response.pipe(client);
+  } else {
+    response.destroy();
+    throw plainError(`invalid upgrade response: status code ${status}`);
+  }
 }
 
 /**

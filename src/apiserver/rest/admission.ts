@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, notFound } from '../../objects/status-errors.ts';
 import type { Namespace } from '../../objects/core.generated.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { objectKey, type Storage } from '../storage/storage.ts';
 import { Reinvocation } from './reinvocation.ts';
 import type { ServedResource } from './served-resource.ts';
@@ -63,12 +63,12 @@ export class Admission {
     this.#plugins.push(plugin);
   }
 
-  /** True when a plugin wants to see the write: callers without one stay synchronous. */
+  /** True when a plugin handles the write: without one, callers stay synchronous. */
   handles(attributes: AdmissionAttributes): boolean {
     return this.#plugins.some((plugin) => plugin.handles(attributes));
   }
 
-  /** The object after all mutating plugins, which are asked twice when a policy or a webhook has changed it. */
+  /** The object after all mutating plugins, which are called twice when a policy or a webhook has changed it. */
   async mutate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined> {
     const rounds = new Reinvocation();
     const object = await this.#round(attributes, reply, rounds);

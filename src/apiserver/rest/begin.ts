@@ -19,8 +19,8 @@ function noop(): void {
 }
 
 /**
- * Stores the object together with what the reservation wants stored or removed, and settles the reservation: with
- * the write it becomes permanent, without it everything goes back.
+ * Stores the object together with the side objects of the reservation, and settles the reservation: with the write it
+ * is committed, else rolled back.
  *
  * @throws {PreconditionError} when the object itself is not as expected.
  * @throws {StatusError} of the reservation when a side object exists already.

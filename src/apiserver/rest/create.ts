@@ -5,15 +5,21 @@ import { invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCustomObjectMeta } from '../../registry/generic/metadata.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import { type Reservation, type StrategyContext } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { generateName, matchNamespace } from './object-name.ts';
-import { keyOf, type ServedResource, servedAgain, servedVersion, subjectOf } from './served-resource.ts';
+import {
+  storageKeyOf,
+  type ServedResource,
+  servedAgain,
+  servedVersion,
+  invalidSubjectOf,
+} from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { dedupOwnerReferences, fillSystemFields, isVersion } from './system-fields.ts';
-import { TimeSlice } from './time-slice.ts';
+import { TimeSlice } from '../time-slice.ts';
 
 /** An object on its way into the store. */
 export interface Creation {
@@ -31,7 +37,7 @@ export interface Creation {
 }
 
 /** What a write came to. */
-export interface Written {
+export interface WriteResult {
   /** As it is stored; for a dry run, and for an object that the write removed, as it would be. */
   readonly object: KubeObject;
   /** The stored version; undefined for a dry run, and when the write removed the object. */
@@ -49,7 +55,7 @@ export async function createObject(
   core: ServerCore,
   resource: ServedResource,
   creation: Creation,
-): Promise<Written> {
+): Promise<WriteResult> {
   for (let attempt = 1; ; attempt++) {
     const generated =
       (creation.object.metadata.name ?? '') === '' && (creation.object.metadata.generateName ?? '') !== '';
@@ -81,7 +87,11 @@ function lastNameTried(error: unknown, generateName = ''): unknown {
   );
 }
 
-async function createOnce(core: ServerCore, resource: ServedResource, creation: Creation): Promise<Written> {
+async function createOnce(
+  core: ServerCore,
+  resource: ServedResource,
+  creation: Creation,
+): Promise<WriteResult> {
   const { strategy } = resource.definition;
   const { namespace, subresource, dryRun, user } = creation;
   const slice = new TimeSlice();
@@ -123,7 +133,7 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   try {
     finishObject(resource, object, context, creation);
     // Strategies may have named it: LimitRanges need no name of a client.
-    key = keyOf(resource, namespace, object.metadata.name ?? '');
+    key = storageKeyOf(resource, namespace, object.metadata.name ?? '');
     if (webhooks) {
       await core.admission.validate({ ...attributes, name: object.metadata.name ?? '', object }, reply);
     }
@@ -157,7 +167,7 @@ function finishObject(
 ): void {
   const { strategy } = resource.definition;
   strategy.prepareForCreate(object, context);
-  const subject = subjectOf(resource, object);
+  const subject = invalidSubjectOf(resource, object);
   const errors = strategy.validateCreate(object, context);
   if (errors.length > 0) throw invalidObject(subject, errors);
   const { namespaced } = resource.definition;
@@ -189,7 +199,7 @@ async function store(
   object: KubeObject,
   reservation: Reservation,
   context: StrategyContext,
-): Promise<Written> {
+): Promise<WriteResult> {
   try {
     const stored = await commitWith(core, reservation, { key, expect: 'absent', object }, context);
     if (resource.conversion === undefined) return { object, stored };

@@ -1,17 +1,17 @@
 import { StatusError } from '../../objects/status.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
-import type { DeleteOptions } from './delete-options.ts';
+import type { CheckedDeleteOptions } from './delete-options.ts';
 import { deleteObject, warnOfDeletion } from './delete.ts';
 import { type Listed, listObjects } from './list.ts';
 import type { ListOptions } from './list-options.ts';
 import type { Selection } from './selection.ts';
 import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
-import { TimeSlice } from './time-slice.ts';
+import { TimeSlice } from '../time-slice.ts';
 
 /**
- * Deletes what a list shows, each object as a delete of its own (`Store.DeleteCollection`): not atomic, and an
- * object that is gone already is no error.
+ * Deletes the objects of a list, one delete each (`Store.DeleteCollection`): not atomic, and an object that is gone
+ * already is no error.
  *
  * @returns the list as it was before.
  */
@@ -22,7 +22,7 @@ export async function deleteCollection(
   reply: Reply,
   options: ListOptions,
   selection: Selection,
-  deletion: DeleteOptions,
+  deletion: CheckedDeleteOptions,
 ): Promise<Listed> {
   const { namespace } = request.info;
   warnOfDeletion(resource.definition.strategy, deletion, (text) => reply.warn(text));
@@ -45,7 +45,7 @@ export async function deleteCollection(
   return listed;
 }
 
-/** The store lists by pages of its own where no limit is asked for, and with a limit a version means just this one. */
+/** Without a limit the store lists in pages; with a limit, a version means exactly that one. */
 function asPage(options: ListOptions): ListOptions {
   const { limit, resourceVersion, resourceVersionMatch } = options;
   if (limit !== 0 || resourceVersionMatch !== '' || resourceVersion === '' || resourceVersion === '0')

@@ -1,7 +1,11 @@
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
-import type { FieldError } from '../../registry/validation/field-errors.ts';
-import { invalid, invalidObject, notSupported } from '../../registry/validation/field-errors.ts';
+import {
+  type FieldError,
+  invalid,
+  invalidObject,
+  notSupported,
+} from '../../registry/validation/field-errors.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import { bodyMediaType } from '../http/media-types.ts';
 import { decodeDeleteOptions } from '../schema/decode-options.ts';
@@ -9,7 +13,7 @@ import { booleanParameter, integerParameter } from './query.ts';
 import { dryRunErrors } from './write-options.ts';
 
 /** DeleteOptions (meta/v1), checked. */
-export interface DeleteOptions {
+export interface CheckedDeleteOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly preconditions: { readonly uid?: string; readonly resourceVersion?: string };
   readonly orphanDependents: boolean | undefined;
@@ -31,7 +35,7 @@ interface RawDeleteOptions {
  * @throws {StatusError} 400 for a body of another kind or with wrong types, 415 for one of another media type, 422
  * for options that do not hold.
  */
-export async function deleteOptions(request: ApiRequest): Promise<DeleteOptions> {
+export async function deleteOptions(request: ApiRequest): Promise<CheckedDeleteOptions> {
   const bytes = await request.body();
   const raw =
     bytes.length === 0
@@ -63,7 +67,7 @@ export async function deleteOptions(request: ApiRequest): Promise<DeleteOptions>
 }
 
 /** The options as a DeleteOptions object, for webhooks. */
-export function optionsObject(options: DeleteOptions): Record<string, unknown> {
+export function deleteOptionsObject(options: CheckedDeleteOptions): Record<string, unknown> {
   const { gracePeriodSeconds, preconditions, orphanDependents, propagationPolicy, dryRun } = options;
   return {
     kind: 'DeleteOptions',

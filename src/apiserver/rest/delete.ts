@@ -2,19 +2,19 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { conflict, notFound } from '../../objects/status-errors.ts';
 import type { Strategy } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
-import { type DeleteOptions, optionsObject } from './delete-options.ts';
-import { keyOf, type ServedResource, servedVersion } from './served-resource.ts';
+import { type CheckedDeleteOptions, deleteOptionsObject } from './delete-options.ts';
+import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
 import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
 
 export interface Deletion {
   readonly namespace: string;
   readonly name: string;
   readonly user: UserInfo;
-  readonly options: DeleteOptions;
+  readonly options: CheckedDeleteOptions;
   warn(text: string): void;
 }
 
@@ -48,7 +48,7 @@ export async function deleteObject(
 async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: Deletion): Promise<Deleted> {
   const { namespace, name, options } = deletion;
   const { conversion } = resource;
-  const stored = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  const stored = core.storage.getForUpdate(storageKeyOf(resource, namespace, name));
   const live = conversion === undefined || stored === undefined ? stored : await conversion.readNow(stored);
   const attributes: AdmissionAttributes = {
     operation: 'DELETE',
@@ -60,7 +60,7 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
     oldObject: live?.object,
     user: deletion.user,
     dryRun: options.dryRun,
-    options: optionsObject(options),
+    options: deleteOptionsObject(options),
   };
   if (live === undefined) throw notFound(resource.groupResource, name);
   checkPreconditions(resource, live.object, name, options);
@@ -93,7 +93,7 @@ function checkPreconditions(
   resource: ServedResource,
   object: KubeObject,
   name: string,
-  options: DeleteOptions,
+  options: CheckedDeleteOptions,
 ): void {
   const { uid, resourceVersion } = options.preconditions;
   const other = (what: string, wanted: string, present = ''): StatusError => {
@@ -131,7 +131,7 @@ function checkPreconditions(
 function markForDeletion(
   strategy: Strategy,
   live: KubeObject,
-  options: DeleteOptions,
+  options: CheckedDeleteOptions,
   now: number,
 ): KubeObject | 'pending' | undefined {
   const object: KubeObject = { ...live, metadata: { ...live.metadata } };
@@ -183,7 +183,7 @@ function markAsDeleting({ metadata }: KubeObject, now: number): boolean {
 function markGraceful(
   strategy: Strategy,
   object: KubeObject,
-  { gracePeriodSeconds: requested }: DeleteOptions,
+  { gracePeriodSeconds: requested }: CheckedDeleteOptions,
   now: number,
 ): 'changed' | 'pending' | 'none' {
   if (strategy.gracePeriodSeconds === undefined) return 'none';
@@ -214,7 +214,7 @@ const foreground = 'foregroundDeletion';
 function garbageCollectionFinalizers(
   { defaultGarbageCollectionPolicy: byDefault }: Strategy,
   present: readonly string[],
-  options: DeleteOptions,
+  options: CheckedDeleteOptions,
 ): string[] {
   const kept = present.filter((finalizer) => finalizer !== orphan && finalizer !== foreground);
   if (byDefault === 'Unsupported') return kept;
@@ -227,8 +227,8 @@ function garbageCollectionFinalizers(
   return byDefault === 'OrphanDependents' ? [...kept, orphan] : kept;
 }
 
-/** The finalizers of a Namespace, which knows no default: `orphanDependents: false` means Foreground to it alone. */
-function askedFinalizers(present: readonly string[], options: DeleteOptions): string[] {
+/** The finalizers of a Namespace, which has no default: only for it does `orphanDependents: false` mean Foreground. */
+function askedFinalizers(present: readonly string[], options: CheckedDeleteOptions): string[] {
   const policy = options.orphanDependents === false ? 'Foreground' : propagationPolicyOf(options);
   if (policy === undefined) return [...present];
   const asked = policy === 'Orphan' ? orphan : policy === 'Foreground' ? foreground : undefined;
@@ -239,7 +239,10 @@ function askedFinalizers(present: readonly string[], options: DeleteOptions): st
 }
 
 /** The propagation policy of a delete, from the old option or the new; undefined without one. */
-function propagationPolicyOf({ orphanDependents, propagationPolicy }: DeleteOptions): string | undefined {
+function propagationPolicyOf({
+  orphanDependents,
+  propagationPolicy,
+}: CheckedDeleteOptions): string | undefined {
   if (orphanDependents === undefined) return propagationPolicy;
   return orphanDependents ? 'Orphan' : 'Background';
 }
@@ -247,7 +250,7 @@ function propagationPolicyOf({ orphanDependents, propagationPolicy }: DeleteOpti
 /** Warns of a delete that leaves it to the kind what becomes of dependents. */
 export function warnOfDeletion(
   { deletionWarning }: Strategy,
-  options: DeleteOptions,
+  options: CheckedDeleteOptions,
   warn: (text: string) => void,
 ): void {
   if (deletionWarning !== undefined && propagationPolicyOf(options) === undefined) warn(deletionWarning);

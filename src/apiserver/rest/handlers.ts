@@ -18,15 +18,15 @@ import { responderTo } from './responder.ts';
 import { booleanParameter } from './query.ts';
 import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
-import { keyOf, type ServedResource, servedVersion } from './served-resource.ts';
+import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 import { dedupOwnerReferences, wipeSystemFields } from './system-fields.ts';
 import { ownableFields, tracker } from './tracker.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
-import { runInSlices, TimeSlice } from './time-slice.ts';
+import { runInSlices, TimeSlice } from '../time-slice.ts';
 import { watchObjects } from './watch.ts';
-import { optionsObject, writeOptions } from './write-options.ts';
+import { writeOptionsObject, writeOptions } from './write-options.ts';
 
 /** Serves one request for a resource that exists and has the verb. */
 export type ResourceHandler = (
@@ -45,7 +45,7 @@ export const handleGet: ResourceHandler = async (core, resource, request, reply)
   checkPathName(name);
   const revision = parseResourceVersion(request.query.get('resourceVersion') ?? '');
   if (revision > 0n) await waitForRevision(core, resource, revision, request.signal);
-  const stored = core.storage.get(keyOf(resource, namespace, name));
+  const stored = core.storage.get(storageKeyOf(resource, namespace, name));
   if (stored === undefined) throw notFound(resource.groupResource, name);
   await respond.stored(200, await servedVersion(resource, stored));
 };
@@ -99,7 +99,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     subresource,
     user: request.user,
     dryRun: options.dryRun,
-    options: optionsObject('CreateOptions', options),
+    options: writeOptionsObject('CreateOptions', options),
     warn: (text) => reply.warn(text),
     track: tracker(core, resource, request, options.fieldManager),
   });
@@ -138,7 +138,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     subresource,
     user: request.user,
     dryRun: options.dryRun,
-    options: optionsObject('UpdateOptions', options),
+    options: writeOptionsObject('UpdateOptions', options),
     create: 'if-allowed',
     uid,
     warn: (text) => reply.warn(text),
@@ -208,7 +208,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     subresource,
     user: request.user,
     dryRun: options.dryRun,
-    options: optionsObject('PatchOptions', options),
+    options: writeOptionsObject('PatchOptions', options),
     create: type === 'apply' ? 'always' : 'never',
     uid: '',
     warn: (text) => reply.warn(text),

@@ -6,9 +6,9 @@ import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { type ListOptions, parseResourceVersion } from './list-options.ts';
 import { waitForRevision } from './read.ts';
 import type { Selection } from './selection.ts';
-import { keyOf, prefixOf, presented, type ServedResource } from './served-resource.ts';
+import { storageKeyOf, storagePrefixOf, presented, type ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
-import { TimeSlice } from './time-slice.ts';
+import { TimeSlice } from '../time-slice.ts';
 
 export interface Listed {
   readonly items: readonly StoredObject[];
@@ -40,7 +40,7 @@ export async function listObjects(
   selection: Selection,
   signal: AbortSignal,
 ): Promise<Listed> {
-  const prefix = prefixOf(resource, namespace);
+  const prefix = storagePrefixOf(resource, namespace);
   const root = tokenRoot(resource, namespace);
   const start = await startOf(core, resource, root, options, signal);
   const fromCache = options.resourceVersion === '0' && resource.definition.uncached !== true;
@@ -63,7 +63,9 @@ export async function listObjects(
 
 /** What keys in continue tokens are relative to: as in kube-apiserver, those of cluster-scoped objects are names. */
 function tokenRoot(resource: ServedResource, namespace: string): string {
-  return resource.definition.namespaced ? prefixOf(resource, namespace) : keyOf(resource, '', '');
+  return resource.definition.namespaced
+    ? storagePrefixOf(resource, namespace)
+    : storageKeyOf(resource, '', '');
 }
 
 async function startOf(

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 /** A watch that sends when it is its turn. */
 export interface Sender {
-  /** Writes what is there to be written, at most a piece of {@link OpenWatches.maxPieceBytes}. */
+  /** Writes pending events, at most a piece of {@link OpenWatches.maxPieceBytes}. */
   send(): void;
   /** Whether the store has forgotten what the client has yet to see. */
   readonly isOutdated: boolean;
@@ -16,6 +16,8 @@ export interface Sender {
  * second after their client stopped to read.
  */
 const maxUnread = 64 * 2 ** 20;
+/** Beyond these bytes, those that have waited longest are ended at once, down to {@link maxUnread}. */
+const mostUnread = 2 * maxUnread;
 /** Clients have so many milliseconds to read on before they are taken for slow. */
 const slowAfter = 1_000;
 /** Bytes of a write at most, while most clients read. */
@@ -28,7 +30,7 @@ const maxTurn = 20;
 export class OpenWatches {
   readonly #log: Logger;
   #due: Sender[] = [];
-  /** Those that are told of their turn and send afterwards. */
+  /** Watches whose turn has come and that send later in the same turn. */
   readonly #turns: (() => void)[] = [];
   #isScheduled = false;
   /** Those whose clients have to read before they go on, the longest waiting first. */
@@ -76,6 +78,7 @@ export class OpenWatches {
     this.#unread.set(sender, { bytes, since: performance.now() });
     this.#unreadBytes += bytes;
     this.#sweeping ??= setInterval(() => this.#endSlow(), slowAfter).unref();
+    if (this.#unreadBytes > mostUnread) this.#endSlow(0);
   }
 
   /** Notes that a watch does not wait any more. */
@@ -115,8 +118,14 @@ export class OpenWatches {
     if (this.#isScheduled) setImmediate(() => this.#sendDue());
   }
 
-  #endSlow(): void {
-    const latest = performance.now() - slowAfter;
+  /**
+   * Ends the watches that have waited longest, until the others have no more unread than {@link maxUnread}, and those that
+   * have lost events.
+   *
+   * @param after milliseconds that they have waited at least.
+   */
+  #endSlow(after = slowAfter): void {
+    const latest = performance.now() - after;
     const slow: Sender[] = [];
     let bytes = this.#unreadBytes;
     for (const [sender, unread] of this.#unread) {

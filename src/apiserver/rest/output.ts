@@ -1,12 +1,12 @@
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
 import type { ApiRequest } from '../http/exchange.ts';
-import { type Endpoint, negotiate, type Negotiated } from '../http/negotiation.ts';
+import { type EndpointKind, negotiate, type Negotiated } from '../http/negotiation.ts';
 import { encodeObject } from '../schema/encode.ts';
 import { partialMetadata } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
 import type { ServedResource } from './served-resource.ts';
 
-/** How the client wants to see objects of one resource. */
+/** How a client gets the objects of one resource. */
 export interface Output {
   readonly negotiated: Negotiated;
   readonly includeObject: IncludeObject;
@@ -18,7 +18,7 @@ export function outputOf(
   resource: ServedResource,
   endpoint: 'object' | 'collection' | 'watch' | 'review',
 ): Output {
-  const custom: Endpoint = endpoint === 'watch' ? 'custom-watch' : 'custom';
+  const custom: EndpointKind = endpoint === 'watch' ? 'custom-watch' : 'custom';
   const negotiated = negotiate(request.headers.accept, resource.custom ? custom : endpoint);
   return {
     negotiated,
@@ -26,7 +26,7 @@ export function outputOf(
   };
 }
 
-/** The object in the form that the client asked for with `as=`. */
+/** The object in the form of the client's `as=`. */
 export function convertOne(
   output: Output,
   resource: ServedResource,

@@ -1,4 +1,4 @@
-/** Who is asked again about a write that others have changed (apiserver `admission/reinvocation.go`). */
+/** Which plugins are called again for a write that others have changed (apiserver `admission/reinvocation.go`). */
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 
@@ -34,9 +34,9 @@ export class Reinvocation {
 }
 
 /**
- * Which webhooks or policies of a plugin are asked (`plugin/webhook/mutating/reinvocationcontext.go` and
+ * Which webhooks or policies of a plugin are called (`plugin/webhook/mutating/reinvocationcontext.go` and
  * `plugin/policy/mutating/reinvocationcontext.go`): all in the first round; in the second those with IfNeeded that were
- * asked before another one changed the object.
+ * called before another one changed the object.
  */
 class PluginRounds {
   readonly #rounds: Reinvocation;
@@ -53,7 +53,7 @@ class PluginRounds {
     if (this.#rounds.isSecond && !jsonEqual(object, this.#output)) this.#askAgain();
   }
 
-  /** Who was not asked in the first round is not asked in the second for the first time. */
+  /** What was not called in the first round is not called in the second. */
   asks(id: string): boolean {
     return !this.#rounds.isSecond || this.#again.has(id);
   }

@@ -12,11 +12,11 @@ import { writeProtobufItem, writeProtobufList } from '../schema/write-protobuf.t
 import type { StoredObject } from '../storage/storage.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { toTable } from '../tables/table.ts';
-import type { Written } from './create.ts';
+import type { WriteResult } from './create.ts';
 import { convertOne, inOrderOf, type Output, outputOf } from './output.ts';
 import { otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
-import { inSlices, mapInSlices } from './time-slice.ts';
+import { inSlices, mapInSlices } from '../time-slice.ts';
 
 /** Answers a request about one resource in the form that the client accepts. */
 export class Responder {
@@ -43,12 +43,12 @@ export class Responder {
   }
 
   /** Answers the object of a write: with the text of the stored version, where there is one. */
-  async written(code: number, { object, stored }: Written): Promise<void> {
+  async written(code: number, { object, stored }: WriteResult): Promise<void> {
     if (stored === undefined) await this.object(code, object);
     else await this.stored(code, stored);
   }
 
-  /** Answers one object, stored or not. @throws {StatusError} 406 when the client wants a list. */
+  /** Answers one object, stored or not. @throws {StatusError} 406 when the client accepts a list only. */
   async object(code: number, object: KubeObject): Promise<void> {
     const { as, mediaType } = this.#output.negotiated;
     const shown = presented(this.#resource, object);
@@ -68,10 +68,10 @@ export class Responder {
   }
 
   /**
-   * Answers a list. What is not JSON as it is stored is made in slices of time.
+   * Answers a list. Items that are not sent as stored are encoded in slices of time.
    *
    * @param metadata the list's.
-   * @throws {StatusError} 406 when the client wants one object.
+   * @throws {StatusError} 406 when the client accepts a single object only.
    */
   async list(items: readonly StoredObject[], metadata: ListMeta): Promise<void> {
     const resource = this.#resource;
@@ -159,7 +159,7 @@ export function responderTo(
   return new Responder(core, resource, reply, outputOf(request, resource, endpoint));
 }
 
-/** `asPartialObjectMetadataList` of an object: an unstructured one can be a list and is asked for its items. */
+/** `asPartialObjectMetadataList` of an object: an unstructured one can be a list with items. */
 function notAList(resource: ServedResource): StatusError {
   if (resource.custom) return plainError('content is not a list');
   return notAcceptable(

@@ -43,9 +43,12 @@ export interface ServedForm {
  * 500, when there is no answer.
  */
 export interface VersionConversion {
-  /** Stored versions as the resource serves them, in their order; those that were asked about lately without a question. */
+  /**
+   * Stored versions as the resource serves them, in their order; those that were converted lately are not converted
+   * again.
+   */
   read(stored: readonly StoredObject[]): Promise<readonly StoredObject[]>;
-  /** One stored version as the resource serves it: the webhook is asked in any case. */
+  /** One stored version as the resource serves it: its webhook is always called. */
   readNow(stored: StoredObject): Promise<StoredObject>;
   /** An object in the form that it would be stored in, as the resource serves it. */
   show(object: KubeObject): Promise<KubeObject>;
@@ -92,13 +95,13 @@ export function serveResource(
 }
 
 /** The key of an object; kinds that share their storage share keys. */
-export function keyOf(resource: ServedResource, namespace: string, name: string): string {
+export function storageKeyOf(resource: ServedResource, namespace: string, name: string): string {
   const { group, plural } = resource.definition.storedAs ?? resource.definition;
   return objectKey(group, plural, resource.definition.namespaced ? namespace : '', name);
 }
 
 /** The prefix of a list; namespace "" means all. */
-export function prefixOf(resource: ServedResource, namespace: string): string {
+export function storagePrefixOf(resource: ServedResource, namespace: string): string {
   const { group, plural } = resource.definition.storedAs ?? resource.definition;
   return listPrefix(
     group,
@@ -108,7 +111,7 @@ export function prefixOf(resource: ServedResource, namespace: string): string {
 }
 
 /** What a 422 about an object names: its own kind, which differs for a custom object of a wrong kind or group. */
-export function subjectOf(resource: ServedResource, object: KubeObject): InvalidSubject {
+export function invalidSubjectOf(resource: ServedResource, object: KubeObject): InvalidSubject {
   const { group, kind } = resource.groupKind;
   const { apiVersion = '' } = object;
   const own = resource.custom ? apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/'))) : group;
@@ -141,7 +144,7 @@ export function otherJson(resource: ServedResource, stored: StoredObject): strin
   return shown === object ? undefined : encodeObject(resource.schema, shown);
 }
 
-/** A stored version as the resource serves it; the webhook of a definition is asked. @throws {StatusError} 500 */
+/** A stored version as the resource serves it; the webhook of its definition is called. @throws {StatusError} 500 */
 export async function servedVersion<T extends StoredObject | undefined>(
   { conversion }: ServedResource,
   stored: T,

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { ClusterReader, StrategyContext } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
 import type { OpenWatches } from './open-watches.ts';

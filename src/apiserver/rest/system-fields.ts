@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ServerCore } from './server-core.ts';
 
-/** Takes from a new object, before anyone looks at it, what the server alone sets (`rest.WipeObjectMetaSystemFields`). */
+/** Removes from a new object what the server alone sets (`rest.WipeObjectMetaSystemFields`). */
 export function wipeSystemFields({ metadata }: KubeObject): void {
   delete metadata.creationTimestamp;
   delete metadata.uid;

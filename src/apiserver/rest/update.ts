@@ -5,20 +5,26 @@ import { conflict, modified, notFound, plainError } from '../../objects/status-e
 import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../authentication/user-info.ts';
+import type { UserInfo } from '../authentication/users.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { matchNamespace } from './object-name.ts';
-import { createObject, type Creation, type Written } from './create.ts';
-import { keyOf, type ServedResource, servedAgain, servedVersion, subjectOf } from './served-resource.ts';
+import { createObject, type Creation, type WriteResult } from './create.ts';
+import {
+  storageKeyOf,
+  type ServedResource,
+  servedAgain,
+  servedVersion,
+  invalidSubjectOf,
+} from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { preconditionFailed } from './storage-error.ts';
 import { dedupOwnerReferences, isVersion, keepSystemFields } from './system-fields.ts';
-import { TimeSlice } from './time-slice.ts';
+import { TimeSlice } from '../time-slice.ts';
 
 /** A write to an object that exists, or that the write may create. */
-export interface Update {
+export interface UpdateRequest {
   readonly namespace: string;
   readonly name: string;
   /** "" for the main resource. */
@@ -53,7 +59,7 @@ export interface ObjectView {
   write(object: KubeObject, view: KubeObject): KubeObject;
 }
 
-export interface Updated extends Written {
+export interface Updated extends WriteResult {
   /** The write created the object. */
   readonly created: boolean;
 }
@@ -70,7 +76,7 @@ const maxAttempts = 20;
 export async function updateObject(
   core: ServerCore,
   resource: ServedResource,
-  update: Update,
+  update: UpdateRequest,
 ): Promise<Updated> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -92,10 +98,14 @@ function seenThrough(
   return { ...attributes, subresource, body, object: view.read(object), oldObject: view.read(old) };
 }
 
-async function updateOnce(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
+async function updateOnce(
+  core: ServerCore,
+  resource: ServedResource,
+  update: UpdateRequest,
+): Promise<Updated> {
   const { name, namespace } = update;
   const slice = new TimeSlice();
-  const stored = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  const stored = core.storage.getForUpdate(storageKeyOf(resource, namespace, name));
   if (stored === undefined) return createByUpdate(core, resource, update);
   const { conversion } = resource;
   const live = conversion === undefined ? stored : await conversion.readNow(stored);
@@ -192,7 +202,11 @@ function subresourceStrategy(resource: ServedResource, subresource: string): Sub
   return found;
 }
 
-async function createByUpdate(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
+async function createByUpdate(
+  core: ServerCore,
+  resource: ServedResource,
+  update: UpdateRequest,
+): Promise<Updated> {
   const { name, namespace, user, dryRun } = update;
   const slice = new TimeSlice();
   const { allowCreateOnUpdate } = resource.definition.strategy;
@@ -224,7 +238,7 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
     return { ...(await createObject(core, resource, creation)), created: true };
   } catch (error) {
     // Another request was faster: the update begins again, from what that one stored.
-    const key = keyOf(resource, namespace, name);
+    const key = storageKeyOf(resource, namespace, name);
     const present = core.storage.getForUpdate(key);
     const isTaken = error instanceof StatusError && error.reason === 'AlreadyExists';
     throw isTaken && present !== undefined ? new PreconditionError(key, present) : error;
@@ -291,7 +305,7 @@ function finishObject(
   object: KubeObject,
   old: KubeObject,
   context: StrategyContext,
-  update: Update,
+  update: UpdateRequest,
 ): void {
   if (old.metadata.generation === undefined) delete object.metadata.generation;
   else object.metadata.generation = old.metadata.generation;
@@ -302,7 +316,7 @@ function finishObject(
     ...rules.validateUpdate(object, old, context),
   ];
   if (errors.length > 0) {
-    throw invalidObject(subjectOf(resource, object), errors);
+    throw invalidObject(invalidSubjectOf(resource, object), errors);
   }
   for (const warning of rules.warningsOnUpdate?.(object, old) ?? []) update.warn(warning);
 }

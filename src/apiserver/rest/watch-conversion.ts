@@ -2,7 +2,7 @@ import type { StorageEvent } from '../storage/storage.ts';
 import type { VersionConversion } from './served-resource.ts';
 
 /**
- * Events with their objects as a webhook converts them; it is asked once for all of them.
+ * Events with their objects converted by a webhook, in one request.
  *
  * @param withPrevious whether the versions before are needed, too.
  * @throws what the conversion throws.

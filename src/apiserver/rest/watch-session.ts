@@ -15,7 +15,7 @@ import { convertEvents } from './watch-conversion.ts';
 import { eventLine, type EventType, joinLines, line } from './watch-lines.ts';
 import { WatchWriter } from './watch-writer.ts';
 
-/** What is watched, and how the client wants it. */
+/** What is watched, and in which form. */
 export interface WatchRequest {
   readonly resource: ServedResource;
   /** "" watches all namespaces. */
@@ -37,7 +37,7 @@ const together = 64 * 1024;
 const batch = 100;
 
 /**
- * One open watch. It buffers no events: it knows the revision up to which its client has all events, and continues from
+ * One open watch. It buffers no events: it keeps the revision up to which its client has all events, and continues from
  * the store's history when the client has read what was sent. A watch whose next events the history has lost is ended
  * (kube-apiserver ends one whose channel is full, `cacheWatcher.add`).
  */

@@ -7,7 +7,7 @@ export class WatchWriter {
   readonly #watches: OpenWatches;
   readonly #sender: Sender;
   #isWaiting = false;
-  /** What is left of the bytes that are being written. */
+  /** The rest of the bytes that are being written. */
   #rest: Buffer | undefined;
   #isOver = false;
   #isAbandoned = false;

@@ -4,7 +4,7 @@ import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { CompactedError } from '../storage/storage.ts';
 import { parseResourceVersion } from './list-options.ts';
 import { waitForRevision } from './read.ts';
-import { prefixOf } from './served-resource.ts';
+import { storagePrefixOf } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 import { type WatchRequest, WatchSession } from './watch-session.ts';
 
@@ -30,7 +30,7 @@ export async function watchObjects(
   const { mediaType } = watch.output.negotiated;
   const contentType = mediaType === 'application/json' ? mediaType : `${mediaType};stream=watch`;
   const stream = reply.stream(200, { 'Content-Type': contentType });
-  const session = new WatchSession(core, stream, watch, prefixOf(resource, namespace), request.signal);
+  const session = new WatchSession(core, stream, watch, storagePrefixOf(resource, namespace), request.signal);
   const uncached = resource.definition.uncached === true;
   session.endAfter(milliseconds);
   try {
@@ -59,7 +59,7 @@ function toldInStream(error: unknown, uncached: boolean): StatusError {
   return expired(`too old resource version: ${error.revision} (${error.compactedRevision})`);
 }
 
-/** Who asks for any state but not for what exists (`sendInitialEvents=false` without a version) starts at now. */
+/** `sendInitialEvents=false` without a version starts at the newest revision. */
 function startOf(core: ServerCore, from: bigint): number {
   return from === 0n ? core.storage.revision : Number(from);
 }

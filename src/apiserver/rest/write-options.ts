@@ -1,6 +1,7 @@
+import type { FieldValidation } from '../schema/schema.ts';
 import { pushAll } from '../../objects/lists.ts';
-import type { FieldError } from '../../registry/validation/field-errors.ts';
 import {
+  type FieldError,
   forbiddenField,
   invalidObject,
   notSupported,
@@ -10,10 +11,8 @@ import { validateFieldManager } from '../../registry/generic/metadata.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import { booleanParameter } from './query.ts';
 
-export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
-
 /** CreateOptions, UpdateOptions and PatchOptions (meta/v1), checked. */
-export interface WriteOptions {
+export interface CheckedWriteOptions {
   readonly dryRun: boolean;
   /** The `fieldManager` parameter, "" when absent. */
   readonly fieldManager: string;
@@ -28,7 +27,7 @@ type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions';
  * Reads the options of a create, update or patch from the query.
  * @throws {StatusError} 422 about CreateOptions, UpdateOptions or PatchOptions.
  */
-export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = false): WriteOptions {
+export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = false): CheckedWriteOptions {
   const { query } = request;
   const force = booleanParameter(query, 'force');
   const fieldManager = query.get('fieldManager') ?? '';
@@ -55,7 +54,7 @@ export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = f
 }
 
 /** The options as an object, for webhooks. */
-export function optionsObject(kind: OptionsKind, options: WriteOptions): Record<string, unknown> {
+export function writeOptionsObject(kind: OptionsKind, options: CheckedWriteOptions): Record<string, unknown> {
   const { dryRun, force, fieldManager, fieldValidation } = options;
   const object: Record<string, unknown> = { kind, apiVersion: 'meta.k8s.io/v1' };
   if (dryRun) object['dryRun'] = ['All'];

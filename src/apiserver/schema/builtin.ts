@@ -1,18 +1,18 @@
 /**
  * The schemas of the built-in types, read from `builtin.generated.json` (see hack/generate-schemas.ts for its
- * notation). A type is parsed when it is first asked for, so that the start costs one JSON.parse.
+ * notation). A type is parsed at its first use, so that the start costs one JSON.parse.
  */
 import generated from './builtin.generated.json' with { type: 'json' };
 import type { Field, LeafType, ListSchema, Schema, StructSchema } from './schema.ts';
 
-/** A kind that the server's scheme knows. */
+/** A kind in the server's scheme. */
 export interface RegisteredKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
   /** Go package of the internal type (`core`): kinds of other versions convert to it. */
   readonly internalPackage: string;
-  /** OpenAPI component name, undefined for kinds that the server knows only by name. */
+  /** OpenAPI component name, undefined for kinds without a schema. */
   readonly schema: string | undefined;
 }
 
@@ -46,7 +46,7 @@ export function registeredSchema(apiVersion: string, kind: string): StructSchema
   return schema === undefined ? undefined : builtinSchema(schema);
 }
 
-/** Kinds that were asked for: requests ask for the same few again and again. */
+/** Kinds that were looked up: most requests use a few of them. */
 const known = new Map<string, RegisteredKind>();
 
 function lookUp(apiVersion: string, kind: string): RegisteredKind | undefined {

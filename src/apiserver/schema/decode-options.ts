@@ -4,8 +4,7 @@ import { badRequest } from '../../objects/status-errors.ts';
 import { builtinSchema } from './builtin.ts';
 import { notRegistered, parseBody } from './decode-body.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
-import { JsonSyntaxError } from './go-json.ts';
-import { YamlSyntaxError } from './yaml-syntax-error.ts';
+import { JsonSyntaxError, YamlSyntaxError } from './go-json.ts';
 import { interpretKind, VersionKindError } from './version-kind.ts';
 import { ProtobufError } from './wire-reader.ts';
 

@@ -163,7 +163,7 @@ function writePlain(text: string, value: unknown): string {
 
 const shared = new WeakMap<object, string>();
 
-/** Says what the JSON of a value without a type of its own is, which never changes and which many objects share. */
+/** Encodes values without a schema, which are immutable and shared by many objects. */
 export function shareJson(value: Readonly<object>, json: string): void {
   shared.set(value, escapeHtml(json));
 }

@@ -29,3 +29,8 @@ export interface ParsedJson {
   /** False: the value holds no RawNumber. */
   readonly hasRawNumbers: boolean;
 }
+
+/** A text that is no YAML; the message is yaml.v2's, beginning with `yaml: `. */
+export class YamlSyntaxError extends Error {
+  override readonly name = 'YamlSyntaxError';
+}

@@ -1,6 +1,5 @@
-/** The exact JSON parser behind parse-json.ts: knows repeated keys, number literals, and where a text breaks. */
-import type { ParsedJson } from './go-json.ts';
-import { JsonSyntaxError, RawNumber } from './go-json.ts';
+/** The exact JSON parser of parse-json.ts: it reports repeated keys, number literals, and the position of errors. */
+import { type ParsedJson, JsonSyntaxError, RawNumber } from './go-json.ts';
 import { setMember } from './schema.ts';
 
 /**

@@ -7,7 +7,7 @@ import { isRecord } from '../../objects/json.ts';
 import type { ParsedJson } from './go-json.ts';
 import { parseJsonSlowly } from './parse-json-slowly.ts';
 
-/** Nesting that the fast path leaves to the slow parser, which knows the limit. */
+/** Nesting from which the slow parser is used, which checks the limit. */
 const fastDepth = 200;
 
 /**

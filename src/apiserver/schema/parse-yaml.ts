@@ -8,7 +8,7 @@ import { tooLarge } from '../../objects/status-errors.ts';
 import { kubernetesYaml } from '../../objects/yaml.ts';
 import { yaml } from '../yaml.ts';
 import { yamlProblem } from './yaml-problem.ts';
-import { YamlSyntaxError } from './yaml-syntax-error.ts';
+import { YamlSyntaxError } from './go-json.ts';
 import { valueOf } from './yaml-value.ts';
 
 export interface ParsedYaml {

@@ -1,6 +1,7 @@
 /**
  * The messages that Kubernetes' typed clients send and get, read from `protobuf.generated.json` (see
- * hack/read-protobuf-fields.ts for its notation) and `protobuf-always.generated.json`. A message is parsed when it is first asked for.
+ * hack/read-protobuf-fields.ts for its notation) and `protobuf-always.generated.json`. A message is parsed at its first
+ * use.
  */
 import { registeredKind } from './builtin.ts';
 import alwaysWritten from './protobuf-always.generated.json' with { type: 'json' };
@@ -17,14 +18,14 @@ export interface MessageField {
 }
 
 /** Fields by their numbers. */
-export type Message = ReadonlyMap<number, MessageField>;
+export type ProtobufMessage = ReadonlyMap<number, MessageField>;
 
 const texts: Readonly<Record<string, string>> = generated;
 const alwaysNumbers: Readonly<Record<string, readonly number[]>> = alwaysWritten;
-const messages = new Map<string, Message>();
+const messages = new Map<string, ProtobufMessage>();
 
 /** A message by its short name, undefined when there is none. */
-export function protobufMessage(name: string): Message | undefined {
+export function protobufMessage(name: string): ProtobufMessage | undefined {
   const known = messages.get(name);
   if (known !== undefined) return known;
   const text = Object.hasOwn(texts, name) ? texts[name] : undefined;

@@ -1,5 +1,5 @@
 /**
- * What the server knows of a type: enough to decode, encode, patch and apply it as kube-apiserver does with its Go
+ * The description of a type by which it is decoded, encoded, patched and applied as kube-apiserver does with its Go
  * types (built-in kinds) or its structural schemas (custom resources).
  */
 

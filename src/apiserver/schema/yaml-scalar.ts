@@ -1,6 +1,5 @@
-/** What a YAML scalar stands for, by yaml.v2 (`resolve.go`) and by encoding/json, which writes it as JSON. */
-import { RawNumber } from './go-json.ts';
-import { YamlSyntaxError } from './yaml-syntax-error.ts';
+/** The value of a YAML scalar by yaml.v2 (`resolve.go`) and by encoding/json, which writes it as JSON. */
+import { RawNumber, YamlSyntaxError } from './go-json.ts';
 
 /** A scalar as the parser has it. */
 export interface ScalarText {

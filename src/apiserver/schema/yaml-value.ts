@@ -1,11 +1,11 @@
 import type { Alias, Document, Node, Pair, Scalar } from 'yaml';
 import { yaml } from '../yaml.ts';
-import { RawNumber } from './go-json.ts';
+import { RawNumber, YamlSyntaxError } from './go-json.ts';
 import { setMember } from './schema.ts';
 import { ValueCounter } from './size-limits.ts';
-import { keyText } from './yaml-key.ts';
 import { requireFinite, scalarValue } from './yaml-scalar.ts';
-import { YamlSyntaxError } from './yaml-syntax-error.ts';
+import { goQuote } from '../../objects/go-text.ts';
+import { isRecord } from '../../objects/json.ts';
 
 /** Deeper texts are refused. */
 const maxDepth = 1000;
@@ -15,8 +15,8 @@ const aliasing = { few: 400_000, many: 4_000_000, ofFew: 0.99, ofMany: 0.1 };
 const maxRepeated = 3 * 1024 * 1024;
 
 /**
- * The JSON that a YAML document stands for. Aliases are found in one pass and counted as yaml.v2 counts them, so that
- * the work is bounded by the length of the text.
+ * The JSON value of a YAML document. Aliases are found in one pass and counted as yaml.v2 counts them, so that the work
+ * is bounded by the length of the text.
  *
  * @throws {YamlSyntaxError} for an alias of nothing or of what it is in, too many of them, and merges of no maps.
  * @throws {StatusError} 413 for too many values.
@@ -27,7 +27,7 @@ export function valueOf(document: Document.Parsed): { value: unknown; hasRawNumb
   return { value, hasRawNumbers: reader.hasRawNumbers };
 }
 
-/** What each alias stands for: the last node before it that has its anchor. */
+/** The target of each alias: the last node before it that has its anchor. */
 function targetsOf(document: Document.Parsed): ReadonlyMap<Alias, Node> {
   const { isAlias, visit } = yaml();
   const anchored = new Map<string, Node>();
@@ -144,4 +144,36 @@ class Reader {
 
 function excessive(): YamlSyntaxError {
   return new YamlSyntaxError('yaml: document contains excessive aliasing');
+}
+
+/**
+ * The name of a member.
+ *
+ * @param value of the member, for the text of the error.
+ * @throws {YamlSyntaxError} for null, lists and maps, which are no names.
+ */
+function keyText(key: unknown, value: () => unknown): string {
+  if (typeof key === 'string') return key;
+  if (typeof key === 'boolean') return String(key);
+  if (key instanceof RawNumber) return key.literal;
+  if (typeof key === 'number') {
+    if (Number.isNaN(key)) return '.nan';
+    return Number.isFinite(key) ? String(key) : key > 0 ? '.inf' : '-.inf';
+  }
+  if (key === null || key === undefined) {
+    const shown = goSyntax(value(), '<nil>');
+    throw new YamlSyntaxError(`unsupported map key of type: %!s(<nil>), key: <nil>, value: ${shown}`);
+  }
+  throw new YamlSyntaxError(`yaml: invalid map key: ${goSyntax(key, '<nil>')}`);
+}
+
+/** As Go's `%#v` shows what yaml.v2 makes of a document. */
+function goSyntax(value: unknown, none = 'interface {}(nil)'): string {
+  if (value === null || value === undefined) return none;
+  if (typeof value === 'string') return goQuote(value);
+  if (value instanceof RawNumber) return value.literal;
+  if (Array.isArray(value)) return `[]interface {}{${value.map((each) => goSyntax(each)).join(', ')}}`;
+  if (!isRecord(value)) return JSON.stringify(value);
+  const members = Object.entries(value).map(([key, member]) => `${goQuote(key)}:${goSyntax(member)}`);
+  return `map[interface {}]interface {}{${members.join(', ')}}`;
 }

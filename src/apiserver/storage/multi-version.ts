@@ -20,7 +20,7 @@ import {
   type Write,
 } from './storage.ts';
 import { DeletedVersion, type Encode, writtenVersion } from './version.ts';
-import { keyPrefixes, type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
+import { keyPrefixes, type WatchListener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
 /** The revision of an empty store. */
 const FIRST_REVISION = 1;
@@ -56,7 +56,7 @@ export class MultiVersionStore {
   private readonly clock: () => number;
   private readonly window: EventWindow;
   private readonly watchers: Watchers;
-  /** How many objects there are of the resources that {@link count} was asked for: it is asked at every write. */
+  /** Numbers of objects of the resources that {@link count} was called for: it is called at every write. */
   private readonly counts = new Map<string, number>();
   private published: StartingPoint;
   private staged: StartingPoint;
@@ -119,7 +119,7 @@ export class MultiVersionStore {
   }
 
   /** See {@link Storage.watch}. */
-  watch(prefix: string, after: number, listener: Listener): Unsubscribe {
+  watch(prefix: string, after: number, listener: WatchListener): Unsubscribe {
     if (!WATCHABLE.test(prefix)) {
       throw new RangeError(
         `a watch needs the prefix of a resource or a namespace: ${JSON.stringify(prefix)}`,

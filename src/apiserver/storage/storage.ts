@@ -53,8 +53,8 @@ export interface StoredObject {
   /** The revision of the write that made this version. */
   readonly revision: number;
   /**
-   * Frozen; carries apiVersion, kind and metadata.resourceVersion. Parsed from the text when it is asked for, so it is
-   * not always the same object.
+   * Frozen; carries apiVersion, kind and metadata.resourceVersion. Parsed from the text at each use, so it is not
+   * always the same object.
    */
   readonly object: KubeObject;
   /** The JSON of `object`, without a newline. */

@@ -103,8 +103,8 @@ function isKubeObject(value: unknown): value is KubeObject {
 }
 
 /**
- * The last version of a deleted object as watchers see it: with the revision of the delete. Made when it is asked for,
- * since most deletes are watched by few.
+ * The last version of a deleted object as watchers see it: with the revision of the delete. Made at its first use: most
+ * deletes are watched by few clients.
  */
 export class DeletedVersion implements StoredObject {
   readonly key: string;

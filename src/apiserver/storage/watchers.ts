@@ -1,12 +1,12 @@
 import type { StorageEvent, Unsubscribe } from './storage.ts';
 
-export type Listener = (event: StorageEvent) => void;
+export type WatchListener = (event: StorageEvent) => void;
 
 /** Called with an error that a listener threw. The listener stays subscribed, and other listeners are not affected. */
 export type ListenerErrorHandler = (error: unknown, event: StorageEvent) => void;
 
 interface Watcher {
-  readonly listener: Listener;
+  readonly listener: WatchListener;
   /** Events up to this revision are not for this watcher, or were replayed to it. */
   readonly after: number;
   active: boolean;
@@ -28,7 +28,12 @@ export class Watchers {
   }
 
   /** Replays `past` to the listener, then calls it for every event with a revision greater than `after`. */
-  subscribe(prefix: string, past: readonly StorageEvent[], after: number, listener: Listener): Unsubscribe {
+  subscribe(
+    prefix: string,
+    past: readonly StorageEvent[],
+    after: number,
+    listener: WatchListener,
+  ): Unsubscribe {
     const watcher: Watcher = { listener, after, active: true };
     let watchers = this.byPrefix.get(prefix);
     if (watchers === undefined) this.byPrefix.set(prefix, (watchers = new Set()));

@@ -9,14 +9,14 @@ import {
 } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
-import type { WriteOptions } from '../rest/write-options.ts';
+import type { CheckedWriteOptions } from '../rest/write-options.ts';
 
 /** What a subresource has read. */
 export interface Posted {
   readonly name: string;
   readonly object: KubeObject;
   readonly body: BodyKind;
-  readonly options: WriteOptions;
+  readonly options: CheckedWriteOptions;
 }
 
 /** The object as the plugins want it. @throws {StatusError} when one refuses it. */
@@ -53,7 +53,7 @@ const connections: ReadonlyMap<string, string> = new Map([
   ['nodes/proxy', 'NodeProxyOptions'],
 ]);
 
-/** Asks the plugins about a connection, which is what exec, port-forward and the proxies are. @throws {StatusError} */
+/** Calls the plugins for a connection (exec, port-forward, proxies). @throws {StatusError} */
 export async function admitConnection(
   core: ServerCore,
   { info, user, query }: ApiRequest,

@@ -5,14 +5,14 @@ import { badRequest, methodNotAllowed, notFound } from '../../objects/status-err
 import { admitEviction } from '../../registry/policy/eviction.ts';
 
 import { deleteObject } from '../rest/delete.ts';
-import type { DeleteOptions } from '../rest/delete-options.ts';
+import type { CheckedDeleteOptions } from '../rest/delete-options.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { responderTo } from '../rest/responder.ts';
 import { type ServerCore } from '../rest/server-core.ts';
 import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts';
 import { admitPosted } from './admit.ts';
 import { isPod } from './pod-binding.ts';
-import { readBody } from './read-body.ts';
+import { readSubresourceBody } from './read-body.ts';
 
 const kind = { group: 'policy', version: 'v1', kind: 'Eviction', schema: 'io.k8s.api.policy.v1.Eviction' };
 
@@ -20,7 +20,7 @@ const kind = { group: 'policy', version: 'v1', kind: 'Eviction', schema: 'io.k8s
 export const evictionHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'POST') throw methodNotAllowed(['POST']);
   const respond = responderTo(core, resource, request, reply, 'object');
-  const { object: read, options } = await readBody(request, reply, kind);
+  const { object: read, options } = await readSubresourceBody(request, reply, kind);
   const { namespace, name } = request.info;
   if (read.metadata.name !== name) {
     throw badRequest('name in URL does not match name in Eviction object');
@@ -63,7 +63,7 @@ async function useBudget(
   await core.storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
 }
 
-function deleteOptionsOf(eviction: KubeObject, dryRun: boolean): DeleteOptions {
+function deleteOptionsOf(eviction: KubeObject, dryRun: boolean): CheckedDeleteOptions {
   const value: object = eviction;
   const given = isRecord(value) && isRecord(value['deleteOptions']) ? value['deleteOptions'] : {};
   const { gracePeriodSeconds, propagationPolicy, dryRun: dry } = given;

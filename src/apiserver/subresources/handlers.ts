@@ -9,15 +9,19 @@ import { evictionHandler } from './eviction.ts';
 import { bindingHandler } from './pod-binding.ts';
 import { scaleHandler } from './scale.ts';
 import { tokenRequestHandler } from './token-request.ts';
-import { noContainers, noKubelet } from './unserved.ts';
-import { componentStatuses } from './virtual.ts';
+import type { KubeletAccess } from './kubelet.ts';
+import { logHandler } from './pod-log.ts';
+import { withoutUpgrade } from './pod-streams.ts';
+import { componentStatusHandler } from './virtual.ts';
 
 /** What the special handlers need beyond the store. */
 export interface SpecialSources {
   readonly reviews: ReviewSources;
   readonly serviceAccountTokens: ServiceAccountTokens;
-  /** Serves `services/proxy` and `pods/proxy`. */
+  /** Serves `services/proxy`, `pods/proxy` and `nodes/proxy`. */
   readonly proxy: Handler;
+  /** The way to kubelets; undefined where Pods are nothing but objects. */
+  readonly kubelets: KubeletAccess | undefined;
 }
 
 /** What serves subresources that are no part of their object, and reviews. */
@@ -26,18 +30,19 @@ export function specialHandlers(sources: SpecialSources): SpecialHandlers {
     await admitConnection(core, request, reply);
     await sources.proxy(request, reply);
   };
+  const stream = withoutUpgrade(sources.kubelets);
   const handlers = new Map<string, ResourceHandler>([
     ['/services/proxy', proxy],
     ['/pods/proxy', proxy],
+    ['/nodes/proxy', proxy],
     ['/pods/binding', bindingHandler],
     ['/bindings/', bindingHandler],
-    ['/componentstatuses/', componentStatuses],
+    ['/componentstatuses/', componentStatusHandler],
     ['/pods/eviction', evictionHandler],
-    ['/pods/exec', noContainers],
-    ['/pods/attach', noContainers],
-    ['/pods/portforward', noContainers],
-    ['/pods/log', noContainers],
-    ['/nodes/proxy', noKubelet],
+    ['/pods/exec', stream],
+    ['/pods/attach', stream],
+    ['/pods/portforward', stream],
+    ['/pods/log', logHandler(sources.kubelets)],
     ['/serviceaccounts/token', tokenRequestHandler(sources.serviceAccountTokens)],
     ['scale', scaleHandler],
     ['/replicationcontrollers/scale', scaleHandler],

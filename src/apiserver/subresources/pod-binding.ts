@@ -2,8 +2,12 @@ import type { Pod } from '../../objects/core.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
-import { bindPod, type PostedBinding, validateBinding } from '../../registry/core/pod/binding.ts';
-import { copyTopologyLabels } from '../../registry/core/pod/topology-labels.ts';
+import {
+  bindPod,
+  type PostedBinding,
+  validateBinding,
+  copyTopologyLabels,
+} from '../../registry/core/pod/binding.ts';
 
 import { responderTo } from '../rest/responder.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
@@ -12,7 +16,7 @@ import { preconditionFailed } from '../rest/storage-error.ts';
 import { objectKey, PreconditionError } from '../storage/storage.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { admitPosted } from './admit.ts';
-import { readBody } from './read-body.ts';
+import { readSubresourceBody } from './read-body.ts';
 
 const kind = { group: '', version: 'v1', kind: 'Binding', schema: 'io.k8s.api.core.v1.Binding' };
 
@@ -20,7 +24,7 @@ const kind = { group: '', version: 'v1', kind: 'Binding', schema: 'io.k8s.api.co
 export const bindingHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'POST') throw methodNotAllowed(['POST']);
   const respond = responderTo(core, resource, request, reply, 'object');
-  const { object: read, options } = await readBody(request, reply, kind);
+  const { object: read, options } = await readSubresourceBody(request, reply, kind);
   const { namespace } = request.info;
   matchNamespace(read, namespace);
   const name = request.info.name === '' ? (read.metadata.name ?? '') : request.info.name;
@@ -38,7 +42,7 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   const errors = validateBinding(binding);
   // These errors reach the client as they are: they never become a Status of their own.
   if (errors.length > 0) throw plainError(aggregateText(errors));
-  // Of what is posted to `bindings`, which is no subresource, kube-apiserver forgets which Pod was meant.
+  // For a POST to `bindings`, which is no subresource, kube-apiserver leaves the name of the Pod out.
   const meant = request.info.subresource === '' ? {} : binding.metadata;
   await bind(core, namespace, name, { binding, meant, dryRun: options.dryRun });
   await respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
@@ -81,7 +85,7 @@ async function bind(
   }
 }
 
-/** @throws {StatusError} 409 when the Pod is another one, or another version of it, than was meant. */
+/** @throws {StatusError} 409 when the Pod is another one, or another version of it, than the binding names. */
 function checkMeant({ metadata }: Pod, meant: ObjectMeta): void {
   const { namespace = '', name = '' } = metadata;
   const check = (field: 'UID' | 'ResourceVersion', wanted = '', found = ''): void => {

@@ -2,16 +2,16 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { bodyMediaType } from '../http/media-types.ts';
 import type { BodyKind } from '../rest/admission.ts';
-import { type WriteOptions, writeOptions } from '../rest/write-options.ts';
+import { type CheckedWriteOptions, writeOptions } from '../rest/write-options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { decodeBody } from '../schema/decode-body.ts';
 
 /** Reads the body and options of a POST to a subresource. @throws {StatusError} 400, 415 or 422 */
-export async function readBody(
+export async function readSubresourceBody(
   request: ApiRequest,
   reply: Reply,
   { schema, ...kind }: BodyKind & { readonly schema: string },
-): Promise<{ object: KubeObject; options: WriteOptions }> {
+): Promise<{ object: KubeObject; options: CheckedWriteOptions }> {
   const contentType = bodyMediaType(request.headers['content-type']);
   const bytes = await request.body();
   const options = writeOptions(request, request.method === 'PUT' ? 'UpdateOptions' : 'CreateOptions');

@@ -18,7 +18,7 @@ const scale: SubresourceRow = {
   kindVersion: 'v1',
 };
 
-/** Subresources that no strategy knows of, by `<group>/<plural>`. */
+/** Subresources without a strategy, by `<group>/<plural>`. */
 const rows: ReadonlyMap<string, readonly SubresourceRow[]> = new Map<string, readonly SubresourceRow[]>([
   ['/nodes', [{ name: 'proxy', kind: 'NodeProxyOptions', verbs: all }]],
   [

@@ -20,13 +20,13 @@ import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchName, matchNamespace } from '../rest/object-name.ts';
 import type { Output } from '../rest/output.ts';
 import { Responder } from '../rest/responder.ts';
-import { keyOf, type ServedResource, servedVersion } from '../rest/served-resource.ts';
+import { storageKeyOf, type ServedResource, servedVersion } from '../rest/served-resource.ts';
 import { tracker } from '../rest/tracker.ts';
 import { updateObject } from '../rest/update.ts';
-import { writeOptions, type WriteOptions } from '../rest/write-options.ts';
+import { writeOptions, type CheckedWriteOptions } from '../rest/write-options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { type BodyToDecode, decodeBody, type DecodedBody } from '../schema/decode-body.ts';
-import { scales } from '../tables/autoscaling.ts';
+import { scalesTable } from '../tables/autoscaling.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 import { includeObjectOf } from '../tables/table.ts';
 
@@ -52,7 +52,8 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     if (scale === undefined) throw notFound(resource.groupResource, name);
     return scale;
   };
-  const stored = (await servedVersion(resource, core.storage.get(keyOf(resource, namespace, name))))?.object;
+  const stored = (await servedVersion(resource, core.storage.get(storageKeyOf(resource, namespace, name))))
+    ?.object;
   let scaled = scaleOfStored(stored);
   if (request.method === 'GET' || request.method === 'HEAD') {
     if (stored !== undefined) form.check?.(stored);
@@ -117,7 +118,7 @@ function shownAsScale(resource: ServedResource): ServedResource {
     definition: { ...resource.definition, strategy },
     shared: undefined,
     schema: builtinSchema(scaleSchema),
-    table: resource.custom ? scalesOfCustom : scales,
+    table: resource.custom ? scalesOfCustom : scalesTable,
   };
 }
 
@@ -131,7 +132,7 @@ function workloadScale({ definition }: ServedResource): ScaleForm {
 }
 
 interface Change {
-  readonly options: WriteOptions;
+  readonly options: CheckedWriteOptions;
   /** The uid that a PUT names, else "". */
   readonly uid: string;
   apply(before: Scale): Scale;

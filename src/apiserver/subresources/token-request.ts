@@ -10,7 +10,7 @@ import { outputOf } from '../rest/output.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
 import { admitPosted } from './admit.ts';
-import { readBody } from './read-body.ts';
+import { readSubresourceBody } from './read-body.ts';
 
 const schema = 'io.k8s.api.authentication.v1.TokenRequest';
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema };
@@ -23,7 +23,7 @@ export function tokenRequestHandler(tokens: ServiceAccountTokens): ResourceHandl
   return async (core, resource, request, reply) => {
     if (request.method !== 'POST') throw methodNotAllowed(['POST']);
     const { negotiated } = outputOf(request, resource, 'object');
-    const { object: read, options } = await readBody(request, reply, kind);
+    const { object: read, options } = await readSubresourceBody(request, reply, kind);
     const { namespace, name } = request.info;
     matchNamespace(read, namespace);
     checkName(read.metadata.name ?? '', name);

@@ -38,7 +38,7 @@ export const virtualResources: readonly ResourceDefinition[] = [
 ];
 
 /** There is no scheduler, controller manager or etcd to report: the list is empty. */
-export const componentStatuses: ResourceHandler = async (core, resource, request, reply) => {
+export const componentStatusHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'GET') throw methodNotAllowed(['GET']);
   if (request.info.name !== '') throw notFound(resource.groupResource, request.info.name);
   await responderTo(core, resource, request, reply, 'collection').list([], {});

@@ -7,7 +7,7 @@ import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } fro
 const shownTargets = 2;
 const unknown = '<unknown>';
 
-export const horizontalPodAutoscalers: TableConverter = {
+export const horizontalPodAutoscalersTable: TableConverter = {
   columns: [
     nameColumn,
     column('Reference', 'What is scaled.'),
@@ -29,7 +29,7 @@ export const horizontalPodAutoscalers: TableConverter = {
 };
 
 /** Of `/scale`, whatever is scaled. */
-export const scales: TableConverter = {
+export const scalesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Desired', 'How many there should be.', { type: 'integer' }),

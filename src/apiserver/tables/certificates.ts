@@ -3,7 +3,7 @@ import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { humanDuration } from './age.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
 
-export const certificateSigningRequests: TableConverter = {
+export const certificateSigningRequestsTable: TableConverter = {
   columns: [
     nameColumn,
     ageColumn,
@@ -33,7 +33,7 @@ function stateOf(request: object): string {
   return `${decision}${failed}${textAt(request, 'status', 'certificate') === '' ? '' : ',Issued'}`;
 }
 
-export const apiServices: TableConverter = {
+export const apiServicesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Service', 'The Service that answers, Local for this server.'),

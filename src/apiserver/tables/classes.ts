@@ -14,7 +14,7 @@ function isDefault({ metadata: { annotations } }: KubeObject): boolean {
   return defaultAnnotations.some((name) => annotations?.[name] === 'true');
 }
 
-export const storageClasses: TableConverter = {
+export const storageClassesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Provisioner', 'Who makes volumes of the class.'),
@@ -33,12 +33,12 @@ export const storageClasses: TableConverter = {
   ],
 };
 
-export const volumeAttributesClasses: TableConverter = {
+export const volumeAttributesClassesTable: TableConverter = {
   columns: [nameColumn, column('DriverName', 'The driver of its volumes.'), ageColumn],
   cells: (object, now) => [nameOf(object), textAt(object, 'driverName'), ageOf(object, now)],
 };
 
-export const volumeAttachments: TableConverter = {
+export const volumeAttachmentsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Attacher', 'Who attaches the volume.'),
@@ -57,7 +57,7 @@ export const volumeAttachments: TableConverter = {
   ],
 };
 
-export const csiDrivers: TableConverter = {
+export const csiDriversTable: TableConverter = {
   columns: [
     nameColumn,
     column('AttachRequired', 'Whether volumes are attached before they are mounted.', truth),
@@ -86,7 +86,7 @@ export const csiDrivers: TableConverter = {
   },
 };
 
-export const csiNodes: TableConverter = {
+export const csiNodesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Drivers', 'How many drivers of volumes the node has.', { type: 'integer' }),
@@ -95,7 +95,7 @@ export const csiNodes: TableConverter = {
   cells: (object, now) => [nameOf(object), listAt(object, 'spec', 'drivers').length, ageOf(object, now)],
 };
 
-export const csiStorageCapacities: TableConverter = {
+export const csiStorageCapacitiesTable: TableConverter = {
   columns: [
     nameColumn,
     column('StorageClassName', 'The class of the volumes.'),
@@ -108,7 +108,7 @@ export const csiStorageCapacities: TableConverter = {
   ],
 };
 
-export const priorityClasses: TableConverter = {
+export const priorityClassesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Value', 'The priority: more goes first.', { type: 'integer' }),
@@ -125,7 +125,7 @@ export const priorityClasses: TableConverter = {
   ],
 };
 
-export const runtimeClasses: TableConverter = {
+export const runtimeClassesTable: TableConverter = {
   columns: [nameColumn, column('Handler', 'The configuration of the container runtime.'), ageColumn],
   cells: (object, now) => [nameOf(object), textAt(object, 'handler'), ageOf(object, now)],
 };

@@ -6,7 +6,7 @@ import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wide
 
 const rolePrefix = 'node-role.kubernetes.io/';
 
-export const nodes: TableConverter = {
+export const nodesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Status', 'Whether the node is ready, and whether Pods may be placed on it.'),
@@ -56,12 +56,12 @@ function nodeAddress(node: KubeObject, type: string): string {
   return textAt(found, 'address') || '<none>';
 }
 
-export const namespaces: TableConverter = {
+export const namespacesTable: TableConverter = {
   columns: [nameColumn, column('Status', 'Active, or Terminating while it is emptied.'), ageColumn],
   cells: (object, now) => [nameOf(object), textAt(object, 'status', 'phase'), ageOf(object, now)],
 };
 
-export const events: TableConverter = {
+export const eventsTable: TableConverter = {
   columns: [
     column('Last Seen', 'How long ago it happened last.'),
     column('Type', 'Normal or Warning.'),
@@ -109,7 +109,7 @@ function reportingController(event: KubeObject): string {
 
 const dataColumn = column('Data', 'How many entries it has.');
 
-export const configMaps: TableConverter = {
+export const configMapsTable: TableConverter = {
   columns: [nameColumn, dataColumn, ageColumn],
   cells(object, now) {
     const entries = Object.keys(recordAt(object, 'data')).length;
@@ -117,7 +117,7 @@ export const configMaps: TableConverter = {
   },
 };
 
-export const secrets: TableConverter = {
+export const secretsTable: TableConverter = {
   columns: [nameColumn, column('Type', 'What the secret is for.'), dataColumn, ageColumn],
   cells: (object, now) => [
     nameOf(object),
@@ -128,18 +128,18 @@ export const secrets: TableConverter = {
 };
 
 /** Without the number of secrets, as in kube-apiserver. */
-export const serviceAccounts: TableConverter = {
+export const serviceAccountsTable: TableConverter = {
   columns: [nameColumn, ageColumn],
   cells: (object, now) => [nameOf(object), ageOf(object, now)],
 };
 
-export const leases: TableConverter = {
+export const leasesTable: TableConverter = {
   columns: [nameColumn, column('Holder', 'Who holds it.'), ageColumn],
   cells: (object, now) => [nameOf(object), textAt(object, 'spec', 'holderIdentity'), ageOf(object, now)],
 };
 
 /** RoleBindings and ClusterRoleBindings. */
-export const roleBindings: TableConverter = {
+export const roleBindingsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Role', 'The role that is granted.'),
@@ -170,13 +170,13 @@ export const roleBindings: TableConverter = {
 };
 
 /** Both kinds of webhook configuration. */
-export const webhookConfigurations: TableConverter = {
+export const webhookConfigurationsTable: TableConverter = {
   columns: [nameColumn, column('Webhooks', 'How many webhooks it has.', { type: 'integer' }), ageColumn],
   cells: (object, now) => [nameOf(object), listAt(object, 'webhooks').length, ageOf(object, now)],
 };
 
 /** Kinds without a table of their own (apiserver `registry/rest/table.go`): a date, not an age. */
-export const otherKinds: TableConverter = {
+export const otherKindsTable: TableConverter = {
   columns: [nameColumn, column('Created At', 'When the object was created.', { type: 'date' })],
   cells: (object) => [nameOf(object), object.metadata.creationTimestamp ?? ''],
 };

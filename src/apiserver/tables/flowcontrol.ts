@@ -11,7 +11,7 @@ function byPrecedence(a: KubeObject, b: KubeObject): number {
   return difference || (nameOf(a) < nameOf(b) ? -1 : 1);
 }
 
-export const flowSchemas: TableConverter = {
+export const flowSchemasTable: TableConverter = {
   columns: [
     nameColumn,
     column('PriorityLevel', 'The priority level of the requests.'),
@@ -38,7 +38,7 @@ export const flowSchemas: TableConverter = {
   },
 };
 
-export const priorityLevelConfigurations: TableConverter = {
+export const priorityLevelConfigurationsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Type', 'Whether its requests are limited.'),

@@ -7,7 +7,7 @@ import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } fro
 /** So many hosts are shown before the rules behind them are counted. */
 const shownHosts = 3;
 
-export const ingresses: TableConverter = {
+export const ingressesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Class', 'The IngressClass that serves it.'),
@@ -42,7 +42,7 @@ function hosts(rules: readonly unknown[]): string {
   return more ? `${text} + ${rules.length - shownHosts} more...` : text;
 }
 
-export const ingressClasses: TableConverter = {
+export const ingressClassesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Controller', 'The controller that serves Ingresses of this class.'),
@@ -63,7 +63,7 @@ export const ingressClasses: TableConverter = {
   },
 };
 
-export const networkPolicies: TableConverter = {
+export const networkPoliciesTable: TableConverter = {
   columns: [nameColumn, column('Pod-Selector', 'The Pods that the policy is about.'), ageColumn],
   cells: (object, now) => [
     nameOf(object),
@@ -72,13 +72,13 @@ export const networkPolicies: TableConverter = {
   ],
 };
 
-export const serviceCidrs: TableConverter = {
+export const serviceCidrsTable: TableConverter = {
   columns: [nameColumn, column('CIDRs', 'The ranges that cluster addresses are taken from.'), ageColumn],
   cells: (object, now) => [nameOf(object), listAt(object, 'spec', 'cidrs').join(','), ageOf(object, now)],
 };
 
 /** Two headings over three cells: kube-apiserver sends the age without a column for it. */
-export const ipAddresses: TableConverter = {
+export const ipAddressesTable: TableConverter = {
   columns: [nameColumn, column('ParentRef', 'The object that the address is allocated to.')],
   cells(object, now) {
     const parent = recordAt(object, 'spec', 'parentRef');

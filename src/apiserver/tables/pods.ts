@@ -20,7 +20,7 @@ const failed: readonly TableRowCondition[] = [
   { type: 'Completed', status: 'True', reason: 'Failed', message: 'The pod failed.' },
 ];
 
-export const pods: TableConverter = {
+export const podsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Ready', 'Containers that are ready, of all.'),

@@ -5,7 +5,7 @@ import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } fro
 const unset = '<unset>';
 const paramKindColumn = column('ParamKind', 'The kind of its parameters.');
 
-export const validatingAdmissionPolicies: TableConverter = {
+export const validatingAdmissionPoliciesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Validations', 'How many rules it has.', { type: 'integer' }),
@@ -20,7 +20,7 @@ export const validatingAdmissionPolicies: TableConverter = {
   ],
 };
 
-export const mutatingAdmissionPolicies: TableConverter = {
+export const mutatingAdmissionPoliciesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Mutations', 'How many changes it makes.', { type: 'integer' }),
@@ -41,7 +41,7 @@ function paramKind(policy: unknown): string {
 }
 
 /** Bindings of both kinds of policy. */
-export const policyBindings: TableConverter = {
+export const policyBindingsTable: TableConverter = {
   columns: [
     nameColumn,
     column('PolicyName', 'The policy that is bound.'),

@@ -6,7 +6,7 @@ import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wide
 /** So many entries are shown before the rest is counted. */
 const shown = 3;
 
-export const services: TableConverter = {
+export const servicesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Type', 'How the Service is exposed: ClusterIP, NodePort, LoadBalancer or ExternalName.'),
@@ -63,7 +63,7 @@ export function ingressPoints(object: unknown): string[] {
   return [...new Set(points.filter((point) => point !== ''))].sort();
 }
 
-export const endpoints: TableConverter = {
+export const endpointsTable: TableConverter = {
   columns: [nameColumn, column('Endpoints', 'Addresses and ports that are ready.'), ageColumn],
   cells(object, now) {
     const subsets = listAt(object, 'subsets');
@@ -78,7 +78,7 @@ export const endpoints: TableConverter = {
   },
 };
 
-export const endpointSlices: TableConverter = {
+export const endpointSlicesTable: TableConverter = {
   columns: [
     nameColumn,
     column('AddressType', 'IPv4, IPv6 or FQDN.'),

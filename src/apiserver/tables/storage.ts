@@ -35,7 +35,7 @@ function volumeModeOf(object: KubeObject): string {
   return textAt(object, 'spec', 'volumeMode') || unset;
 }
 
-export const persistentVolumes: TableConverter = {
+export const persistentVolumesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Capacity', 'How much it holds.'),
@@ -67,7 +67,7 @@ export const persistentVolumes: TableConverter = {
   },
 };
 
-export const persistentVolumeClaims: TableConverter = {
+export const persistentVolumeClaimsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Status', 'Whether it is pending, bound or lost.'),
@@ -95,7 +95,7 @@ export const persistentVolumeClaims: TableConverter = {
   },
 };
 
-export const componentStatuses: TableConverter = {
+export const componentStatusesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Status', 'Whether the component is healthy.'),

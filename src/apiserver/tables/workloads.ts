@@ -23,7 +23,7 @@ function containers(object: unknown, ...template: readonly string[]): [string, s
 
 const template = ['spec', 'template'] as const;
 
-export const deployments: TableConverter = {
+export const deploymentsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Ready', 'Pods that are ready, of those wanted.'),
@@ -66,17 +66,17 @@ function replicaCells(object: KubeObject, now: number, selector: string): unknow
   ];
 }
 
-export const replicaSets: TableConverter = {
+export const replicaSetsTable: TableConverter = {
   columns: replicaColumns,
   cells: (object, now) => replicaCells(object, now, selectorText(at(object, 'spec', 'selector'))),
 };
 
-export const replicationControllers: TableConverter = {
+export const replicationControllersTable: TableConverter = {
   columns: replicaColumns,
   cells: (object, now) => replicaCells(object, now, labelsText(at(object, 'spec', 'selector'))),
 };
 
-export const statefulSets: TableConverter = {
+export const statefulSetsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Ready', 'Pods that are ready, of those wanted.'),
@@ -91,7 +91,7 @@ export const statefulSets: TableConverter = {
   ],
 };
 
-export const daemonSets: TableConverter = {
+export const daemonSetsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Desired', 'Nodes that shall run one of its Pods.', integer),
@@ -118,7 +118,7 @@ export const daemonSets: TableConverter = {
   ],
 };
 
-export const jobs: TableConverter = {
+export const jobsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Status', 'Whether it runs, waits or how it ended.'),
@@ -167,7 +167,7 @@ function jobDuration(job: KubeObject, now: number): string {
 
 const jobTemplate = ['spec', 'jobTemplate', 'spec'] as const;
 
-export const cronJobs: TableConverter = {
+export const cronJobsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Schedule', 'When it runs, in cron notation.'),
@@ -196,7 +196,7 @@ export const cronJobs: TableConverter = {
   },
 };
 
-export const podTemplates: TableConverter = {
+export const podTemplatesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Containers', 'Names of the containers of the Pod template.'),
@@ -210,7 +210,7 @@ export const podTemplates: TableConverter = {
   ],
 };
 
-export const controllerRevisions: TableConverter = {
+export const controllerRevisionsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Controller', 'The object that it is a revision of.'),
@@ -230,7 +230,7 @@ export const controllerRevisions: TableConverter = {
   },
 };
 
-export const podDisruptionBudgets: TableConverter = {
+export const podDisruptionBudgetsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Min Available', 'Pods that must stay available.'),
@@ -247,7 +247,7 @@ export const podDisruptionBudgets: TableConverter = {
   ],
 };
 
-export const resourceQuotas: TableConverter = {
+export const resourceQuotasTable: TableConverter = {
   columns: [
     nameColumn,
     column('Request', 'What is used of the quotas of requests and counts.'),

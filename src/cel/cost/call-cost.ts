@@ -3,9 +3,8 @@
  * `interpreter/runtimecost.go`).
  */
 import { sortByKeys } from '../library/list-extensions.ts';
-import { isBytes, isList, isMap, itemsOf, type Value } from '../values.ts';
-import { sizeOf } from './size.ts';
-import { units } from './units.ts';
+import { isBytes, isList, isMap, listItems, type Value } from '../values.ts';
+import { sizeOf, units } from './units.ts';
 
 /** @param result undefined when the call failed. */
 type Rule = (args: readonly Value[], result: Value | undefined) => number;
@@ -29,7 +28,7 @@ function traversal(value: Value | undefined): number {
   if (value === undefined) return 1;
   if (typeof value === 'string') return Math.floor(Buffer.byteLength(value) * perCharacter);
   if (isBytes(value)) return Math.floor(value.length * perCharacter);
-  if (isList(value)) return itemsOf(value).reduce((sum: number, item) => sum + traversal(item), 0);
+  if (isList(value)) return listItems(value).reduce((sum: number, item) => sum + traversal(item), 0);
   if (!isMap(value)) return 1;
   return value.keys().reduce((sum: number, key) => sum + traversal(key) + traversal(value.find(key)), 0);
 }

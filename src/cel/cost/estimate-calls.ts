@@ -2,8 +2,8 @@
  * Upper bounds of the cost of calls (apiserver `pkg/cel/library/cost.go` EstimateCallCost, cel-go `checker/cost.go`
  * functionCost).
  */
+import type { Expression } from '../ast.ts';
 import type { CelType } from '../types.ts';
-import type { Estimate } from './expression-estimate.ts';
 import {
   addSizes,
   fixedSize,
@@ -299,4 +299,22 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
 /** The cost of one overload; one unit for functions whose time does not depend on their arguments. */
 export function estimateCall(form: CallForm, lookup: Lookup): CallEstimate {
   return rules.get(form.name)?.(form, lookup) ?? once;
+}
+
+/** What is known about a subexpression. */
+export interface Estimate {
+  readonly cost: number;
+  readonly type: CelType | undefined;
+  /** The path of the value; empty for computed values. */
+  readonly path: readonly string[];
+  readonly size: SizeRange | undefined;
+  readonly entry: EntrySize | undefined;
+  readonly expression: Expression;
+}
+
+/** Sizes of the items of a list, or of the keys and values of a map. */
+export interface EntrySize {
+  readonly container: 'list' | 'map';
+  readonly key: SizeRange;
+  readonly value: SizeRange;
 }

@@ -4,11 +4,15 @@ import type { Checked } from '../checker.ts';
 import { functionName, namedType, qualifiedName } from '../names.ts';
 import type { Overload } from '../overload.ts';
 import type { CelType } from '../types.ts';
-import { type CallEstimate, compareItems, estimateCall } from './estimate-calls.ts';
-import type { EntrySize, Estimate } from './expression-estimate.ts';
+import {
+  type CallEstimate,
+  compareItems,
+  estimateCall,
+  type EntrySize,
+  type Estimate,
+} from './estimate-calls.ts';
 import { fixedSize, plus, type SizeRange, times, uniteSizes, unknownSize } from './range.ts';
-import { characterCount } from './size.ts';
-import { units } from './units.ts';
+import { characterCount, units } from './units.ts';
 
 /**
  * The largest size of a value by its path: a variable, then fields, `@items`, `@keys` and `@values`. Undefined where it

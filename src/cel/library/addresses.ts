@@ -4,11 +4,11 @@ import {
   parseAddress,
   parseCidr,
   type ParsedCidr,
+  type IPFamily,
 } from '../../objects/address.ts';
-import { type Library, member, overload1, overload2, text } from '../overload.ts';
+import { type Library, member, overload1, overload2, stringParam } from '../overload.ts';
 import { boolType, intType, stringType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
-import type { IPFamily } from '../../objects/address.ts';
 import { instance, opaque } from './opaque.ts';
 import { walk } from '../walk.ts';
 
@@ -128,18 +128,18 @@ export const addressFunctions: Library = [
   [
     'ip',
     [
-      overload1(text, ipType, (value, meter) => {
+      overload1(stringParam, ipType, (value, meter) => {
         walk(meter, value);
         return readIp(value);
       }),
       member(overload1(cidr, ipType, ({ family, address }) => new IpValue(family, address))),
     ],
   ],
-  ['isIP', [overload1(text, boolType, reads(readIp))]],
+  ['isIP', [overload1(stringParam, boolType, reads(readIp))]],
   [
     'ip.isCanonical',
     [
-      overload1(text, boolType, (value) => {
+      overload1(stringParam, boolType, (value) => {
         const { family, value: address } = readIp(value);
         return formatAddress(family, address) === value;
       }),
@@ -154,24 +154,24 @@ export const addressFunctions: Library = [
   [
     'cidr',
     [
-      overload1(text, cidrType, (value, meter) => {
+      overload1(stringParam, cidrType, (value, meter) => {
         walk(meter, value);
         return readCidr(value);
       }),
     ],
   ],
-  ['isCIDR', [overload1(text, boolType, reads(readCidr))]],
+  ['isCIDR', [overload1(stringParam, boolType, reads(readCidr))]],
   [
     'containsIP',
     [
-      member(overload2(cidr, text, boolType, (range, value) => range.contains(readIp(value)))),
+      member(overload2(cidr, stringParam, boolType, (range, value) => range.contains(readIp(value)))),
       member(overload2(cidr, ip, boolType, (range, value) => range.contains(value))),
     ],
   ],
   [
     'containsCIDR',
     [
-      member(overload2(cidr, text, boolType, (range, value) => range.covers(readCidr(value)))),
+      member(overload2(cidr, stringParam, boolType, (range, value) => range.covers(readCidr(value)))),
       member(overload2(cidr, cidr, boolType, (range, value) => range.covers(value))),
     ],
   ],

@@ -1,4 +1,4 @@
-import { type Library, member, overload1, overload2, overload3, text } from '../overload.ts';
+import { type Library, member, overload1, overload2, overload3, stringParam } from '../overload.ts';
 import { boolType, type CelType, stringType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
@@ -104,7 +104,7 @@ function withText(change: (question: AccessQuestion, value: string) => AccessQue
   return member(
     overload2(
       resourceCheck,
-      text,
+      stringParam,
       resourceCheckType,
       ({ ask, question }, value) => new ResourceCheckValue(ask, change(question, value)),
     ),
@@ -120,7 +120,7 @@ export const authorizationFunctions: Library = [
     'path',
     [
       member(
-        overload2(authorizer, text, pathCheckType, ({ ask, question }, path) => {
+        overload2(authorizer, stringParam, pathCheckType, ({ ask, question }, path) => {
           if (path === '') throw new EvaluationError('path must not be empty');
           return new PathCheckValue(ask, { ...question, path });
         }),
@@ -133,7 +133,7 @@ export const authorizationFunctions: Library = [
       member(
         overload2(
           authorizer,
-          text,
+          stringParam,
           groupCheckType,
           ({ ask, question }, group) => new GroupCheckValue(ask, { ...question, group }),
         ),
@@ -144,9 +144,15 @@ export const authorizationFunctions: Library = [
     'serviceAccount',
     [
       member(
-        overload3(authorizer, text, text, authorizerType, ({ ask, question }, namespace, name) => {
-          return new AuthorizerValue(ask, { ...question, serviceAccount: { namespace, name } });
-        }),
+        overload3(
+          authorizer,
+          stringParam,
+          stringParam,
+          authorizerType,
+          ({ ask, question }, namespace, name) => {
+            return new AuthorizerValue(ask, { ...question, serviceAccount: { namespace, name } });
+          },
+        ),
       ),
     ],
   ],
@@ -156,7 +162,7 @@ export const authorizationFunctions: Library = [
       member(
         overload2(
           groupCheck,
-          text,
+          stringParam,
           resourceCheckType,
           ({ ask, question }, resource) => new ResourceCheckValue(ask, { ...question, resource }),
         ),
@@ -174,7 +180,7 @@ export const authorizationFunctions: Library = [
       member(
         overload2<Check, string>(
           param,
-          text,
+          stringParam,
           decisionType,
           ({ ask, question }, verb) => new DecisionValue(ask({ ...question, verb })),
         ),

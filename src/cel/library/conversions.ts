@@ -1,16 +1,16 @@
-import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, secondsOf } from '../go-time.ts';
+import { formatDuration, formatTimestamp, parseGoDuration, parseTimestamp, secondsOf } from '../go-time.ts';
 import {
   anything,
-  bool,
-  bytes,
-  double,
-  duration,
-  int,
+  boolParam,
+  bytesParam,
+  doubleParam,
+  durationParam,
+  intParam,
   type Library,
   overload1,
-  text,
-  timestamp,
-  uint,
+  stringParam,
+  timestampParam,
+  uintParam,
 } from '../overload.ts';
 import * as types from '../types.ts';
 import {
@@ -86,43 +86,43 @@ export const conversions: Library = [
   [
     'int',
     [
-      overload1(int, types.intType, (value) => value),
-      overload1(uint, types.intType, ({ value }) => checkedInt(value)),
-      overload1(double, types.intType, (value) => checkedInt(truncated(value))),
-      overload1(text, types.intType, (value) => checkedInt(wholeNumber(value))),
-      overload1(timestamp, types.intType, ({ nanos }) => nanos / nanosPerSecond),
-      overload1(duration, types.intType, ({ nanos }) => nanos),
+      overload1(intParam, types.intType, (value) => value),
+      overload1(uintParam, types.intType, ({ value }) => checkedInt(value)),
+      overload1(doubleParam, types.intType, (value) => checkedInt(truncated(value))),
+      overload1(stringParam, types.intType, (value) => checkedInt(wholeNumber(value))),
+      overload1(timestampParam, types.intType, ({ nanos }) => nanos / nanosPerSecond),
+      overload1(durationParam, types.intType, ({ nanos }) => nanos),
     ],
   ],
   [
     'uint',
     [
-      overload1(uint, types.uintType, (value) => value),
-      overload1(int, types.uintType, (value) => checkedUint(value)),
-      overload1(double, types.uintType, (value) => checkedUint(truncated(value))),
-      overload1(text, types.uintType, (value) => checkedUint(wholeNumber(value))),
+      overload1(uintParam, types.uintType, (value) => value),
+      overload1(intParam, types.uintType, (value) => checkedUint(value)),
+      overload1(doubleParam, types.uintType, (value) => checkedUint(truncated(value))),
+      overload1(stringParam, types.uintType, (value) => checkedUint(wholeNumber(value))),
     ],
   ],
   [
     'double',
     [
-      overload1(double, types.doubleType, (value) => value),
-      overload1(int, types.doubleType, (value) => Number(value)),
-      overload1(uint, types.doubleType, ({ value }) => Number(value)),
-      overload1(text, types.doubleType, fraction),
+      overload1(doubleParam, types.doubleType, (value) => value),
+      overload1(intParam, types.doubleType, (value) => Number(value)),
+      overload1(uintParam, types.doubleType, ({ value }) => Number(value)),
+      overload1(stringParam, types.doubleType, fraction),
     ],
   ],
   [
     'string',
     [
-      overload1(text, types.stringType, (value) => value),
-      overload1(bool, types.stringType, (value) => String(value)),
-      overload1(int, types.stringType, (value) => String(value)),
-      overload1(uint, types.stringType, ({ value }) => String(value)),
-      overload1(double, types.stringType, formatDouble),
-      overload1(timestamp, types.stringType, formatTimestamp),
-      overload1(duration, types.stringType, ({ nanos }) => formatDuration(nanos)),
-      overload1(bytes, types.stringType, (value, meter) => {
+      overload1(stringParam, types.stringType, (value) => value),
+      overload1(boolParam, types.stringType, (value) => String(value)),
+      overload1(intParam, types.stringType, (value) => String(value)),
+      overload1(uintParam, types.stringType, ({ value }) => String(value)),
+      overload1(doubleParam, types.stringType, formatDouble),
+      overload1(timestampParam, types.stringType, formatTimestamp),
+      overload1(durationParam, types.stringType, ({ nanos }) => formatDuration(nanos)),
+      overload1(bytesParam, types.stringType, (value, meter) => {
         walk(meter, value);
         try {
           return utf8.decode(value);
@@ -135,28 +135,31 @@ export const conversions: Library = [
   [
     'bytes',
     [
-      overload1(bytes, types.bytesType, (value) => value),
-      overload1(text, types.bytesType, (value, meter) => {
+      overload1(bytesParam, types.bytesType, (value) => value),
+      overload1(stringParam, types.bytesType, (value, meter) => {
         walk(meter, value);
         return Buffer.from(value);
       }),
     ],
   ],
-  ['bool', [overload1(bool, types.boolType, (value) => value), overload1(text, types.boolType, truth)]],
+  [
+    'bool',
+    [overload1(boolParam, types.boolType, (value) => value), overload1(stringParam, types.boolType, truth)],
+  ],
   [
     'timestamp',
     [
-      overload1(timestamp, types.timestampType, (value) => value),
-      overload1(text, types.timestampType, (value) => parseTimestamp(value)),
-      overload1(int, types.timestampType, (value) => new Timestamp(secondsOf(value) * nanosPerSecond)),
+      overload1(timestampParam, types.timestampType, (value) => value),
+      overload1(stringParam, types.timestampType, (value) => parseTimestamp(value)),
+      overload1(intParam, types.timestampType, (value) => new Timestamp(secondsOf(value) * nanosPerSecond)),
     ],
   ],
   [
     'duration',
     [
-      overload1(duration, types.durationType, (value) => value),
-      overload1(text, types.durationType, (value) => parseDuration(value)),
-      overload1(int, types.durationType, (value) => new Duration(value)),
+      overload1(durationParam, types.durationType, (value) => value),
+      overload1(stringParam, types.durationType, (value) => parseGoDuration(value)),
+      overload1(intParam, types.durationType, (value) => new Duration(value)),
     ],
   ],
 ];

@@ -5,7 +5,7 @@ import {
   isList,
   isMap,
   isUint,
-  itemsOf,
+  listItems,
   type ListValue,
   typeName,
   type Value,
@@ -19,7 +19,7 @@ const maxPrecision = 1000;
 /** `'%s is %d'.format([…])` (cel-go `ext/formatting.go`). @throws {EvaluationError} */
 export function formatText(pattern: string, list: ListValue, meter: Meter): string {
   walk(meter, pattern, list);
-  const args = itemsOf(list);
+  const args = listItems(list);
   let next = 0;
   const out = pattern.replace(clause, (_all, precision: string | undefined, verb: string) => {
     if (verb === '%') return '%';
@@ -103,7 +103,7 @@ function shown(arg: Value, meter: Meter): string {
   if (typeof arg === 'bigint' || typeof arg === 'boolean' || arg === null) return String(arg);
   if (arg instanceof Uint8Array) return Buffer.from(arg).toString();
   if (isList(arg))
-    return `[${itemsOf(arg)
+    return `[${listItems(arg)
       .map((item) => shown(item, meter))
       .join(', ')}]`;
   if (isMap(arg)) {

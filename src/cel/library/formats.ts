@@ -7,9 +7,9 @@ import {
   nameIsDNSLabel,
   nameIsDNSSubdomain,
 } from '../../objects/names.ts';
-import { type Library, member, overload0, overload1, overload2, text } from '../overload.ts';
+import { type Library, member, overload0, overload1, overload2, stringParam } from '../overload.ts';
 import { listType, optionalType, stringType } from '../types.ts';
-import { none, type OpaqueValue, Optional, PlainList } from '../values.ts';
+import { noValue, type OpaqueValue, Optional, PlainList } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
 import { parseUrl } from './urls.ts';
 import { walk } from '../walk.ts';
@@ -64,9 +64,9 @@ export const formatFunctions: Library = [
   [
     'format.named',
     [
-      overload1(text, optionalType(formatType), (name) => {
+      overload1(stringParam, optionalType(formatType), (name) => {
         const found = formats.get(name);
-        return found === undefined ? none : new Optional(found);
+        return found === undefined ? noValue : new Optional(found);
       }),
     ],
   ],
@@ -78,10 +78,10 @@ export const formatFunctions: Library = [
     'validate',
     [
       member(
-        overload2(format, text, optionalType(listType(stringType)), ({ faults }, value, meter) => {
+        overload2(format, stringParam, optionalType(listType(stringType)), ({ faults }, value, meter) => {
           walk(meter, value, value);
           const found = faults(value);
-          return found.length === 0 ? none : new Optional(new PlainList(found));
+          return found.length === 0 ? noValue : new Optional(new PlainList(found));
         }),
       ),
     ],

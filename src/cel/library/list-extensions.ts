@@ -1,7 +1,7 @@
 import { compare, equals } from '../equality.ts';
 import type { Meter } from '../meter.ts';
 import {
-  int,
+  intParam,
   type Library,
   listOf,
   listOfAny,
@@ -14,7 +14,7 @@ import * as types from '../types.ts';
 import {
   EvaluationError,
   isList,
-  itemsOf,
+  listItems,
   type ListValue,
   PlainList,
   typeName,
@@ -38,18 +38,18 @@ const listOfDyn = { ...listOfAny, type: types.listType(types.dynType) };
 
 /** cel-go's list functions in version 3 (`ext/lists.go`), in Kubernetes since 1.34. */
 export const listExtensions: Library = [
-  ['slice', [member(overload3(listOfAny, int, int, listOfAny.type, slice))]],
+  ['slice', [member(overload3(listOfAny, intParam, intParam, listOfAny.type, slice))]],
   [
     'flatten',
     [
       member(overload1(listOfLists, listOfAny.type, (list, meter) => flat(list, 1n, meter))),
-      member(overload2(listOfDyn, int, listOfDyn.type, flat)),
+      member(overload2(listOfDyn, intParam, listOfDyn.type, flat)),
     ],
   ],
   [
     'lists.range',
     [
-      overload1(int, types.listType(types.intType), (length, meter) => {
+      overload1(intParam, types.listType(types.intType), (length, meter) => {
         meter.work(Math.max(0, Number(length)) * stepsPerNumber);
         return new PlainList(Array.from({ length: Math.max(0, Number(length)) }, (_, i) => BigInt(i)));
       }),
@@ -61,7 +61,7 @@ export const listExtensions: Library = [
       member(
         overload1(listOfAny, listOfAny.type, (list, meter) => {
           walk(meter, list);
-          return new PlainList(itemsOf(list).reverse());
+          return new PlainList(listItems(list).reverse());
         }),
       ),
     ],
@@ -85,22 +85,22 @@ function slice(list: ListValue, start: bigint, end: bigint, meter: Meter): Value
   if (start > end) throw new EvaluationError(`${call}, start index must be less than or equal to end index`);
   if (BigInt(list.size) < end) throw new EvaluationError(`${call}, list is length ${list.size}`);
   walk(meter, list);
-  return new PlainList(itemsOf(list).slice(Number(start), Number(end)));
+  return new PlainList(listItems(list).slice(Number(start), Number(end)));
 }
 
 function flat(list: ListValue, depth: bigint, meter: Meter): PlainList {
   if (depth < 0n) throw new EvaluationError('level must be non-negative');
   walk(meter, list);
   return new PlainList(
-    itemsOf(list).flatMap((item) =>
-      depth > 0n && isList(item) ? itemsOf(flat(item, depth - 1n, meter)) : [item],
+    listItems(list).flatMap((item) =>
+      depth > 0n && isList(item) ? listItems(flat(item, depth - 1n, meter)) : [item],
     ),
   );
 }
 
 function distinct(list: ListValue, meter: Meter): Value {
   const found: Value[] = [];
-  for (const item of itemsOf(list)) {
+  for (const item of listItems(list)) {
     if (!found.some((one) => equals(item, one, meter))) found.push(item);
   }
   return new PlainList(found);
@@ -113,7 +113,7 @@ export function sortedBy(list: ListValue, keys: ListValue, meter: Meter): Value 
     const wanted = 'expected a list of the same size as the associated keys list, but got';
     throw new EvaluationError(`${sortByKeys}() ${wanted} ${sizes}`);
   }
-  const found = itemsOf(keys);
+  const found = listItems(keys);
   const [first] = found;
   if (first === undefined) return list;
   const type = typeName(first);
@@ -122,6 +122,6 @@ export function sortedBy(list: ListValue, keys: ListValue, meter: Meter): Value 
   if (found.length > 1 && found.some((key) => typeName(key) !== type))
     throw new EvaluationError('list elements must have the same type');
   meter.work(list.size ** 2);
-  const pairs = itemsOf(list).map((item, i): [Value, Value] => [item, found[i] ?? null]);
+  const pairs = listItems(list).map((item, i): [Value, Value] => [item, found[i] ?? null]);
   return new PlainList(pairs.sort(([, a], [, b]) => compare(a, b) ?? 0).map(([item]) => item));
 }

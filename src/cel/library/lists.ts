@@ -18,7 +18,7 @@ import {
   EvaluationError,
   isDuration,
   isUint,
-  itemsOf,
+  listItems,
   type ListValue,
   noSuchOverload,
   Optional,
@@ -48,7 +48,7 @@ function order(a: Value, b: Value): number {
 
 function isSorted(list: ListValue, meter: Meter): boolean {
   walkItems(meter, list);
-  const items = itemsOf(list);
+  const items = listItems(list);
   return items.every((item, i) => i === 0 || order(items[i - 1] ?? null, item) <= 0);
 }
 
@@ -57,7 +57,7 @@ function extreme(name: string, sign: 1 | -1): Overload[] {
     member(
       overload1(listOf(type), type, (list, meter) => {
         walkItems(meter, list);
-        const [first, ...rest] = itemsOf(list);
+        const [first, ...rest] = listItems(list);
         if (first === undefined) throw new EvaluationError(`${name} called on empty list`);
         return rest.reduce((best, item) => (order(item, best) * sign > 0 ? item : best), first);
       }),
@@ -81,7 +81,7 @@ function summing(type: types.CelType, zero: Value, add: (a: Value, b: Value) => 
   return member(
     overload1(ofThese, type, (list, meter) => {
       walk(meter, list);
-      return itemsOf(list).reduce(add, zero);
+      return listItems(list).reduce(add, zero);
     }),
   );
 }
@@ -121,7 +121,7 @@ export const listFunctions: Library = [
     [
       member(
         overload2(listOfAny, anything, types.intType, (list, wanted, meter) =>
-          BigInt(indexIn(itemsOf(list), wanted, meter)),
+          BigInt(indexIn(listItems(list), wanted, meter)),
         ),
       ),
     ],
@@ -131,7 +131,7 @@ export const listFunctions: Library = [
     [
       member(
         overload2(listOfAny, anything, types.intType, (list, wanted, meter) => {
-          const found = indexIn(itemsOf(list).reverse(), wanted, meter);
+          const found = indexIn(listItems(list).reverse(), wanted, meter);
           return BigInt(found === -1 ? -1 : list.size - 1 - found);
         }),
       ),
@@ -173,6 +173,6 @@ function contains(all: readonly Value[], some: readonly Value[], meter: Meter): 
 function setFunction(run: (a: readonly Value[], b: readonly Value[], meter: Meter) => boolean): Overload {
   return overload2(listOfAny, listOfAny, types.boolType, (a, b, meter) => {
     walk(meter, a, b);
-    return run(itemsOf(a), itemsOf(b), meter);
+    return run(listItems(a), listItems(b), meter);
   });
 }

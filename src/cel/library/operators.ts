@@ -1,12 +1,11 @@
-import { compare } from '../equality.ts';
-import { equals } from '../equality.ts';
+import { compare, equals } from '../equality.ts';
 import {
   anything,
-  bool,
-  bytes,
-  double,
-  duration,
-  int,
+  boolParam,
+  bytesParam,
+  doubleParam,
+  durationParam,
+  intParam,
   type Library,
   listOf,
   listOfAny,
@@ -18,9 +17,9 @@ import {
   overload2,
   overload3,
   type Param,
-  text,
-  timestamp,
-  uint,
+  stringParam,
+  timestampParam,
+  uintParam,
 } from '../overload.ts';
 import { later } from '../go-time.ts';
 import * as types from '../types.ts';
@@ -31,7 +30,7 @@ import {
   EvaluationError,
   isList,
   isMap,
-  itemsOf,
+  listItems,
   noSuchOverload,
   Optional,
   typeName,
@@ -73,8 +72,8 @@ function ordering(holds: (order: number) => boolean): Overload[] {
 /** An integer operation for ints and uints. */
 function whole(run: (a: bigint, b: bigint) => bigint): Overload[] {
   return [
-    overload2(int, int, types.intType, (a, b) => checkedInt(run(a, b))),
-    overload2(uint, uint, types.uintType, (a, b) => checkedUint(run(a.value, b.value))),
+    overload2(intParam, intParam, types.intType, (a, b) => checkedInt(run(a, b))),
+    overload2(uintParam, uintParam, types.uintType, (a, b) => checkedUint(run(a.value, b.value))),
   ];
 }
 
@@ -93,20 +92,20 @@ function span(nanos: bigint): Duration {
 }
 
 const equality = [overload2(anything, anything, types.boolType, () => false)];
-const condition: Param<boolean> = bool;
+const condition: Param<boolean> = boolParam;
 
 /** CEL's operators (cel-spec `doc/langdef.md`), without those whose operands are evaluated lazily (`evaluate.ts`). */
 export const operators: Library = [
   ['_==_', equality],
   ['_!=_', equality],
   ['_?_:_', [overload3(condition, anything, anything, types.paramType('A'), (_, yes) => yes)]],
-  ['!_', [overload1(bool, types.boolType, (a) => !a)]],
+  ['!_', [overload1(boolParam, types.boolType, (a) => !a)]],
   [
     '-_',
     [
-      overload1(int, types.intType, (a) => checkedInt(-a)),
-      overload1(double, types.doubleType, (a) => -a),
-      overload1(duration, types.durationType, (a) => span(-a.nanos)),
+      overload1(intParam, types.intType, (a) => checkedInt(-a)),
+      overload1(doubleParam, types.doubleType, (a) => -a),
+      overload1(durationParam, types.durationType, (a) => span(-a.nanos)),
     ],
   ],
   ['_<_', ordering((order) => order < 0)],
@@ -117,12 +116,12 @@ export const operators: Library = [
     '_+_',
     [
       ...whole((a, b) => a + b),
-      overload2(double, double, types.doubleType, (a, b) => a + b),
-      overload2(text, text, types.stringType, (a, b, meter) => {
+      overload2(doubleParam, doubleParam, types.doubleType, (a, b) => a + b),
+      overload2(stringParam, stringParam, types.stringType, (a, b, meter) => {
         walk(meter, a, b);
         return a + b;
       }),
-      overload2(bytes, bytes, types.bytesType, (a, b, meter) => {
+      overload2(bytesParam, bytesParam, types.bytesType, (a, b, meter) => {
         walk(meter, a, b);
         return Buffer.concat([a, b]);
       }),
@@ -130,30 +129,33 @@ export const operators: Library = [
         walk(meter, a, b);
         return a.concat(b);
       }),
-      overload2(timestamp, duration, types.timestampType, (a, b) => later(a, b.nanos)),
-      overload2(duration, timestamp, types.timestampType, (a, b) => later(b, a.nanos)),
-      overload2(duration, duration, types.durationType, (a, b) => span(a.nanos + b.nanos)),
+      overload2(timestampParam, durationParam, types.timestampType, (a, b) => later(a, b.nanos)),
+      overload2(durationParam, timestampParam, types.timestampType, (a, b) => later(b, a.nanos)),
+      overload2(durationParam, durationParam, types.durationType, (a, b) => span(a.nanos + b.nanos)),
     ],
   ],
   [
     '_-_',
     [
       ...whole((a, b) => a - b),
-      overload2(double, double, types.doubleType, (a, b) => a - b),
-      overload2(timestamp, timestamp, types.durationType, (a, b) => span(a.nanos - b.nanos)),
-      overload2(timestamp, duration, types.timestampType, (a, b) => later(a, -b.nanos)),
-      overload2(duration, duration, types.durationType, (a, b) => span(a.nanos - b.nanos)),
+      overload2(doubleParam, doubleParam, types.doubleType, (a, b) => a - b),
+      overload2(timestampParam, timestampParam, types.durationType, (a, b) => span(a.nanos - b.nanos)),
+      overload2(timestampParam, durationParam, types.timestampType, (a, b) => later(a, -b.nanos)),
+      overload2(durationParam, durationParam, types.durationType, (a, b) => span(a.nanos - b.nanos)),
     ],
   ],
-  ['_*_', [...whole((a, b) => a * b), overload2(double, double, types.doubleType, (a, b) => a * b)]],
-  ['_/_', [...whole(divided), overload2(double, double, types.doubleType, (a, b) => a / b)]],
+  [
+    '_*_',
+    [...whole((a, b) => a * b), overload2(doubleParam, doubleParam, types.doubleType, (a, b) => a * b)],
+  ],
+  ['_/_', [...whole(divided), overload2(doubleParam, doubleParam, types.doubleType, (a, b) => a / b)]],
   ['_%_', whole(remainder)],
   [
     '@in',
     [
       overload2(anything, listOfAny, types.boolType, (item, list, meter) => {
         walk(meter, list);
-        return itemsOf(list).some((one) => equals(item, one, meter));
+        return listItems(list).some((one) => equals(item, one, meter));
       }),
       overload2(anything, mapOfAny, types.boolType, (key, map) => map.find(key) !== undefined),
     ],
@@ -161,7 +163,7 @@ export const operators: Library = [
   [
     '_[_]',
     [
-      overload2(listOfAny, int, types.paramType('A'), (list, index) => itemAt(list, index)),
+      overload2(listOfAny, intParam, types.paramType('A'), (list, index) => itemAt(list, index)),
       overload2(mapOfAny, anything, types.paramType('B'), (map, key) => {
         const value = map.find(key);
         if (value === undefined) throw new EvaluationError(`no such key: ${keyText(key)}`);
@@ -169,7 +171,7 @@ export const operators: Library = [
       }),
       overload2(
         { ...optionalOfAny, type: types.optionalType(types.listType(types.paramType('V'))) },
-        int,
+        intParam,
         types.optionalType(types.paramType('V')),
         ({ value }, index) => new Optional(memberAt(value, index)),
       ),
@@ -184,11 +186,11 @@ export const operators: Library = [
   [
     '_[?_]',
     [
-      overload2(listOf(types.paramType('V')), int, types.optionalType(types.paramType('V')), unused),
+      overload2(listOf(types.paramType('V')), intParam, types.optionalType(types.paramType('V')), unused),
       overload2(mapOfAny, anything, types.optionalType(types.paramType('B')), unused),
       overload2(
         { ...optionalOfAny, type: types.optionalType(types.listType(types.paramType('V'))) },
-        int,
+        intParam,
         types.optionalType(types.paramType('V')),
         unused,
       ),
@@ -202,7 +204,7 @@ export const operators: Library = [
   ],
   [
     'size',
-    [text, bytes, listOfAny, mapOfAny].flatMap((param) => {
+    [stringParam, bytesParam, listOfAny, mapOfAny].flatMap((param) => {
       const form = overload1<Value>(param, types.intType, (value, meter) => {
         if (typeof value === 'string') walk(meter, value);
         return size(value);

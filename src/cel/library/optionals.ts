@@ -17,8 +17,8 @@ import {
   isOptional,
   isTimestamp,
   isUint,
-  itemsOf,
-  none,
+  listItems,
+  noValue,
   Optional,
   PlainList,
   type Value,
@@ -45,9 +45,9 @@ export const optionalFunctions: Library = [
   ['optional.of', [overload1(anything, optional, (value) => new Optional(value))]],
   [
     'optional.ofNonZeroValue',
-    [overload1(anything, optional, (value) => (isZero(value) ? none : new Optional(value)))],
+    [overload1(anything, optional, (value) => (isZero(value) ? noValue : new Optional(value)))],
   ],
-  ['optional.none', [overload0(optional, () => none)]],
+  ['optional.none', [overload0(optional, () => noValue)]],
   ['hasValue', [member(overload1(optionalOfAny, types.boolType, ({ value }) => value !== undefined))]],
   [
     'value',
@@ -78,8 +78,8 @@ export const optionalFunctions: Library = [
       ),
     ],
   ],
-  ['optional.unwrap', [overload1(listOf(optional), types.listType(a), (list) => unwrap(itemsOf(list)))]],
-  ['unwrapOpt', [member(overload1(listOf(optional), types.listType(a), (list) => unwrap(itemsOf(list))))]],
+  ['optional.unwrap', [overload1(listOf(optional), types.listType(a), (list) => unwrap(listItems(list)))]],
+  ['unwrapOpt', [member(overload1(listOf(optional), types.listType(a), (list) => unwrap(listItems(list))))]],
 ];
 
 function unwrap(items: readonly Value[]): PlainList {

@@ -1,5 +1,5 @@
 import type { Meter } from '../meter.ts';
-import { int, type Library, member, overload2, overload3, text } from '../overload.ts';
+import { intParam, type Library, member, overload2, overload3, stringParam } from '../overload.ts';
 import { compilePattern, isCompiled, type PatternProgram } from '../patterns/program.ts';
 import { findMatches, hasMatch } from '../patterns/search.ts';
 import { compileSteps } from '../patterns/size.ts';
@@ -27,13 +27,13 @@ function findAll(value: string, pattern: string, limit: bigint, meter: Meter): P
   return new PlainList(found(value, pattern, Number(limit), meter));
 }
 
-const matches = overload2(text, text, boolType, (value, pattern, meter) =>
+const matches = overload2(stringParam, stringParam, boolType, (value, pattern, meter) =>
   hasMatch(compiled(pattern, meter), value, meter),
 );
 
 const find = overload2(
-  text,
-  text,
+  stringParam,
+  stringParam,
   stringType,
   (value, pattern, meter) => found(value, pattern, 1, meter)[0] ?? '',
 );
@@ -46,11 +46,11 @@ export const patternFunctions: Library = [
     'findAll',
     [
       member(
-        overload2(text, text, listType(stringType), (value, pattern, meter) =>
+        overload2(stringParam, stringParam, listType(stringType), (value, pattern, meter) =>
           findAll(value, pattern, -1n, meter),
         ),
       ),
-      member(overload3(text, text, int, listType(stringType), findAll)),
+      member(overload3(stringParam, stringParam, intParam, listType(stringType), findAll)),
     ],
   ],
 ];

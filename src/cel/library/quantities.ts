@@ -1,5 +1,5 @@
 import { parseQuantity } from '../../objects/quantity.ts';
-import { int, type Library, member, overload1, overload2, text } from '../overload.ts';
+import { intParam, type Library, member, overload1, overload2, stringParam } from '../overload.ts';
 import { boolType, doubleType, intType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
@@ -49,13 +49,13 @@ export const quantityFunctions: Library = [
   [
     'quantity',
     [
-      overload1(text, quantityType, (value, meter) => {
+      overload1(stringParam, quantityType, (value, meter) => {
         walk(meter, value);
         return read(value);
       }),
     ],
   ],
-  ['isQuantity', [overload1(text, boolType, isQuantity)]],
+  ['isQuantity', [overload1(stringParam, boolType, isQuantity)]],
   // Not a member function of quantities, contrary to the documentation.
   ['sign', [overload1(quantity, intType, ({ nanos }) => order(nanos, 0n))]],
   ['isInteger', [member(overload1(quantity, boolType, isInteger))]],
@@ -75,14 +75,14 @@ export const quantityFunctions: Library = [
     'add',
     [
       member(overload2(quantity, quantity, quantityType, (a, b) => new QuantityValue(a.nanos + b.nanos))),
-      member(overload2(quantity, int, quantityType, (a, b) => new QuantityValue(a.nanos + b * nano))),
+      member(overload2(quantity, intParam, quantityType, (a, b) => new QuantityValue(a.nanos + b * nano))),
     ],
   ],
   [
     'sub',
     [
       member(overload2(quantity, quantity, quantityType, (a, b) => new QuantityValue(a.nanos - b.nanos))),
-      member(overload2(quantity, int, quantityType, (a, b) => new QuantityValue(a.nanos - b * nano))),
+      member(overload2(quantity, intParam, quantityType, (a, b) => new QuantityValue(a.nanos - b * nano))),
     ],
   ],
   ['isLessThan', [member(overload2(quantity, quantity, boolType, (a, b) => a.nanos < b.nanos))]],

@@ -1,6 +1,6 @@
 import {
   dynamic,
-  int,
+  intParam,
   type Library,
   listOf,
   member,
@@ -9,12 +9,12 @@ import {
   overload2,
   overload3,
   overload4,
-  text,
+  stringParam,
 } from '../overload.ts';
 import { goQuote } from '../../objects/go-text.ts';
 import type { Meter } from '../meter.ts';
 import * as types from '../types.ts';
-import { EvaluationError, itemsOf, noSuchOverload, PlainList, type ListValue } from '../values.ts';
+import { EvaluationError, listItems, noSuchOverload, PlainList, type ListValue } from '../values.ts';
 import { formatText } from './format-text.ts';
 import { indexOfPart, lastIndexOfPart, splitAtPart } from './substrings.ts';
 import { walk } from '../walk.ts';
@@ -95,7 +95,7 @@ function split(value: string, separator: string, limit: bigint, meter: Meter): L
 
 function join(list: ListValue, separator: string, meter: Meter): string {
   walk(meter, list);
-  const pieces = itemsOf(list).map((item) => {
+  const pieces = listItems(list).map((item) => {
     if (typeof item !== 'string') throw noSuchOverload();
     walk(meter, item, separator);
     return item;
@@ -106,7 +106,7 @@ function join(list: ListValue, separator: string, meter: Meter): string {
 /** `value` is the target of the call. */
 function onText(result: types.CelType, run: (value: string, meter: Meter) => string): Overload {
   return member(
-    overload1(text, result, (value, meter) => {
+    overload1(stringParam, result, (value, meter) => {
       walk(meter, value);
       return run(value, meter);
     }),
@@ -116,7 +116,7 @@ function onText(result: types.CelType, run: (value: string, meter: Meter) => str
 function test(run: (value: string, other: string) => boolean): Overload[] {
   return [
     member(
-      overload2(text, text, types.boolType, (value, other, meter) => {
+      overload2(stringParam, stringParam, types.boolType, (value, other, meter) => {
         walk(meter, value);
         return run(value, other);
       }),
@@ -132,19 +132,25 @@ export const stringFunctions: Library = [
   ['contains', test((value, other) => indexOfPart(value, other) !== -1)],
   ['startsWith', test((value, other) => value.startsWith(other))],
   ['endsWith', test((value, other) => value.endsWith(other))],
-  ['charAt', [member(overload2(text, int, stringType, charAt))]],
+  ['charAt', [member(overload2(stringParam, intParam, stringType, charAt))]],
   [
     'indexOf',
     [
-      member(overload2(text, text, intType, (value, part, meter) => find(value, part, 0n, meter))),
-      member(overload3(text, text, int, intType, find)),
+      member(
+        overload2(stringParam, stringParam, intType, (value, part, meter) => find(value, part, 0n, meter)),
+      ),
+      member(overload3(stringParam, stringParam, intParam, intType, find)),
     ],
   ],
   [
     'lastIndexOf',
     [
-      member(overload2(text, text, intType, (value, part, meter) => findLast(value, part, undefined, meter))),
-      member(overload3(text, text, int, intType, findLast)),
+      member(
+        overload2(stringParam, stringParam, intType, (value, part, meter) =>
+          findLast(value, part, undefined, meter),
+        ),
+      ),
+      member(overload3(stringParam, stringParam, intParam, intType, findLast)),
     ],
   ],
   ['lowerAscii', [onText(stringType, (value) => value.replace(/[A-Z]+/g, (part) => part.toLowerCase()))]],
@@ -154,43 +160,47 @@ export const stringFunctions: Library = [
     'replace',
     [
       member(
-        overload3(text, text, text, stringType, (value, from, to, meter) =>
+        overload3(stringParam, stringParam, stringParam, stringType, (value, from, to, meter) =>
           replace(value, from, to, -1n, meter),
         ),
       ),
-      member(overload4(text, text, text, int, stringType, replace)),
+      member(overload4(stringParam, stringParam, stringParam, intParam, stringType, replace)),
     ],
   ],
   [
     'split',
     [
       member(
-        overload2(text, text, strings, (value, separator, meter) => split(value, separator, -1n, meter)),
+        overload2(stringParam, stringParam, strings, (value, separator, meter) =>
+          split(value, separator, -1n, meter),
+        ),
       ),
-      member(overload3(text, text, int, strings, split)),
+      member(overload3(stringParam, stringParam, intParam, strings, split)),
     ],
   ],
   [
     'join',
     [
       member(overload1(listOf(stringType), stringType, (list, meter) => join(list, '', meter))),
-      member(overload2(listOf(stringType), text, stringType, join)),
+      member(overload2(listOf(stringType), stringParam, stringType, join)),
     ],
   ],
   [
     'substring',
     [
       member(
-        overload2(text, int, stringType, (value, start, meter) => substring(value, start, undefined, meter)),
+        overload2(stringParam, intParam, stringType, (value, start, meter) =>
+          substring(value, start, undefined, meter),
+        ),
       ),
-      member(overload3(text, int, int, stringType, substring)),
+      member(overload3(stringParam, intParam, intParam, stringType, substring)),
     ],
   ],
-  ['format', [member(overload2(text, listOf(dynamic.type), stringType, formatText))]],
+  ['format', [member(overload2(stringParam, listOf(dynamic.type), stringType, formatText))]],
   [
     'strings.quote',
     [
-      overload1(text, stringType, (value, meter) => {
+      overload1(stringParam, stringType, (value, meter) => {
         walk(meter, value);
         return goQuote(value);
       }),

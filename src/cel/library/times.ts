@@ -1,12 +1,12 @@
 import {
-  duration,
+  durationParam,
   type Library,
   member,
   type Overload,
   overload1,
   overload2,
-  text,
-  timestamp,
+  stringParam,
+  timestampParam,
 } from '../overload.ts';
 import { intType } from '../types.ts';
 import { EvaluationError } from '../values.ts';
@@ -89,9 +89,9 @@ function dayNumber({ year, month, day }: Reading): number {
 /** A getter of timestamps, without and with a zone. Creating the formatter of a zone is slow, and charged. */
 function getter(read: (reading: Reading) => number): Overload[] {
   return [
-    member(overload1(timestamp, intType, ({ nanos }) => BigInt(read(readUtc(milliseconds(nanos)))))),
+    member(overload1(timestampParam, intType, ({ nanos }) => BigInt(read(readUtc(milliseconds(nanos)))))),
     member(
-      overload2(timestamp, text, intType, ({ nanos }, zone, meter) => {
+      overload2(timestampParam, stringParam, intType, ({ nanos }, zone, meter) => {
         meter.work(zoneCost);
         return BigInt(read(readIn(milliseconds(nanos), zone)));
       }),
@@ -103,7 +103,7 @@ const zoneCost = 500;
 const millisOf = (nanos: bigint) => (nanos / nanosPerMilli) % 1000n;
 
 function inUnits(nanosPerUnit: bigint): Overload {
-  return member(overload1(duration, intType, ({ nanos }) => nanos / nanosPerUnit));
+  return member(overload1(durationParam, intType, ({ nanos }) => nanos / nanosPerUnit));
 }
 
 /** Parts of times and durations (cel-spec `doc/langdef.md`); months and days of the month count from 0, dates from 1. */
@@ -120,8 +120,10 @@ export const timeFunctions: Library = [
   [
     'getMilliseconds',
     [
-      member(overload1(timestamp, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n)),
-      member(overload2(timestamp, text, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n)),
+      member(overload1(timestampParam, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n)),
+      member(
+        overload2(timestampParam, stringParam, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n),
+      ),
       inUnits(nanosPerMilli),
     ],
   ],

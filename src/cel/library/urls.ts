@@ -1,4 +1,4 @@
-import { type Library, member, overload1, text } from '../overload.ts';
+import { type Library, member, overload1, stringParam } from '../overload.ts';
 import * as types from '../types.ts';
 import { EvaluationError, type OpaqueValue, PlainList, PlainMap, type Value } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
@@ -89,7 +89,7 @@ export const urlFunctions: Library = [
   [
     'url',
     [
-      overload1(text, urlType, (value, meter) => {
+      overload1(stringParam, urlType, (value, meter) => {
         walk(meter, value);
         const parsed = parseUrl(value);
         if (typeof parsed !== 'string') return parsed;
@@ -101,7 +101,7 @@ export const urlFunctions: Library = [
   [
     'isURL',
     [
-      overload1(text, types.boolType, (value, meter) => {
+      overload1(stringParam, types.boolType, (value, meter) => {
         walk(meter, value);
         return typeof parseUrl(value) !== 'string';
       }),

@@ -1,4 +1,4 @@
-import { bool, type Library, member, overload1, overload2, text } from '../overload.ts';
+import { boolParam, type Library, member, overload1, overload2, stringParam } from '../overload.ts';
 import { boolType, intType } from '../types.ts';
 import { checkedInt, EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
@@ -87,15 +87,18 @@ function part(name: string, index: 0 | 1 | 2): Library[number] {
 export const versionFunctions: Library = [
   [
     'semver',
-    [overload1(text, semverType, (value) => read(value, false)), overload2(text, bool, semverType, read)],
+    [
+      overload1(stringParam, semverType, (value) => read(value, false)),
+      overload2(stringParam, boolParam, semverType, read),
+    ],
   ],
   [
     'isSemver',
     [
-      overload1(text, boolType, (value) => parse(value) !== undefined),
+      overload1(stringParam, boolType, (value) => parse(value) !== undefined),
       overload2(
-        text,
-        bool,
+        stringParam,
+        boolParam,
         boolType,
         (value, normalized) => parse(normalized ? normalize(value) : value) !== undefined,
       ),

@@ -4,13 +4,14 @@ import { createTransport } from '../../client/connect.ts';
 import type { Transport } from '../../client/transport.ts';
 import { freeRanges } from '../../config/default-pool.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
-import { serviceCidrs } from '../../config/service-ranges.ts';
+import { readServiceCidrs } from '../../config/service-ranges.ts';
 import {
   type CatalogEntry,
   clusterControllers,
   runControllers,
   serviceAllocation,
 } from '../../controllers/index.ts';
+import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
 import { checkTypesOnDemand } from '../../registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
 import { Metrics } from '../../telemetry/metrics.ts';
 import { applyManifests, type Manifest } from '../apply.ts';
@@ -56,8 +57,8 @@ export interface RunningClients {
 
 /**
  * Requests of all controllers together that are in flight at once. The server takes requests in the order in which they
- * come: beside 16 clients that send one after the other, controllers get a fifth of its turns. Four keep it busy when
- * nobody else asks.
+ * come: beside 16 clients that send one after the other, controllers get a fifth of its turns. Four keep it busy
+ * without other clients.
  */
 const connections = 4;
 
@@ -91,6 +92,7 @@ export async function startClients(
       controllers: config.controllers,
       log,
       metrics,
+      labelSelectors: announceSelectors,
     });
     started.push(() => controllers.stop());
     const telemetry = await startTelemetryServer({
@@ -118,7 +120,7 @@ export async function startClients(
 
 function poolRanges({ addressPool, serviceClusterIpRange }: ClientsConfig): readonly string[] {
   if (addressPool !== undefined) return addressPool;
-  const families = serviceCidrs(serviceClusterIpRange).map(({ range }) => range.family);
+  const families = readServiceCidrs(serviceClusterIpRange).map(({ range }) => range.family);
   return freeRanges(networksOfInterfaces(), families);
 }
 
@@ -133,7 +135,7 @@ function networksOfInterfaces(): readonly string[] {
 function catalog(config: ClientsConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
   const { nodes: count, clusterCidrs, allocation, nodePorts } = config;
   const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
-  const ranges = { nodePorts, serviceCidrs: serviceCidrs(config.serviceClusterIpRange) };
+  const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
   return [
     ...clusterControllers({ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, ...simulation }),
     serviceAllocation({ transport, allocation, ...ranges }, allocation === 'controller'),

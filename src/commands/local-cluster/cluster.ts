@@ -57,12 +57,15 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     ...(config.token === undefined ? {} : { adminToken: config.token }),
     ...(config.dataDir === undefined ? {} : { dataDirectory: config.dataDir }),
     ...(network === undefined ? {} : placeOnLan(config, network.open)),
+    // Objects that only look like Pods read no token.
+    admitServiceAccounts:
+      network !== undefined && accountControllers.every((name) => config.controllers.includes(name)),
   });
   const started: End[] = [() => server.close()];
   try {
     const access = { url: server.url, ca: server.ca, token: server.token };
     const networkReady = network?.open.start(
-      insideConfig(config, server.port, access, network.log),
+      insideConfig(config, server.port, access, server.issueKubeletCertificate(['kubelet']), network.log),
       (connection) => server.accept(connection),
     );
     // Its user may wait for it later.
@@ -80,6 +83,9 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     throw error;
   }
 }
+
+/** They make what the volumes of tokens are made of. */
+const accountControllers = ['serviceaccount-controller', 'root-ca-certificate-publisher-controller'];
 
 /** The API server at the control plane's place of the cluster network. */
 function placeOnLan(config: LocalClusterConfig, network: ClusterNetwork) {

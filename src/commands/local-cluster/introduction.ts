@@ -19,7 +19,12 @@ export function introduction(
         ];
   const packets =
     hasNetwork && report.applied.includes('service/storefront')
-      ? ['  servicenet run -- curl -s http://storefront.shop   # another Pod each time']
+      ? [
+          '',
+          'Pods answer, in a network that only servicenet run and --publish lead into:',
+          '  servicenet run -- curl -s http://storefront.shop/hostname   # another Pod each time',
+          '  servicenet up --publish 8080:shop/storefront:80             # http://127.0.0.1:8080 in a browser',
+        ]
       : [];
   return [
     ...poolLine(config, report),

@@ -1,8 +1,12 @@
 import type { Logger } from 'pino';
+import { parseAddressRange } from '../../allocation/address-range.ts';
 import { kubeconfig } from '../../apiserver/kubeconfig.ts';
+import { kubeletClientName } from '../../apiserver/embedded.ts';
+import type { CertificatePair } from '../../apiserver/pki/certificates.ts';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
 import { ClusterNetwork } from '../../emulation/cluster-network.ts';
+import { programNamed } from '../../emulation/containers/images.ts';
 import type { InsideConfig } from '../../emulation/calls.ts';
 import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
 import { NetworkUnavailableError } from '../../emulation/sandbox.ts';
@@ -40,6 +44,9 @@ export async function openNetwork(
 function obstacleOf({ clusterCidrs, serviceCidrs, addressPool = [], nodes, network }: LocalClusterConfig) {
   const ranges = [...clusterCidrs, ...serviceCidrs.map(({ range }) => range.text), ...addressPool];
   const taken = overlappingLan(ranges);
+  const ofPods = clusterCidrs.flatMap((cidr) => parseAddressRange(cidr) ?? []);
+  const both = ofPods.find((range) => serviceCidrs.some((services) => services.range.overlaps(range)));
+  if (both !== undefined) return `${both.text} is for Pods and for Services: choose another --cluster-cidr`;
   if (taken !== undefined) return `${taken} has addresses of the simulated machines: choose another range`;
   if (network === 'auto' && nodes > mostNodes) {
     return `${nodes} nodes are more than ${mostNodes}: --network=on makes a machine for each of them`;
@@ -57,6 +64,7 @@ export function insideConfig(
   config: LocalClusterConfig,
   port: number,
   { ca, token }: ServerAccess,
+  kubelet: CertificatePair,
   { logLevel, logFormat }: LogConfig,
 ): InsideConfig {
   const { clusterCidrs, nodes } = config;
@@ -65,9 +73,15 @@ export function insideConfig(
   const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
   return {
     server: { port, ca, token },
+    kubeletTls: { ...kubelet, clientCa: ca, client: kubeletClientName },
     kubeconfig: kubeconfig({ url, ca, token }),
     families,
     serviceCidrs: config.serviceCidrs.map(({ range }) => range.text),
+    containers: config.containers,
+    images: config.images.flatMap(({ image, program }) => {
+      const known = programNamed(program);
+      return known === undefined ? [] : [[image, known] as const];
+    }),
     kubelet: config.controllers.includes('kubelet'),
     ...{ clusterCidrs, nodes, logLevel, logFormat },
   };

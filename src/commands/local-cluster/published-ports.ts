@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Logger } from 'pino';
-import type { PublishedPort } from '../../config/published-port.ts';
+import type { PublishedPort } from '../../config/up.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 
 /**
  * Listens on a port of 127.0.0.1 and leads its connections to a port of a Service. The Service may come later.
  *
- * @throws the system's error (`EADDRINUSE`).
+ * @throws {Error} where the port is in use, or the system's error.
  */
 export async function publish(
   { port, namespace, service, servicePort }: PublishedPort,
@@ -25,7 +25,14 @@ export async function publish(
     );
   });
   server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+    if (!isTaken) throw error;
+    const advice = 'choose another one, or end what listens there';
+    throw new Error(`--publish: port ${port} of 127.0.0.1 is in use: ${advice}`, { cause: error });
+  }
   return server;
 }
 

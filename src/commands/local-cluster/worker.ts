@@ -4,7 +4,7 @@ import { parentPort } from 'node:worker_threads';
 import { createLog } from '../../telemetry/log.ts';
 import { untilServed } from '../default-pool.ts';
 import { explanation } from '../explanation.ts';
-import { serviceTable } from '../service-table.ts';
+import { serviceTable } from '../tables.ts';
 import { startClients } from './clients.ts';
 import type { ThreadMessage, ThreadOrder, ThreadStart } from './thread.ts';
 
@@ -31,7 +31,7 @@ if (order !== undefined) {
 }
 port.close();
 
-/** Runs the clients until the main thread asks for the end. */
+/** Runs the clients until the main thread ends them. */
 async function run({ config, server, log }: ThreadStart): Promise<void> {
   const clients = await startClients(
     config,

@@ -3,9 +3,8 @@ import { systemClock } from '../../client/clock.ts';
 import { indexByLabel } from '../../client/indexes.ts';
 import { InformerFactory } from '../../client/informer-factory.ts';
 import type { Informer } from '../../client/informer.ts';
-import { endpointSlices, nodes, type ResourceType, services } from '../../client/resources.ts';
+import { endpointSlices, nodes, type ResourceType, services, addressPools } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
-import { addressPools } from '../../client/resources.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import type { EndpointSlice } from '../../objects/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
@@ -14,7 +13,7 @@ import { parseTime } from '../../objects/time.ts';
 import {
   isNodeReady,
   poolRows,
-  eventLine,
+  eventSummary,
   type EventLine,
   serviceRow,
   type ServiceRow,
@@ -100,8 +99,8 @@ export class Follower {
 
     const recorded = this.#factory.informer(events);
     recorded.addHandler({
-      added: (event) => this.#happened(eventLine(event)),
-      updated: (event) => this.#happened(eventLine(event)),
+      added: (event) => this.#happened(eventSummary(event)),
+      updated: (event) => this.#happened(eventSummary(event)),
     });
     this.#sources = [this.#services, this.#slices, recorded, allNodes];
   }

@@ -3,7 +3,7 @@ import type { Node, Service } from '../../objects/core.generated.ts';
 import type { EndpointSlice } from '../../objects/discovery.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { conditionStatus, numberAt, textAt } from '../../objects/read.ts';
-import { externalAddresses, port } from '../service-table.ts';
+import { externalAddresses, port } from '../tables.ts';
 
 /** One Service. */
 export interface ServiceRow {
@@ -87,7 +87,7 @@ export function poolRows(pool: KubeObject): PoolRow[] {
 }
 
 /** The line of a core/v1 Event. */
-export function eventLine(event: KubeObject): EventLine {
+export function eventSummary(event: KubeObject): EventLine {
   const kind = textAt(event, 'involvedObject', 'kind').toLowerCase();
   return {
     time:

@@ -10,7 +10,7 @@ import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
-import { controllerOf, isReady } from '../../objects/pods.ts';
+import { controllerOf, isPodReady } from '../../objects/pods.ts';
 import {
   deployments as deploymentsResource,
   podDisruptionBudgets as budgetsResource,
@@ -19,7 +19,7 @@ import {
   statefulSets as statefulSetsResource,
 } from '../workloads/resources.ts';
 import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
-import { expectedScale, planBudgetEvent, planBudgetStatus, type Scale } from './plan.ts';
+import { expectedScale, planBudgetEvent, planBudgetStatus, type ControllerScale } from './plan.ts';
 
 /** Milliseconds over which changes of Pods are batched. */
 const gather = 5;
@@ -123,7 +123,7 @@ class DisruptionReconciler extends Reconciler {
     this.context.events.event(budget, type, reason, message);
   }
 
-  #scaleOf(pod: Pod): Scale | undefined {
+  #scaleOf(pod: Pod): ControllerScale | undefined {
     const namespace = pod.metadata.namespace ?? '';
     const owner = controllerOf(pod);
     if (owner?.kind === 'StatefulSet') {
@@ -143,7 +143,7 @@ class DisruptionReconciler extends Reconciler {
 /** The workloads that expected counts may come from. */
 type Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet;
 
-function sizeOf(object: Scaled | undefined): Scale | undefined {
+function sizeOf(object: Scaled | undefined): ControllerScale | undefined {
   return object && { uid: object.metadata.uid ?? '', replicas: object.spec.replicas ?? 0 };
 }
 
@@ -154,7 +154,7 @@ function covers({ spec }: PodDisruptionBudget, pod: Pod): boolean {
 
 function changes(pod: Pod, old: Pod): boolean {
   return (
-    isReady(pod) !== isReady(old) ||
+    isPodReady(pod) !== isPodReady(old) ||
     pod.status.phase !== old.status.phase ||
     pod.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
     !jsonEqual(pod.metadata.labels, old.metadata.labels)

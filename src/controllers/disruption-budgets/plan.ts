@@ -3,7 +3,7 @@ import type { Condition, LabelSelector } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/core.generated.ts';
 import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
-import { conditionOf, controllerOf, isReady } from '../../objects/pods.ts';
+import { conditionOf, controllerOf, isPodReady } from '../../objects/pods.ts';
 import { scaledValue } from '../workloads/plan-scaled-value.ts';
 
 /** Milliseconds after which an eviction that did not lead to a deletion no longer counts. */
@@ -26,7 +26,7 @@ export function planBudgetStatus(
   const disrupted = stillDisrupted(status.disruptedPods ?? {}, pods, now);
   const healthy = pods.filter(
     (pod) =>
-      isReady(pod) &&
+      isPodReady(pod) &&
       pod.metadata.deletionTimestamp === undefined &&
       !Object.hasOwn(disrupted, pod.metadata.name ?? ''),
   ).length;
@@ -87,7 +87,7 @@ function stillDisrupted(
 }
 
 /** The scale of a controller of Pods. */
-export interface Scale {
+export interface ControllerScale {
   /** Of the controller. */
   readonly uid: string;
   readonly replicas: number;
@@ -98,7 +98,10 @@ export interface Scale {
  *
  * @param scaleOf undefined for a controller of an unknown kind: each of its Pods counts as one.
  */
-export function expectedScale(pods: readonly Pod[], scaleOf: (pod: Pod) => Scale | undefined): number {
+export function expectedScale(
+  pods: readonly Pod[],
+  scaleOf: (pod: Pod) => ControllerScale | undefined,
+): number {
   const scales = new Map<string, number>();
   for (const pod of pods) {
     if (controllerOf(pod) === undefined) continue;

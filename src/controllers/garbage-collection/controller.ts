@@ -4,7 +4,7 @@ import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
-import type { ServedResource } from '../../client/discovery.ts';
+import type { DiscoveredType } from '../../client/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, TerminalError } from '../../runtime/controller.ts';
 import {
@@ -181,7 +181,7 @@ class Collector {
   }
 
   /** @throws when the kind is not served, or cannot own the object: nothing is deleted then. */
-  #ownerResource(node: GraphNode, owner: OwnerReference): ServedResource {
+  #ownerResource(node: GraphNode, owner: OwnerReference): DiscoveredType {
     const { type, namespace, name } = node;
     const { apiVersion, kind } = owner;
     const resource = this.monitors.resourceOf(owner);

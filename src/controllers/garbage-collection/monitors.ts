@@ -4,7 +4,7 @@ import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
 import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
-import { describeFailure, discover, type ServedResource } from '../../client/discovery.ts';
+import { describeDiscoveryFailure, discover, type DiscoveredType } from '../../client/discovery.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { groupVersion, type NodeType } from './graph.ts';
 
@@ -44,7 +44,7 @@ export class Monitors {
   readonly #running = new Map<string, AbortController>();
   readonly #ended = new Set<Promise<void>>();
   readonly #ready = Promise.withResolvers<undefined>();
-  #served: ReadonlyMap<string, ServedResource> = new Map();
+  #served: ReadonlyMap<string, DiscoveredType> = new Map();
   #stale = Promise.withResolvers<undefined>();
 
   constructor(context: ControllerContext, transport: Transport, listener: ObjectListener) {
@@ -54,7 +54,7 @@ export class Monitors {
   }
 
   /** The resource of a kind; undefined when it is not served in that version. */
-  resourceOf({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): ServedResource | undefined {
+  resourceOf({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): DiscoveredType | undefined {
     const { group, version } = groupVersion(apiVersion);
     for (const resource of this.#served.values()) {
       if (resource.group === group && resource.kind === kind && resource.versions.includes(version)) {
@@ -65,7 +65,7 @@ export class Monitors {
   }
 
   /** A resource by its `plural.group`. */
-  resourceNamed(name: string): ServedResource | undefined {
+  resourceNamed(name: string): DiscoveredType | undefined {
     return this.#served.get(name);
   }
 
@@ -109,7 +109,10 @@ export class Monitors {
       if (signal.aborted) return false;
       for (const failure of failures) {
         const level = isUnreached(failure.error) ? 'debug' : 'warn';
-        log[level]({ why: describeFailure(failure) }, 'a group of resources is not collected, will retry');
+        log[level](
+          { why: describeDiscoveryFailure(failure) },
+          'a group of resources is not collected, will retry',
+        );
       }
       const isComplete = failures.length === 0;
       await this.#follow(resources, isComplete, signal);
@@ -122,18 +125,18 @@ export class Monitors {
   }
 
   async #follow(
-    resources: readonly ServedResource[],
+    resources: readonly DiscoveredType[],
     isComplete: boolean,
     signal: AbortSignal,
   ): Promise<void> {
-    const wanted = new Map<string, ServedResource>();
+    const wanted = new Map<string, DiscoveredType>();
     for (const resource of resources) {
       const name = resourceName(resource);
       const { verbs } = resource;
       if (ignored.has(name) || !verbs.includes('delete')) continue;
       if (verbs.includes('list') && verbs.includes('watch')) wanted.set(name, resource);
     }
-    const served = resources.map((resource): [string, ServedResource] => [resourceName(resource), resource]);
+    const served = resources.map((resource): [string, DiscoveredType] => [resourceName(resource), resource]);
     // Resources that could not be read stay as they were.
     this.#served = new Map([...(isComplete ? [] : this.#served), ...served]);
     if (isComplete) {
@@ -164,7 +167,7 @@ export class Monitors {
   }
 
   /** Starts to follow a resource; resolves when its objects are known, or when it is no longer followed. */
-  async #start(name: string, resource: ServedResource, signal: AbortSignal): Promise<void> {
+  async #start(name: string, resource: DiscoveredType, signal: AbortSignal): Promise<void> {
     const monitor = new AbortController();
     const either = AbortSignal.any([signal, monitor.signal]);
     this.#running.set(name, monitor);

@@ -9,7 +9,7 @@ import type { GraphNode } from './graph.ts';
 export type OwnerState = 'present' | 'absent' | 'waiting';
 
 /** The action for an object. */
-export type Verdict =
+export type ObjectAction =
   | { do: 'nothing' }
   /** Remove these owner references: other owners are present. */
   | { do: 'forget owners'; uids: readonly string[] }
@@ -38,7 +38,7 @@ export function needsOwners({ deleting, owners }: GraphNode): boolean {
 }
 
 /** Decides about one object. */
-export function judge({ node, dependents, owners }: Case): Verdict {
+export function judge({ node, dependents, owners }: Case): ObjectAction {
   if (node.orphaning) return { do: 'orphan dependents', uids: dependents.map(({ uid }) => uid) };
   if (node.foreground) {
     const blocking = dependents.filter((dependent) => blocks(dependent.owners, node.uid));

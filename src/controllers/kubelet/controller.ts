@@ -6,8 +6,9 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import { maxOf } from '../../objects/lists.ts';
-import type { Node, Pod, PodStatus } from '../../objects/core.generated.ts';
+import type { Node, Pod, PodStatus, Service } from '../../objects/core.generated.ts';
+import { quantityIn } from '../../objects/quantity.ts';
+import { parseTime } from '../../objects/time.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import type { ReconcileResult } from '../../runtime/controller.ts';
@@ -15,34 +16,57 @@ import { Reconciler } from '../../runtime/reconciler.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 import { isFinished } from '../../objects/pods.ts';
 import { lookAgain } from '../../runtime/status-writer.ts';
+import { type ContainerRuntime, noRuntime, SandboxError } from './container-runtime.ts';
 import { heartbeats } from './heartbeat.ts';
-import {
-  hostAddresses,
-  type KubeletPlan,
-  planPodStatus,
-  planStoppedStatus,
-  planTerminatingStatus,
-  stopTime,
-} from './plan.ts';
+import { earliest, hostAddresses, type KubeletPlan, planPod } from './plan.ts';
+import { behaviourOf } from './plan-behaviour.ts';
+import { MountError } from './plan-volumes.ts';
 import { PodAddresses } from './pod-addresses.ts';
-import { noSandboxes, type PodSandboxes, SandboxError } from './pod-sandboxes.ts';
+import { PodContainers } from './pod-containers.ts';
+import { PodFiles } from './pod-files.ts';
+import { PodState } from './pod-state.ts';
 
 /** Milliseconds after which a Pod without a free address is tried again (kubelet: CNI failures). */
 const fullNodeRetry = 5000;
 /** Milliseconds after which a sandbox that could not be made is tried again. */
 const sandboxRetry = 1000;
+/** Milliseconds after which a failed mount is tried again: doubled up to the longest (`goroutinemap/exponentialbackoff`). */
+const mountRetry = { first: 500, longest: 122_000 };
+/** Milliseconds between two readings of what volumes show (`--sync-frequency`). */
+const refreshPeriod = 60_000;
+/** Milliseconds between two looks at what volumes hold (`--housekeeping-interval`). */
+const usagePeriod = 10_000;
+/** Milliseconds that an evicted Pod has (`immediateEvictionGracePeriodSeconds`). */
+const evictionGrace = 1000;
+
+/** What the kubelet of {@link kubelet} works with. */
+export interface KubeletOptions {
+  readonly runtime: ContainerRuntime;
+  /** The Services that Pods are told of by their environment. */
+  readonly services: () => Iterable<Service>;
+}
 
 /**
- * Simulates the kubelets of all simulated nodes: gives Pods addresses and sandboxes, sets them running and ready as
- * their annotations say ({@link behaviourOf}), and ends them with their grace period. No container is started.
+ * The kubelets of all simulated nodes: gives Pods addresses and sandboxes, runs their containers one after another as
+ * their specs say, or as annotations do ({@link behaviourOf}), and ends them with their grace period.
+ *
+ * @param options absent: Pods are nothing but objects.
  */
-export function kubelet(sandboxes: PodSandboxes = noSandboxes): ControllerDefinition {
+export function kubelet(options?: KubeletOptions): ControllerDefinition {
   return {
     name: 'kubelet',
     start(context: ControllerContext): readonly Runnable[] {
-      return [new KubeletReconciler(context, sandboxes), heartbeats(context)];
+      return [new KubeletReconciler(context, options), heartbeats(context)];
     },
   };
+}
+
+interface Work {
+  readonly key: ObjectKey;
+  readonly pod: Pod;
+  readonly node: Node;
+  readonly state: PodState;
+  readonly signal: AbortSignal;
 }
 
 class KubeletReconciler extends Reconciler {
@@ -50,15 +74,20 @@ class KubeletReconciler extends Reconciler {
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
   readonly #addresses: PodAddresses;
-  readonly #sandboxes: PodSandboxes;
+  readonly #runtime: ContainerRuntime;
+  readonly #files: PodFiles | undefined;
+  readonly #containers: PodContainers;
   readonly #expectations: Expectations<Pod>;
-  /** By uid, to the millisecond: when containers started, and when the deletion was first seen. */
-  readonly #started = new Map<string, number>();
-  readonly #deleted = new Map<string, number>();
+  /** By uid. */
+  readonly #states = new Map<string, PodState>();
 
-  constructor(context: ControllerContext, sandboxes: PodSandboxes) {
+  constructor(context: ControllerContext, options: KubeletOptions | undefined) {
     super(context, 'kubelet', { workers: 16 });
-    this.#sandboxes = sandboxes;
+    this.#runtime = options?.runtime ?? noRuntime;
+    this.#files = options === undefined ? undefined : new PodFiles(context, options.services);
+    this.#containers = new PodContainers(context, this.#runtime, this.#files, (pod) => {
+      this.queue.enqueue(keyOf(pod));
+    });
     this.#nodes = this.informer(nodesResource);
     this.#pods = this.informer(podsResource);
     this.#client = context.clients.for(podsResource);
@@ -68,16 +97,8 @@ class KubeletReconciler extends Reconciler {
     this.waitFor({ synced: (signal) => this.#takeStock(signal) });
     this.#pods.addHandler({
       added: (pod) => this.#observe(pod),
-      updated: (pod) => this.#observe(pod),
-      deleted: (pod) => {
-        const { uid = '' } = pod.metadata;
-        this.#addresses.release(pod);
-        this.#started.delete(uid);
-        this.#deleted.delete(uid);
-        this.#sandboxes.remove(pod).catch((error: unknown) => {
-          context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot remove the sandbox of a Pod');
-        });
-      },
+      updated: (pod, old) => this.#observe(pod, old),
+      deleted: (pod) => this.#forget(pod),
     });
     this.#nodes.addHandler({
       added: (node) => this.#enqueuePodsOf(node),
@@ -101,12 +122,28 @@ class KubeletReconciler extends Reconciler {
     return true;
   }
 
-  #observe(pod: Pod): void {
+  #observe(pod: Pod, old?: Pod): void {
     const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
     if (isFinished(pod)) this.#addresses.release(pod);
     // An address that another client wrote into the status is in use, too.
     else if (node !== undefined) this.#addresses.observe(pod, node);
-    if ((pod.spec.nodeName ?? '') !== '') this.queue.enqueue(keyOf(pod));
+    if ((pod.spec.nodeName ?? '') === '') return;
+    const told = (each: Pod | undefined): unknown => [each?.metadata.labels, each?.metadata.annotations];
+    const state = this.#states.get(pod.metadata.uid ?? '');
+    if (state !== undefined && Number.isFinite(state.refreshAt) && !jsonEqual(told(pod), told(old)))
+      state.refreshAt = 0;
+    this.queue.enqueue(keyOf(pod));
+  }
+
+  #forget(pod: Pod): void {
+    const { uid = '' } = pod.metadata;
+    this.#addresses.release(pod);
+    this.#states.get(uid)?.close();
+    this.#states.delete(uid);
+    this.#files?.forget(pod);
+    this.#runtime.removePod(pod).catch((error: unknown) => {
+      this.context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot remove the sandbox of a Pod');
+    });
   }
 
   #enqueuePodsOf(node: Node): void {
@@ -125,103 +162,258 @@ class KubeletReconciler extends Reconciler {
     // The node's controller has not given it addresses yet.
     if (hostAddresses(node).length === 0) return undefined;
     if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
-    if (pod.metadata.deletionTimestamp !== undefined) return this.#terminate(key, pod, signal);
-    if (isFinished(pod)) return undefined;
-    return this.#run(key, pod, node, signal);
+    const { uid = '', deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
+    if (isFinished(pod)) {
+      if (deletionTimestamp === undefined) return undefined;
+      // Only finalizers keep it now.
+      if (deletionGracePeriodSeconds === 0) return undefined;
+      await this.#delete(pod, signal);
+      return undefined;
+    }
+    const state = this.#states.get(uid) ?? new PodState();
+    this.#states.set(uid, state);
+    try {
+      return await this.#run({ key, pod, node, state, signal });
+    } finally {
+      // It was deleted meanwhile: what was made since then has no other end.
+      if (this.#states.get(uid) !== state) await this.#runtime.removePod(pod);
+    }
   }
 
-  async #run(
-    key: ObjectKey,
-    pod: Pod,
-    node: Node,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async #run(work: Work): Promise<ReconcileResult | undefined> {
+    const { key, pod, node, state, signal } = work;
     const { clock, events } = this.context;
-    const { uid = '' } = pod.metadata;
     let addresses: string[];
     try {
       addresses = this.#addresses.assign(pod, node);
     } catch (error) {
       if (!(error instanceof RangeFullError)) throw error;
-      events.event(
-        pod,
-        'Warning',
-        'FailedCreatePodSandBox',
-        'no addresses are left in the pod CIDRs of the node',
-      );
+      const why = 'no addresses are left in the pod CIDRs of the node';
+      events.event(pod, 'Warning', 'FailedCreatePodSandBox', why);
       return { requeueAfter: fullNodeRetry };
     }
-    const now = clock.now();
-    const exactStart = this.#started.get(uid);
-    const plan = planPodStatus({ pod, node, addresses, exactStart, now });
-    try {
-      await this.#prepare(pod, node, addresses, plan);
-    } catch (error) {
-      if (!(error instanceof SandboxError)) throw error;
-      events.event(pod, 'Warning', 'FailedCreatePodSandBox', error.message);
-      return { requeueAfter: sandboxRetry };
+    const deadline = this.#decideEnding(pod, state);
+    if (state.ending === undefined && !state.isPrepared) {
+      const retry = await this.#prepare(work, addresses);
+      if (retry === 'later') return { requeueAfter: sandboxRetry };
     }
-    if (plan.startedAt === undefined) this.#started.delete(uid);
-    else this.#started.set(uid, plan.startedAt);
+    const checks = state.ending === undefined ? [deadline, await this.#keepFiles(work)] : [];
+    let plan = this.#plan(work, addresses);
+    let told = pod;
+    for (let more = true; more;) {
+      // A conflict of the write must not undo what has happened.
+      const { initContainerStatuses, containerStatuses, ephemeralContainerStatuses } = plan.status;
+      state.decidedStatus = {
+        ...(initContainerStatuses === undefined ? {} : { initContainerStatuses }),
+        ...(containerStatuses === undefined ? {} : { containerStatuses }),
+        ...(ephemeralContainerStatuses === undefined ? {} : { ephemeralContainerStatuses }),
+      };
+      told = { ...pod, status: { ...pod.status, ...plan.status } };
+      more = await this.#containers.follow({ pod: told, node, state }, plan.running, signal);
+      if (more) plan = this.#plan(work, addresses);
+    }
+    const { status } = plan;
+    const isOver = status.phase === 'Succeeded' || status.phase === 'Failed';
+    if (isOver) {
+      state.close();
+      await this.#runtime.removeSandbox(pod);
+    } else if (state.ending !== undefined) this.#containers.end(told, state, state.ending.grace);
     const isNew = pod.status.containerStatuses === undefined;
-    await this.#write(key, pod, plan.status, signal);
-    if (isNew) {
-      for (const { name } of pod.spec.containers ?? []) {
-        events.event(pod, 'Normal', 'Started', `Started container ${name}`);
-      }
-    } else if (restartsOf(plan.status) > restartsOf(pod.status)) {
-      events.event(pod, 'Warning', 'BackOff', 'Back-off restarting failed container');
+    await this.#write(key, pod, status, signal);
+    state.decidedStatus = undefined;
+    this.#report(pod, status, isNew);
+    if (isOver) {
+      if (pod.metadata.deletionTimestamp !== undefined) await this.#delete(pod, signal);
+      return undefined;
     }
-    return plan.next === undefined ? undefined : { requeueAfter: Math.max(1, plan.next - now) };
-  }
-
-  /** A Pod is said to run once its sandbox stands, and to have ended once nothing of it answers. */
-  async #prepare(pod: Pod, node: Node, addresses: readonly string[], plan: KubeletPlan): Promise<void> {
-    const { phase, containerStatuses = [] } = plan.status;
-    if (phase !== 'Running') {
-      await this.#sandboxes.remove(pod);
-      return;
-    }
-    await this.#sandboxes.ensure({
-      pod,
-      node,
-      addresses: pod.spec.hostNetwork === true ? hostAddresses(node) : addresses,
-      running: plan.startedAt !== undefined,
-      ready: containerStatuses.every(({ ready }) => ready),
-    });
-  }
-
-  async #terminate(key: ObjectKey, pod: Pod, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    const { clock, events } = this.context;
-    const { namespace = '', name = '', uid = '', deletionGracePeriodSeconds } = pod.metadata;
-    // Only finalizers keep it now.
-    if (isFinished(pod) && deletionGracePeriodSeconds === 0) return undefined;
     const now = clock.now();
-    const since = this.#deleted.get(uid) ?? now;
-    if (since === now && !this.#deleted.has(uid)) {
-      this.#deleted.set(uid, now);
-      if (!isFinished(pod)) {
-        for (const container of pod.spec.containers ?? []) {
-          events.event(pod, 'Normal', 'Killing', `Stopping container ${container.name}`);
+    const next = earliest([plan.next, ...checks, state.isPrepared ? undefined : state.mounts.until]);
+    return next === undefined ? undefined : { requeueAfter: Math.max(1, next - now) };
+  }
+
+  #plan({ pod, node, state }: Work, addresses: readonly string[]): KubeletPlan {
+    const { ending, observed, isPrepared } = state;
+    const { decidedStatus } = state;
+    const known = decidedStatus === undefined ? pod : { ...pod, status: { ...pod.status, ...decidedStatus } };
+    const plan = planPod({
+      ...{ pod: known, node, addresses, ending, observed },
+      isPrepared: isPrepared || (ending !== undefined && pod.status.podIP !== undefined),
+      isStandIn: (container) => this.#runtime.isStandIn(pod, container),
+      now: this.context.clock.now(),
+    });
+    const { containerStatuses = [] } = plan.status;
+    // Where probes decide, they would wait for each other: it is healthy, so that they succeed.
+    const isHealthy = !behaviourOf(pod, true).saysReadiness || containerStatuses.every(({ ready }) => ready);
+    this.#runtime.setHealthy(pod, isHealthy);
+    return plan;
+  }
+
+  /** Whether the Pod has to end. @returns when that is to be asked again. */
+  #decideEnding(pod: Pod, state: PodState): number | undefined {
+    const { clock, events } = this.context;
+    const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = pod.metadata;
+    const { activeDeadlineSeconds, containers = [], terminationGracePeriodSeconds = 30 } = pod.spec;
+    const now = clock.now();
+    if (deletionTimestamp !== undefined) {
+      const grace = deletionGracePeriodSeconds * 1000;
+      if (state.ending === undefined) {
+        for (const { name } of containers) {
+          events.event(pod, 'Normal', 'Killing', `Stopping container ${name}`);
         }
+        this.#loseContainers(pod, state);
+      }
+      state.ending = {
+        since: state.ending?.since ?? now,
+        grace: Math.min(grace, state.ending?.grace ?? grace),
+      };
+      return undefined;
+    }
+    if (activeDeadlineSeconds === undefined || state.ending !== undefined) return undefined;
+    const at = (parseTime(pod.status.startTime ?? '') ?? now) + activeDeadlineSeconds * 1000;
+    if (at > now) return at;
+    const message = 'Pod was active on the node longer than the specified deadline';
+    this.#loseContainers(pod, state);
+    state.ending = {
+      since: now,
+      grace: terminationGracePeriodSeconds * 1000,
+      reason: 'DeadlineExceeded',
+      message,
+    };
+    events.event(pod, 'Normal', 'DeadlineExceeded', message);
+    return undefined;
+  }
+
+  /** Programs that another process started are gone: nothing is waited for. */
+  #loseContainers(pod: Pod, state: PodState): void {
+    const {
+      containerStatuses = [],
+      initContainerStatuses = [],
+      ephemeralContainerStatuses = [],
+    } = pod.status;
+    for (const { name, restartCount, state: current } of [
+      ...[...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses],
+    ]) {
+      if (current?.running === undefined || state.observed.has(name)) continue;
+      const startedAt = parseTime(current.running.startedAt ?? '') ?? this.context.clock.now();
+      state.started(name, restartCount, startedAt, { startup: false, readiness: false });
+      const message = 'The container could not be located when the pod was terminated';
+      const exit = { exitCode: 137, reason: 'ContainerStatusUnknown', message };
+      const spec = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])].find(
+        (container) => container.name === name,
+      );
+      const isStandIn = spec === undefined || this.#runtime.isStandIn(pod, spec);
+      if (!isStandIn) state.ended(name, restartCount, exit, this.context.clock.now());
+    }
+  }
+
+  /** Volumes, then the sandbox. */
+  async #prepare(work: Work, addresses: readonly string[]): Promise<'done' | 'blocked' | 'later'> {
+    const { pod, node, state } = work;
+    const { clock, events } = this.context;
+    if (state.mounts.until > clock.now()) return 'blocked';
+    try {
+      await this.#mount(work, addresses);
+      const ofHost = pod.spec.hostNetwork === true;
+      await this.#runtime.ensureSandbox({ pod, node, addresses: ofHost ? hostAddresses(node) : addresses });
+      state.isPrepared = true;
+      return 'done';
+    } catch (error) {
+      if (error instanceof SandboxError) {
+        events.event(pod, 'Warning', 'FailedCreatePodSandBox', error.message);
+        return 'later';
+      }
+      if (!(error instanceof MountError)) throw error;
+      events.event(pod, 'Warning', 'FailedMount', error.message);
+      const wait = Math.min(mountRetry.first * 2 ** state.mounts.failures, mountRetry.longest);
+      state.mounts = { failures: state.mounts.failures + 1, until: clock.now() + wait };
+      return 'blocked';
+    }
+  }
+
+  /** @throws {MountError} */
+  async #mount({ pod, node, state, signal }: Work, addresses: readonly string[]): Promise<void> {
+    if (this.#files === undefined) return;
+    const [podIP = ''] = addresses;
+    const told = { ...pod, status: { ...pod.status, podIP, podIPs: addresses.map((ip) => ({ ip })) } };
+    const { containers = [], initContainers = [] } = pod.spec;
+    const hasPrograms = [...containers, ...initContainers].some(
+      (each) => !this.#runtime.isStandIn(pod, each),
+    );
+    const volumes = await this.#files.volumes(told, node, hasPrograms, signal);
+    for (const volume of volumes) {
+      try {
+        await this.#runtime.writeVolume(pod, volume);
+      } catch (error) {
+        // A full disk, above all.
+        const why = error instanceof Error ? error.message : String(error);
+        throw new MountError(`MountVolume.SetUp failed for volume "${volume.name}" : ${why}`);
       }
     }
-    if (!isFinished(pod)) {
-      const { at, inTime } = stopTime(pod, since);
-      if (at > now) {
-        const plan = planTerminatingStatus(pod, this.#started.get(uid), now);
-        if (plan !== undefined) await this.#write(key, pod, plan.status, signal);
-        return { requeueAfter: Math.max(1, Math.min(at, plan?.next ?? at) - now) };
+    const changes = (pod.spec.volumes ?? []).some(
+      (volume) => volume.emptyDir === undefined && volume.hostPath === undefined,
+    );
+    state.refreshAt = hasPrograms && changes ? this.context.clock.now() + refreshPeriod : Infinity;
+  }
+
+  /** Files follow their objects; a volume over its limit evicts the Pod. @returns when to look again. */
+  async #keepFiles(work: Work): Promise<number | undefined> {
+    const { pod, state } = work;
+    const { clock, events } = this.context;
+    if (!state.isPrepared || this.#files === undefined) return undefined;
+    if (state.refreshAt <= clock.now()) {
+      try {
+        await this.#mount(
+          work,
+          (pod.status.podIPs ?? []).map(({ ip }) => ip),
+        );
+      } catch (error) {
+        if (!(error instanceof MountError)) throw error;
+        // What is mounted stays as it is.
+        state.refreshAt = clock.now() + refreshPeriod;
+        events.event(pod, 'Warning', 'FailedMount', error.message);
       }
-      await this.#sandboxes.remove(pod);
-      await this.#write(key, pod, planStoppedStatus(pod, inTime, now), signal);
     }
+    const limited = (pod.spec.volumes ?? []).filter(({ emptyDir }) => emptyDir?.sizeLimit !== undefined);
+    if (limited.length === 0) return Number.isFinite(state.refreshAt) ? state.refreshAt : undefined;
+    const usage = await this.#runtime.usageOf(pod);
+    for (const { name, emptyDir } of limited) {
+      const limit = emptyDir?.sizeLimit ?? '0';
+      if ((usage.get(name) ?? 0) <= Number(quantityIn(limit, 'units'))) continue;
+      const message = `Usage of EmptyDir volume "${name}" exceeds the limit "${limit}". `;
+      state.ending = { since: clock.now(), grace: evictionGrace, reason: 'Evicted', message };
+      events.event(pod, 'Warning', 'Evicted', message);
+      return undefined;
+    }
+    return Math.min(state.refreshAt, clock.now() + usagePeriod);
+  }
+
+  #report(pod: Pod, status: PodStatus, isNew: boolean): void {
+    const { events } = this.context;
+    if (isNew && (status.phase === 'Running' || status.phase === 'Succeeded')) {
+      for (const container of pod.spec.containers ?? []) {
+        if (!this.#runtime.isStandIn(pod, container)) continue;
+        events.event(pod, 'Normal', 'Started', `Started container ${container.name}`);
+      }
+    }
+    const backsOff = (of: PodStatus): string[] =>
+      [...(of.initContainerStatuses ?? []), ...(of.containerStatuses ?? [])].flatMap(({ name, state }) =>
+        state?.waiting?.reason === 'CrashLoopBackOff' ? [name] : [],
+      );
+    const before = backsOff(pod.status);
+    const { name: podName = '', namespace = '', uid = '' } = pod.metadata;
+    for (const name of backsOff(status).filter((each) => !before.includes(each))) {
+      const where = `${name} in pod ${podName}_${namespace}(${uid})`;
+      events.event(pod, 'Warning', 'BackOff', `Back-off restarting failed container ${where}`);
+    }
+  }
+
+  async #delete(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { namespace = '', name = '', uid = '' } = pod.metadata;
     try {
       await this.#client.delete(namespace, name, { gracePeriodSeconds: 0, preconditions: { uid }, signal });
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
-    return undefined;
   }
 
   async #write(key: ObjectKey, pod: Pod, status: PodStatus, signal: AbortSignal): Promise<void> {
@@ -246,8 +438,4 @@ function covers(present: PodStatus, wanted: PodStatus): boolean {
   return Object.entries(wanted).every(
     ([member, value]) => isRecord(present) && jsonEqual(present[member], value),
   );
-}
-
-function restartsOf({ containerStatuses }: PodStatus): number {
-  return maxOf([0, ...(containerStatuses ?? []).map(({ restartCount }) => restartCount)]);
 }

@@ -11,7 +11,7 @@ const completeAfterAnnotation = 'servicenet.dev/complete-after';
 const stopAfterAnnotation = 'servicenet.dev/stop-after';
 const readinessAnnotation = 'servicenet.dev/readiness';
 
-/** Defaults in milliseconds: how long containers take to stop, and those of a Job to finish. */
+/** Defaults in milliseconds for stand-ins: how long they take to stop, and those of a Job to finish. */
 const usual = 1000;
 
 /** All times are milliseconds since the containers started; `stopAfter` since the Pod was deleted. */
@@ -21,22 +21,29 @@ export interface Behaviour {
   readonly failAfter: number | undefined;
   /** The containers exit with 0; undefined: never. */
   readonly completeAfter: number | undefined;
-  readonly stopAfter: number;
+  /** Undefined: as long as the program takes. */
+  readonly stopAfter: number | undefined;
   /** False: never ready. A number: ready and not ready in turn, for so many milliseconds each. */
   readonly readiness: boolean | number;
+  /** Annotations decide alone whether the containers are ready: probes do not. */
+  readonly saysReadiness: boolean;
 }
 
-/** Reads the annotations of a Pod; invalid ones count as absent. */
-export function behaviourOf(pod: Pod): Behaviour {
+/**
+ * Reads the annotations of a Pod; invalid ones count as absent. Without them a program does what it does, and a stand-in
+ * for one stops after a second, and ends after one in a Job.
+ */
+export function behaviourOf(pod: Pod, isStandIn: boolean): Behaviour {
   const annotations = pod.metadata.annotations ?? {};
   const duration = (name: string): number | undefined => readDuration(annotations[name]);
-  const isJob = controllerOf(pod)?.kind === 'Job';
+  const isJob = isStandIn && controllerOf(pod)?.kind === 'Job';
   return {
     readyAfter: duration(readyAfterAnnotation) ?? 0,
     failAfter: duration(failAfterAnnotation),
     completeAfter: duration(completeAfterAnnotation) ?? (isJob ? usual : undefined),
-    stopAfter: duration(stopAfterAnnotation) ?? usual,
+    stopAfter: duration(stopAfterAnnotation) ?? (isStandIn ? usual : undefined),
     readiness: readReadiness(annotations[readinessAnnotation] ?? ''),
+    saysReadiness: readinessAnnotation in annotations || readyAfterAnnotation in annotations,
   };
 }
 

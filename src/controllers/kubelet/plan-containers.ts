@@ -1,90 +1,147 @@
-/** The containers of a simulated Pod over time: running, failing, restarting with back-off, done. */
+/** One container of a Pod over time: running, failing, restarting with back-off, done. */
 import type { Container, ContainerState, ContainerStatus, Pod } from '../../objects/core.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { Behaviour } from './plan-behaviour.ts';
 
-/** The state of the containers of a Pod; all of one Pod have the same. */
+/** The state of a container. */
 export type Run =
+  /** Never started. With a problem, it could not be. */
+  | { readonly phase: 'new'; readonly restarts: 0 }
   | {
       readonly phase: 'running';
       readonly startedAt: number;
       readonly restarts: number;
-      readonly failure?: Failure;
+      readonly failure?: Ending;
     }
   | {
       readonly phase: 'waiting';
       readonly restarts: number;
       readonly until: number;
-      readonly failure: Failure;
+      readonly failure: Ending;
     }
-  | { readonly phase: 'ended'; readonly restarts: number; readonly failure: Failure };
+  | { readonly phase: 'ended'; readonly restarts: number; readonly failure: Ending };
 
-/** How containers ended. */
-export interface Failure {
+/** How a container ended. Times are milliseconds since 1970. */
+export interface Ending {
   readonly exitCode: number;
+  readonly reason?: string;
+  readonly message?: string;
   readonly startedAt: number;
   readonly finishedAt: number;
 }
 
-/** kubelet's back-off between restarts: 10 s, doubling up to 5 minutes; the first restart is at once. */
-function restartDelay(restarts: number): number {
-  return restarts === 0 ? 0 : Math.min(10_000 * 2 ** (restarts - 1), 300_000);
+/** Why a container cannot be started, and until when it is not tried again. */
+export interface Problem {
+  readonly reason: string;
+  readonly message: string;
+  readonly until: number;
 }
 
-/** The state of the containers in the Pod's status; undefined when they were never started. */
-export function readRun(pod: Pod, exactStart: number | undefined): Run | undefined {
-  const [status] = pod.status.containerStatuses ?? [];
-  if (status === undefined) return undefined;
+/** What this process has seen of an attempt to run a container; the rest is in the Pod's status. */
+export interface Observed {
+  readonly attempt: number;
+  /** To the millisecond. */
+  readonly startedAt: number | undefined;
+  readonly ending: Ending | undefined;
+  readonly problem: Problem | undefined;
+  /** What probes say; undefined: there is none to ask, or no answer yet (then `isProbed`). */
+  readonly started: boolean | undefined;
+  readonly ready: boolean | undefined;
+}
+
+/** After running for this long, a container that fails starts again at once (twice the longest back-off). */
+const forgiven = 600_000;
+const longestBackoff = 300_000;
+
+/** kubelet's back-off between restarts: 10 s, doubling up to 5 minutes; the first restart is at once. */
+function restartDelay(restarts: number, { startedAt, finishedAt }: Ending): number {
+  if (restarts === 0 || finishedAt - startedAt > forgiven) return 0;
+  return Math.min(10_000 * 2 ** (restarts - 1), longestBackoff);
+}
+
+/** The state of a container by its status and what was seen since. */
+export function readRun(status: ContainerStatus | undefined, observed: Observed | undefined): Run {
+  if (status === undefined) return { phase: 'new', restarts: 0 };
   const restarts = status.restartCount;
-  const failure = readFailure(status.lastState);
-  const ended = readFailure(status.state);
+  const failure = readEnding(status.lastState);
+  const ended = readEnding(status.state);
   if (ended !== undefined) return { phase: 'ended', restarts, failure: ended };
   const startedAt = status.state?.running?.startedAt ?? undefined;
+  const hasFailed = observed?.attempt === restarts && observed.problem !== undefined;
+  if (startedAt !== undefined && hasFailed) {
+    // It was planned to run, and could not be started.
+    if (failure === undefined) return { phase: 'new', restarts: 0 };
+    const until = failure.finishedAt + restartDelay(restarts - 1, failure);
+    return { phase: 'waiting', restarts: restarts - 1, failure, until };
+  }
   if (startedAt !== undefined) {
-    const exact = exactStart !== undefined && formatTime(exactStart) === startedAt;
-    const since = exact ? exactStart : (parseTime(startedAt) ?? 0);
+    const exact = observed?.attempt === restarts ? observed.startedAt : undefined;
+    const since =
+      exact !== undefined && formatTime(exact) === startedAt ? exact : (parseTime(startedAt) ?? 0);
     return { phase: 'running', startedAt: since, restarts, ...(failure === undefined ? {} : { failure }) };
   }
-  if (failure === undefined) return undefined;
-  return { phase: 'waiting', restarts, until: failure.finishedAt + restartDelay(restarts), failure };
-}
-
-function readFailure(state: ContainerState | undefined): Failure | undefined {
-  const terminated = state?.terminated;
-  if (terminated === undefined) return undefined;
+  if (failure === undefined) return { phase: 'new', restarts: 0 };
   return {
-    exitCode: terminated.exitCode,
-    startedAt: parseTime(terminated.startedAt ?? '') ?? 0,
-    finishedAt: parseTime(terminated.finishedAt ?? '') ?? 0,
+    ...{ phase: 'waiting', restarts, failure },
+    until: failure.finishedAt + restartDelay(restarts, failure),
   };
 }
 
-/** The state of the containers at `now`, and the time of the next change. */
+function readEnding(state: ContainerState | undefined): Ending | undefined {
+  const terminated = state?.terminated;
+  if (terminated === undefined) return undefined;
+  const { exitCode, reason, message, startedAt, finishedAt } = terminated;
+  return {
+    exitCode,
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+    startedAt: parseTime(startedAt ?? '') ?? 0,
+    finishedAt: parseTime(finishedAt ?? '') ?? 0,
+  };
+}
+
+/** Whether a container that ended so is started again. */
+export type Restarts = (exitCode: number) => boolean;
+
+/**
+ * What a container is `now`, and the time of its next change.
+ *
+ * @param restarts by the policy of the Pod or the container.
+ */
 export function advanceRun(
-  before: Run | undefined,
-  { failAfter, completeAfter }: Behaviour,
-  restartPolicy: string,
+  before: Run,
+  { failAfter, completeAfter }: Pick<Behaviour, 'failAfter' | 'completeAfter'>,
+  observed: Observed | undefined,
+  restarts: Restarts,
   now: number,
 ): { run: Run; next: number | undefined } {
-  let run: Run = before ?? { phase: 'running', startedAt: now, restarts: 0 };
-  if (run.phase === 'waiting' && run.until <= now) {
-    run = { phase: 'running', startedAt: now, restarts: run.restarts + 1, failure: run.failure };
+  let run = before;
+  if (run.phase === 'new' || (run.phase === 'waiting' && run.until <= now)) {
+    const attempt = run.phase === 'new' ? 0 : run.restarts + 1;
+    const problem = observed?.attempt === attempt ? observed.problem : undefined;
+    if (problem !== undefined && problem.until > now) return { run, next: problem.until };
+    const failure = run.phase === 'waiting' ? { failure: run.failure } : {};
+    run = { phase: 'running', startedAt: now, restarts: attempt, ...failure };
   }
   if (run.phase === 'waiting') return { run, next: run.until };
   if (run.phase === 'ended') return { run, next: undefined };
-  const end = firstEnd(failAfter, completeAfter);
-  if (end === undefined) return { run, next: undefined };
-  const { startedAt, restarts } = run;
-  const endsAt = startedAt + end.after;
-  if (endsAt > now) return { run, next: endsAt };
-  const failure: Failure = { exitCode: end.exitCode, startedAt, finishedAt: now };
-  const again = restartPolicy === 'Always' || (restartPolicy === 'OnFailure' && end.exitCode !== 0);
-  if (!again) return { run: { phase: 'ended', restarts, failure }, next: undefined };
-  const delay = restartDelay(restarts);
-  if (delay > 0)
-    return { run: { phase: 'waiting', restarts, until: now + delay, failure }, next: now + delay };
-  const restarted: Run = { phase: 'running', startedAt: now, restarts: restarts + 1, failure };
-  return { run: restarted, next: now + end.after };
+  const { startedAt } = run;
+  const seen = observed?.attempt === run.restarts ? observed.ending : undefined;
+  const due = firstEnd(failAfter, completeAfter);
+  const isDue = due !== undefined && startedAt + due.after <= now;
+  if (seen === undefined && !isDue) {
+    return { run, next: due === undefined ? undefined : startedAt + due.after };
+  }
+  const failure: Ending = seen ?? { exitCode: due?.exitCode ?? 0, startedAt, finishedAt: now };
+  if (!restarts(failure.exitCode)) {
+    return { run: { phase: 'ended', restarts: run.restarts, failure }, next: undefined };
+  }
+  const until = failure.finishedAt + restartDelay(run.restarts, failure);
+  if (until > now) {
+    return { run: { phase: 'waiting', restarts: run.restarts, until, failure }, next: until };
+  }
+  const again: Run = { phase: 'running', startedAt: now, restarts: run.restarts + 1, failure };
+  return { run: again, next: due === undefined ? undefined : now + due.after };
 }
 
 function firstEnd(
@@ -97,93 +154,73 @@ function firstEnd(
   return completeAfter === undefined ? undefined : { after: completeAfter, exitCode: 0 };
 }
 
-/** `status.containerStatuses` for a state of the containers. */
-export function containerStatuses(pod: Pod, run: Run, ready: boolean): ContainerStatus[] {
-  return (pod.spec.containers ?? []).map((container) => {
-    const id = `simulated://${pod.metadata.uid ?? ''}/${container.name}/${run.restarts}`;
-    return {
-      name: container.name,
-      state: stateOf(run, id),
-      lastState:
-        run.phase === 'ended' || run.failure === undefined ? {} : { terminated: terminated(run.failure) },
-      ready,
-      restartCount: run.restarts,
-      image: container.image ?? '',
-      imageID: `simulated://${container.image ?? ''}`,
-      containerID: id,
-      started: run.phase === 'running',
-    };
-  });
+/** A container with what is to be said of it. */
+export interface PlannedContainer {
+  readonly container: Container;
+  readonly run: Run;
+  readonly ready: boolean;
+  readonly started: boolean;
+  /** Why it waits, where it was never started. */
+  readonly waiting: { readonly reason: string; readonly message?: string };
 }
 
-function stateOf(run: Run, id: string): ContainerState {
+/** An item of `status.containerStatuses` and its like. */
+export function containerStatus(pod: Pod, planned: PlannedContainer): ContainerStatus {
+  const { container, run, ready, started } = planned;
+  const hasRun = run.phase !== 'new';
+  const id = `simulated://${pod.metadata.uid ?? ''}/${container.name}/${run.restarts}`;
+  return {
+    name: container.name,
+    state: stateOf(pod, planned, id),
+    lastState:
+      run.phase === 'new' || run.phase === 'ended' || run.failure === undefined
+        ? {}
+        : { terminated: terminated(run.failure) },
+    ready,
+    restartCount: run.restarts,
+    image: container.image ?? '',
+    imageID: hasRun ? `simulated://${container.image ?? ''}` : '',
+    ...(hasRun ? { containerID: id } : {}),
+    started,
+  };
+}
+
+function stateOf(pod: Pod, { container, run, waiting }: PlannedContainer, id: string): ContainerState {
   switch (run.phase) {
+    case 'new':
+      return { waiting };
     case 'running':
       return { running: { startedAt: formatTime(run.startedAt) } };
     case 'waiting':
-      return { waiting: { reason: 'CrashLoopBackOff', message: 'back-off restarting failed container' } };
+      return { waiting: backOff(pod, container.name, run) };
     case 'ended':
       return { terminated: { ...terminated(run.failure), containerID: id } };
   }
 }
 
-function terminated({ exitCode, startedAt, finishedAt }: Failure): NonNullable<ContainerState['terminated']> {
+function backOff(
+  { metadata: { name = '', namespace = '', uid = '' } }: Pod,
+  container: string,
+  { until, failure }: { readonly until: number; readonly failure: Ending },
+): NonNullable<ContainerState['waiting']> {
+  const delay = goSeconds((until - failure.finishedAt) / 1000);
+  const message = `back-off ${delay} restarting failed container=${container} pod=${name}_${namespace}(${uid})`;
+  return { reason: 'CrashLoopBackOff', message };
+}
+
+/** `10s`, `2m40s`, as Go prints a duration of whole seconds. */
+function goSeconds(seconds: number): string {
+  const whole = Math.round(seconds);
+  return whole < 60 ? `${whole}s` : `${Math.floor(whole / 60)}m${whole % 60}s`;
+}
+
+function terminated(ending: Ending): NonNullable<ContainerState['terminated']> {
+  const { exitCode, reason, message, startedAt, finishedAt } = ending;
   return {
     exitCode,
-    reason: exitCode === 0 ? 'Completed' : 'Error',
+    reason: reason ?? (exitCode === 0 ? 'Completed' : 'Error'),
+    ...(message === undefined ? {} : { message }),
     startedAt: formatTime(startedAt),
     finishedAt: formatTime(finishedAt),
   };
-}
-
-/** `status.initContainerStatuses`: done at once, or running beside the others (`restartPolicy: Always`). */
-export function initContainerStatuses(pod: Pod, startedAt: number): ContainerStatus[] {
-  const time = formatTime(startedAt);
-  return (pod.spec.initContainers ?? []).map((container: Container) => {
-    const sidecar = container.restartPolicy === 'Always';
-    const id = `simulated://${pod.metadata.uid ?? ''}/${container.name}/0`;
-    return {
-      name: container.name,
-      state: sidecar
-        ? { running: { startedAt: time } }
-        : {
-            terminated: {
-              exitCode: 0,
-              reason: 'Completed',
-              startedAt: time,
-              finishedAt: time,
-              containerID: id,
-            },
-          },
-      lastState: {},
-      ready: true,
-      restartCount: 0,
-      image: container.image ?? '',
-      imageID: `simulated://${container.image ?? ''}`,
-      containerID: id,
-      started: sidecar,
-    };
-  });
-}
-
-/**
- * `status.ephemeralContainerStatuses` (`kubectl debug`): running since they were first seen. Kubelet does not probe
- * them, so they are never ready.
- */
-export function ephemeralContainerStatuses(pod: Pod, now: number): ContainerStatus[] {
-  return (pod.spec.ephemeralContainers ?? []).map(({ name, image = '' }) => {
-    const present = pod.status.ephemeralContainerStatuses?.find((status) => status.name === name);
-    return (
-      present ?? {
-        name,
-        state: { running: { startedAt: formatTime(now) } },
-        lastState: {},
-        ready: false,
-        restartCount: 0,
-        image,
-        imageID: `simulated://${image}`,
-        containerID: `simulated://${pod.metadata.uid ?? ''}/${name}/0`,
-      }
-    );
-  });
 }

@@ -1,14 +1,15 @@
-/** The status of a simulated Pod at a time (pkg/kubelet/status/generate.go, kubelet_pods.go). */
-import type { Node, Pod, PodCondition, PodStatus } from '../../objects/core.generated.ts';
-import { formatTime, parseTime } from '../../objects/time.ts';
-import { conditionOf } from '../../objects/pods.ts';
+/** The status of a Pod at a time, and what should run (pkg/kubelet/kubelet_pods.go, kuberuntime_manager.go). */
+import type { Container, ContainerStatus, Node, Pod, PodStatus } from '../../objects/core.generated.ts';
+import { formatTime } from '../../objects/time.ts';
 import { behaviourOf, type Behaviour } from './plan-behaviour.ts';
+import { conditionsOf } from './plan-conditions.ts';
 import {
   advanceRun,
-  containerStatuses,
-  ephemeralContainerStatuses,
-  initContainerStatuses,
+  containerStatus,
+  type Observed,
+  type PlannedContainer,
   readRun,
+  type Restarts,
   type Run,
 } from './plan-containers.ts';
 
@@ -17,9 +18,32 @@ export interface KubeletInput {
   readonly node: Node;
   /** The Pod's addresses, the primary family first. */
   readonly addresses: readonly string[];
-  /** When the containers started, to the millisecond, where this process started them. */
-  readonly exactStart: number | undefined;
+  /** By the name of the container. */
+  readonly observed: ReadonlyMap<string, Observed>;
+  readonly isStandIn: (container: Container) => boolean;
+  /** Sandbox and volumes are there; without, nothing is started. */
+  readonly isPrepared: boolean;
+  /** All containers end: the Pod is deleted, evicted, or was active for too long. */
+  readonly ending?: PodEnding | undefined;
   readonly now: number;
+}
+
+/** The end of a Pod. */
+export interface PodEnding {
+  /** Milliseconds since 1970. */
+  readonly since: number;
+  /** Milliseconds. */
+  readonly grace: number;
+  /** Of the status: `Evicted`, `DeadlineExceeded`; undefined with a deletion. */
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+/** A container that should run. */
+export interface Attempt {
+  readonly container: Container;
+  readonly attempt: number;
+  readonly startedAt: number;
 }
 
 export interface KubeletPlan {
@@ -27,87 +51,285 @@ export interface KubeletPlan {
   readonly status: PodStatus;
   /** When to reconcile again, in milliseconds since 1970; undefined: only after a change. */
   readonly next: number | undefined;
-  /** When the present containers were started. */
-  readonly startedAt: number | undefined;
+  /** Init containers in their order, then the others. */
+  readonly running: readonly Attempt[];
 }
 
-/** Plans the status of a Pod that is not being deleted and has not finished. */
-export function planPodStatus({ pod, node, addresses, exactStart, now }: KubeletInput): KubeletPlan {
-  const behaviour = behaviourOf(pod);
-  const before = readRun(pod, exactStart);
-  const { run, next } = advanceRun(before, behaviour, pod.spec.restartPolicy ?? 'Always', now);
-  const readiness = readinessOf(run, behaviour, now);
-  const startTime = pod.status.startTime ?? formatTime(now);
+interface Planned extends PlannedContainer {
+  readonly next: number | undefined;
+  readonly isWanted: boolean;
+}
+
+/** Plans a Pod that has not finished. */
+export function planPod(input: KubeletInput): KubeletPlan {
+  const { pod, node, addresses, isPrepared, ending, now } = input;
+  const { spec } = pod;
+  const init = planInit(input);
+  const goesOn = isPrepared && init.isDone && !init.hasFailed;
+  const whyNot = (spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating';
+  const main = (spec.containers ?? []).map((container) => planMain(input, container, goesOn, whyNot));
+  const hasEnded = init.hasFailed || (main.length > 0 && main.every(({ run }) => run.phase === 'ended'));
+  const sidecars = init.planned.map((each) => (hasEnded ? endSidecar(input, each) : each));
+  const ephemeral = (spec.ephemeralContainers ?? []).map((container) =>
+    planEphemeral(input, { ...container, name: container.name }),
+  );
+  const all = [...sidecars, ...main, ...ephemeral];
+  const isOver = !all.some(({ run }) => run.phase === 'running');
+  const phase = phaseOf(input, init, main, isOver && (hasEnded || ending !== undefined));
   const hosts = hostAddresses(node);
-  const phase = run.phase !== 'ended' ? 'Running' : run.failure.exitCode === 0 ? 'Succeeded' : 'Failed';
-  const init = initContainerStatuses(pod, parseTime(startTime) ?? now);
-  const ephemeral = ephemeralContainerStatuses(pod, now);
+  const startTime = pod.status.startTime ?? formatTime(now);
+  const counted = [...sidecars.filter(({ container }) => isSidecar(container)), ...main];
+  const statuses = (planned: readonly Planned[]): ContainerStatus[] =>
+    planned.map((each) => containerStatus(pod, each));
+  const isFinal = phase === 'Succeeded' || phase === 'Failed';
   const status: PodStatus = {
     ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
-    conditions: conditionsOf(pod, phase, readiness.ready, now),
+    conditions: conditionsOf({
+      ...{ pod, phase, now },
+      hasSandbox: isPrepared && !isFinal,
+      incomplete: init.incomplete,
+      statuses: counted.map(({ container, ready }) => ({ name: container.name, ready })),
+    }),
+    ...(isFinal && ending?.reason !== undefined
+      ? { reason: ending.reason, message: ending.message ?? '' }
+      : {}),
     ...hostMembers(hosts),
-    ...addressMembers(pod.spec.hostNetwork === true ? hosts : addresses),
+    ...(isPrepared ? addressMembers(spec.hostNetwork === true ? hosts : addresses) : {}),
     startTime,
-    ...(init.length === 0 ? {} : { initContainerStatuses: init }),
-    containerStatuses: containerStatuses(pod, run, readiness.ready),
-    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
+    ...(sidecars.length === 0 ? {} : { initContainerStatuses: statuses(sidecars) }),
+    containerStatuses: statuses(main),
+    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: statuses(ephemeral) }),
   };
   return {
     status,
-    next: earliest(next, readiness.next),
-    startedAt: run.phase === 'running' ? run.startedAt : undefined,
+    next: isFinal ? undefined : earliest(all.map((each) => each.next)),
+    running: all.flatMap(({ container, run, isWanted }) =>
+      run.phase === 'running' && isWanted
+        ? [{ container, attempt: run.restarts, startedAt: run.startedAt }]
+        : [],
+    ),
   };
 }
 
-/**
- * The change of the status of a Pod that is being deleted: its containers run until they have stopped, and probes keep
- * deciding whether they are ready (KEP-1669 depends on it).
- */
-export function planTerminatingStatus(
-  pod: Pod,
-  exactStart: number | undefined,
-  now: number,
-): Pick<KubeletPlan, 'status' | 'next'> | undefined {
-  const run = readRun(pod, exactStart);
-  if (run?.phase !== 'running') return undefined;
-  const { ready, next } = readinessOf(run, behaviourOf(pod), now);
-  const phase = 'Running';
-  const status: PodStatus = {
-    phase,
-    conditions: conditionsOf(pod, phase, ready, now),
-    containerStatuses: containerStatuses(pod, run, ready),
-  };
-  return { status, next };
+interface PlannedInit {
+  readonly planned: readonly Planned[];
+  /** All have completed, or run beside the others. */
+  readonly isDone: boolean;
+  readonly hasFailed: boolean;
+  readonly incomplete: readonly string[];
 }
 
-/**
- * The last status of a Pod at the end of its deletion: its containers were stopped, or killed after the grace period.
- */
-export function planStoppedStatus(pod: Pod, inTime: boolean, now: number): PodStatus {
-  const run = readRun(pod, undefined);
-  const startedAt = run?.phase === 'running' ? run.startedAt : now;
-  const failure = { exitCode: inTime ? 0 : 137, startedAt, finishedAt: now };
-  const phase = inTime ? 'Succeeded' : 'Failed';
-  const ended: Run = { phase: 'ended', restarts: run?.restarts ?? 0, failure };
+/** One after the other; once the Pod's containers have started, those that are done stay so. */
+function planInit(input: KubeletInput): PlannedInit {
+  const { pod, isPrepared } = input;
+  const wasDone = (pod.status.containerStatuses ?? []).some(
+    (status) => readRun(status, undefined).phase !== 'new',
+  );
+  const planned: Planned[] = [];
+  let goesOn = isPrepared;
+  let hasFailed = false;
+  for (const container of pod.spec.initContainers ?? []) {
+    const sidecar = isSidecar(container);
+    const each =
+      wasDone && !sidecar ? asBefore(input, container) : planOne(input, container, goesOn, sidecar);
+    planned.push(each);
+    if (sidecar ? each.started : each.ready) continue;
+    hasFailed ||= each.run.phase === 'ended' && !sidecar;
+    goesOn = false;
+  }
+  const incomplete = wasDone
+    ? []
+    : planned.filter((each) => !(isSidecar(each.container) ? each.started : each.ready));
   return {
-    ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
-    phase,
-    conditions: conditionsOf(pod, phase, false, now),
-    containerStatuses: containerStatuses(pod, ended, false),
+    planned,
+    isDone: wasDone || incomplete.length === 0,
+    hasFailed,
+    incomplete: incomplete.map(({ container }) => container.name),
   };
 }
 
-/**
- * When the containers of a Pod that is being deleted have stopped, in milliseconds since 1970, and whether they did
- * so within the grace period.
- *
- * @param since when the deletion was first seen.
- */
-export function stopTime(pod: Pod, since: number): { at: number; inTime: boolean } {
-  const grace = (pod.metadata.deletionGracePeriodSeconds ?? 0) * 1000;
-  const { stopAfter } = behaviourOf(pod);
-  return { at: since + Math.min(stopAfter, grace), inTime: stopAfter <= grace };
+function asBefore(input: KubeletInput, container: Container): Planned {
+  const run = readRun(statusOf(input.pod, container.name), undefined);
+  const ready = run.phase === 'ended' && run.failure.exitCode === 0;
+  const waiting = { reason: 'PodInitializing' };
+  return { container, run, ready, started: false, waiting, next: undefined, isWanted: true };
+}
+
+function planOne(input: KubeletInput, container: Container, mayStart: boolean, sidecar: boolean): Planned {
+  const { pod, isStandIn } = input;
+  const behaviour = behaviourOf(pod, false);
+  const own = !sidecar && isStandIn(container) ? { ...never, completeAfter: 0 } : never;
+  const { restartPolicy = 'Always' } = pod.spec;
+  const restarts: Restarts = (exitCode) => sidecar || (exitCode !== 0 && restartPolicy !== 'Never');
+  const planned = advance(input, container, {
+    ...{ mayStart, restarts, whyNot: 'PodInitializing' },
+    behaviour: { ...behaviour, ...own },
+  });
+  if (sidecar) return planned;
+  const { run } = planned;
+  return { ...planned, ready: run.phase === 'ended' && run.failure.exitCode === 0, started: false };
+}
+
+const never = { failAfter: undefined, completeAfter: undefined };
+
+function planMain(input: KubeletInput, container: Container, mayStart: boolean, whyNot: string): Planned {
+  const { pod, isStandIn } = input;
+  const behaviour = behaviourOf(pod, isStandIn(container));
+  const restarts = restartsOf(container, pod.spec.restartPolicy ?? 'Always');
+  return advance(input, container, { mayStart, restarts, whyNot, behaviour });
+}
+
+/** Not restarted, and not ready: kubelet does not probe them. */
+function planEphemeral(input: KubeletInput, container: Container): Planned {
+  const behaviour = { ...behaviourOf(input.pod, false), ...never };
+  const mayStart = input.isPrepared;
+  const planned = advance(input, container, {
+    ...{ mayStart, behaviour, restarts: () => false, whyNot: 'ContainerCreating' },
+  });
+  return { ...planned, ready: false, started: false };
+}
+
+/** By the policy and the rules of a container, else by the Pod's (KEP-5307). */
+function restartsOf({ restartPolicy, restartPolicyRules = [] }: Container, ofPod: string): Restarts {
+  const policy = restartPolicy ?? ofPod;
+  return (exitCode) => {
+    const rule = restartPolicyRules.find(({ exitCodes }) => {
+      if (exitCodes === undefined) return false;
+      const isIn = (exitCodes.values ?? []).includes(exitCode);
+      return exitCodes.operator === 'In' ? isIn : !isIn;
+    });
+    if (rule?.action === 'Restart') return true;
+    return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);
+  };
+}
+
+interface Course {
+  readonly mayStart: boolean;
+  readonly whyNot: string;
+  readonly behaviour: Behaviour;
+  readonly restarts: Restarts;
+}
+
+function advance(input: KubeletInput, container: Container, course: Course): Planned {
+  const { observed: all, ending, now } = input;
+  const observed = all.get(container.name);
+  const before = readRun(statusOf(input.pod, container.name), observed);
+  const waiting = { reason: course.whyNot };
+  if (ending !== undefined) return end(input, container, course, before, ending);
+  if (!course.mayStart && before.phase === 'new') {
+    return { container, run: before, waiting, ...idle };
+  }
+  const { run, next } = advanceRun(before, course.behaviour, observed, course.restarts, now);
+  const problem = run.phase === 'new' ? observed?.problem : undefined;
+  const readiness = readinessOf(run, course.behaviour, observed, now);
+  return {
+    ...{ container, run, isWanted: true, ...readiness },
+    waiting: problem === undefined ? waiting : { reason: problem.reason, message: problem.message },
+    next: earliest([next, readiness.next]),
+  };
+}
+
+const idle = { ready: false, started: false, next: undefined, isWanted: false };
+
+/** A container of a Pod that ends: a stand-in, and what an annotation is about, takes its time; programs are asked to. */
+function end(
+  input: KubeletInput,
+  container: Container,
+  { behaviour, whyNot }: Course,
+  before: Run,
+  { since, grace }: PodEnding,
+): Planned {
+  const { observed: all, isStandIn, now } = input;
+  const observed = all.get(container.name);
+  const waiting = { reason: whyNot };
+  if (before.phase === 'waiting') {
+    const run: Run = { phase: 'ended', restarts: before.restarts, failure: before.failure };
+    return { container, run, waiting, ...idle };
+  }
+  if (before.phase !== 'running') return { container, run: before, waiting, ...idle };
+  const { startedAt, restarts } = before;
+  const seen = observed?.attempt === restarts ? observed.ending : undefined;
+  const { stopAfter = isStandIn(container) ? 1000 : undefined } = behaviour;
+  const at = stopAfter === undefined ? undefined : since + Math.min(stopAfter, grace);
+  if (seen !== undefined || (at !== undefined && at <= now)) {
+    const inTime = (stopAfter ?? 0) <= grace;
+    const failure = seen ?? { exitCode: inTime ? 0 : 137, startedAt, finishedAt: now };
+    return { container, run: { phase: 'ended', restarts, failure }, waiting, ...idle };
+  }
+  const readiness = readinessOf(before, behaviour, observed, now);
+  const next = earliest([at, readiness.next]);
+  return { container, run: before, waiting, isWanted: true, ...readiness, next };
+}
+
+/** When the other containers have ended, those beside them are stopped, and not started again. */
+function endSidecar(input: KubeletInput, planned: Planned): Planned {
+  const { container, waiting } = planned;
+  const observed = input.observed.get(container.name);
+  const run = readRun(statusOf(input.pod, container.name), observed);
+  if (!isSidecar(container) || run.phase === 'ended' || run.phase === 'new') return planned;
+  const { restarts } = run;
+  const seen = observed?.attempt === restarts ? observed.ending : undefined;
+  const isOn = run.phase === 'running' && seen === undefined && !input.isStandIn(container);
+  if (isOn) return { ...planned, run, isWanted: false };
+  const stopped = { exitCode: 0, startedAt: input.now, finishedAt: input.now };
+  const failure = seen ?? (run.phase === 'waiting' ? run.failure : { ...stopped, startedAt: run.startedAt });
+  return { container, run: { phase: 'ended', restarts, failure }, waiting, ...idle };
+}
+
+function readinessOf(
+  run: Run,
+  { readyAfter, readiness, saysReadiness }: Behaviour,
+  observed: Observed | undefined,
+  now: number,
+): { ready: boolean; started: boolean; next: number | undefined } {
+  if (run.phase !== 'running') return { ready: false, started: false, next: undefined };
+  const isSeen = observed?.attempt === run.restarts;
+  const started = !isSeen || observed.started !== false;
+  if (readiness === false) return { ready: false, started, next: undefined };
+  const probed = saysReadiness || !isSeen || (started && observed.ready !== false);
+  const since = now - (run.startedAt + readyAfter);
+  if (since < 0) return { ready: false, started, next: now - since };
+  if (readiness === true) return { ready: probed, started, next: undefined };
+  const turn = Math.floor(since / readiness);
+  return { ready: probed && turn % 2 === 0, started, next: now - since + (turn + 1) * readiness };
+}
+
+/** kubelet's `getPhase`; the last word is said when nothing runs any more. */
+function phaseOf(
+  { ending }: KubeletInput,
+  { hasFailed, isDone }: PlannedInit,
+  main: readonly Planned[],
+  isOver: boolean,
+): string {
+  if (isOver) {
+    if (hasFailed || ending?.reason !== undefined) return 'Failed';
+    const succeeded = main.every(({ run }) => run.phase === 'ended' && run.failure.exitCode === 0);
+    return succeeded ? 'Succeeded' : 'Failed';
+  }
+  if (!isDone) return 'Pending';
+  const isWaiting = main.some(({ run }) => run.phase === 'new');
+  return isWaiting ? 'Pending' : 'Running';
+}
+
+/** The earliest of some times; undefined of none. */
+export function earliest(times: readonly (number | undefined)[]): number | undefined {
+  return times.reduce(
+    (first, time) => (first === undefined || (time ?? Infinity) < first ? time : first),
+    undefined,
+  );
+}
+
+/** True for an init container that runs beside the others (`restartPolicy: Always`). */
+export function isSidecar({ restartPolicy }: Container): boolean {
+  return restartPolicy === 'Always';
+}
+
+function statusOf({ status }: Pod, name: string): ContainerStatus | undefined {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(
+    (each) => each.name === name,
+  );
 }
 
 /** The InternalIPs of a node, in its order. */
@@ -123,78 +345,4 @@ function hostMembers(hosts: readonly string[]): Pick<PodStatus, 'hostIP' | 'host
 function addressMembers(addresses: readonly string[]): Pick<PodStatus, 'podIP' | 'podIPs'> {
   const [first] = addresses;
   return first === undefined ? {} : { podIP: first, podIPs: addresses.map((ip) => ({ ip })) };
-}
-
-function readinessOf(
-  run: Run,
-  { readyAfter, readiness }: Behaviour,
-  now: number,
-): { ready: boolean; next: number | undefined } {
-  if (run.phase !== 'running' || readiness === false) return { ready: false, next: undefined };
-  const since = now - (run.startedAt + readyAfter);
-  if (since < 0) return { ready: false, next: now - since };
-  if (readiness === true) return { ready: true, next: undefined };
-  const turn = Math.floor(since / readiness);
-  return { ready: turn % 2 === 0, next: now - since + (turn + 1) * readiness };
-}
-
-function earliest(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined ? b : b === undefined ? a : Math.min(a, b);
-}
-
-type Verdict = Pick<PodCondition, 'status' | 'reason' | 'message'>;
-const met: Verdict = { status: 'True' };
-
-function conditionsOf(pod: Pod, phase: string, ready: boolean, now: number): PodCondition[] {
-  const verdicts = new Map<string, Verdict>([
-    ['PodReadyToStartContainers', phase === 'Running' ? met : { status: 'False' }],
-    ['Initialized', phase === 'Succeeded' ? { status: 'True', reason: 'PodCompleted' } : met],
-    ['Ready', readyVerdict(pod, phase, ready)],
-    ['ContainersReady', containersVerdict(pod, phase, ready)],
-    ['PodScheduled', met],
-  ]);
-  const written = [...verdicts].map(([type, verdict]): PodCondition => {
-    const present = conditionOf(pod.status.conditions, type);
-    const { generation } = pod.metadata;
-    return {
-      type,
-      ...(generation === undefined ? {} : { observedGeneration: generation }),
-      status: verdict.status,
-      lastProbeTime: null,
-      lastTransitionTime:
-        (present?.status === verdict.status ? present.lastTransitionTime : undefined) ?? formatTime(now),
-      ...(verdict.reason === undefined ? {} : { reason: verdict.reason }),
-      ...(verdict.message === undefined ? {} : { message: verdict.message }),
-    };
-  });
-  const others = (pod.status.conditions ?? []).filter(({ type }) => !verdicts.has(type));
-  return [...others, ...written];
-}
-
-function containersVerdict(pod: Pod, phase: string, ready: boolean): Verdict {
-  if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' };
-  if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' };
-  if (ready) return met;
-  const names = (pod.spec.containers ?? []).map(({ name }) => name).join(' ');
-  return {
-    status: 'False',
-    reason: 'ContainersNotReady',
-    message: `containers with unready status: [${names}]`,
-  };
-}
-
-function readyVerdict(pod: Pod, phase: string, ready: boolean): Verdict {
-  const containers = containersVerdict(pod, phase, ready);
-  if (containers.status !== 'True') return containers;
-  const unmet = (pod.spec.readinessGates ?? []).flatMap(({ conditionType = '' }) => {
-    const gate = conditionOf(pod.status.conditions, conditionType);
-    if (gate === undefined) {
-      return [`corresponding condition of pod readiness gate "${conditionType}" does not exist.`];
-    }
-    return gate.status === 'True'
-      ? []
-      : [`the status of pod readiness gate "${conditionType}" is not "True", but ${gate.status}`];
-  });
-  if (unmet.length === 0) return met;
-  return { status: 'False', reason: 'ReadinessGatesNotReady', message: unmet.join(', ') };
 }

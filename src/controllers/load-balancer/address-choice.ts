@@ -3,26 +3,26 @@ import type { AddressRange } from '../../allocation/address-range.ts';
 import { formatAddress, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { AllocatingPool, Allocations } from './allocations.ts';
-import { isSelective, selects } from './pool.ts';
-import { firstFew, type Reason } from './reasons.ts';
+import { isSelective, poolSelects, type Origin } from './pool.ts';
+import { firstFew, type LoadBalancerReason } from './reasons.ts';
 import type { AddressRequest } from './request.ts';
 import { sharingRefusal, type SharedAddressIndex } from './sharing.ts';
-import type { Origin, StatusAddress } from './status.ts';
+import type { StatusAddress } from './status.ts';
 import { waitKeys } from './waiting-services.ts';
 
 /** The result for one family of a request. */
-export type Choice = Granted | Refused;
+export type Choice = GrantedAddress | RefusedAddress;
 
-export interface Granted {
+export interface GrantedAddress {
   readonly family: IPFamily;
   readonly address: string;
   /** For an address from the Service's status: the pool that assigned it. */
   readonly origin?: Origin | undefined;
 }
 
-export interface Refused {
+export interface RefusedAddress {
   readonly family: IPFamily;
-  readonly reason: Exclude<Reason, 'Assigned'>;
+  readonly reason: Exclude<LoadBalancerReason, 'Assigned'>;
   readonly message: string;
   /** What the Service may wait for. */
   readonly waitKeys: readonly string[];
@@ -87,7 +87,7 @@ export function mayKeep(
   { address, origin }: CurrentAddress,
 ): boolean {
   const parsed = parseStrictAddress(address);
-  if (parsed?.canonical !== address || !isAvailable(allocations, request, address)) return false;
+  if (parsed?.canonical !== address || !isAddressAvailable(allocations, request, address)) return false;
   const { family, value } = parsed;
   const owner = allocations.poolOf(family, value);
   if (owner === undefined) {
@@ -95,14 +95,18 @@ export function mayKeep(
     return allocations.originOf(family, value, last)?.shrinkPolicy !== 'Reassign';
   }
   if (request.pools.length > 0 && !request.pools.includes(owner.pool.name)) return false;
-  return selects(owner.pool, request) || owner.pool.shrinkPolicy === 'Retain';
+  return poolSelects(owner.pool, request) || owner.pool.shrinkPolicy === 'Retain';
 }
 
 /**
  * True when an address in a Service's status is neither another Service's, unless they may share it, nor quarantined. The
  * pool's `sharing` does not separate Services that share already; the other rules do.
  */
-export function isAvailable(allocations: Allocations, request: AddressRequest, address: string): boolean {
+export function isAddressAvailable(
+  allocations: Allocations,
+  request: AddressRequest,
+  address: string,
+): boolean {
   const allocation = allocations.get(address);
   const quarantined = allocations.quarantined(address);
   if (quarantined !== undefined && quarantined.service !== request.service) return false;
@@ -141,8 +145,9 @@ export function grantedOf(
   request: AddressRequest,
   choices: readonly Choice[],
   current: ReadonlyMap<IPFamily, CurrentAddress>,
-): Granted[] {
-  const kept = (family: IPFamily): Granted[] => keepCurrent(inventory, request, family, current.get(family));
+): GrantedAddress[] {
+  const kept = (family: IPFamily): GrantedAddress[] =>
+    keepCurrent(inventory, request, family, current.get(family));
   const best = choices.flatMap((choice) => ('address' in choice ? [choice] : kept(choice.family)));
   if (!request.needsAll || best.length === choices.length) return best;
   return choices.flatMap(({ family }) => kept(family));
@@ -154,7 +159,7 @@ export function keepCurrent(
   request: AddressRequest,
   family: IPFamily,
   current: CurrentAddress | undefined,
-): Granted[] {
+): GrantedAddress[] {
   if (current === undefined) return [];
   const unspecific = { ...request, pools: [], addresses: noAddresses };
   const keeps =
@@ -170,7 +175,7 @@ function chooseRequested(
   family: IPFamily,
   address: string,
 ): Choice {
-  const refuse = (reason: Refused['reason'], message: string, ...keys: string[]): Refused => {
+  const refuse = (reason: RefusedAddress['reason'], message: string, ...keys: string[]): RefusedAddress => {
     return { family, reason, message, waitKeys: keys };
   };
   const value = parseStrictAddress(address)?.value ?? -1n;
@@ -178,7 +183,7 @@ function chooseRequested(
   const allocation = allocations.get(address);
   if (owner === undefined) return refuse('AddressNotInPool', noPoolContains(allocations, family, value));
   const { pool } = owner;
-  if (!selects(pool, request)) {
+  if (!poolSelects(pool, request)) {
     const message = `pool ${pool.name} contains ${address}, but does not select this Service`;
     return refuse('AddressNotInPool', message);
   }
@@ -218,7 +223,11 @@ function noPoolContains(allocations: Allocations, family: IPFamily, value: bigin
 }
 
 function chooseFromPools(inventory: Inventory, request: AddressRequest, family: IPFamily): Choice {
-  const refuse = (reason: Refused['reason'], message: string, keys: readonly string[] = []): Refused => {
+  const refuse = (
+    reason: RefusedAddress['reason'],
+    message: string,
+    keys: readonly string[] = [],
+  ): RefusedAddress => {
     return { family, reason, message, waitKeys: keys };
   };
   const candidates = candidatePools(inventory.allocations, request);
@@ -266,11 +275,11 @@ function candidatePools(allocations: Allocations, request: AddressRequest): Allo
   if (request.pools.length > 0) {
     return request.pools.flatMap((name) => {
       const owner = allocations.pools.get(name);
-      return owner !== undefined && selects(owner.pool, request) ? [owner] : [];
+      return owner !== undefined && poolSelects(owner.pool, request) ? [owner] : [];
     });
   }
   const open = [...allocations.pools.values()].filter(
-    ({ pool }) => pool.autoAssign && selects(pool, request),
+    ({ pool }) => pool.autoAssign && poolSelects(pool, request),
   );
   return [...open.filter(({ pool }) => isSelective(pool)), ...open.filter(({ pool }) => !isSelective(pool))];
 }

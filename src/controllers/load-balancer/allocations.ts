@@ -1,7 +1,7 @@
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { FamilyUsage } from '../../objects/servicenet.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, Origin } from './pool.ts';
 import {
   indexOfSpan,
   PoolAddresses,
@@ -11,7 +11,6 @@ import {
 } from './pool-addresses.ts';
 import { Quarantine, type QuarantinedAddress } from './quarantine.ts';
 import type { AddressRequest } from './request.ts';
-import type { Origin } from './status.ts';
 
 /** An address in use, by one Service or by several that share it. */
 export interface Allocation {
@@ -151,7 +150,7 @@ export class Allocations {
    * allowed.
    *
    * @param last the pool that assigned the address according to the Service's status.
-   * @returns other Services that got a port which this one no longer wants.
+   * @returns other Services that got a port which this one no longer has.
    */
   assign(address: string, request: AddressRequest, last?: Origin): ObjectKey[] {
     const parsed = parseStrictAddress(address);

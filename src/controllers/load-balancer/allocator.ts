@@ -5,21 +5,20 @@ import {
   chooseAddress,
   currentAddresses,
   grantedOf,
-  isAvailable,
+  isAddressAvailable,
   keepCurrent,
   mayKeep,
-  type Granted,
+  type GrantedAddress,
   type Inventory,
-  type Refused,
+  type RefusedAddress,
 } from './address-choice.ts';
-import { adoptionOrder, asInStatus, type ServedService, withServedPorts } from './adoption.ts';
+import { adoptionOrder, admitsMore, SharedAddressIndex } from './sharing.ts';
+import { asInStatus, type ServedService, withServedPorts, type StatusAddress } from './status.ts';
 import { Allocations, type Allocation } from './allocations.ts';
 import type { Pool } from './pool.ts';
 import { layOut, type ForbiddenRange, type PoolLayout } from './pool-addresses.ts';
 import { explain, outcomeOf, poolNameOf, type Outcome } from './reasons.ts';
-import { byAge, type AddressRequest } from './request.ts';
-import { admitsMore, SharedAddressIndex } from './sharing.ts';
-import type { StatusAddress } from './status.ts';
+import { byServiceAge, type AddressRequest } from './request.ts';
 import { WaitingServices, waitKeys } from './waiting-services.ts';
 
 /**
@@ -82,7 +81,7 @@ export class LoadBalancerAllocator {
       }
     }
     // Before the Services that never had an address.
-    for (const request of [...evicted.values()].sort(byAge)) {
+    for (const request of [...evicted.values()].sort(byServiceAge)) {
       this.#changed.add(request.service);
       this.#retry(request);
     }
@@ -154,7 +153,7 @@ export class LoadBalancerAllocator {
       if (allocations.addressesOf(request.service).has(one.family)) continue;
       if (allocations.unreleased(request.service).has(one.address)) continue;
       const shown = asInStatus(request, one);
-      if (isAvailable(allocations, shown, one.address)) this.#assign(shown, one);
+      if (isAddressAvailable(allocations, shown, one.address)) this.#assign(shown, one);
     }
   }
 
@@ -229,7 +228,7 @@ export class LoadBalancerAllocator {
       return outcomeOf(allocations, request, { reason: 'InvalidRequest', message });
     }
     const choices = families.map((family) => chooseAddress(inventory, request, family, current.get(family)));
-    const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
+    const refused = choices.filter((choice): choice is RefusedAddress => 'reason' in choice);
     const granted = grantedOf(inventory, request, choices, current);
     this.#apply(request, granted);
     if (refused.length === 0) this.#waiting.delete(service);
@@ -239,7 +238,7 @@ export class LoadBalancerAllocator {
   }
 
   /** Makes the granted addresses the ones that a Service has. */
-  #apply(request: AddressRequest, granted: readonly Granted[]): void {
+  #apply(request: AddressRequest, granted: readonly GrantedAddress[]): void {
     const { service } = request;
     const before = [...this.allocations.addressesOf(service).values()];
     const after = new Set(granted.map(({ address }) => address));
@@ -249,7 +248,7 @@ export class LoadBalancerAllocator {
     if (before.length !== after.size || removed.length > 0) this.#changed.add(service);
   }
 
-  #assign(request: AddressRequest, { address, origin }: Pick<Granted, 'address' | 'origin'>): void {
+  #assign(request: AddressRequest, { address, origin }: Pick<GrantedAddress, 'address' | 'origin'>): void {
     const before = this.allocations.get(address)?.services.get(request.service);
     for (const service of this.allocations.assign(address, request, origin)) this.#changed.add(service);
     this.#updateShared(address);

@@ -10,15 +10,26 @@ import { compareResourceVersions } from '../../objects/resource-version.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../../runtime/controller.ts';
 import { Expectations } from '../../runtime/expectations.ts';
-import type { ServedService } from './adoption.ts';
+import {
+  type ServedService,
+  ConflictBackoff,
+  isForeign,
+  statusAddresses,
+  type StatusAddress,
+} from './status.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
-import { ConflictBackoff } from './conflict-backoff.ts';
+import { AnnouncedReconciler } from './announced-controller.ts';
 import { LoadBalancerMetrics } from './metrics.ts';
-import { needsManagedFields, planReleased, planServed, type ServicePlan, statusPatchOf } from './plan.ts';
+import {
+  needsManagedFields,
+  planReleased,
+  planServed,
+  type ServiceStatusPlan,
+  statusPatchOf,
+} from './plan.ts';
 import { PoolReconciler } from './pool-controller.ts';
 import { overwrittenEvent } from './reasons.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
-import { isForeign, statusAddresses, type StatusAddress } from './status.ts';
 
 /** Options of {@link loadBalancerController}; all have defaults. */
 export type LoadBalancerOptions = Partial<RequestSettings>;
@@ -72,10 +83,15 @@ class LoadBalancerReconciler {
     this.#namespaces = context.informers.informer(namespaces);
     this.#metrics = new LoadBalancerMetrics(context.metrics);
     this.#expectations = new Expectations(this.#services, context.clock);
+    const announced = new AnnouncedReconciler(context, {
+      isServed: (service) => !this.#isReleased(service),
+      poolsChanged: () => this.#pools.updateStatus(),
+    });
     this.#pools = new PoolReconciler(context, this.#allocator, this.#metrics, {
       changed: () => this.#requeueChanged(),
       waitFor: [this.#services, this.#namespaces],
       adopt: (signal) => this.#adopt(signal),
+      announced: (pool) => announced.ofPool(pool),
     });
     this.#controller = new Controller({
       name: 'load_balancer',
@@ -84,7 +100,7 @@ class LoadBalancerReconciler {
       workers: 16,
       waitFor: [this.#services, this.#namespaces, ...this.#pools.sources],
     });
-    this.runnables = [this.#controller, this.#pools.controller];
+    this.runnables = [this.#controller, this.#pools.controller, announced];
     this.#services.addHandler({
       added: (service, initial) => {
         this.#controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
@@ -154,7 +170,7 @@ class LoadBalancerReconciler {
     return delayMs;
   }
 
-  #plan(key: ObjectKey, service: Service): ServicePlan | undefined {
+  #plan(key: ObjectKey, service: Service): ServiceStatusPlan | undefined {
     const own = this.#statusAddresses(service);
     if (this.#isReleased(service)) {
       this.#allocator.unassign(key);
@@ -170,7 +186,12 @@ class LoadBalancerReconciler {
     return planServed(service, outcome, own, now);
   }
 
-  async #write(key: ObjectKey, service: Service, plan: ServicePlan, signal: AbortSignal): Promise<void> {
+  async #write(
+    key: ObjectKey,
+    service: Service,
+    plan: ServiceStatusPlan,
+    signal: AbortSignal,
+  ): Promise<void> {
     const patch = statusPatchOf(service, plan);
     try {
       if (patch !== undefined) {

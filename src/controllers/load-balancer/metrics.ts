@@ -1,7 +1,7 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { FamilyUsage } from '../../objects/servicenet.ts';
-import type { Reason } from './reasons.ts';
+import type { LoadBalancerReason } from './reasons.ts';
 
 /** Metrics of the load balancer. */
 export class LoadBalancerMetrics {
@@ -30,7 +30,7 @@ export class LoadBalancerMetrics {
     });
   }
 
-  transition(reason: Reason): void {
+  transition(reason: LoadBalancerReason): void {
     this.#transitions.inc({ reason });
   }
 

@@ -1,3 +1,4 @@
+/** What the status of a Service and of a pool should be. Pure. */
 import { jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type {
@@ -8,26 +9,41 @@ import type {
 } from '../../objects/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { fieldManager } from '../../runtime/field-manager.ts';
-import { releasedEvent, type AssignedAddress, type Outcome, type Reason } from './reasons.ts';
-import { assignedText, conditionType, keyText, readyCondition, type StatusAddress } from './status.ts';
+import {
+  firstFew,
+  releasedEvent,
+  type PlannedEvent,
+  type OutcomeAddress,
+  type Outcome,
+  type LoadBalancerReason,
+} from './reasons.ts';
+import { announcedCondition, type PoolAnnounced, poolCondition, refusedAddresses } from './plan-announced.ts';
+import {
+  assignedText,
+  conditionType,
+  sharingKeyText,
+  loadBalancerReadyCondition,
+  type StatusAddress,
+} from './status.ts';
+import type {
+  FamilyUsage,
+  AddressPool,
+  AddressPoolStatus,
+  RestingAddress,
+} from '../../objects/servicenet.ts';
+import type { QuarantinedAddress } from './quarantine.ts';
 
 /** The finalizer of all load balancers (`k8s.io/cloud-provider/service/helpers`). */
-export const cleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
+export const loadBalancerCleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
 
 /** What to write for one Service; empty when nothing has to change. */
-export interface ServicePlan {
+export interface ServiceStatusPlan {
   readonly finalizer?: 'add' | 'remove';
   /** The whole status, if it changes. */
   readonly status?: ServiceStatus;
   /** The new reason of the condition, if it changes. */
-  readonly transition?: Reason;
+  readonly transition?: LoadBalancerReason;
   readonly events: readonly PlannedEvent[];
-}
-
-export interface PlannedEvent {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
 }
 
 /**
@@ -42,17 +58,21 @@ export function planServed(
   allocated: Outcome,
   own: readonly StatusAddress[],
   now: number,
-): ServicePlan {
+): ServiceStatusPlan {
   const outcome = asInCondition(service, allocated);
   const message = messageOf(outcome);
-  const ready = outcome.reason === 'Assigned';
-  const condition = conditionOf(service, ready, outcome.reason, message, now);
+  const condition = conditionSince(service.status.conditions ?? [], now, {
+    type: conditionType,
+    status: outcome.reason === 'Assigned' ? 'True' : 'False',
+    reason: outcome.reason,
+    message,
+  });
   const status = statusWith(service, ingressOf(service, outcome.addresses, own), condition);
   const finalizers = service.metadata.finalizers ?? [];
   return {
-    ...(finalizers.includes(cleanupFinalizer) ? {} : { finalizer: 'add' }),
+    ...(finalizers.includes(loadBalancerCleanupFinalizer) ? {} : { finalizer: 'add' }),
     ...(jsonEqual(status, service.status) ? {} : { status }),
-    ...(readyCondition(service)?.reason === outcome.reason ? {} : { transition: outcome.reason }),
+    ...(loadBalancerReadyCondition(service)?.reason === outcome.reason ? {} : { transition: outcome.reason }),
     events: eventsOf(service, outcome, own, message),
   };
 }
@@ -68,11 +88,12 @@ export function planReleased(
   service: Service,
   own: readonly StatusAddress[],
   isServed: boolean,
-): ServicePlan {
-  if (!isServed && readyCondition(service) === undefined && !hasOwnFinalizer(service)) return { events: [] };
+): ServiceStatusPlan {
+  if (!isServed && loadBalancerReadyCondition(service) === undefined && !hasOwnFinalizer(service))
+    return { events: [] };
   const isDeleted = service.metadata.deletionTimestamp !== undefined;
   const status = statusWith(service, ingressOf(service, [], own), undefined);
-  const has = (service.metadata.finalizers ?? []).includes(cleanupFinalizer);
+  const has = (service.metadata.finalizers ?? []).includes(loadBalancerCleanupFinalizer);
   return {
     ...(has ? { finalizer: 'remove' } : {}),
     // Clients can still read the addresses of a deleted Service.
@@ -86,7 +107,7 @@ function hasOwnFinalizer({ metadata }: Service): boolean {
   return (metadata.managedFields ?? []).some(
     ({ manager, fieldsV1 }) =>
       manager === fieldManager &&
-      fieldsV1?.['f:metadata']?.['f:finalizers']?.[`v:"${cleanupFinalizer}"`] !== undefined,
+      fieldsV1?.['f:metadata']?.['f:finalizers']?.[`v:"${loadBalancerCleanupFinalizer}"`] !== undefined,
   );
 }
 
@@ -94,15 +115,15 @@ function hasOwnFinalizer({ metadata }: Service): boolean {
 export function needsManagedFields(service: Service): boolean {
   return (
     service.spec.type !== 'LoadBalancer' &&
-    service.metadata.finalizers?.includes(cleanupFinalizer) === true &&
-    readyCondition(service) === undefined
+    service.metadata.finalizers?.includes(loadBalancerCleanupFinalizer) === true &&
+    loadBalancerReadyCondition(service) === undefined
   );
 }
 
 /** Own entries in the order of the families, then all others unchanged. */
 function ingressOf(
   service: Service,
-  addresses: readonly AssignedAddress[],
+  addresses: readonly OutcomeAddress[],
   own: readonly StatusAddress[],
 ): LoadBalancerIngress[] {
   const before = service.status.loadBalancer?.ingress ?? [];
@@ -123,7 +144,7 @@ function ingressOf(
 
 function portStatus(
   { port, protocol = 'TCP' }: ServicePort,
-  inUse: AssignedAddress['portsInUse'],
+  inUse: OutcomeAddress['portsInUse'],
 ): { port: number; protocol: string; error?: string } {
   const taken = inUse.has(`${protocol}/${port}`);
   return { port, protocol, ...(taken ? { error: 'servicenet.dev/PortInUse' } : {}) };
@@ -134,8 +155,10 @@ function statusWith(
   ingress: readonly LoadBalancerIngress[],
   condition: Condition | undefined,
 ): ServiceStatus {
-  const others = (service.status.conditions ?? []).filter(({ type }) => type !== conditionType);
-  const conditions = condition === undefined ? others : replaced(service.status.conditions ?? [], condition);
+  const ofOwn: readonly string[] = [conditionType, announcedCondition];
+  const others = (service.status.conditions ?? []).filter(({ type }) => !ofOwn.includes(type));
+  const conditions =
+    condition === undefined ? others : replacedCondition(service.status.conditions ?? [], condition);
   return {
     loadBalancer: ingress.length === 0 ? {} : { ingress: [...ingress] },
     ...(conditions.length === 0 ? {} : { conditions }),
@@ -143,32 +166,14 @@ function statusWith(
 }
 
 /** Replaces a condition at its index, or appends it. */
-function replaced(conditions: readonly Condition[], condition: Condition): Condition[] {
+export function replacedCondition(conditions: readonly Condition[], condition: Condition): Condition[] {
   const at = conditions.findIndex(({ type }) => type === condition.type);
   return at < 0 ? [...conditions, condition] : conditions.with(at, condition);
 }
 
-function conditionOf(
-  service: Service,
-  ready: boolean,
-  reason: string,
-  message: string,
-  now: number,
-): Condition {
-  const status = ready ? 'True' : 'False';
-  const before = readyCondition(service);
-  return {
-    type: conditionType,
-    status,
-    lastTransitionTime: before?.status === status ? before.lastTransitionTime : formatTime(now),
-    reason,
-    message,
-  };
-}
-
 /** The outcome with the explanation of the Service's condition, if that is still true. */
 function asInCondition(service: Service, outcome: Outcome): Outcome {
-  const condition = readyCondition(service);
+  const condition = loadBalancerReadyCondition(service);
   const same = outcome.alsoTrue
     .map(({ reason, message }): Outcome => ({ ...outcome, reason, message }))
     .find((one) => one.reason === condition?.reason && messageOf(one) === condition.message);
@@ -177,7 +182,7 @@ function asInCondition(service: Service, outcome: Outcome): Outcome {
 
 /** The addresses of the Service, then why it has no more. */
 function messageOf({ addresses, sharingKey, message }: Outcome): string {
-  const key = keyText(sharingKey);
+  const key = sharingKeyText(sharingKey);
   const parts = addresses.map(({ address, pool, origin }) =>
     assignedText({ address, origin, key, kept: pool === undefined }),
   );
@@ -201,7 +206,7 @@ function eventsOf(
   if (removed.length > 0) {
     events.push({ type: 'Normal', reason: releasedEvent, message: `${removed.join(', ')} was taken back` });
   }
-  if (changed || readyCondition(service)?.reason !== outcome.reason) {
+  if (changed || loadBalancerReadyCondition(service)?.reason !== outcome.reason) {
     events.push({
       type: outcome.reason === 'Assigned' ? 'Normal' : 'Warning',
       reason: outcome.reason,
@@ -218,11 +223,15 @@ function eventsOf(
  *
  * @returns undefined when nothing has to be written.
  */
-export function statusPatchOf(service: Service, { finalizer, status }: ServicePlan): JsonRecord | undefined {
+export function statusPatchOf(
+  service: Service,
+  { finalizer, status }: ServiceStatusPlan,
+): JsonRecord | undefined {
   if (finalizer === undefined && status === undefined) return undefined;
   const { resourceVersion, finalizers = [] } = service.metadata;
-  const others = finalizers.filter((one) => one !== cleanupFinalizer);
-  const wanted = finalizer === 'add' ? [...others, cleanupFinalizer] : others.length > 0 ? others : null;
+  const others = finalizers.filter((one) => one !== loadBalancerCleanupFinalizer);
+  const wanted =
+    finalizer === 'add' ? [...others, loadBalancerCleanupFinalizer] : others.length > 0 ? others : null;
   return {
     metadata: { resourceVersion, ...(finalizer === undefined ? {} : { finalizers: wanted }) },
     ...(status === undefined
@@ -234,4 +243,82 @@ export function statusPatchOf(service: Service, { finalizer, status }: ServicePl
           },
         }),
   };
+}
+
+/** What the status of a pool is made of. */
+export interface PoolState {
+  readonly usage: Readonly<Record<'IPv4' | 'IPv6', FamilyUsage>>;
+  /** Invalid parts of the spec. */
+  readonly problems: readonly string[];
+  /** Overlaps with other pools and with addresses of the cluster. */
+  readonly conflicts: readonly string[];
+  /** Latest end first. */
+  readonly quarantined: readonly QuarantinedAddress[];
+  /** Undefined: no agent that announces has ever run in the cluster. */
+  readonly announced: PoolAnnounced | undefined;
+  /** `metadata.generation` of the spec that was read. */
+  readonly generation: number | undefined;
+}
+
+/** Plans the status of a pool; undefined if it does not change. `now` in milliseconds since 1970. */
+export function planPoolStatus(
+  pool: AddressPool,
+  state: PoolState,
+  now: number,
+): AddressPoolStatus | undefined {
+  const { usage, problems, conflicts, quarantined, announced, generation } = state;
+  const observed = generation === undefined ? {} : { observedGeneration: generation };
+  const usable = usage.IPv4.total + usage.IPv6.total > 0;
+  const before = pool.status?.conditions ?? [];
+  const conditions = [
+    conditionSince(before, now, {
+      type: 'Ready',
+      status: usable ? 'True' : 'False',
+      reason: problems.length > 0 ? 'InvalidSpec' : usable ? 'Usable' : 'NoAddresses',
+      message: readyMessage(usable, problems),
+      ...observed,
+    }),
+    conditionSince(before, now, {
+      type: 'Conflict',
+      status: conflicts.length > 0 ? 'True' : 'False',
+      reason: conflicts.length > 0 ? 'Overlap' : 'NoOverlap',
+      message: conflicts.length > 0 ? `${firstFew(conflicts, '; ')}: these addresses are not given` : '',
+      ...observed,
+    }),
+  ];
+  const condition = announced === undefined ? undefined : poolCondition(announced);
+  if (condition !== undefined) conditions.push(conditionSince(before, now, { ...condition, ...observed }));
+  const refused = announced === undefined ? [] : refusedAddresses(pool.status?.refused ?? [], announced, now);
+  const status: AddressPoolStatus = {
+    ...(usage.IPv4.total > 0 ? { ipv4: usage.IPv4 } : {}),
+    ...(usage.IPv6.total > 0 ? { ipv6: usage.IPv6 } : {}),
+    ...(quarantined.length > 0 ? { resting: quarantined.slice(0, maxQuarantined).map(restingOf) } : {}),
+    ...(refused.length > 0 ? { refused } : {}),
+    conditions,
+  };
+  return jsonEqual(status, pool.status) ? undefined : status;
+}
+
+/** Of more, those that end first are left out. */
+const maxQuarantined = 1000;
+
+function restingOf({ address, service, until }: QuarantinedAddress): RestingAddress {
+  // Times in the API have whole seconds; rounded up.
+  return { address, service, until: formatTime(Math.ceil(until / 1000) * 1000) };
+}
+
+function readyMessage(usable: boolean, problems: readonly string[]): string {
+  if (problems.length > 0) return `${usable ? 'the valid parts are used; ' : ''}${firstFew(problems, '; ')}`;
+  return usable ? '' : 'no address is left: all are excluded or belong to something else';
+}
+
+/** The condition, with the time since when it has its status. */
+function conditionSince(
+  before: readonly Condition[],
+  now: number,
+  wanted: Omit<Condition, 'lastTransitionTime'>,
+): Condition {
+  const present = before.find(({ type }) => type === wanted.type);
+  const since = present?.status === wanted.status ? present.lastTransitionTime : formatTime(now);
+  return { ...wanted, lastTransitionTime: since };
 }

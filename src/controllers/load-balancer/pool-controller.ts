@@ -10,7 +10,8 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
 import type { LoadBalancerMetrics } from './metrics.ts';
-import { planPoolStatus } from './plan-pool-status.ts';
+import { planPoolStatus } from './plan.ts';
+import type { PoolAnnounced } from './plan-announced.ts';
 import type { AddressPool } from '../../objects/servicenet.ts';
 import { addressPools } from '../../client/resources.ts';
 import { readPool } from './pool.ts';
@@ -26,6 +27,8 @@ export interface ServiceReconciler {
   readonly waitFor: readonly Syncable[];
   /** Records the addresses of all Services, once. Called before every use of the allocator. */
   adopt(signal: AbortSignal): Promise<void>;
+  /** What the status of a pool says about announcing; undefined: nothing. */
+  announced(pool: string): PoolAnnounced | undefined;
 }
 
 /** Keys of the work queue beside the names of pools, which have no star. */
@@ -174,7 +177,8 @@ export class PoolReconciler {
     const conflicts = this.#layouts.get(name)?.conflicts ?? [];
     const generation = this.#generations.get(name);
     const quarantined = allocations.quarantinedIn(allocating);
-    const state = { usage, problems, conflicts, quarantined, generation };
+    const announced = this.#services.announced(name);
+    const state = { usage, problems, conflicts, quarantined, announced, generation };
     const status = planPoolStatus(pool, state, this.#context.clock.now());
     if (status === undefined) return;
     try {

@@ -1,14 +1,19 @@
 import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { formatAddress, parseCidr, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
-import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
+import { readLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
-import type { LabelSelector } from '../../objects/meta.ts';
 import type { AddressPool, AddressPoolSpec, AddressReservation } from '../../objects/servicenet.ts';
 import { parseDuration, parseTime } from '../../objects/time.ts';
 
 export type SharingPolicy = 'never' | 'by-key' | 'by-ports';
 export type ShrinkPolicy = 'Retain' | 'Reassign';
+
+/** The pool that assigned an address, and its shrinkPolicy. */
+export interface Origin {
+  readonly pool: string;
+  readonly shrinkPolicy: ShrinkPolicy;
+}
 
 /** An AddressPool, parsed and defaulted, without its invalid parts. */
 export interface Pool {
@@ -42,6 +47,7 @@ export function readPool(object: AddressPool): { pool: Pool; problems: string[] 
   const { metadata } = object;
   const spec = specOf(object);
   const problems: string[] = [];
+  const consequence = 'the pool serves no Services';
   const ranges = readRanges(spec.addresses, 'spec.addresses', problems);
   if (ranges.length === 0) problems.push('spec.addresses: has no usable range');
   const excluded = readRanges(spec.exclude, 'spec.exclude', problems, false);
@@ -53,8 +59,16 @@ export function readPool(object: AddressPool): { pool: Pool; problems: string[] 
     excluded,
     autoAssign: spec.autoAssign ?? true,
     priority: Number.isInteger(spec.priority) ? (spec.priority ?? 0) : 0,
-    namespaceSelector: readSelector(spec.namespaceSelector, 'spec.namespaceSelector', problems),
-    serviceSelector: readSelector(spec.serviceSelector, 'spec.serviceSelector', problems),
+    namespaceSelector: readLabelSelector(
+      spec.namespaceSelector,
+      { path: 'spec.namespaceSelector', consequence },
+      problems,
+    ),
+    serviceSelector: readLabelSelector(
+      spec.serviceSelector,
+      { path: 'spec.serviceSelector', consequence },
+      problems,
+    ),
     sharing: oneOf(spec.sharing, ['by-key', 'never', 'by-ports'], 'spec.sharing', problems),
     shrinkPolicy: oneOf(spec.shrinkPolicy, ['Retain', 'Reassign'], 'spec.shrinkPolicy', problems),
     reuseDelayMs: readDelay(spec.reuseDelay, problems),
@@ -69,7 +83,7 @@ export function isSelective(pool: Pool): boolean {
 }
 
 /** True when the pool's selectors match the labels of a Service. */
-export function selects(
+export function poolSelects(
   pool: Pool,
   service: { labels: Readonly<Record<string, string>>; namespaceLabels: Readonly<Record<string, string>> },
 ): boolean {
@@ -123,22 +137,6 @@ function whyNoRange(text: string): string {
 /** A single address as a range; other texts as they are. */
 function asRange(text: string): string {
   return text.includes('/') || text.includes('-') ? text : `${text}-${text}`;
-}
-
-function readSelector(
-  selector: LabelSelector | undefined,
-  path: string,
-  problems: string[],
-): ParsedLabelSelector | undefined {
-  if (selector === undefined) return undefined;
-  try {
-    return compileLabelSelector(selector);
-  } catch (error) {
-    problems.push(
-      `${path}: ${error instanceof Error ? error.message : String(error)}; the pool serves no Services`,
-    );
-    return 'nothing';
-  }
 }
 
 /** One of `words`; the first is the default. */

@@ -4,10 +4,10 @@ import type { ObjectKey } from '../../objects/key.ts';
 import type { Allocations } from './allocations.ts';
 import type { AddressRequest } from './request.ts';
 import { portsOfOthers } from './sharing.ts';
-import type { Origin } from './status.ts';
+import type { Origin } from './pool.ts';
 
 /** The `reason` of the condition, of Events, of log lines and of metrics. These words are API: they do not change. */
-export const reasons = [
+export const loadBalancerReasons = [
   /** It has the addresses that it requests. */
   'Assigned',
   /** No pool selects it, or the requested pool does not exist. */
@@ -30,7 +30,7 @@ export const reasons = [
   'InvalidRequest',
 ] as const;
 
-export type Reason = (typeof reasons)[number];
+export type LoadBalancerReason = (typeof loadBalancerReasons)[number];
 
 /** Event: an address was removed from the status. */
 export const releasedEvent = 'Released';
@@ -38,15 +38,22 @@ export const releasedEvent = 'Released';
 /** Event: another client removes our addresses from a status repeatedly. */
 export const overwrittenEvent = 'Overwritten';
 
+/** An Event that is to be told of a Service. */
+export interface PlannedEvent {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+}
+
 interface Explanation {
-  readonly reason: Reason;
+  readonly reason: LoadBalancerReason;
   readonly message: string;
 }
 
 /** The result of a request. */
 export interface Outcome extends Explanation {
   /** The addresses that the Service has now, in the order of its families. */
-  readonly addresses: readonly AssignedAddress[];
+  readonly addresses: readonly OutcomeAddress[];
   /** "" for none. */
   readonly sharingKey: string;
   /**
@@ -56,7 +63,7 @@ export interface Outcome extends Explanation {
   readonly alsoTrue: readonly Explanation[];
 }
 
-export interface AssignedAddress {
+export interface OutcomeAddress {
   readonly family: IPFamily;
   readonly address: string;
   /** Undefined when no pool contains the address any more. */
@@ -75,7 +82,7 @@ export function outcomeOf(
   alsoTrue: readonly Explanation[] = [],
 ): Outcome {
   const own = allocations.addressesOf(request.service);
-  const addresses = request.families.flatMap((family): AssignedAddress[] => {
+  const addresses = request.families.flatMap((family): OutcomeAddress[] => {
     const address = own.get(family);
     if (address === undefined) return [];
     const allocation = allocations.get(address);

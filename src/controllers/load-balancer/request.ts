@@ -1,6 +1,5 @@
-import { parseStrictAddress } from '../../objects/address.ts';
+import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/address.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 
@@ -97,7 +96,7 @@ interface ReadAnnotation {
 }
 
 /** Oldest first, then by key: creation times have whole seconds. */
-export function byAge(a: AddressRequest, b: AddressRequest): number {
+export function byServiceAge(a: AddressRequest, b: AddressRequest): number {
   return a.createdAt - b.createdAt || (a.service < b.service ? -1 : a.service > b.service ? 1 : 0);
 }
 

@@ -1,9 +1,10 @@
-/** When Services may have one address together, and which addresses a Service may join. */
+/** When Services may share an address, which addresses a Service may join, and which sharers keep theirs at a start. */
 import type { IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Allocation } from './allocations.ts';
 import type { SharingPolicy } from './pool.ts';
-import { byAge, type AddressRequest } from './request.ts';
+import { byServiceAge, type AddressRequest } from './request.ts';
+import { type ServedService, type StatusAddress, sharingKeyText } from './status.ts';
 
 /** Why a Service may not join an address. */
 export interface SharingRefusal {
@@ -69,7 +70,7 @@ function oldestOf(
 ): AddressRequest | undefined {
   let oldest: AddressRequest | undefined;
   for (const request of services.values()) {
-    if (matches(request) && (oldest === undefined || byAge(request, oldest) < 0)) oldest = request;
+    if (matches(request) && (oldest === undefined || byServiceAge(request, oldest) < 0)) oldest = request;
   }
   return oldest;
 }
@@ -79,7 +80,7 @@ function refused(message: string): SharingRefusal {
 }
 
 /** Whether a Service lets Services of another namespace share its addresses. */
-export function consents({ sharingNamespaces }: AddressRequest, namespace: string): boolean {
+function consents({ sharingNamespaces }: AddressRequest, namespace: string): boolean {
   return sharingNamespaces.has('*') || sharingNamespaces.has(namespace);
 }
 
@@ -93,7 +94,7 @@ export function admitsMore(before: AddressRequest, after: AddressRequest): boole
   );
 }
 
-/** A Service that serves a port on an address where another Service wants it too, by that port. */
+/** The Services that serve requested ports on an address, by port. */
 export function portsOfOthers(
   allocation: Allocation | undefined,
   { service, ports }: AddressRequest,
@@ -108,7 +109,7 @@ export function portsOfOthers(
 
 /**
  * Finds addresses that a Service may join. Addresses are grouped by what their Services must have in common, and each
- * group knows the addresses on which a port is in use.
+ * group has an index of the addresses on which a port is in use.
  */
 export class SharedAddressIndex {
   readonly #groups = new Map<string, SharingGroup>();
@@ -165,7 +166,7 @@ export class SharedAddressIndex {
   }
 }
 
-/** After so many addresses on which a requested port is in use, the Service gets a free address. */
+/** After this number of addresses on which a requested port is in use, the Service gets a free address. */
 const maxTries = 256;
 /** More than one, because the Services of the first may not consent. */
 const maxCandidates = 16;
@@ -184,4 +185,80 @@ interface IndexEntry {
 function groupOf(pool: string, family: IPFamily, { sharingKey, namespace, backend }: AddressRequest): string {
   const common = sharingKey === '' ? `namespace ${namespace}` : `key ${sharingKey}`;
   return JSON.stringify([pool, family, common, backend]);
+}
+
+/**
+ * The order in which a starting process adopts the addresses of Services. If two have an address that they may not share,
+ * the first keeps it. That is the older one, unless it changed while no process ran. So of the Services that have one
+ * address, the last are
+ * - those that changed: the key is not the one in the condition, or they withdrew their consent to a namespace that still
+ *   consents to theirs;
+ * - before them those that may have changed: they request another address, or are not in the largest group with one
+ *   sharing key and traffic policy. Of groups of one size, one with a key is preferred, because most pools share by key
+ *   only, and then that of the oldest Service.
+ *
+ * @param mayKeep whether a Service may keep an address if no other Service has it. Those that may not are not compared.
+ */
+export function adoptionOrder<S extends ServedService>(
+  services: readonly S[],
+  mayKeep: (service: S, address: StatusAddress) => boolean,
+): S[] {
+  const oldestFirst = [...services].sort((a, b) => byServiceAge(a.request, b.request));
+  const byAddress = new Map<string, S[]>();
+  for (const service of oldestFirst) {
+    for (const one of service.inStatus) {
+      if (!mayKeep(service, one)) continue;
+      const others = byAddress.get(one.address);
+      if (others === undefined) byAddress.set(one.address, [service]);
+      else others.push(service);
+    }
+  }
+  const ranks = new Map<S, number>();
+  for (const [address, sharers] of byAddress) if (sharers.length > 1) rank(address, sharers, ranks);
+  if (ranks.size === 0) return oldestFirst;
+  return oldestFirst.sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0)); // stable
+}
+
+/** Ranks the Services that have an address, oldest first: 2 for those that changed, 1 for those that may have. */
+function rank<S extends ServedService>(address: string, sharers: readonly S[], ranks: Map<S, number>): void {
+  const sameKey = sharers.filter((service) => !hasOtherKey(address, service));
+  const unchanged = sameKey.filter(
+    ({ request }) => !sameKey.some((other) => withdrewConsent(request, other.request)),
+  );
+  const staying = unchanged.filter((service) => !requestsOther(address, service));
+  let largest: readonly S[] = [];
+  for (const group of Map.groupBy(staying, ({ request }) => agreementOf(request)).values()) {
+    if (isPreferred(group, largest)) largest = group;
+  }
+  for (const service of sharers) {
+    const own = unchanged.includes(service) ? (largest.includes(service) ? 0 : 1) : 2;
+    ranks.set(service, Math.max(own, ranks.get(service) ?? 0));
+  }
+}
+
+/** True when the condition names another key than the Service has now. */
+function hasOtherKey(address: string, { request, inStatus }: ServedService): boolean {
+  const key = inStatus.find((one) => one.address === address)?.key;
+  return key !== undefined && key !== sharingKeyText(request.sharingKey);
+}
+
+function requestsOther(address: string, { request, inStatus }: ServedService): boolean {
+  const own = inStatus.find((one) => one.address === address);
+  const requested = own === undefined ? undefined : request.addresses.get(own.family);
+  return requested !== undefined && requested !== address;
+}
+
+function withdrewConsent(request: AddressRequest, other: AddressRequest): boolean {
+  if (request.namespace === other.namespace) return false;
+  return consents(other, request.namespace) && !consents(request, other.namespace);
+}
+
+function agreementOf({ sharingKey, namespace, backend }: AddressRequest): string {
+  return JSON.stringify([sharingKey, sharingKey === '' ? namespace : '', backend]);
+}
+
+/** Called with the group of the oldest Service first, so that it stays among equals. */
+function isPreferred(group: readonly ServedService[], best: readonly ServedService[]): boolean {
+  if (group.length !== best.length) return group.length > best.length;
+  return group[0]?.request.sharingKey !== '' && best[0]?.request.sharingKey === '';
 }

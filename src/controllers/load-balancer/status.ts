@@ -1,21 +1,18 @@
 /** What the status of a Service says about its addresses: the only record that outlives the process. */
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { LoadBalancerIngress, Service } from '../../objects/core.generated.ts';
+import type { ObjectKey } from '../../objects/key.ts';
 import type { Condition } from '../../objects/meta.ts';
-import type { ShrinkPolicy } from './pool.ts';
+import { backoffDelay } from '../../runtime/backoff.ts';
+import type { Origin } from './pool.ts';
+import type { AddressRequest } from './request.ts';
 
 /** The condition of every Service that is served. */
 export const conditionType = 'servicenet.dev/LoadBalancerReady';
 
 /** The condition of a Service that this controller serves or served. */
-export function readyCondition(service: Service): Condition | undefined {
+export function loadBalancerReadyCondition(service: Service): Condition | undefined {
   return service.status.conditions?.find(({ type }) => type === conditionType);
-}
-
-/** The pool that assigned an address, and its shrinkPolicy. */
-export interface Origin {
-  readonly pool: string;
-  readonly shrinkPolicy: ShrinkPolicy;
 }
 
 /** One address in the message of the condition. */
@@ -23,7 +20,7 @@ export interface AssignedText {
   readonly address: string;
   /** Undefined for an address that no AddressPool assigned. */
   readonly origin: Origin | undefined;
-  /** As {@link keyText} writes it. */
+  /** As {@link sharingKeyText} writes it. */
   readonly key: string;
   /** True when no pool contains the address any more. */
   readonly kept: boolean;
@@ -32,7 +29,9 @@ export interface AssignedText {
 const keptText =
   ' (kept, though no pool contains it any more: extend a pool to contain it, or ask for another address with servicenet.dev/addresses)';
 
-/** The text about one address. {@link readAssigned} reads it after a restart: origin and key stand nowhere else. */
+/**
+ * The text about one address. {@link readAssigned} reads it after a restart: origin and key are recorded nowhere else.
+ */
 export function assignedText({ address, origin, key, kept }: AssignedText): string {
   const from = origin === undefined ? '' : ` from pool ${origin.pool}`;
   const policy = origin?.shrinkPolicy === 'Reassign' ? ' (shrinkPolicy Reassign)' : '';
@@ -40,12 +39,12 @@ export function assignedText({ address, origin, key, kept }: AssignedText): stri
 }
 
 /** A sharing key in a condition: its first 64 characters, quoted; "" for none. */
-export function keyText(sharingKey: string): string {
+export function sharingKeyText(sharingKey: string): string {
   return sharingKey === '' ? '' : JSON.stringify(sharingKey.slice(0, 64));
 }
 
-/** The inverse of {@link keyText} for keys up to 64 characters. Text that is not quoted is returned as it is. */
-export function readKey(text: string): string {
+/** The inverse of {@link sharingKeyText} for keys up to 64 characters. Text that is not quoted is returned as it is. */
+export function readSharingKey(text: string): string {
   if (text === '') return '';
   try {
     return String(JSON.parse(text));
@@ -77,7 +76,7 @@ export interface StatusAddress {
   readonly address: string;
   /** Undefined for an address that no AddressPool assigned. */
   readonly origin: Origin | undefined;
-  /** The sharing key with which it was assigned, as {@link keyText} writes it; undefined if unknown. */
+  /** The sharing key with which it was assigned, as {@link sharingKeyText} writes it; undefined if unknown. */
   readonly key: string | undefined;
   /** `TCP/80`: the ports without an error; undefined when the status lists no ports. */
   readonly servedPorts: ReadonlySet<string> | undefined;
@@ -96,7 +95,7 @@ export function statusAddresses(
   const entries = service.status.loadBalancer?.ingress ?? [];
   if (entries.length === 0) return [];
   const named = new Map(
-    readAssigned(readyCondition(service)?.message ?? '').map((text) => [text.address, text]),
+    readAssigned(loadBalancerReadyCondition(service)?.message ?? '').map((text) => [text.address, text]),
   );
   const found = new Map<IPFamily, StatusAddress>();
   for (const entry of entries) {
@@ -125,9 +124,11 @@ function servedPorts({ ports }: LoadBalancerIngress): ReadonlySet<string> | unde
 }
 
 /** True when the condition names an address that the status does not list: another client removed it. */
-export function isOverwritten(service: Service): boolean {
+function isOverwritten(service: Service): boolean {
   const listed = new Set((service.status.loadBalancer?.ingress ?? []).map(({ ip }) => ip));
-  return readAssigned(readyCondition(service)?.message ?? '').some(({ address }) => !listed.has(address));
+  return readAssigned(loadBalancerReadyCondition(service)?.message ?? '').some(
+    ({ address }) => !listed.has(address),
+  );
 }
 
 /**
@@ -138,5 +139,74 @@ export function isForeign(service: Service, own: readonly StatusAddress[]): bool
   const { loadBalancerClass } = service.spec;
   if (loadBalancerClass !== undefined && loadBalancerClass !== '') return false;
   const entries = service.status.loadBalancer?.ingress ?? [];
-  return entries.length > 0 && own.length === 0 && readyCondition(service) === undefined;
+  return entries.length > 0 && own.length === 0 && loadBalancerReadyCondition(service) === undefined;
+}
+
+/** A Service with the addresses in its status. */
+export interface ServedService {
+  readonly request: AddressRequest;
+  readonly inStatus: readonly StatusAddress[];
+}
+
+/** A request with only those of its ports that the status shows as served on an address. */
+export function withServedPorts(request: AddressRequest, { servedPorts }: StatusAddress): AddressRequest {
+  return servedPorts === undefined
+    ? request
+    : { ...request, ports: request.ports.filter((port) => servedPorts.has(port)) };
+}
+
+/** A request with the ports and the sharing key that the status shows for an address. */
+export function asInStatus(request: AddressRequest, { servedPorts, key }: StatusAddress): AddressRequest {
+  return {
+    ...request,
+    ports: servedPorts === undefined ? request.ports : [...servedPorts],
+    sharingKey: key === undefined ? request.sharingKey : readSharingKey(key),
+  };
+}
+
+/** Milliseconds between the first and the second repeated write, and at most. */
+const limits = { base: 1000, max: 300_000 };
+
+/** When no conflict was seen for this many delays, the count starts anew. */
+const resetAfterDelays = 10;
+
+interface Conflict {
+  times: number;
+  /** Milliseconds since 1970. */
+  lastWrite: number;
+}
+
+export interface ConflictDelay {
+  /** Milliseconds before the addresses may be written again; 0 for now. */
+  readonly delayMs: number;
+  /** How many times in a row they have been written again, including this time. */
+  readonly times: number;
+}
+
+/**
+ * Delays writes to Services from whose status another client removes our addresses, most likely another load balancer
+ * with the same class. Without a growing delay, both would write as fast as they can.
+ */
+export class ConflictBackoff {
+  readonly #conflicts = new Map<ObjectKey, Conflict>();
+
+  /** The delay of the next write of a Service. Call it once before each write. */
+  delayOf(key: ObjectKey, service: Service, now: number): ConflictDelay {
+    const conflict = this.#conflicts.get(key);
+    if (!isOverwritten(service)) return { delayMs: 0, times: 0 };
+    if (conflict === undefined) {
+      this.#conflicts.set(key, { times: 1, lastWrite: now });
+      return { delayMs: 0, times: 1 };
+    }
+    const delay = backoffDelay(conflict.times - 1, limits, () => 0);
+    const delayMs = conflict.lastWrite + delay - now;
+    if (delayMs > 0) return { delayMs, times: conflict.times };
+    conflict.times = now - conflict.lastWrite > resetAfterDelays * delay ? 1 : conflict.times + 1;
+    conflict.lastWrite = now;
+    return { delayMs: 0, times: conflict.times };
+  }
+
+  forget(key: ObjectKey): void {
+    this.#conflicts.delete(key);
+  }
 }

@@ -1,7 +1,7 @@
 import type { IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { Heap } from '../../runtime/heap.ts';
-import { byAge, type AddressRequest } from './request.ts';
+import { byServiceAge, type AddressRequest } from './request.ts';
 
 /** What Services wait for. A change of pools retries all of them. */
 export const waitKeys = {
@@ -99,7 +99,7 @@ interface Entry {
 }
 
 function isOlder({ request: a }: Entry, { request: b }: Entry): boolean {
-  return byAge(a, b) < 0;
+  return byServiceAge(a, b) < 0;
 }
 
 function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {

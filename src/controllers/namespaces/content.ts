@@ -4,7 +4,7 @@ import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
-import { describeFailure, discover, type ServedResource } from '../../client/discovery.ts';
+import { describeDiscoveryFailure, discover, type DiscoveredType } from '../../client/discovery.ts';
 import type { Pass } from './plan.ts';
 
 /** Deletes everything in a namespace once, Pods first, and reports what remains. */
@@ -15,7 +15,7 @@ export async function deleteContent(
 ): Promise<Pass> {
   const { resources, failures } = await discover(transport, signal);
   const pass = {
-    discoveryFailures: failures.map(describeFailure).sort(),
+    discoveryFailures: failures.map(describeDiscoveryFailure).sort(),
     contentErrors: [] as string[],
     remaining: new Map<string, number>(),
     finalizers: new Map<string, number>(),
@@ -43,14 +43,14 @@ export async function deleteContent(
   return pass;
 }
 
-function isPods({ group, plural }: ServedResource): boolean {
+function isPods({ group, plural }: DiscoveredType): boolean {
   return group === '' && plural === 'pods';
 }
 
 /** Deletes the objects of a resource in a namespace and returns those that remain. */
 async function empty(
   transport: Transport,
-  resource: ServedResource,
+  resource: DiscoveredType,
   namespace: string,
   signal: AbortSignal,
 ): Promise<KubeObject[]> {

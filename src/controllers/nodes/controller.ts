@@ -10,7 +10,7 @@ import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
-import { conditionOf, isFinished, isReady } from '../../objects/pods.ts';
+import { conditionOf, isFinished, isPodReady } from '../../objects/pods.ts';
 import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
 import { draftNode, hasTaints, isDown, isSimulated, planNodeStatus, planTaints } from './plan.ts';
 import { NodeCidrs } from './plan-cidrs.ts';
@@ -75,7 +75,7 @@ class NodeReconciler extends Reconciler {
     this.#pods.addHandler({
       // A kubelet may have reported the Pod as ready just when its node stopped.
       updated: (pod) => {
-        if (isReady(pod) && pod.spec.nodeName !== undefined) this.#checkNodeOf(pod.spec.nodeName);
+        if (isPodReady(pod) && pod.spec.nodeName !== undefined) this.#checkNodeOf(pod.spec.nodeName);
       },
     });
   }
@@ -161,7 +161,7 @@ class NodeReconciler extends Reconciler {
       events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
     }
     for (const pod of this.#pods.cache.byIndex(byNode, node.metadata.name ?? '')) {
-      if (isFinished(pod) || !isReady(pod)) continue;
+      if (isFinished(pod) || !isPodReady(pod)) continue;
       const { namespace = '', name = '', uid, resourceVersion } = pod.metadata;
       const conditions = (pod.status.conditions ?? []).map((condition) => unready(condition, now));
       try {

@@ -11,7 +11,7 @@ import { discover } from '../../client/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { kindSchemas, type KindSchema } from './kind-schemas.ts';
-import { asksFor, isUnchecked, kindsToCheck, paramKindOf } from './plan.ts';
+import { asksFor, needsCheck, kindsToCheck, paramKindOf } from './plan.ts';
 
 const name = 'validatingadmissionpolicy-status-controller';
 
@@ -78,7 +78,7 @@ function start(
     waitFor: [informer],
     reconcile: async (key: ObjectKey, signal: AbortSignal) => {
       const policy = informer.cache.get(key);
-      if (policy === undefined || !isUnchecked(policy)) return undefined;
+      if (policy === undefined || !needsCheck(policy)) return undefined;
       try {
         await check(policy, signal);
       } catch (error) {

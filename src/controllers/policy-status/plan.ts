@@ -18,7 +18,7 @@ export interface KnownResource {
 const maxKinds = 10;
 
 /** True for a policy whose present generation was not checked yet. */
-export function isUnchecked({
+export function needsCheck({
   metadata,
   status,
 }: Pick<ValidatingAdmissionPolicy, 'metadata' | 'status'>): boolean {

@@ -1,9 +1,8 @@
-import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../client/errors.ts';
 import { namespaces, type ResourceType } from '../../client/resources.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
-import { isNamespaceTerminating } from '../../client/namespace-terminating.ts';
 import { isStringMap } from '../../objects/json.ts';
 import type { ConfigMap } from '../../objects/core.generated.ts';
 

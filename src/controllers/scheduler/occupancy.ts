@@ -1,7 +1,7 @@
 import type { Labels } from '../../objects/label-requirement.ts';
 import type { Node, Pod } from '../../objects/core.generated.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { type Candidate, type Neighbour, spreadGroup } from './plan.ts';
+import { type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
 
 /** The remembered parts of a Pod, so that the Pod itself can be collected. */
 interface Seat extends Neighbour {
@@ -66,7 +66,7 @@ export class Occupancy {
   }
 
   /** A node with its occupancy, as the planner reads it. */
-  candidate(node: Node): Candidate {
+  candidate(node: Node): NodeCandidate {
     const there = this.#byNode.get(node.metadata.name ?? '');
     return {
       node,

@@ -16,7 +16,7 @@ import { zoneLabel } from '../nodes/plan.ts';
 import { conditionOf, controllerOf } from '../../objects/pods.ts';
 
 /** A node and its Pods. */
-export interface Candidate {
+export interface NodeCandidate {
   readonly node: Node;
   /** The number of Pods, bound or assumed. */
   readonly pods: number;
@@ -48,7 +48,7 @@ export function spreadGroup(pod: Pod): string {
  */
 export function placePod(
   pod: Pod,
-  candidates: readonly Candidate[],
+  candidates: readonly NodeCandidate[],
   podsIn: (node: string) => Iterable<Neighbour>,
 ): Placement {
   const reasons = new Map<string, number>();
@@ -68,7 +68,7 @@ export function placePod(
   };
 }
 
-function obstacle(pod: Pod, { node, pods }: Candidate): string | undefined {
+function obstacle(pod: Pod, { node, pods }: NodeCandidate): string | undefined {
   const { spec, status } = node;
   const tolerations = pod.spec.tolerations ?? [];
   const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
@@ -131,7 +131,7 @@ function matchesRequirement(
 
 function crowdedDomains(
   pod: Pod,
-  candidates: readonly Candidate[],
+  candidates: readonly NodeCandidate[],
   podsIn: (node: string) => Iterable<Neighbour>,
 ): (node: Node) => string | undefined {
   const terms = pod.spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
@@ -156,7 +156,11 @@ function crowdedDomains(
 }
 
 /** The zone with the fewest Pods of the group, there the node with the fewest of them, then the emptiest one. */
-function choose(pod: Pod, fitting: readonly Candidate[], all: readonly Candidate[]): Candidate | undefined {
+function choose(
+  pod: Pod,
+  fitting: readonly NodeCandidate[],
+  all: readonly NodeCandidate[],
+): NodeCandidate | undefined {
   const group = spreadGroup(pod);
   const zones = new Map<string, number>();
   for (const candidate of all) {
@@ -164,7 +168,7 @@ function choose(pod: Pod, fitting: readonly Candidate[], all: readonly Candidate
     zones.set(zone, (zones.get(zone) ?? 0) + candidate.count(group));
   }
   const tolerations = pod.spec.tolerations ?? [];
-  let best: Candidate | undefined;
+  let best: NodeCandidate | undefined;
   let lowest: readonly number[] = [];
   for (const candidate of fitting) {
     const score = [
@@ -181,7 +185,7 @@ function choose(pod: Pod, fitting: readonly Candidate[], all: readonly Candidate
   return best;
 }
 
-function zoneOf({ node }: Candidate): string {
+function zoneOf({ node }: NodeCandidate): string {
   return node.metadata.labels?.[zoneLabel] ?? '';
 }
 

@@ -1,10 +1,9 @@
-import { isAlreadyExists } from '../../client/errors.ts';
+import { isAlreadyExists, isNamespaceTerminating } from '../../client/errors.ts';
 import { isKubeObject, namespaces, type ResourceType } from '../../client/resources.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
-import { isNamespaceTerminating } from '../../client/namespace-terminating.ts';
 
 const accountName = 'default';
 

@@ -17,10 +17,10 @@ import { changeCondition } from './condition.ts';
 import { ServiceIPAddresses } from './service-ip-addresses.ts';
 import { serviceOf } from './ip-address.ts';
 import { AllocationMetrics } from './metrics.ts';
-import { addressesOf, planService, type ServicePlan, type Step } from './plan.ts';
+import { addressesOf, planAllocation, type AllocationPlan, type AllocationStep } from './plan.ts';
 import { claimAnnotation, familyOf, formatClaim, viewOf } from './plan-view.ts';
-import { rangesOf, rangesOfFlags, type ServiceRanges, type ServedKinds } from './ranges.ts';
-import type { Problem } from './reasons.ts';
+import { rangesOf, rangesOfFlags, type KnownRanges, type ServedKinds } from './ranges.ts';
+import type { AllocationProblem } from './reasons.ts';
 import { RangeQueues } from './range-queues.ts';
 
 export interface AllocatingOptions {
@@ -46,11 +46,14 @@ export class AllocationReconciler {
   readonly #queues = new RangeQueues();
   readonly #allocations: AllocationState;
   readonly #metrics: AllocationMetrics;
-  /** The resourceVersion of each Service at which a step failed. Before the next try the server is asked for it. */
+  /**
+   * The resourceVersion of each Service at which a step failed. The Service is read from the server before the next
+   * try.
+   */
   readonly #failed = new Map<ObjectKey, string>();
   /** The last report about each Service, on a server that stores no conditions. */
   readonly #lastReports = new Map<ObjectKey, string>();
-  #ranges: ServiceRanges;
+  #ranges: KnownRanges;
 
   constructor(context: ControllerContext, options: AllocatingOptions, served: ServedKinds) {
     this.#context = context;
@@ -160,7 +163,7 @@ export class AllocationReconciler {
       throw new TerminalError('the server sent a Service without resourceVersion');
     }
     this.#allocations.releaseReserved(key);
-    const plan = planService({
+    const plan = planAllocation({
       service,
       allocations: this.#allocations,
       cluster: this.#ranges.families,
@@ -182,7 +185,7 @@ export class AllocationReconciler {
 
   async #carryOut(
     service: Service,
-    step: Exclude<Step, { do: 'nothing' | 'wait' }>,
+    step: Exclude<AllocationStep, { do: 'nothing' | 'wait' }>,
     signal: AbortSignal,
   ): Promise<ReconcileResult | undefined> {
     const key = keyOf(service);
@@ -198,7 +201,7 @@ export class AllocationReconciler {
   /** False if an address has an IPAddress object of another parent, which the cache does not show yet. */
   async #execute(
     service: Service,
-    step: Exclude<Step, { do: 'nothing' | 'wait' }>,
+    step: Exclude<AllocationStep, { do: 'nothing' | 'wait' }>,
     signal: AbortSignal,
   ): Promise<boolean> {
     const key = keyOf(service);
@@ -246,7 +249,11 @@ export class AllocationReconciler {
   }
 
   /** Reports a problem, or its end, once: in the condition, an Event and the log. */
-  async #report(service: Service, problem: Problem | undefined, signal: AbortSignal): Promise<void> {
+  async #report(
+    service: Service,
+    problem: AllocationProblem | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { clock, events, log } = this.#context;
     const key = keyOf(service);
     const change = changeCondition(service, problem, formatTime(clock.now()));
@@ -278,7 +285,7 @@ export class AllocationReconciler {
     );
   }
 
-  #updateQueues(key: ObjectKey, plan: ServicePlan): void {
+  #updateQueues(key: ObjectKey, plan: AllocationPlan): void {
     if (plan.waitsFor === undefined) this.#queues.delete(key);
     else this.#queues.add(plan.waitsFor, key);
     for (const range of this.#queues.ranges()) {

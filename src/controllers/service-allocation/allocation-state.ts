@@ -5,7 +5,7 @@ import { RangeFullError } from '../../allocation/errors.ts';
 import { PortAllocator, type PortRange } from '../../allocation/port-allocator.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import { claimValues, type ServiceView, specValues, type Value } from './plan-view.ts';
+import { claimValues, type ServiceView, specValues, type AllocatedValue } from './plan-view.ts';
 
 /** A Service uses a value: it is in its spec, or claimed by its annotation. */
 export interface ValueUse {
@@ -29,16 +29,16 @@ export interface CidrState {
  */
 export class AllocationState {
   readonly nodePorts: PortAllocator;
-  readonly #services = new Map<ObjectKey, ReadonlyMap<Value, ValueUse>>();
-  readonly #byValue = new Map<Value, Map<ObjectKey, ValueUse>>();
-  readonly #reserved = new Map<ObjectKey, readonly Value[]>();
+  readonly #services = new Map<ObjectKey, ReadonlyMap<AllocatedValue, ValueUse>>();
+  readonly #byValue = new Map<AllocatedValue, Map<ObjectKey, ValueUse>>();
+  readonly #reserved = new Map<ObjectKey, readonly AllocatedValue[]>();
   /** How many Services, IPAddress objects and reservations use a value. */
-  readonly #useCounts = new Map<Value, number>();
+  readonly #useCounts = new Map<AllocatedValue, number>();
   readonly #cidrs = new Map<string, { readonly addresses: AddressAllocator; ready: boolean }>();
-  readonly #freed: (value: Value) => void;
+  readonly #freed: (value: AllocatedValue) => void;
 
   /** @param freed is called when a value is no longer in use. */
-  constructor(nodePorts: PortRange, freed: (value: Value) => void = () => undefined) {
+  constructor(nodePorts: PortRange, freed: (value: AllocatedValue) => void = () => undefined) {
     this.nodePorts = new PortAllocator(nodePorts);
     this.#freed = freed;
   }
@@ -46,7 +46,7 @@ export class AllocationState {
   /** Records a Service. Returns the other Services that use a value which this one gained or lost. */
   set(view: ServiceView, resourceVersion: string): Set<ObjectKey> {
     const { key, age } = view;
-    const values = new Map<Value, ValueUse>();
+    const values = new Map<AllocatedValue, ValueUse>();
     for (const value of claimValues(view)) values.set(value, { key, how: 'claim', age, resourceVersion });
     for (const value of specValues(view)) values.set(value, { key, how: 'spec', age, resourceVersion });
     const touched = new Set<ObjectKey>();
@@ -70,7 +70,7 @@ export class AllocationState {
   }
 
   /** The uses of a value by other Services. */
-  usesByOthers(value: Value, key: ObjectKey): ValueUse[] {
+  usesByOthers(value: AllocatedValue, key: ObjectKey): ValueUse[] {
     return [...(this.#byValue.get(value)?.values() ?? [])].filter((use) => use.key !== key);
   }
 
@@ -155,7 +155,7 @@ export class AllocationState {
     this.#dropReserved(key, () => undefined);
   }
 
-  #dropReserved(key: ObjectKey, freed: (value: Value) => void): void {
+  #dropReserved(key: ObjectKey, freed: (value: AllocatedValue) => void): void {
     const reserved = this.#reserved.get(key) ?? [];
     this.#reserved.delete(key);
     for (const value of reserved) this.#uncountUse(value, freed);
@@ -168,12 +168,12 @@ export class AllocationState {
     yield { range: this.nodePorts.range, used: this.nodePorts.used, free: this.nodePorts.free };
   }
 
-  #reserve(key: ObjectKey, value: Value): void {
+  #reserve(key: ObjectKey, value: AllocatedValue): void {
     this.#reserved.set(key, [...(this.#reserved.get(key) ?? []), value]);
     this.#countUse(value);
   }
 
-  #add(value: Value, use: ValueUse, touched: Set<ObjectKey>): void {
+  #add(value: AllocatedValue, use: ValueUse, touched: Set<ObjectKey>): void {
     const uses = this.#byValue.get(value);
     const before = uses?.get(use.key);
     if (uses === undefined) this.#byValue.set(value, new Map([[use.key, use]]));
@@ -183,7 +183,7 @@ export class AllocationState {
     for (const other of uses?.keys() ?? []) touched.add(other);
   }
 
-  #remove(value: Value, key: ObjectKey, touched: Set<ObjectKey>): void {
+  #remove(value: AllocatedValue, key: ObjectKey, touched: Set<ObjectKey>): void {
     const uses = this.#byValue.get(value);
     uses?.delete(key);
     for (const other of uses?.keys() ?? []) touched.add(other);
@@ -191,13 +191,13 @@ export class AllocationState {
     this.#uncountUse(value);
   }
 
-  #countUse(value: Value): void {
+  #countUse(value: AllocatedValue): void {
     const uses = this.#useCounts.get(value) ?? 0;
     this.#useCounts.set(value, uses + 1);
     if (uses === 0) this.#mark(value, true);
   }
 
-  #uncountUse(value: Value, freed = this.#freed): void {
+  #uncountUse(value: AllocatedValue, freed = this.#freed): void {
     const uses = this.#useCounts.get(value) ?? 0;
     if (uses > 1) {
       this.#useCounts.set(value, uses - 1);
@@ -209,7 +209,7 @@ export class AllocationState {
     freed(value);
   }
 
-  #mark(value: Value, taken: boolean): void {
+  #mark(value: AllocatedValue, taken: boolean): void {
     if (/^\d+$/.test(value)) {
       const port = Number(value);
       if (!taken) this.nodePorts.release(port);

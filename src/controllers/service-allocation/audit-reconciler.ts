@@ -11,7 +11,7 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { AllocationState } from './allocation-state.ts';
 import { AllocationMetrics } from './metrics.ts';
-import { audit, type Finding } from './plan-audit.ts';
+import { planAudit, type Finding } from './plan-audit.ts';
 import { viewOf } from './plan-view.ts';
 import { rangesOf, rangesOfFlags, type ServedKinds } from './ranges.ts';
 
@@ -94,7 +94,7 @@ export class AuditReconciler {
     const confirmed: Finding[] = [];
     let hasUnsettled = false;
     const now = clock.monotonic();
-    const found = audit({
+    const found = planAudit({
       allocations: this.#allocations,
       services: this.#services.cache.values(),
       addresses: this.#addresses?.cache,

@@ -6,7 +6,7 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import { AllocationState } from './allocation-state.ts';
-import { audit, type Finding } from './plan-audit.ts';
+import { planAudit, type Finding } from './plan-audit.ts';
 import { viewOf } from './plan-view.ts';
 import { rangesOf } from './ranges.ts';
 
@@ -34,7 +34,7 @@ export async function auditCluster(transport: Transport, nodePorts: PortRange): 
   const hasChanged = (key: string): boolean =>
     before?.get(key)?.metadata.resourceVersion !== after?.get(key)?.metadata.resourceVersion;
   const findings = [
-    ...audit({
+    ...planAudit({
       allocations,
       services: present.values(),
       addresses,

@@ -2,7 +2,7 @@ import type { Condition } from '../../objects/meta.ts';
 import { isRecord } from '../../objects/json.ts';
 import { listAt, textAt } from '../../objects/read.ts';
 import type { Service } from '../../objects/core.generated.ts';
-import type { Problem } from './reasons.ts';
+import type { AllocationProblem } from './reasons.ts';
 
 /** Whether a Service has all addresses and ports that it requests. Only on Services that once had not. */
 const allocatedCondition = 'servicenet.dev/Allocated';
@@ -10,7 +10,7 @@ const allocatedCondition = 'servicenet.dev/Allocated';
 /** New conditions of a Service. */
 export interface ConditionChange {
   readonly conditions: readonly unknown[];
-  readonly problem: Problem | undefined;
+  readonly problem: AllocationProblem | undefined;
 }
 
 function isAllocated(condition: unknown): boolean {
@@ -18,7 +18,7 @@ function isAllocated(condition: unknown): boolean {
 }
 
 /** Whether the condition of a Service has this problem already. */
-export function isReported({ status }: Service, { reason, message }: Problem): boolean {
+export function isReported({ status }: Service, { reason, message }: AllocationProblem): boolean {
   const present = listAt(status, 'conditions').find(isAllocated);
   return textAt(present, 'reason') === reason && textAt(present, 'message') === message;
 }
@@ -26,7 +26,7 @@ export function isReported({ status }: Service, { reason, message }: Problem): b
 /** The change of a Service's conditions; undefined if there is none. @param time RFC 3339. */
 export function changeCondition(
   service: Service,
-  problem: Problem | undefined,
+  problem: AllocationProblem | undefined,
   time: string,
 ): ConditionChange | undefined {
   const all = listAt(service.status, 'conditions');

@@ -58,7 +58,7 @@ export function serviceAllocationController(options: ServiceAllocationOptions): 
 /** Milliseconds between tries. */
 const retryDelayMs = 2000;
 
-/** Asks the server which kinds it has, until it answers; undefined if the signal aborts first. */
+/** Reads the discovery of the server, with retries; undefined if the signal aborts first. */
 async function readServedKinds(
   transport: Transport,
   clock: Clock,

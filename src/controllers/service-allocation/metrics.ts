@@ -1,7 +1,7 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { AllocationState } from './allocation-state.ts';
-import type { Reason } from './reasons.ts';
+import type { AllocationReason } from './reasons.ts';
 
 /** Metrics of allocation. */
 export class AllocationMetrics {
@@ -54,11 +54,11 @@ export class AllocationMetrics {
     this.#steps.inc({ step });
   }
 
-  countProblem(reason: Reason): void {
+  countProblem(reason: AllocationReason): void {
     this.#problems.inc({ reason });
   }
 
-  setFindings(reasons: Iterable<Reason>): void {
+  setFindings(reasons: Iterable<AllocationReason>): void {
     this.#findings.reset();
     for (const reason of reasons) this.#findings.inc({ reason });
   }

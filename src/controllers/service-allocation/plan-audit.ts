@@ -5,12 +5,12 @@ import type { Service } from '../../objects/core.generated.ts';
 import type { IPAddress } from '../../objects/networking.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
 import { isManaged, serviceOf } from './ip-address.ts';
-import { problemsOf } from './plan-problem.ts';
+import { allocationProblems } from './plan-problem.ts';
 import { viewOf, type ServiceView } from './plan-view.ts';
-import type { Problem, Reason } from './reasons.ts';
+import type { AllocationProblem, AllocationReason } from './reasons.ts';
 
 /** One inconsistency. */
-export interface Finding extends Problem {
+export interface Finding extends AllocationProblem {
   readonly kind: 'Service' | 'IPAddress';
   /** `namespace/name` of the Service, or the IPAddress's name. */
   readonly key: ObjectKey;
@@ -34,7 +34,7 @@ interface AddressReader {
 }
 
 /** All findings, in no order; undefined after each object, so that the caller can yield to the event loop. */
-export function* audit({
+export function* planAudit({
   allocations,
   services,
   addresses,
@@ -42,7 +42,8 @@ export function* audit({
 }: AuditInput): Generator<Finding | undefined> {
   for (const service of services) {
     const view = viewOf(service);
-    for (const problem of problemsOf(view, allocations)) yield { ...problem, kind: 'Service', key: view.key };
+    for (const problem of allocationProblems(view, allocations))
+      yield { ...problem, kind: 'Service', key: view.key };
     if (addresses !== undefined) yield* addressesWithoutObject(view, allocations, addresses);
     yield undefined;
   }
@@ -58,7 +59,7 @@ function* addressesWithoutObject(
   addresses: AddressReader,
 ): Generator<Finding> {
   if (view.type === 'ExternalName') return;
-  const finding = (value: string, reason: Reason, message: string): Finding => {
+  const finding = (value: string, reason: AllocationReason, message: string): Finding => {
     return { kind: 'Service', key: view.key, value, reason, message };
   };
   for (const text of view.clusterIPs) {
@@ -90,7 +91,7 @@ function orphaned(
 ): Finding | undefined {
   const name = address.metadata.name ?? '';
   const owner = serviceOf(address);
-  const finding = (reason: Reason, message: string): Finding => {
+  const finding = (reason: AllocationReason, message: string): Finding => {
     return { kind: 'IPAddress', key: keyOf(address), value: name, reason, message };
   };
   if (owner === '') return finding('IPAddressNotAllocated', `IPAddress ${name} does not reference a Service`);

@@ -1,10 +1,9 @@
 /** Which addresses and node ports a Service needs (`pkg/registry/core/service/storage/alloc.go`). Pure. */
 import type { IPFamily } from '../../objects/address.ts';
-import type { Claim, ServiceView } from './plan-view.ts';
-import { familyOf } from './plan-view.ts';
+import { type AllocationClaim, type ServiceView, familyOf } from './plan-view.ts';
 
 /** The families of the Service CIDRs, primary first; empty while none is known. */
-export type ClusterFamilies = readonly IPFamily[];
+export type KnownFamilies = readonly IPFamily[];
 
 /** The families and addresses that a Service should have. */
 export interface Addressing {
@@ -20,7 +19,7 @@ export interface Addressing {
  * Decides policy, families and missing addresses of a Service that is not an ExternalName. A text says why the Service
  * contradicts itself or the cluster.
  */
-export function decideAddressing(view: ServiceView, cluster: ClusterFamilies): Addressing | string {
+export function decideAddressing(view: ServiceView, cluster: KnownFamilies): Addressing | string {
   const unbound = view.headless && !view.hasSelector;
   const policy = view.policy === '' ? (unbound ? 'RequireDualStack' : 'SingleStack') : view.policy;
   const single = policy === 'SingleStack';
@@ -71,7 +70,10 @@ export function lacksHealthCheckPort(view: ServiceView): boolean {
 }
 
 /** The node port of each port, in order, with the claimed ones assigned; 0 for none. */
-export function assignNodePorts(view: ServiceView, claim: Claim): { ports: number[]; healthCheck: number } {
+export function assignNodePorts(
+  view: ServiceView,
+  claim: AllocationClaim,
+): { ports: number[]; healthCheck: number } {
   const claimed = claim.ports.values();
   const next = (): number => claimed.next().value ?? 0;
   const assigned = new Map<number, number>();
@@ -87,7 +89,7 @@ export function assignNodePorts(view: ServiceView, claim: Claim): { ports: numbe
 }
 
 /** True when a claim is exactly what is missing. */
-export function fits(view: ServiceView, addressing: Addressing | undefined, claim: Claim): boolean {
+export function fits(view: ServiceView, addressing: Addressing | undefined, claim: AllocationClaim): boolean {
   const missing = addressing?.missing ?? [];
   const ports = missingNodePorts(view) + (lacksHealthCheckPort(view) ? 1 : 0);
   return (

@@ -2,19 +2,19 @@
 import { parseAddress } from '../../objects/address.ts';
 import type { AllocationState } from './allocation-state.ts';
 import type { ServiceView } from './plan-view.ts';
-import type { Problem } from './reasons.ts';
+import type { AllocationProblem } from './reasons.ts';
 
 /** The first problem. If two Services have one value, the problem is the younger one's. */
-export function planProblem(view: ServiceView, allocations: AllocationState): Problem | undefined {
-  for (const problem of problemsOf(view, allocations)) return problem;
+export function planProblem(view: ServiceView, allocations: AllocationState): AllocationProblem | undefined {
+  for (const problem of allocationProblems(view, allocations)) return problem;
   return undefined;
 }
 
 /** All problems, with the messages of kube-apiserver's repair loops. */
-export function* problemsOf(
+export function* allocationProblems(
   view: ServiceView,
   allocations: AllocationState,
-): Generator<Problem & { readonly value: string }> {
+): Generator<AllocationProblem & { readonly value: string }> {
   if (view.type !== 'ExternalName') {
     for (const text of view.clusterIPs) yield* addressProblems(view, allocations, text);
   }
@@ -28,7 +28,7 @@ function* addressProblems(
   view: ServiceView,
   allocations: AllocationState,
   text: string,
-): Generator<Problem & { readonly value: string }> {
+): Generator<AllocationProblem & { readonly value: string }> {
   const shown = text.slice(0, 64);
   const address = parseAddress(text);
   if (address === undefined) {
@@ -51,7 +51,7 @@ function* portProblems(
   view: ServiceView,
   allocations: AllocationState,
   port: number,
-): Generator<Problem & { readonly value: string }> {
+): Generator<AllocationProblem & { readonly value: string }> {
   const value = String(port);
   if (!allocations.hasPort(port)) {
     const message = `Port ${port} is not within the port range ${allocations.nodePorts.range}; please recreate service`;

@@ -1,8 +1,7 @@
 /** The members of a Service that allocation needs. All are checked: a faulty server may send any type. Pure. */
-import { parseAddress } from '../../objects/address.ts';
+import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import { type ObjectKey, keyOf } from '../../objects/key.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
-import type { IPFamily } from '../../objects/address.ts';
 import type { Service } from '../../objects/core.generated.ts';
 
 /**
@@ -11,7 +10,7 @@ import type { Service } from '../../objects/core.generated.ts';
 export const claimAnnotation = 'servicenet.dev/allocation-claim';
 
 /** An address (canonical text) or a node port (decimal digits). */
-export type Value = string;
+export type AllocatedValue = string;
 
 export interface PortView {
   readonly port: number;
@@ -82,8 +81,8 @@ export function viewOf(service: Service): ServiceView {
 }
 
 /** All values in a Service's spec. They are in use whatever its type is. */
-export function specValues(view: ServiceView): Set<Value> {
-  const values = new Set<Value>();
+export function specValues(view: ServiceView): Set<AllocatedValue> {
+  const values = new Set<AllocatedValue>();
   for (const text of view.clusterIPs) {
     const address = parseAddress(text)?.canonical;
     if (address !== undefined) values.add(address);
@@ -94,7 +93,7 @@ export function specValues(view: ServiceView): Set<Value> {
 }
 
 /** A parsed claim. */
-export interface Claim {
+export interface AllocationClaim {
   readonly addresses: readonly string[];
   readonly ports: readonly number[];
 }
@@ -103,7 +102,7 @@ export interface Claim {
 const maxClaimLength = 10_000;
 
 /** Parses a claim; undefined if it is invalid. */
-export function parseClaim(text: string): Claim | undefined {
+export function parseClaim(text: string): AllocationClaim | undefined {
   if (text.length > maxClaimLength) return undefined;
   const addresses: string[] = [];
   const ports: number[] = [];
@@ -115,12 +114,12 @@ export function parseClaim(text: string): Claim | undefined {
   return { addresses, ports };
 }
 
-export function formatClaim({ addresses, ports }: Claim): string {
+export function formatClaim({ addresses, ports }: AllocationClaim): string {
   return [...addresses, ...ports].join(',');
 }
 
 /** The values of a Service's claim. */
-export function claimValues(view: ServiceView): Value[] {
+export function claimValues(view: ServiceView): AllocatedValue[] {
   const claim = view.claim === undefined ? undefined : parseClaim(view.claim);
   return claim === undefined ? [] : [...claim.addresses, ...claim.ports.map(String)];
 }

@@ -8,32 +8,31 @@
  * whatever is delayed, lost or repeated, so that at most one of them continues. Any process can continue from a claim.
  */
 import { RangeFullError } from '../../allocation/errors.ts';
-import { parseAddress } from '../../objects/address.ts';
+import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { compareResourceVersions } from '../../objects/resource-version.ts';
-import type { IPFamily } from '../../objects/address.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
 import { isReported } from './condition.ts';
 import {
   type Addressing,
   assignNodePorts,
-  type ClusterFamilies,
+  type KnownFamilies,
   decideAddressing,
   fits,
   lacksHealthCheckPort,
   missingNodePorts,
 } from './plan-needs.ts';
 import { planProblem } from './plan-problem.ts';
-import { type Claim, parseClaim, type ServiceView, viewOf } from './plan-view.ts';
-import type { Problem } from './reasons.ts';
+import { type AllocationClaim, parseClaim, type ServiceView, viewOf } from './plan-view.ts';
+import type { AllocationProblem } from './reasons.ts';
 
-export type Step =
+export type AllocationStep =
   | { readonly do: 'nothing' }
   /** A later claim of the same value has to be withdrawn first; that event enqueues this Service. */
   | { readonly do: 'wait' }
-  | { readonly do: 'claim'; readonly claim: Claim }
+  | { readonly do: 'claim'; readonly claim: AllocationClaim }
   /** Withdraws the claim: another Service has the value, or the needs of the Service changed. */
   | { readonly do: 'retreat' }
   /** Writes the changed members of the spec (a JSON merge patch) and removes the claim. */
@@ -42,9 +41,9 @@ export type Step =
 /** The ranges that can be full. */
 export type RangeKind = IPFamily | 'port';
 
-export interface ServicePlan {
-  readonly step: Step;
-  readonly problem?: Problem;
+export interface AllocationPlan {
+  readonly step: AllocationStep;
+  readonly problem?: AllocationProblem;
   readonly waitsFor?: RangeKind;
 }
 
@@ -52,20 +51,20 @@ export interface ServicePlan {
 export interface PlanInput {
   readonly service: Service;
   readonly allocations: AllocationState;
-  readonly cluster: ClusterFamilies;
+  readonly cluster: KnownFamilies;
   /** The Service that is the parent of an IPAddress object, "" for another parent; undefined if there is no object. */
   readonly ownerOf: (address: string) => ObjectKey | undefined;
   readonly random: () => number;
 }
 
-const emptyClaim: Claim = { addresses: [], ports: [] };
+const emptyClaim: AllocationClaim = { addresses: [], ports: [] };
 
-export function planService(input: PlanInput): ServicePlan {
+export function planAllocation(input: PlanInput): AllocationPlan {
   const { service, allocations, cluster } = input;
   const view = viewOf(service);
   const addressing = view.type === 'ExternalName' ? undefined : decideAddressing(view, cluster);
   if (typeof addressing === 'string') {
-    const problem: Problem = { reason: 'IPFamiliesNotValid', message: addressing };
+    const problem: AllocationProblem = { reason: 'IPFamiliesNotValid', message: addressing };
     return { step: view.claim === undefined ? { do: 'nothing' } : { do: 'retreat' }, problem };
   }
   const problem = planProblem(view, allocations);
@@ -84,8 +83,8 @@ function planClaimed(
   view: ServiceView,
   addressing: Addressing | undefined,
   text: string,
-): ServicePlan {
-  const retreat: ServicePlan = { step: { do: 'retreat' } };
+): AllocationPlan {
+  const retreat: AllocationPlan = { step: { do: 'retreat' } };
   const claim = parseClaim(text);
   if (claim === undefined || !fits(view, addressing, claim)) return retreat;
   for (const address of claim.addresses) {
@@ -114,7 +113,7 @@ function planClaim(
   { service, allocations, random }: PlanInput,
   view: ServiceView,
   addressing: Addressing | undefined,
-): ServicePlan {
+): AllocationPlan {
   const claim: { readonly addresses: string[]; readonly ports: number[] } = { addresses: [], ports: [] };
   const full = new Set<RangeKind>();
   const reserve = (range: RangeKind, next: () => void): void => {
@@ -139,7 +138,7 @@ function planClaim(
   return { step: { do: 'nothing' }, problem: fullProblem(range, allocations), waitsFor: range };
 }
 
-function fullProblem(range: RangeKind, allocations: AllocationState): Problem {
+function fullProblem(range: RangeKind, allocations: AllocationState): AllocationProblem {
   if (range !== 'port') {
     return {
       reason: 'ClusterIPRangeFull',
@@ -157,7 +156,7 @@ function changes(
   { spec }: Service,
   view: ServiceView,
   addressing: Addressing | undefined,
-  claim: Claim,
+  claim: AllocationClaim,
 ): JsonRecord {
   const addresses = [...(addressing?.kept ?? []), ...claim.addresses];
   const clusterIPs = addressing === undefined ? [] : view.headless ? ['None'] : addresses;

@@ -3,7 +3,7 @@ import type { IPFamily } from '../../objects/address.ts';
 import type { ServiceCIDR } from '../../objects/networking.generated.ts';
 import { conditionStatus, listAt } from '../../objects/read.ts';
 import type { CidrState } from './allocation-state.ts';
-import type { ClusterFamilies } from './plan-needs.ts';
+import type { KnownFamilies } from './plan-needs.ts';
 import { familyOf } from './plan-view.ts';
 
 /** Which kinds the API server has. */
@@ -13,9 +13,9 @@ export interface ServedKinds {
 }
 
 /** The CIDRs of Service addresses. */
-export interface ServiceRanges {
+export interface KnownRanges {
   readonly cidrs: readonly CidrState[];
-  readonly families: ClusterFamilies;
+  readonly families: KnownFamilies;
 }
 
 /**
@@ -26,7 +26,7 @@ export interface ServiceRanges {
 export function rangesOf(
   objects: Iterable<ServiceCIDR>,
   flags: readonly ServiceCidr[] | undefined,
-): ServiceRanges {
+): KnownRanges {
   const cidrs: CidrState[] = [];
   let families = flags?.map(({ range }) => range.family);
   for (const { metadata, spec, status } of objects) {
@@ -44,7 +44,7 @@ export function rangesOf(
 }
 
 /** The ranges of the flags, for a server without ServiceCIDRs. */
-export function rangesOfFlags(flags: readonly ServiceCidr[] | undefined): ServiceRanges {
+export function rangesOfFlags(flags: readonly ServiceCidr[] | undefined): KnownRanges {
   const cidrs = (flags ?? []).map(({ range }) => ({ text: range.text, ready: true }));
   return { cidrs, families: (flags ?? []).map(({ range }) => range.family) };
 }

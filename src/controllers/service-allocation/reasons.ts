@@ -3,7 +3,7 @@
  * metrics. If kube-apiserver's repair loops have a reason, it is the same
  * (`pkg/registry/core/service/{ipallocator,portallocator}/controller/repair*.go`).
  */
-export const reasons = [
+export const allocationReasons = [
   /** The Service has all addresses and ports that it requests. */
   'Allocated',
   /** A clusterIP is not an IP address. */
@@ -30,11 +30,11 @@ export const reasons = [
   'IPAddressWrongReference',
 ] as const;
 
-export type Reason = (typeof reasons)[number];
+export type AllocationReason = (typeof allocationReasons)[number];
 
 /** A problem of a Service or an IPAddress. */
-export interface Problem {
-  readonly reason: Reason;
+export interface AllocationProblem {
+  readonly reason: AllocationReason;
   /** For users: one sentence, kube-apiserver's where it has one. */
   readonly message: string;
 }

@@ -25,7 +25,7 @@ export type CidrStep =
   | { do: 'add finalizer' }
   | { do: 'remove finalizer' }
   | { do: 'set condition'; condition: Condition }
-  /** Reconcile again after so many milliseconds. */
+  /** Milliseconds after which to reconcile again. */
   | { do: 'wait'; milliseconds: number };
 
 /** The input of a plan. */

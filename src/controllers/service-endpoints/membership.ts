@@ -1,4 +1,5 @@
 /** Which Pods back which Services, by index: no Service is compared with all Pods, nor the reverse. */
+import { isPodReady } from '../../objects/pods.ts';
 import type { CacheReader } from '../../client/cache.ts';
 import type { Informer } from '../../client/informer.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
@@ -6,7 +7,7 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { containsLabels } from '../../objects/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod, Service } from '../../objects/core.generated.ts';
-import { isPodReady, isPodTerminating, managedSelector } from './pod.ts';
+import { isPodTerminating, managedSelector } from './pod.ts';
 
 const bySelectorPair = 'one pair of the selector';
 const byLabelPair = 'each pair of the labels';

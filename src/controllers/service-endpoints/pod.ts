@@ -3,19 +3,7 @@
  * functions are pure and accept missing fields, which a broken server may send.
  */
 import { isStringMap } from '../../objects/json.ts';
-import type { ObjectReference, Pod, PodCondition, Service } from '../../objects/core.generated.ts';
-
-/** The Ready condition of a Pod, if it has one. */
-export function readyCondition(pod: Pod): PodCondition | undefined {
-  return pod.status.conditions?.find((condition) => condition.type === 'Ready');
-}
-
-/**
- * True when the Ready condition is True. Readiness gates are evaluated by the kubelet: they are part of that condition.
- */
-export function isPodReady(pod: Pod): boolean {
-  return readyCondition(pod)?.status === 'True';
-}
+import type { ObjectReference, Pod, Service } from '../../objects/core.generated.ts';
 
 /** True while a Pod is being deleted. */
 export function isPodTerminating(pod: Pod): boolean {

@@ -57,13 +57,13 @@ export function portsKey(
 ): string {
   if (ports.length === 1) {
     const [only] = ports;
-    if (only !== undefined) return portKey(only);
+    if (only !== undefined) return endpointPortKey(only);
   }
-  return ports.map(portKey).sort().join('\n');
+  return ports.map(endpointPortKey).sort().join('\n');
 }
 
 /** A text for a port. Names and protocols hold no control characters, so tabs separate the parts. */
-export function portKey(port: {
+export function endpointPortKey(port: {
   name?: string;
   protocol?: string;
   port?: number;

@@ -1,6 +1,6 @@
 import { parseTime } from '../../objects/time.ts';
 import type { Pod, Service } from '../../objects/core.generated.ts';
-import { readyCondition } from './pod.ts';
+import { conditionOf } from '../../objects/pods.ts';
 
 /** The annotation with the time of the change that a write of endpoints answers. */
 export const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';
@@ -29,7 +29,7 @@ export class TriggerTimes {
     const times = new Map<string, number>();
     let earliest = Number.POSITIVE_INFINITY;
     for (const pod of pods) {
-      const time = milliseconds(readyCondition(pod)?.lastTransitionTime ?? undefined);
+      const time = milliseconds(conditionOf(pod.status.conditions, 'Ready')?.lastTransitionTime ?? undefined);
       if (time === undefined) continue;
       const name = pod.metadata.name ?? '';
       times.set(name, time);

@@ -5,7 +5,6 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
-import { type Claim, planClaim } from './plan-claim.ts';
 import { controllerOf, controllerReference } from '../../objects/pods.ts';
 
 /** A kind that owns what its selector matches. */
@@ -95,7 +94,7 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     return owned;
   }
 
-  #plan(owner: Owner, candidates: readonly Child[]): Claim<Child> {
+  #plan(owner: Owner, candidates: readonly Child[]): OwnershipClaim<Child> {
     const { isMember = () => true } = this.#options;
     return planClaim(owner, this.selectorOf(owner), candidates, (child) => isMember(owner, child));
   }
@@ -133,4 +132,42 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
       if (matchesLabels(this.selectorOf(owner), child.metadata.labels)) enqueue(keyOf(owner));
     }
   }
+}
+
+/** The objects of one owner. */
+export interface OwnershipClaim<T extends KubeObject> {
+  /** Owned, and selected. */
+  readonly owned: T[];
+  /** Selected orphans: to adopt. */
+  readonly adopt: T[];
+  /** Owned, but not selected: to release. */
+  readonly release: T[];
+}
+
+/**
+ * Sorts the objects of a namespace by their relation to an owner.
+ *
+ * @param objects the owner's dependents, and orphans.
+ * @param isMember a condition on objects beside their labels.
+ */
+export function planClaim<T extends KubeObject>(
+  owner: KubeObject,
+  selector: ParsedLabelSelector,
+  objects: Iterable<T>,
+  isMember: (object: T) => boolean = () => true,
+): OwnershipClaim<T> {
+  const claim: OwnershipClaim<T> = { owned: [], adopt: [], release: [] };
+  const leaving = owner.metadata.deletionTimestamp !== undefined;
+  for (const object of objects) {
+    const controller = controllerOf(object);
+    const selected = matchesLabels(selector, object.metadata.labels) && isMember(object);
+    if (controller !== undefined) {
+      if (controller.uid !== owner.metadata.uid) continue;
+      if (selected) claim.owned.push(object);
+      else if (!leaving) claim.release.push(object);
+    } else if (selected && !leaving && object.metadata.deletionTimestamp === undefined) {
+      claim.adopt.push(object);
+    }
+  }
+  return claim;
 }

@@ -2,7 +2,7 @@
 import { maxOf } from '../../objects/lists.ts';
 import type { ContainerStatus, Pod } from '../../objects/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
-import { compareText, conditionOf, isReady } from '../../objects/pods.ts';
+import { compareText, conditionOf, isPodReady } from '../../objects/pods.ts';
 
 const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';
 const phases = new Map([
@@ -56,11 +56,11 @@ function standingOf(pod: Pod, perNode: ReadonlyMap<string, number>): Standing {
     ranks: [
       node === '' ? 0 : 1,
       phases.get(status.phase ?? '') ?? 0,
-      isReady(pod) ? 1 : 0,
+      isPodReady(pod) ? 1 : 0,
       costOf(pod),
       -(perNode.get(node) ?? 0),
     ],
-    readySince: isReady(pod)
+    readySince: isPodReady(pod)
       ? timeOf(conditionOf(status.conditions, 'Ready')?.lastTransitionTime ?? undefined)
       : undefined,
     restarts: [

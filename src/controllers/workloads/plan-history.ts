@@ -5,7 +5,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { recordAt } from '../../objects/read.ts';
 import type { ControllerRevision } from '../../objects/apps.generated.ts';
 import type { PodTemplateSpec } from '../../objects/core.generated.ts';
-import { byAge, controllerReference } from '../../objects/pods.ts';
+import { byCreation, controllerReference } from '../../objects/pods.ts';
 import { hashTemplate, inKeyOrder, safeEncode } from './plan-template.ts';
 
 /** The writes that make the template the newest revision. */
@@ -59,7 +59,7 @@ function fnv1(text: string): number {
 
 /** Oldest first. */
 function sortRevisions(revisions: readonly ControllerRevision[]): ControllerRevision[] {
-  return [...revisions].sort((a, b) => a.revision - b.revision || byAge(a, b));
+  return [...revisions].sort((a, b) => a.revision - b.revision || byCreation(a, b));
 }
 
 /** Finds the revision of a template, or plans its creation. */

@@ -1,4 +1,4 @@
-import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../client/errors.ts';
 import type { Informer } from '../../client/informer.ts';
 import type { Draft, ResourceClient } from '../../client/resource-client.ts';
 import { pods as podsResource } from '../../client/resources.ts';
@@ -7,7 +7,6 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Expectations } from '../../runtime/expectations.ts';
-import { isNamespaceTerminating } from '../../client/namespace-terminating.ts';
 
 /** Pods created at once; the first one alone, so that a template that is refused costs one request. */
 const widest = 16;

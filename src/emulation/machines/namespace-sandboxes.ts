@@ -1,26 +1,30 @@
-import type { PodSandboxes, WantedSandbox } from '../../controllers/kubelet/pod-sandboxes.ts';
-import { SandboxError } from '../../controllers/kubelet/pod-sandboxes.ts';
+import { SandboxError, type WantedSandbox } from '../../controllers/kubelet/container-runtime.ts';
 import type { Pod } from '../../objects/core.generated.ts';
-import { ip } from '../ip.ts';
+import { ip, namespaceFolder } from '../ip.ts';
 import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';
 import { NetworkNamespace } from '../namespaces/network-namespace.ts';
-import { type DeclaredPort, PodServer } from '../programs/pod-server.ts';
 import type { HostPort } from './host-ports.ts';
 import type { NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
 
-interface Sandbox {
+/** The network of a Pod. */
+export interface PodNetwork {
   readonly node: NodeMachine;
-  /** Undefined for a Pod with `hostNetwork`. */
-  readonly own: { readonly namespace: NetworkNamespace; readonly link: string } | undefined;
   readonly host: NamespaceHost;
+  /** Where servers listen: everywhere, or at the node's addresses with `hostNetwork`. */
   readonly listenAt: readonly string[];
-  program: PodServer | undefined;
-  ready: boolean;
+  readonly addresses: readonly string[];
+  /** The file of its network namespace. */
+  readonly path: string;
 }
 
-/** Pods as network namespaces with a link to their node, and a {@link PodServer} in each. */
-export class NamespaceSandboxes implements PodSandboxes {
+interface Sandbox extends PodNetwork {
+  /** Undefined for a Pod with `hostNetwork`. */
+  readonly own: { readonly namespace: NetworkNamespace; readonly link: string } | undefined;
+}
+
+/** Pods as network namespaces with a link to their node. */
+export class NamespaceSandboxes {
   readonly #nodes: SimulatedNodes;
   /** By uid. */
   readonly #sandboxes = new Map<string, Sandbox>();
@@ -37,13 +41,20 @@ export class NamespaceSandboxes implements PodSandboxes {
   namespaceOf(pod: Pod): string | undefined {
     const sandbox = this.#sandboxes.get(uidOf(pod));
     if (sandbox === undefined) return undefined;
-    return sandbox.own === undefined ? sandbox.node.name : namespaceName(pod);
+    return (sandbox.own?.namespace ?? sandbox.node.namespace).name;
   }
 
+  /** The network of a Pod; undefined where it has none (yet). */
+  get(pod: Pod): PodNetwork | undefined {
+    return this.#sandboxes.get(uidOf(pod));
+  }
+
+  /** Makes the sandbox of a Pod where there is none. @throws {SandboxError} */
   ensure(wanted: WantedSandbox): Promise<void> {
     return this.#inTurn(wanted.pod, () => this.#ensure(wanted));
   }
 
+  /** Removes a sandbox that nothing runs in any more. */
   remove(pod: Pod): Promise<void> {
     return this.#inTurn(pod, () => this.#remove(pod));
   }
@@ -60,39 +71,29 @@ export class NamespaceSandboxes implements PodSandboxes {
   }
 
   async #ensure(wanted: WantedSandbox): Promise<void> {
-    const { pod, running, ready } = wanted;
-    const uid = uidOf(pod);
-    let sandbox = this.#sandboxes.get(uid);
+    const uid = uidOf(wanted.pod);
+    if (this.#sandboxes.has(uid)) return;
     try {
-      if (sandbox === undefined) {
-        sandbox = await this.#make(wanted);
-        this.#sandboxes.set(uid, sandbox);
-      }
-      sandbox.ready = ready;
-      if (running && sandbox.program === undefined) await startProgram(sandbox, pod);
+      this.#sandboxes.set(uid, await this.#make(wanted));
     } catch (error) {
       throw new SandboxError(error instanceof Error ? error.message : String(error), { cause: error });
-    }
-    if (!running) {
-      sandbox.program?.close();
-      sandbox.program = undefined;
     }
   }
 
   async #make({ pod, node: { metadata }, addresses }: WantedSandbox): Promise<Sandbox> {
     const node = this.#nodes.get(metadata.name ?? '');
     if (node === undefined) throw new Error('the network of the node is not ready');
-    const before = { node, program: undefined, ready: false };
+    const name = pod.spec.hostNetwork === true ? node.namespace.name : namespaceName(pod);
+    const before = { node, addresses, path: `${namespaceFolder}/${name}` };
     if (pod.spec.hostNetwork === true) {
       return { ...before, own: undefined, host: node.host, listenAt: addresses };
     }
-    const name = namespaceName(pod);
     const link = `pod${++this.#links}`;
     try {
-      await ip(podLinkLines(name, node.name, link));
+      await ip(podLinkLines(name, node.namespace.name, link));
       await Promise.all([
         ip(podLines(addresses), name),
-        ip(nodeSideLines(link, addresses, node.addresses), node.name),
+        ip(nodeSideLines(link, addresses, node.addresses), node.namespace.name),
       ]);
       const namespace = new NetworkNamespace(name);
       const own = { namespace, link };
@@ -111,29 +112,16 @@ export class NamespaceSandboxes implements PodSandboxes {
     const sandbox = this.#sandboxes.get(uid);
     if (sandbox === undefined) return;
     this.#sandboxes.delete(uid);
-    const { program, own, node } = sandbox;
-    program?.close();
+    const { own, node } = sandbox;
     if (own === undefined) return;
     own.namespace.close();
     // The machine of a deleted Node has taken its links with it.
     if (this.#nodes.get(node.name) === node) {
       await node.hostPorts?.set(uid, []);
-      await ip([`link delete ${own.link}`], node.name);
+      await ip([`link delete ${own.link}`], node.namespace.name);
     }
-    await ip([`netns delete ${namespaceName(pod)}`]);
+    await ip([`netns delete ${own.namespace.name}`]);
   }
-}
-
-async function startProgram(sandbox: Sandbox, pod: Pod): Promise<void> {
-  const { host, listenAt, node } = sandbox;
-  const { name = '', namespace = '' } = pod.metadata;
-  const identity = { pod: name, namespace, node: node.name, isReady: () => sandbox.ready };
-  sandbox.program = await PodServer.listen({
-    host,
-    identity,
-    addresses: listenAt,
-    ports: declaredPorts(pod),
-  });
 }
 
 function uidOf({ metadata }: Pod): string {
@@ -144,22 +132,13 @@ function namespaceName(pod: Pod): string {
   return `pod-${uidOf(pod)}`;
 }
 
-/** Each once, though two containers may declare it. */
-function declaredPorts({ spec }: Pod): readonly DeclaredPort[] {
-  const ports = new Map<string, DeclaredPort>();
-  for (const { containerPort: port, protocol = 'TCP' } of allPorts(spec)) {
-    if (protocol === 'TCP' || protocol === 'UDP') ports.set(`${protocol} ${port}`, { protocol, port });
-  }
-  return [...ports.values()];
-}
-
 function hostPorts({ spec }: Pod, addresses: readonly string[]): readonly HostPort[] {
   return allPorts(spec).flatMap(({ hostPort = 0, hostIP = '', containerPort, protocol = 'TCP' }) => {
     if (hostPort === 0 || (protocol !== 'TCP' && protocol !== 'UDP')) return [];
-    const any = hostIP === '' || hostIP === '0.0.0.0' || hostIP === '::';
+    const isAny = hostIP === '' || hostIP === '0.0.0.0' || hostIP === '::';
     return addresses
-      .filter((podIP) => any || podIP.includes(':') === hostIP.includes(':'))
-      .map((podIP) => ({ protocol, hostPort, hostIP: any ? undefined : hostIP, podIP, containerPort }));
+      .filter((podIP) => isAny || podIP.includes(':') === hostIP.includes(':'))
+      .map((podIP) => ({ protocol, hostPort, hostIP: isAny ? undefined : hostIP, podIP, containerPort }));
   });
 }
 

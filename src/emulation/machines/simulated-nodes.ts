@@ -1,8 +1,10 @@
 import type { Informer } from '../../client/informer.ts';
-import { nodes as nodesResource } from '../../client/resources.ts';
+import { bgpPeers, leases, nodes as nodesResource, resourceName } from '../../client/resources.ts';
 import { hostAddresses } from '../../controllers/kubelet/plan.ts';
 import { isDown, isSimulated } from '../../controllers/nodes/plan.ts';
 import { NodeAgent } from '../../node/agent.ts';
+import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
+import { AnnounceAgent } from '../../node/announce/announce-agent.ts';
 import { UserspaceProxy } from '../../node/userspace/userspace-proxy.ts';
 import type { NodeForwardingOptions } from '../../node/forwarding-view.ts';
 import type { Node } from '../../objects/core.generated.ts';
@@ -22,6 +24,8 @@ export interface SimulatedNodesOptions {
   readonly isUserspace: boolean;
   /** Ranges of Pods and of Services: machines that are no nodes have no route to them. */
   readonly clusterRanges: readonly string[];
+  /** What a machine serves besides: its kubelet. Returns what ends it. @throws the system's error. */
+  serve(machine: Pick<NodeMachine, 'host' | 'addresses'>): Promise<() => void>;
 }
 
 /** A node's machine: a network namespace on the LAN, with the agent that forwards Services. */
@@ -29,15 +33,14 @@ export interface NodeMachine {
   readonly name: string;
   readonly addresses: readonly string[];
   readonly podCIDRs: readonly string[];
+  /** Its name is not the node's, which may be longer than a file's name, or that of another machine; see {@link machineName}. */
+  readonly namespace: NetworkNamespace;
   readonly host: NamespaceHost;
   /** Undefined without nftables. */
   readonly hostPorts: HostPorts | undefined;
 }
 
 interface Running extends NodeMachine {
-  readonly namespace: NetworkNamespace;
-  /** Its port of the LAN's switch. */
-  readonly port: string;
   isDown: boolean;
   /** Ends the agent. */
   stop(): Promise<void>;
@@ -55,6 +58,11 @@ const nodeSysctls: ReadonlyMap<string, string> = new Map([
   ['net/ipv6/icmp/ratelimit', '0'],
 ]);
 
+/** kube-proxy's default. */
+const healthz = { host: '', port: 10256 };
+/** The default of `servicenet node`. */
+const heartbeatPort = 10262;
+
 /** Keeps a machine for every simulated Node that has addresses, with routes between all of them. */
 export class SimulatedNodes extends Reconciler {
   readonly #options: SimulatedNodesOptions;
@@ -62,8 +70,8 @@ export class SimulatedNodes extends Reconciler {
   readonly #machines = new Map<string, Running>();
   /** Who waits for a machine to be there. */
   readonly #waiting = new Set<() => void>();
-  /** Of ports of the switch: names of links are short. */
-  #ports = 0;
+  /** How many there have been. */
+  #made = 0;
   #wayIn: string | undefined;
 
   constructor(context: ControllerContext, options: SimulatedNodesOptions) {
@@ -107,29 +115,35 @@ export class SimulatedNodes extends Reconciler {
   }
 
   async #add(name: string, addresses: readonly string[], podCIDRs: readonly string[]): Promise<Running> {
-    const port = `node${++this.#ports}`;
+    const made = machineName(++this.#made);
     const others = [...this.#machines.values()];
     const toItsPods = podRouteLines(podCIDRs, addresses);
     const toOthers = others.flatMap((other) => podRouteLines(other.podCIDRs, other.addresses));
-    let namespace: NetworkNamespace;
+    let namespace: NetworkNamespace | undefined;
     try {
-      await ip([`netns add ${name}`, ...portLines(name, port)]);
-      await ip([...nodeLines(addresses), ...toOthers], name);
-      namespace = new NetworkNamespace(name);
+      await ip([`netns add ${made}`, ...portLines(made, made, addresses)]);
+      namespace = new NetworkNamespace(made);
+      await ip([...nodeLines(addresses), ...toOthers], made);
+      for (const [parameter, value] of nodeSysctls) {
+        if (namespace.hasSysctl(parameter)) namespace.writeSysctl(parameter, value);
+      }
+      await Promise.all([ip(toItsPods), ...others.map((other) => ip(toItsPods, other.namespace.name))]);
     } catch (error) {
-      // What was made so far would be in the way of the next attempt; the reason is that of the first failure.
-      await ip([`netns delete ${name}`]).catch(() => undefined);
+      namespace?.close();
+      // Only what this attempt has made; the reason is that of the first failure.
+      await ip([`netns delete ${made}`]).catch(() => undefined);
       throw error;
     }
-    for (const [parameter, value] of nodeSysctls) {
-      if (namespace.hasSysctl(parameter)) namespace.writeSysctl(parameter, value);
-    }
-    await Promise.all([ip(toItsPods), ...others.map((other) => ip(toItsPods, other.name))]);
     const host = new NamespaceHost(namespace);
+    const endServing = await this.#options.serve({ host, addresses });
+    const stopAgent = this.#startAgent(name, host);
     const machine: Running = {
-      ...{ name, addresses, podCIDRs, namespace, host, port, isDown: false },
+      ...{ name, addresses, podCIDRs, namespace, host, isDown: false },
       hostPorts: this.#options.isUserspace ? undefined : new HostPorts(host),
-      stop: this.#startAgent(name, host),
+      stop: async () => {
+        endServing();
+        await stopAgent();
+      },
     };
     this.#machines.set(name, machine);
     await this.#chooseWayIn();
@@ -140,14 +154,15 @@ export class SimulatedNodes extends Reconciler {
     this.#machines.delete(machine.name);
     await machine.stop();
     machine.namespace.close();
-    await ip([`link delete ${machine.port}`, `netns delete ${machine.name}`]);
+    const { name: made } = machine.namespace;
+    await ip([`link delete ${made}`, `netns delete ${made}`]);
     await this.#chooseWayIn();
   }
 
   /** A failed node is cut off from the LAN. */
   async #setDown(machine: Running, down: boolean): Promise<void> {
     if (machine.isDown === down) return;
-    await ip([`link set ${machine.port} ${down ? 'down' : 'up'}`]);
+    await ip([`link set ${machine.namespace.name} ${down ? 'down' : 'up'}`]);
     machine.isDown = down;
     await this.#chooseWayIn();
   }
@@ -161,20 +176,53 @@ export class SimulatedNodes extends Reconciler {
     await ip(wayIn(first.addresses, this.#options.clusterRanges), 'outside');
   }
 
+  async #announce(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
+    const { clients, log } = this.context;
+    const agent = new AnnounceAgent({
+      ...{ context: this.context, host, nodeName, leaseNamespace, leases: clients.for(leases) },
+      bgpPeers: clients.for(bgpPeers),
+      // A machine goes with its agent: routers are not to keep its routes.
+      forwardingOutlives: false,
+      // A machine that is taken away is not started again.
+      ...{ onAPILoss: 'hold', restartGrace: 0, heartbeatPort },
+    });
+    try {
+      await agent.run(signal);
+    } catch (error) {
+      log.error({ err: error, node: nodeName }, 'this node announces nothing: its agent has ended');
+    }
+  }
+
   #startAgent(nodeName: string, host: NamespaceHost): () => Promise<void> {
     const { forwarding, isUserspace } = this.#options;
     const { clock, random, log } = this.context;
     const agent = new NodeAgent({
-      ...{ context: this.context, host, nodeName, forwarding },
+      ...{ context: this.context, host, nodeName, forwarding, healthz },
       ...(isUserspace ? { dataPath: new UserspaceProxy({ host, clock, random, log }) } : {}),
     });
     const stopping = new AbortController();
-    const ended = agent.run(stopping.signal).catch((error: unknown) => {
+    const forwarded = agent.run(stopping.signal).catch((error: unknown) => {
       log.error({ err: error, node: nodeName }, 'no Services on this node: its agent has ended');
     });
+    // The userspace proxy has all addresses of Services on all nodes.
+    const announced = isUserspace ? Promise.resolve() : this.#announce(nodeName, host, stopping.signal);
     return async () => {
       stopping.abort();
-      await ended;
+      await Promise.all([forwarded, announced]);
     };
   }
+}
+
+/** Where `up` keeps the Leases of agents that announce: there is no namespace of servicenet. */
+const leaseNamespace = 'kube-node-lease';
+
+/** What agents of simulated nodes read of the API, beside what the proxy reads. */
+export const announceCaches = {
+  labelSelectors: announceSelectors,
+  namespaces: { [resourceName(leases)]: leaseNamespace },
+} as const;
+
+/** Of a node's network namespace and of its port of the switch: at most 15 bytes, of no other machine (`outside`) or Pod. */
+function machineName(number: number): string {
+  return `node${number}`;
 }

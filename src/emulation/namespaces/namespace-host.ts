@@ -1,8 +1,9 @@
-import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6, type Server, Socket } from 'node:net';
 import { type Host, ProgramMissingError, type Sysctl } from '../../host/host.ts';
 import { run } from '../../host/run.ts';
+import { bindSocket, connectSocket } from '../../host/sockets.ts';
 import type { NetworkNamespace } from './network-namespace.ts';
 
 /** What `nsenter` says where it finds no program; it exits with 127 or 126 then. */
@@ -39,33 +40,18 @@ export class NamespaceHost implements Host {
     await listening;
   };
 
-  connect: Host['connect'] = async (address, port, signal) => {
+  connect: Host['connect'] = async (address, port, { signal, from } = {}) => {
     signal?.throwIfAborted();
-    const fd = this.#namespace.socket('stream', isIPv6(address) ? 'IPv6' : 'IPv4');
-    const socket = new Socket({ fd });
-    const connected = once(socket, 'connect', signal === undefined ? {} : { signal });
-    socket.connect({ host: address, port });
-    try {
-      await connected;
-    } catch (error) {
-      socket.destroy();
-      throw signal?.aborted === true ? signal.reason : error;
-    }
-    return socket;
+    const fd =
+      from === undefined
+        ? this.#namespace.socket('stream', isIPv6(address) ? 'IPv6' : 'IPv4')
+        : this.#namespace.boundSocket('stream', from, 0);
+    return await connectSocket(new Socket({ fd }), { host: address, port }, signal);
   };
 
-  datagram: Host['datagram'] = async (address, port): Promise<DatagramSocket> => {
+  datagram: Host['datagram'] = async (address, port) => {
     const fd = this.#namespace.boundSocket('datagram', address, port);
-    const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4' });
-    const bound = once(socket, 'listening');
-    socket.bind({ fd });
-    try {
-      await bound;
-    } catch (error) {
-      socket.close();
-      throw error;
-    }
-    return socket;
+    return await bindSocket(createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4' }), { fd });
   };
 }
 

@@ -38,11 +38,13 @@ const home = openSync('/proc/self/ns/net', 'r');
 
 /** A network namespace that `ip netns add` has made. */
 export class NetworkNamespace {
+  readonly name: string;
   readonly path: string;
   readonly #descriptor: number;
 
   /** @throws the system's error where there is none of this name. */
   constructor(name: string) {
+    this.name = name;
     this.path = `${namespaceFolder}/${name}`;
     this.#descriptor = openSync(this.path, 'r');
   }

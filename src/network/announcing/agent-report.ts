@@ -1,19 +1,28 @@
 import { parseCidr, parseStrictAddress, type ParsedCidr } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
-import { listAt } from '../../objects/read.ts';
-import type { Announcer } from './announcement-plan.ts';
+import { listAt, textAt } from '../../objects/read.ts';
+import type { Announcer, AnnouncerInterface, Refusal } from './announcement-plan.ts';
 
 /** What an agent says of its node in an annotation of its Lease, since others cannot see it; written when it changes. */
-export type AgentReport = Pick<Announcer, 'interfaces' | 'sessions' | 'conflicts'>;
+export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
+  /** What it announces now by layer 2: who had an address before lets it go only then. */
+  readonly announced: readonly string[];
+}
 
 /** A report as JSON: the same text for what is the same. */
-export function encodeReport({ interfaces, sessions, conflicts }: AgentReport): string {
+export function encodeReport({ interfaces, sessions, refused, announced }: AgentReport): string {
   return JSON.stringify({
     interfaces: interfaces
-      .map(({ name, subnets }) => ({ name, subnets: subnets.map(({ canonical }) => canonical).toSorted() }))
+      .map(({ subnets, ...rest }) => ({
+        ...rest,
+        subnets: subnets.map(({ canonical }) => canonical).toSorted(),
+      }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     ...(sessions.length === 0 ? {} : { sessions: sessions.toSorted() }),
-    ...(conflicts.length === 0 ? {} : { conflicts: conflicts.toSorted() }),
+    ...(refused.length === 0
+      ? {}
+      : { refused: refused.toSorted((a, b) => (a.address < b.address ? -1 : 1)) }),
+    ...(announced.length === 0 ? {} : { announced: announced.toSorted() }),
   });
 }
 
@@ -21,14 +30,31 @@ export function encodeReport({ interfaces, sessions, conflicts }: AgentReport): 
 export function decodeReport(text: string | undefined): AgentReport {
   const value = parseJson(text ?? '');
   return {
-    interfaces: listAt(value, 'interfaces').flatMap((entry) => {
-      const name = isRecord(entry) ? entry['name'] : undefined;
-      if (typeof name !== 'string') return [];
-      return [{ name, subnets: textsAt(entry, 'subnets').flatMap(cidrsOf) }];
-    }),
+    interfaces: listAt(value, 'interfaces').flatMap(interfaceOf),
     sessions: textsAt(value, 'sessions'),
-    conflicts: textsAt(value, 'conflicts').filter((address) => parseStrictAddress(address) !== undefined),
+    refused: listAt(value, 'refused').flatMap(refusalOf),
+    announced: textsAt(value, 'announced').filter(isAddress),
   };
+}
+
+function interfaceOf(entry: unknown): readonly AnnouncerInterface[] {
+  const name = textAt(entry, 'name');
+  if (name === '') return [];
+  const subnets = textsAt(entry, 'subnets').flatMap(cidrsOf);
+  return [{ name, subnets, mac: textAt(entry, 'mac'), ownMac: textAt(entry, 'ownMac') }];
+}
+
+const refusalReasons = ['AddressConflict', 'OtherAnnouncer', 'NodeAddress', 'GatewayAddress'] as const;
+
+function refusalOf(entry: unknown): readonly Refusal[] {
+  const address = textAt(entry, 'address');
+  const reason = refusalReasons.find((known) => known === textAt(entry, 'reason'));
+  if (reason === undefined || !isAddress(address)) return [];
+  return [{ address, reason, holder: textAt(entry, 'holder') }];
+}
+
+function isAddress(text: string): boolean {
+  return parseStrictAddress(text) !== undefined;
 }
 
 function cidrsOf(text: string): readonly ParsedCidr[] {
@@ -42,7 +68,8 @@ function textsAt(value: unknown, member: string): readonly string[] {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -3,7 +3,7 @@ import { matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts
 import { ownerOf } from './owner.ts';
 import type { PoolAnnouncement } from './pool-announcement.ts';
 
-/** Why a node does not announce an address, or nobody does; the reason of conditions, Events, logs and metrics. */
+/** Why a node, or every node, does not announce an address; the reason of conditions, Events, logs and metrics. */
 export type NotAnnouncedReason =
   /** `spec.announce` of the pool names neither layer 2 nor BGP. */
   | 'AnnouncingOff'
@@ -22,27 +22,52 @@ export type NotAnnouncedReason =
   | 'NoSession'
   /** `externalTrafficPolicy: Local`, and no endpoint on the node is ready. */
   | 'NoLocalEndpoint'
-  /** Layer 2: another machine answers for the address. */
-  | 'AddressConflict';
+  | RefusalReason;
+
+/** Why a node that could announce an address by layer 2 does not: another has it. */
+export type RefusalReason =
+  /** A machine that is no node answers for the address, or a node of another cluster. */
+  | 'AddressConflict'
+  /** Another announcer on a node of this cluster answers for it: a MetalLB speaker, kube-vip, Cilium. */
+  | 'OtherAnnouncer'
+  /** It is an address of a node's own. */
+  | 'NodeAddress'
+  /** It is the address of the node's router. */
+  | 'GatewayAddress';
+
+/** An address that a node does not announce, with the reason. */
+export interface Refusal {
+  /** Canonical. */
+  readonly address: string;
+  readonly reason: RefusalReason;
+  /** Who has it: a MAC address, or the name of an interface; "" where it is not known. */
+  readonly holder: string;
+}
 
 /** A node whose agent announces, as its Node object and its own Lease say. */
 export interface Announcer {
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly isReady: boolean;
+  /** `spec.unschedulable`: being drained. Others announce in its place where they can. */
+  readonly isCordoned: boolean;
   /** Whether its Lease is renewed in time, by the clock of who asks. */
   readonly isAlive: boolean;
   readonly interfaces: readonly AnnouncerInterface[];
   /** Names of BGPPeers with which a session is established. */
   readonly sessions: readonly string[];
-  /** Addresses that another machine on its network answers for, canonical. */
-  readonly conflicts: readonly string[];
+  /** Addresses that it does not announce by layer 2 although it could. */
+  readonly refused: readonly Refusal[];
 }
 
-/** An interface of a node, and the subnets that it is in. */
+/** An interface of a node that has a link, and the subnets that it is in. */
 export interface AnnouncerInterface {
   readonly name: string;
   readonly subnets: readonly ParsedCidr[];
+  /** The MAC address that answers for announced addresses, lower case. */
+  readonly mac: string;
+  /** The interface's own MAC address, which may be the same. */
+  readonly ownMac: string;
 }
 
 /** An address that Services have in their status. */
@@ -79,7 +104,8 @@ const order: readonly NotAnnouncedReason[] = [
     'NodeExcluded',
     'NodeNotSelected',
   ] as const),
-  ...(['NoInterface', 'NoSession', 'NoLocalEndpoint', 'AddressConflict'] as const),
+  ...(['NoInterface', 'NoSession', 'NoLocalEndpoint'] as const),
+  ...(['GatewayAddress', 'NodeAddress', 'OtherAnnouncer', 'AddressConflict'] as const),
 ];
 
 /**
@@ -100,8 +126,8 @@ export function planAnnouncement(
       return reason === undefined;
     });
   };
-  const onLayer2 = able('layer2');
-  const byBGP = able('bgp').map(({ node }) => node);
+  const onLayer2 = notCordoned(able('layer2'));
+  const byBGP = notCordoned(able('bgp')).map(({ node }) => node);
   const owner = ownerOf(
     address,
     onLayer2.map(({ node }) => node),
@@ -123,6 +149,12 @@ export function planAnnouncement(
   };
 }
 
+/** Those that are not being drained; all where all are. */
+function notCordoned(announcers: readonly Announcer[]): readonly Announcer[] {
+  const others = announcers.filter(({ isCordoned }) => !isCordoned);
+  return others.length > 0 ? others : announcers;
+}
+
 /** Why a node does not announce an address in one of the ways; undefined: it can. */
 function whyNot(
   { address, announcement, localNodes }: AssignedAddress,
@@ -139,8 +171,8 @@ function whyNot(
     return 'NoInterface';
   if (method === 'bgp' && !hasSession(announcement.bgp?.peers, announcer)) return 'NoSession';
   if (localNodes?.has(announcer.node) === false) return 'NoLocalEndpoint';
-  if (method === 'layer2' && announcer.conflicts.includes(address)) return 'AddressConflict';
-  return undefined;
+  if (method === 'bgp') return undefined;
+  return announcer.refused.find((refusal) => refusal.address === address)?.reason;
 }
 
 /** Names of a node's interfaces on which an address is announced by layer 2. */

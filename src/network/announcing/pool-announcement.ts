@@ -1,6 +1,5 @@
 import { addressBits } from '../../objects/address.ts';
-import { compileLabelSelector, type ParsedLabelSelector } from '../../objects/labels.ts';
-import type { LabelSelector } from '../../objects/meta.ts';
+import { readLabelSelector, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { AddressPoolAnnounce, AddressPoolBGP, AddressPoolLayer2 } from '../../objects/servicenet.ts';
 import type { LargeCommunity } from '../bgp/message.ts';
 import { parseCommunity, parseLargeCommunity } from '../bgp/route.ts';
@@ -49,10 +48,16 @@ export function readAnnounce(spec: AddressPoolAnnounce | undefined): {
   return { announcement, problems };
 }
 
+const consequence = 'no node is selected';
+
 function readLayer2({ interfaces, nodeSelector }: AddressPoolLayer2, problems: string[]): Layer2Announcement {
   return {
     interfaces: interfaces === undefined || interfaces.length === 0 ? undefined : interfaces,
-    nodeSelector: readSelector(nodeSelector, 'spec.announce.layer2.nodeSelector', problems),
+    nodeSelector: readLabelSelector(
+      nodeSelector,
+      { path: 'spec.announce.layer2.nodeSelector', consequence },
+      problems,
+    ),
   };
 }
 
@@ -68,7 +73,11 @@ function readBGP(spec: AddressPoolBGP, problems: string[]): BGPAnnouncement {
   }
   return {
     peers: spec.peers === undefined || spec.peers.length === 0 ? undefined : spec.peers,
-    nodeSelector: readSelector(spec.nodeSelector, 'spec.announce.bgp.nodeSelector', problems),
+    nodeSelector: readLabelSelector(
+      spec.nodeSelector,
+      { path: 'spec.announce.bgp.nodeSelector', consequence },
+      problems,
+    ),
     ...{ communities, largeCommunities, localPref: spec.localPreference },
     prefixLengths: {
       IPv4: prefixLength('aggregationLength', spec.aggregationLength, addressBits('IPv4'), problems),
@@ -82,18 +91,4 @@ function prefixLength(field: string, value: number | undefined, bits: number, pr
   if (Number.isInteger(value) && value >= 1 && value <= bits) return value;
   problems.push(`spec.announce.bgp.${field}: ${value} is not from 1 to ${bits}; ${bits} is used`);
   return bits;
-}
-
-function readSelector(
-  selector: LabelSelector | undefined,
-  path: string,
-  problems: string[],
-): ParsedLabelSelector | undefined {
-  if (selector === undefined) return undefined;
-  try {
-    return compileLabelSelector(selector);
-  } catch (error) {
-    problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}; no node is selected`);
-    return 'nothing';
-  }
 }

@@ -1,18 +1,18 @@
 import { formatAddress, formatV4, type IPFamily } from '../../objects/address.ts';
 import {
-  type Capabilities,
+  type PeerCapabilities,
   errorCode,
   type GracefulRestart,
   type LargeCommunity,
-  type Message,
+  type BGPMessage,
   type Notification,
   type Open,
   type PathAttributes,
   type Prefix,
   ProtocolError,
-  type Update,
+  type UpdateMessage,
 } from './message.ts';
-import { Reader } from './reader.ts';
+import { MessageReader } from './reader.ts';
 
 /**
  * Reads what is behind the header of a message.
@@ -21,7 +21,7 @@ import { Reader } from './reader.ts';
  * @param fourByteAs whether AS paths have 4-byte numbers: both speakers have announced that they can (RFC 6793).
  * @throws {ProtocolError} with the NOTIFICATION to answer with.
  */
-export function decodeBody(type: number, body: Uint8Array, fourByteAs: boolean): Message {
+export function decodeMessageBody(type: number, body: Uint8Array, fourByteAs: boolean): BGPMessage {
   switch (type) {
     case 1:
       return decodeOpen(body);
@@ -34,7 +34,7 @@ export function decodeBody(type: number, body: Uint8Array, fourByteAs: boolean):
     default:
       return {
         type: 'route-refresh',
-        family: familyOf(new Reader(body, () => new RangeError('ROUTE-REFRESH'))),
+        family: familyOf(new MessageReader(body, () => new RangeError('ROUTE-REFRESH'))),
       };
   }
 }
@@ -44,7 +44,7 @@ function openError(message: string, subcode: number, data?: Uint8Array): Protoco
 }
 
 function decodeOpen(body: Uint8Array): Open {
-  const reader = new Reader(body, () => openError('an OPEN that is cut off', 0));
+  const reader = new MessageReader(body, () => openError('an OPEN that is cut off', 0));
   const version = reader.uint8();
   if (version !== 4) throw openError(`BGP version ${version}`, 1, Uint8Array.of(0, 4));
   const as2 = reader.uint16();
@@ -58,10 +58,10 @@ function decodeOpen(body: Uint8Array): Open {
   return { type: 'open', as, holdTime, routerId: formatV4(routerId), capabilities };
 }
 
-type FoundCapabilities = Capabilities & { readonly as4: number | undefined };
+type FoundCapabilities = PeerCapabilities & { readonly as4: number | undefined };
 
 /** Optional parameters, with their extended length (RFC 9072) where it is used. */
-function decodeParameters(reader: Reader): FoundCapabilities {
+function decodeParameters(reader: MessageReader): FoundCapabilities {
   let length = reader.uint8();
   let isExtended = false;
   if (length === 255 && reader.left >= 3) {
@@ -89,7 +89,7 @@ function decodeParameters(reader: Reader): FoundCapabilities {
 }
 
 /** @param value of a capability; a value that is too short, or longer than it may be, is not that capability. */
-function withCapability(found: FoundCapabilities, code: number, value: Reader): FoundCapabilities {
+function withCapability(found: FoundCapabilities, code: number, value: MessageReader): FoundCapabilities {
   if (code === 1 && value.left === 4) {
     const family = familyOf(value);
     const families = found.families ?? [];
@@ -101,7 +101,7 @@ function withCapability(found: FoundCapabilities, code: number, value: Reader): 
   return found;
 }
 
-function decodeGracefulRestart(value: Reader): GracefulRestart {
+function decodeGracefulRestart(value: MessageReader): GracefulRestart {
   const flagsAndTime = value.uint16();
   const families: { family: IPFamily; forwarding: boolean }[] = [];
   while (value.left >= 4) {
@@ -115,7 +115,7 @@ function decodeGracefulRestart(value: Reader): GracefulRestart {
 }
 
 /** AFI, a reserved byte, SAFI. */
-function familyOf(reader: Reader): IPFamily | undefined {
+function familyOf(reader: MessageReader): IPFamily | undefined {
   const afi = reader.uint16();
   reader.uint8();
   return unicast(afi, reader.uint8());
@@ -135,9 +135,9 @@ function decodeNotification(body: Uint8Array): Notification {
  * An UPDATE. Its frame and its networks must be right, else the session ends; attributes that say nonsense only make its
  * routes useless (RFC 7606).
  */
-function decodeUpdate(body: Uint8Array, fourByteAs: boolean): Update {
+function decodeUpdate(body: Uint8Array, fourByteAs: boolean): UpdateMessage {
   const malformed = (): ProtocolError => updateError('an UPDATE whose lengths do not fit', 1);
-  const reader = new Reader(body, malformed);
+  const reader = new MessageReader(body, malformed);
   const withdrawn = decodePrefixes(reader.part(reader.uint16()), 'IPv4');
   const found = decodeAttributes(reader.part(reader.uint16()), fourByteAs);
   const announced = decodePrefixes(reader, 'IPv4');
@@ -183,7 +183,10 @@ function wholeAttributes(found: FoundAttributes, reachedBy: string | undefined):
   };
 }
 
-function decodeAttributes(reader: Reader, fourByteAs: boolean): FoundAttributes & MultiprotocolAttributes {
+function decodeAttributes(
+  reader: MessageReader,
+  fourByteAs: boolean,
+): FoundAttributes & MultiprotocolAttributes {
   const found: FoundAttributes & MultiprotocolAttributes = {
     ...{ communities: [], largeCommunities: [], isMalformed: false },
     ...{ reached: { prefixes: [] }, unreached: [], isEndOfRib: false },
@@ -210,7 +213,7 @@ function decodeAttributes(reader: Reader, fourByteAs: boolean): FoundAttributes 
 }
 
 /** Takes an attribute over. False: it does not say what it must. */
-function isRead(found: FoundAttributes, type: number, value: Reader, fourByteAs: boolean): boolean {
+function isRead(found: FoundAttributes, type: number, value: MessageReader, fourByteAs: boolean): boolean {
   const { left } = value;
   switch (type) {
     case 1: {
@@ -249,7 +252,7 @@ function isRead(found: FoundAttributes, type: number, value: Reader, fourByteAs:
 }
 
 /** The numbers of all segments; undefined for what is no path. */
-function decodeAsPath(value: Reader, fourByteAs: boolean): readonly number[] | undefined {
+function decodeAsPath(value: MessageReader, fourByteAs: boolean): readonly number[] | undefined {
   const path: number[] = [];
   while (value.left >= 2) {
     const type = value.uint8();
@@ -261,7 +264,7 @@ function decodeAsPath(value: Reader, fourByteAs: boolean): readonly number[] | u
 }
 
 /** MP_REACH_NLRI (14) and MP_UNREACH_NLRI (15), RFC 4760. Families that are not known are left out. */
-function decodeMultiprotocol(found: MultiprotocolAttributes, type: number, value: Reader): void {
+function decodeMultiprotocol(found: MultiprotocolAttributes, type: number, value: MessageReader): void {
   const family = unicast(value.uint16(), value.uint8());
   if (type === 15) {
     if (family === undefined) return;
@@ -278,13 +281,13 @@ function decodeMultiprotocol(found: MultiprotocolAttributes, type: number, value
 }
 
 /** The first address: an IPv6 next hop may be followed by the link-local one. */
-function decodeNextHop(reader: Reader): string | undefined {
+function decodeNextHop(reader: MessageReader): string | undefined {
   if (reader.left === 4) return formatV4(reader.uint32());
   if (reader.left !== 16 && reader.left !== 32) return undefined;
   return formatAddress('IPv6', bigOf(reader.bytes(16), 16));
 }
 
-function decodePrefixes(reader: Reader, family: IPFamily): Prefix[] {
+function decodePrefixes(reader: MessageReader, family: IPFamily): Prefix[] {
   const prefixes: Prefix[] = [];
   const size = family === 'IPv4' ? 4 : 16;
   while (reader.left > 0) {

@@ -1,5 +1,5 @@
-import { decodeBody } from './decode.ts';
-import { errorCode, maxMessageLength, type Message, ProtocolError } from './message.ts';
+import { decodeMessageBody } from './decode.ts';
+import { errorCode, maxMessageLength, type BGPMessage, ProtocolError } from './message.ts';
 
 const markerLength = 16;
 const headerLength = 19;
@@ -18,7 +18,7 @@ export class MessageStream {
    *
    * @throws {ProtocolError} for what is no message; the stream cannot be read any further.
    */
-  *push(chunk: Uint8Array): Generator<Message, void> {
+  *push(chunk: Uint8Array): Generator<BGPMessage, void> {
     let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     while (bytes.length >= headerLength) {
       const length = checkHeader(bytes);
@@ -27,10 +27,10 @@ export class MessageStream {
       const type = bytes[18] ?? 0;
       bytes = bytes.subarray(length);
       this.#rest = bytes;
-      yield decodeBody(type, body, this.fourByteAs);
+      yield decodeMessageBody(type, body, this.fourByteAs);
     }
     // A copy: the chunk's memory is the socket's, and usually much larger.
-    this.#rest = bytes.slice();
+    this.#rest = Uint8Array.from(bytes);
   }
 }
 

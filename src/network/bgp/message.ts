@@ -15,7 +15,7 @@ export interface Prefix {
   readonly length: number;
 }
 
-export type Message = Open | Update | Notification | Keepalive | RouteRefresh;
+export type BGPMessage = Open | UpdateMessage | Notification | Keepalive | RouteRefresh;
 
 export interface Open {
   readonly type: 'open';
@@ -25,11 +25,11 @@ export interface Open {
   readonly holdTime: number;
   /** BGP identifier, as an IPv4 address. */
   readonly routerId: string;
-  readonly capabilities: Capabilities;
+  readonly capabilities: PeerCapabilities;
 }
 
 /** Capabilities that are understood (RFC 5492); others are left out. */
-export interface Capabilities {
+export interface PeerCapabilities {
   /** Of MP-BGP (RFC 4760), unicast only; undefined: not announced, which means IPv4. */
   readonly families: readonly IPFamily[] | undefined;
   /** RFC 2918. */
@@ -66,7 +66,7 @@ export interface PathAttributes {
 
 export type LargeCommunity = readonly [globalAdministrator: number, localData1: number, localData2: number];
 
-export interface Update {
+export interface UpdateMessage {
   readonly type: 'update';
   readonly withdrawn: readonly Prefix[];
   readonly announced: readonly Prefix[];

@@ -1,5 +1,5 @@
 /** Reads big-endian numbers from bytes, and never beyond their end. */
-export class Reader {
+export class MessageReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
   readonly #tooShort: () => Error;
@@ -36,8 +36,8 @@ export class Reader {
   }
 
   /** A reader of the next bytes alone. @param tooShort as in the constructor; default: the same. */
-  part(length: number, tooShort = this.#tooShort): Reader {
-    return new Reader(this.bytes(length), tooShort);
+  part(length: number, tooShort = this.#tooShort): MessageReader {
+    return new MessageReader(this.bytes(length), tooShort);
   }
 
   #take(length: number): number {

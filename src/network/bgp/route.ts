@@ -39,9 +39,16 @@ export function routeChanges(
   for (const [key, { prefix }] of before) if (!after.has(key)) withdrawn.push(prefix);
   for (const [key, route] of after) {
     const known = before.get(key);
-    if (known === undefined || attributesKey(known) !== attributesKey(route)) announced.push(route);
+    if (known === undefined || !isSame(known, route)) announced.push(route);
   }
   return { withdrawn, announced };
+}
+
+/** Whether two routes to one network are the same. Those of a pool share their lists. */
+function isSame(a: Route, b: Route): boolean {
+  if (a.nextHop !== b.nextHop || a.localPref !== b.localPref) return false;
+  const shareLists = a.communities === b.communities && a.largeCommunities === b.largeCommunities;
+  return shareLists || attributesKey(a) === attributesKey(b);
 }
 
 /** Those of some families. */

@@ -13,15 +13,44 @@ import { MessageStream } from './framing.ts';
 import {
   describeNotification,
   errorCode,
-  type Message,
+  type BGPMessage,
   type Notification,
   type Open,
   ProtocolError,
+  type UpdateMessage,
 } from './message.ts';
-import { ofFamilies, type Route, routeChanges } from './route.ts';
+import { ofFamilies, prefixKey, type Route, routeChanges } from './route.ts';
 
 /** States of RFC 4271 §8.2.2. `active` is absent: a speaker that does not listen has no use for it. */
 export type SessionState = 'idle' | 'connect' | 'openSent' | 'openConfirm' | 'established';
+
+/** Why a session is where it is; the reason of statuses, Events, logs and metrics. */
+export type SessionReason =
+  | 'Established'
+  /** The peer's machine answers that nothing listens on its port 179, or that it takes no connection from here. */
+  | 'ConnectionRefused'
+  /** No answer from the peer's address, or no route to it. */
+  | 'PeerUnreachable'
+  /** The node does not have the address that connections are to come from. */
+  | 'NoSourceAddress'
+  /** The peer closed the connection without a NOTIFICATION. */
+  | 'ConnectionClosed'
+  /** The peer ended the session with a NOTIFICATION. */
+  | 'NotificationReceived'
+  /** What the peer sent is no BGP, or not what the state machine expects. */
+  | 'InvalidMessage'
+  /** Nothing came from the peer for the hold time. */
+  | 'HoldTimerExpired'
+  /** The peer took nothing for twice the hold time (RFC 9687). */
+  | 'SendHoldTimerExpired'
+  /** The peer is of another AS than configured. */
+  | 'WrongPeerAS'
+  /** The peer is of our AS and has our BGP identifier. */
+  | 'SameRouterID'
+  /** The peer takes neither IPv4 nor IPv6 unicast routes. */
+  | 'NoCommonFamily'
+  /** This speaker ended the session. */
+  | 'Stopped';
 
 export interface SessionOptions {
   readonly localAs: number;
@@ -45,14 +74,19 @@ export interface SessionOptions {
 }
 
 /** What the owner of the socket is to do, in order. */
-export type Action =
+export type SessionAction =
   /** Open a TCP connection to the peer's port 179. A former one is closed. */
   | { readonly do: 'connect' }
   | { readonly do: 'send'; readonly bytes: Uint8Array }
   /** Close the connection once all that was sent is out; soon in any case. */
   | { readonly do: 'close' }
   /** For the log and the metrics. */
-  | { readonly do: 'report'; readonly state: SessionState; readonly why: string };
+  | {
+      readonly do: 'report';
+      readonly state: SessionState;
+      readonly reason: SessionReason;
+      readonly why: string;
+    };
 
 /** RFC 4271 §8: a large hold time until the peer's OPEN has come. Milliseconds. */
 const openHoldMs = 240_000;
@@ -66,7 +100,8 @@ const stableMs = 60_000;
  * The state machine of one BGP session that this speaker opens (RFC 4271 §8), without sockets and clocks: it takes events
  * with the time at which they came, and returns what to do. Times are milliseconds of a monotonic clock.
  *
- * Nothing is learned from the peer: its routes are read, and dropped.
+ * Nothing is learned from the peer: its routes are read, counted, and dropped. While bytes wait to be sent, changes and
+ * answers to ROUTE-REFRESH wait too, so that a peer that does not read costs no memory.
  */
 export class Session {
   readonly #options: SessionOptions;
@@ -85,6 +120,11 @@ export class Session {
   #retryMs = minRetryMs;
   #establishedAt = Number.POSITIVE_INFINITY;
   #restarting: boolean;
+  #hasUnsent = false;
+  /** Families that the peer wants to be sent again. */
+  readonly #refreshing = new Set<IPFamily>();
+  #received = 0;
+  #receivedOwn = 0;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -100,13 +140,23 @@ export class Session {
     return this.#sent.size;
   }
 
+  /** Number of announcements that came from the peer in this session, and were dropped. */
+  get routesReceived(): number {
+    return this.#received;
+  }
+
+  /** Of those, how many are of networks that this session announces. */
+  get ownRoutesReceived(): number {
+    return this.#receivedOwn;
+  }
+
   /** When {@link tick} is due next; infinite: never. */
   get deadline(): number {
     return Math.min(this.#retryAt, this.#holdUntil, this.#keepaliveAt, this.#sendHoldUntil);
   }
 
   /** Begins; a session that runs is left alone. */
-  start(now: number): Action[] {
+  start(now: number): SessionAction[] {
     return this.#state === 'idle' && this.#retryAt === Number.POSITIVE_INFINITY ? this.#connect(now) : [];
   }
 
@@ -114,7 +164,7 @@ export class Session {
    * Ends the session with a NOTIFICATION, so that the peer drops the routes at once; `text` is for its operator
    * (RFC 9003). The session may be started again.
    */
-  stop(text: string): Action[] {
+  stop(text: string): SessionAction[] {
     const wasOpen = this.#state !== 'idle' && this.#state !== 'connect';
     const cease: Notification = {
       type: 'notification',
@@ -122,21 +172,21 @@ export class Session {
       subcode: 2,
       data: shutdownText(text),
     };
-    const actions: Action[] = wasOpen ? [send(encodeNotification(cease))] : [];
+    const actions: SessionAction[] = wasOpen ? [send(encodeNotification(cease))] : [];
     if (this.#state !== 'idle') actions.push({ do: 'close' });
     this.#reset();
     this.#retryAt = Number.POSITIVE_INFINITY;
-    return [...actions, this.#report('stopped')];
+    return [...actions, this.#report('Stopped', text)];
   }
 
   /** What is to be announced from now on, by `prefixKey`. */
-  announce(routes: ReadonlyMap<string, Route>, now: number): Action[] {
+  announce(routes: ReadonlyMap<string, Route>, now: number): SessionAction[] {
     this.#wanted = routes;
-    return this.#state === 'established' ? this.#sendChanges(now) : [];
+    return this.#sendWaiting(now);
   }
 
   /** The TCP connection is open. */
-  connected(now: number): Action[] {
+  connected(now: number): SessionAction[] {
     if (this.#state !== 'connect') return [];
     this.#state = 'openSent';
     this.#stream = new MessageStream();
@@ -146,13 +196,13 @@ export class Session {
   }
 
   /** The connection could not be opened, or has been closed by the peer. @param why for the log. */
-  disconnected(why: string, now: number): Action[] {
-    return this.#state === 'idle' ? [] : this.#retry(why, now);
+  disconnected(reason: SessionReason, why: string, now: number): SessionAction[] {
+    return this.#state === 'idle' ? [] : this.#retry(reason, why, now);
   }
 
   /** Bytes came from the peer. */
-  received(bytes: Uint8Array, now: number): Action[] {
-    const actions: Action[] = [];
+  received(bytes: Uint8Array, now: number): SessionAction[] {
+    const actions: SessionAction[] = [];
     if (this.#peer === undefined && this.#state !== 'openSent') return actions;
     try {
       for (const message of this.#stream.push(bytes)) {
@@ -161,32 +211,41 @@ export class Session {
       }
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      pushAll(actions, this.#fail(error.notification, error.message, now));
+      pushAll(actions, this.#fail(error.notification, 'InvalidMessage', error.message, now));
     }
-    return actions;
+    return [...actions, ...this.#sendWaiting(now)];
   }
 
   /** All that was sent has gone out: the peer reads. */
-  drained(): void {
+  drained(now: number): SessionAction[] {
     this.#sendHoldUntil = Number.POSITIVE_INFINITY;
+    this.#hasUnsent = false;
+    return this.#sendWaiting(now);
   }
 
   /** Time has passed: to be called at {@link deadline}, or later. */
-  tick(now: number): Action[] {
-    if (now >= this.#sendHoldUntil) return this.#retry('the peer does not read (send hold timer)', now);
+  tick(now: number): SessionAction[] {
+    if (now >= this.#sendHoldUntil) return this.#retry('SendHoldTimerExpired', 'the peer does not read', now);
     if (now >= this.#holdUntil) {
       const expired = { type: 'notification', code: errorCode.holdTimerExpired, subcode: 0 } as const;
-      return this.#fail({ ...expired, data: new Uint8Array() }, 'the peer is silent', now);
+      return this.#fail(
+        { ...expired, data: new Uint8Array() },
+        'HoldTimerExpired',
+        'the peer is silent',
+        now,
+      );
     }
-    if (now >= this.#retryAt)
-      return this.#state === 'connect' ? this.#retry('no connection', now) : this.#connect(now);
+    if (now >= this.#retryAt) {
+      if (this.#state !== 'connect') return this.#connect(now);
+      return this.#retry('PeerUnreachable', `no connection within ${connectTimeoutMs / 1000} s`, now);
+    }
     if (now >= this.#keepaliveAt) return [this.#sendKeepalive(now)];
     return [];
   }
 
-  #handle(message: Message, now: number): Action[] {
+  #handle(message: BGPMessage, now: number): SessionAction[] {
     if (message.type === 'notification')
-      return this.#retry(`the peer: ${describeNotification(message)}`, now);
+      return this.#retry('NotificationReceived', `the peer: ${describeNotification(message)}`, now);
     switch (this.#state) {
       case 'openSent':
         return message.type === 'open' ? this.#opened(message, now) : this.#unexpected(message, 1, now);
@@ -195,48 +254,65 @@ export class Session {
       case 'established':
         if (message.type === 'open') return this.#unexpected(message, 3, now);
         this.#heard(now);
-        return message.type === 'route-refresh' ? this.#refresh(message.family, now) : [];
+        if (message.type === 'update') this.#count(message);
+        if (message.type === 'route-refresh' && message.family !== undefined)
+          this.#refreshing.add(message.family);
+        return [];
       default:
         return [];
     }
   }
 
-  #opened(open: Open, now: number): Action[] {
+  #opened(open: Open, now: number): SessionAction[] {
     const { peerAs, routerId, localAs } = this.#options;
-    if (open.as !== peerAs) return this.#refuse(2, `the peer is AS ${open.as}, not ${peerAs}`, now);
+    if (open.as !== peerAs)
+      return this.#refuse(2, 'WrongPeerAS', `the peer is AS ${open.as}, not ${peerAs}`, now);
     if (open.routerId === routerId && peerAs === localAs) {
-      return this.#refuse(3, `the peer has our BGP identifier ${routerId}`, now);
+      return this.#refuse(3, 'SameRouterID', `the peer has our BGP identifier ${routerId}`, now);
     }
     this.#peer = open;
     this.#stream.fourByteAs = open.capabilities.fourByteAs;
     if (this.#families.length === 0)
-      return this.#refuse(7, 'the peer takes no family that is announced', now);
+      return this.#refuse(7, 'NoCommonFamily', 'the peer takes no family that is announced', now);
     this.#state = 'openConfirm';
     this.#heard(now);
     return [this.#sendKeepalive(now)];
   }
 
-  #establish(now: number): Action[] {
+  #establish(now: number): SessionAction[] {
     this.#state = 'established';
     this.#establishedAt = now;
     this.#sent = new Map();
     this.#heard(now);
-    const actions = [this.#report('established'), ...this.#sendChanges(now)];
+    const actions = [this.#report('Established', ''), ...this.#sendChanges(now)];
     for (const family of this.#families) actions.push(this.#send(endOfRib(family), now));
     // The R bit is for the first session after a start.
     this.#restarting = false;
     return actions;
   }
 
-  #sendChanges(now: number): Action[] {
+  #count({ announced }: UpdateMessage): void {
+    this.#received += announced.length;
+    for (const prefix of announced) if (this.#sent.has(prefixKey(prefix))) this.#receivedOwn++;
+  }
+
+  #sendWaiting(now: number): SessionAction[] {
+    if (this.#state !== 'established' || this.#hasUnsent) return [];
+    const refreshed = this.#families.filter((family) => this.#refreshing.has(family));
+    this.#refreshing.clear();
+    // Before the changes, which begin from what was sent.
+    return [...refreshed.flatMap((family) => this.#refresh(family, now)), ...this.#sendChanges(now)];
+  }
+
+  #sendChanges(now: number): SessionAction[] {
+    if (this.#sent === this.#wanted) return [];
     const changes = ofFamilies(routeChanges(this.#sent, this.#wanted), this.#families);
     this.#sent = this.#wanted;
     return encodeUpdates(changes, this.#dialect).map((bytes) => this.#send(bytes, now));
   }
 
   /** All routes of a family again (RFC 2918 §4). */
-  #refresh(family: IPFamily | undefined, now: number): Action[] {
-    if (family === undefined || !this.#families.includes(family)) return [];
+  #refresh(family: IPFamily, now: number): SessionAction[] {
     const announced = [...this.#sent.values()].filter(({ prefix }) => prefix.family === family);
     return encodeUpdates({ withdrawn: [], announced }, this.#dialect).map((bytes) => this.#send(bytes, now));
   }
@@ -276,51 +352,49 @@ export class Session {
     this.#holdUntil = ms === 0 ? Number.POSITIVE_INFINITY : now + ms;
   }
 
-  #sendKeepalive(now: number): Action {
+  #sendKeepalive(now: number): SessionAction {
     const ms = (this.#holdTime * 1000) / 3;
     this.#keepaliveAt = ms === 0 ? Number.POSITIVE_INFINITY : now + ms;
     return this.#send(keepalive, now);
   }
 
   /** RFC 9687: a peer that takes nothing for twice the hold time is gone. */
-  #send(bytes: Uint8Array, now: number): Action {
+  #send(bytes: Uint8Array, now: number): SessionAction {
     const ms = this.#peer === undefined ? openHoldMs : this.#holdTime * 2000;
+    this.#hasUnsent = true;
     if (ms > 0 && this.#sendHoldUntil === Number.POSITIVE_INFINITY) this.#sendHoldUntil = now + ms;
     return send(bytes);
   }
 
-  #connect(now: number): Action[] {
+  #connect(now: number): SessionAction[] {
     this.#state = 'connect';
     this.#retryAt = now + connectTimeoutMs;
     return [{ do: 'connect' }];
   }
 
-  #unexpected(message: Message, subcode: number, now: number): Action[] {
+  #unexpected(message: BGPMessage, subcode: number, now: number): SessionAction[] {
     const notification = { type: 'notification', code: errorCode.finiteStateMachine, subcode } as const;
-    return this.#fail(
-      { ...notification, data: new Uint8Array() },
-      `unexpected ${message.type} in ${this.#state}`,
-      now,
-    );
+    const why = `unexpected ${message.type} in ${this.#state}`;
+    return this.#fail({ ...notification, data: new Uint8Array() }, 'InvalidMessage', why, now);
   }
 
-  #refuse(subcode: number, why: string, now: number): Action[] {
+  #refuse(subcode: number, reason: SessionReason, why: string, now: number): SessionAction[] {
     const notification = { type: 'notification', code: errorCode.openMessage, subcode } as const;
-    return this.#fail({ ...notification, data: new Uint8Array() }, why, now);
+    return this.#fail({ ...notification, data: new Uint8Array() }, reason, why, now);
   }
 
-  #fail(notification: Notification, why: string, now: number): Action[] {
-    return [send(encodeNotification(notification)), ...this.#retry(why, now)];
+  #fail(notification: Notification, reason: SessionReason, why: string, now: number): SessionAction[] {
+    return [send(encodeNotification(notification)), ...this.#retry(reason, why, now)];
   }
 
   /** Closes, and tries again after a while that doubles; up to a quarter less, so that nodes do not come together. */
-  #retry(why: string, now: number): Action[] {
+  #retry(reason: SessionReason, why: string, now: number): SessionAction[] {
     if (now - this.#establishedAt >= stableMs) this.#retryMs = minRetryMs;
     const wait = this.#retryMs * (1 - this.#options.random() / 4);
     this.#retryMs = Math.min(this.#retryMs * 2, maxRetryMs);
     this.#reset();
     this.#retryAt = now + wait;
-    return [{ do: 'close' }, this.#report(why)];
+    return [{ do: 'close' }, this.#report(reason, why)];
   }
 
   #reset(): void {
@@ -331,13 +405,17 @@ export class Session {
     this.#holdUntil = Number.POSITIVE_INFINITY;
     this.#keepaliveAt = Number.POSITIVE_INFINITY;
     this.#sendHoldUntil = Number.POSITIVE_INFINITY;
+    this.#hasUnsent = false;
+    this.#refreshing.clear();
+    this.#received = 0;
+    this.#receivedOwn = 0;
   }
 
-  #report(why: string): Action {
-    return { do: 'report', state: this.#state, why };
+  #report(reason: SessionReason, why: string): SessionAction {
+    return { do: 'report', state: this.#state, reason, why };
   }
 }
 
-function send(bytes: Uint8Array): Action {
+function send(bytes: Uint8Array): SessionAction {
   return { do: 'send', bytes };
 }

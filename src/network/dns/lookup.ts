@@ -4,13 +4,13 @@ import type { Entry } from './entry-records.ts';
 import type { Zone, ZonePort } from './zone.ts';
 
 /** What a name of the zone is. */
-export type Found =
+export type FoundName =
   | { readonly kind: 'entries'; readonly entries: readonly Entry[] }
   | { readonly kind: 'alias'; readonly target: string }
   /** It exists, and has no addresses: the apex, `svc`, a namespace. */
   | { readonly kind: 'empty' };
 
-const empty: Found = { kind: 'empty' };
+const empty: FoundName = { kind: 'empty' };
 /** The name server of a zone without a Service (CoreDNS `defaultNSName`). */
 export const nameServerLabels = 'ns.dns';
 
@@ -19,7 +19,7 @@ export const nameServerLabels = 'ns.dns';
  *
  * @returns undefined where there is none: NXDOMAIN.
  */
-export function lookUp(zone: Zone, labels: readonly string[], apex: string): Found | undefined {
+export function lookUp(zone: Zone, labels: readonly string[], apex: string): FoundName | undefined {
   const count = labels.length;
   if (count === 0) return empty;
   if (labels.join('.') === nameServerLabels) return nameServerEntries(zone, apex);
@@ -50,7 +50,7 @@ interface Part {
   readonly protocol?: string;
 }
 
-function serviceEntries(zone: Zone, key: ObjectKey, apex: string, part: Part): Found | undefined {
+function serviceEntries(zone: Zone, key: ObjectKey, apex: string, part: Part): FoundName | undefined {
   const service = zone.service(key);
   if (service === undefined) return undefined;
   const { endpoint, port, protocol } = part;
@@ -82,7 +82,7 @@ function serviceEntries(zone: Zone, key: ObjectKey, apex: string, part: Part): F
   return entries.length === 0 ? undefined : { kind: 'entries', entries };
 }
 
-function podEntries(zone: Zone, namespace: string, name: string, apex: string): Found | undefined {
+function podEntries(zone: Zone, namespace: string, name: string, apex: string): FoundName | undefined {
   const isV4 = /^\d+-\d+-\d+-\d+$/.test(name);
   const address = parseStrictAddress(name.replaceAll('-', isV4 ? '.' : ':'));
   if (address === undefined) return undefined;
@@ -93,7 +93,7 @@ function podEntries(zone: Zone, namespace: string, name: string, apex: string): 
 }
 
 /** The addresses of the Service of this DNS. */
-export function nameServerEntries(zone: Zone, apex: string): Found {
+export function nameServerEntries(zone: Zone, apex: string): FoundName {
   return serviceEntries(zone, zone.options.service, apex, {}) ?? empty;
 }
 

@@ -1,7 +1,7 @@
 import type { Pod, PodDNSConfig } from '../../objects/core.generated.ts';
 
 /** What the kubelet of a node knows of DNS. */
-export interface ClusterDns {
+export interface ResolvConfOptions {
   /** `--cluster-dns`: the addresses of kube-dns; none: Pods get the node's. */
   readonly servers: readonly string[];
   /** `--cluster-domain`; "": no search list of the cluster. */
@@ -33,7 +33,7 @@ const formingReason = 'DNSConfigForming';
 const missingReason = 'MissingClusterDNS';
 
 /** `/etc/resolv.conf` of a Pod (pkg/kubelet/network/dns/dns.go, `GetPodDNS`). */
-export function resolvConf(pod: Pick<Pod, 'metadata' | 'spec'>, cluster: ClusterDns): PodResolvConf {
+export function resolvConf(pod: Pick<Pod, 'metadata' | 'spec'>, cluster: ResolvConfOptions): PodResolvConf {
   const { dnsPolicy = 'ClusterFirst', hostNetwork = false, dnsConfig } = pod.spec;
   const warnings: { reason: string; message: string }[] = [];
   let config = cluster.node;

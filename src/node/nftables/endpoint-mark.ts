@@ -4,19 +4,26 @@ import type { PlannedEndpoint } from '../../network/forwarding/forwarding-plan.t
 const firstMark = 2 ** 31;
 
 /**
- * One connection mark for each endpoint of a Service port with session affinity, in the order of the endpoints: 2^31
- * to 2^32-1. It depends on the Service port and the endpoint alone, so that clients keep their endpoint whatever else
- * changes, also over a restart. Marks are unique in the list; where two Service ports share one, a client of the one
- * may get an endpoint of the other Service port assigned, if that has the mark as well: its own, in any case.
+ * One connection mark for each endpoint of a Service port with session affinity: 2^31 to 2^32-1. It depends on the
+ * Service port and the endpoint alone, so that clients keep their endpoint whatever else changes, also over a restart.
+ * Marks are unique in the list; where two Service ports share one, a client of the one may get an endpoint of the other
+ * Service port assigned, if that has the mark as well: its own, in any case.
+ *
+ * @param endpoints as the plan has them: where two would have one mark, the order decides.
  */
-export function endpointMarks(portId: string, endpoints: readonly PlannedEndpoint[]): readonly number[] {
+export function endpointMarks(
+  portId: string,
+  endpoints: readonly PlannedEndpoint[],
+): ReadonlyMap<PlannedEndpoint, number> {
+  const marks = new Map<PlannedEndpoint, number>();
   const taken = new Set<number>();
-  return endpoints.map(({ address, port }) => {
-    let mark = firstMark + (hash(`${portId} ${address} ${port}`) >>> 1);
+  for (const endpoint of endpoints) {
+    let mark = firstMark + (hash(`${portId} ${endpoint.address} ${endpoint.port}`) >>> 1);
     while (taken.has(mark)) mark = mark === 2 ** 32 - 1 ? firstMark : mark + 1;
     taken.add(mark);
-    return mark;
-  });
+    marks.set(endpoint, mark);
+  }
+  return marks;
 }
 
 /** FNV-1a, 32 bits, with the final mixing of MurmurHash3. */

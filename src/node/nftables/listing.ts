@@ -1,50 +1,81 @@
 import { parseAddress } from '../../objects/address.ts';
 import type { Element, ElementValue, KeyPart } from './elements.ts';
-import type { SetName } from './sets.ts';
-
-/** Elements that are read before other work gets a turn: a few milliseconds. */
-const elementsPerTurn = 2_000;
+import { type SetName, setNames } from './sets.ts';
 
 /**
- * Calls `each` for the elements in what `nft -j list set` or `list map` printed. One after the other, with pauses: parsed as a whole, the
- * listing of 10,000 Services would take 150 ms and 100 MiB.
- *
- * @throws {Error} for elements of a kind that we never write.
+ * Reads the elements in what `nft -j list set` and `list map` print, piece by piece: as a whole, the listing of 10,000
+ * Services would take 100 MiB, and 150 ms to parse.
  */
-export async function readElements(
-  set: SetName,
-  listing: string,
-  each: (element: Element) => void,
-): Promise<void> {
-  let count = 0;
-  for (const text of elementTexts(listing)) {
-    each(toElement(set, JSON.parse(text)));
-    if (++count % elementsPerTurn === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+export class ListingReader {
+  readonly #each: (element: Element) => void;
+  /** What is not read yet: from the start of an element on, or from somewhere between two arrays of elements. */
+  #rest = '';
+  /** Whose array of elements this is in; undefined: in none. */
+  #set: SetName | undefined;
+  #named: string | undefined;
+
+  /** @param each is called for every element of our sets. */
+  constructor(each: (element: Element) => void) {
+    this.#each = each;
+  }
+
+  /**
+   * Takes the next piece of the text.
+   *
+   * @throws {Error} for elements of a kind that we never write.
+   */
+  read(piece: string): void {
+    this.#rest += piece;
+    for (;;) {
+      const isDone = this.#set === undefined ? this.#skipToElements() : this.#readElements(this.#set);
+      if (isDone) return;
+    }
+  }
+
+  /** @returns true: the text has ended before any elements. */
+  #skipToElements(): boolean {
+    const text = this.#rest;
+    for (const { 0: found, 1: name, index } of text.matchAll(/"name": "([^"]*)"|"elem": \[/g)) {
+      if (name === undefined) this.#set = setNames.find((set) => set === this.#named);
+      else this.#named = name;
+      if (this.#set === undefined) continue;
+      this.#rest = text.slice(index + found.length);
+      return false;
+    }
+    this.#rest = text.slice(-longestMark);
+    return true;
+  }
+
+  /** @returns true: the text has ended before the elements. */
+  #readElements(set: SetName): boolean {
+    const text = this.#rest;
+    let start = 0;
+    let depth = 0;
+    let inText = false;
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code === quote) inText = !inText; // Addresses and names of chains have no quotes in them.
+      if (inText) continue;
+      if (code === openBrace || code === openBracket) depth++;
+      else if (code === closeBrace || code === closeBracket) depth--;
+      if ((code === comma && depth === 0) || depth < 0) {
+        if (i > start) this.#each(toElement(set, JSON.parse(text.slice(start, i))));
+        start = i + 1;
+      }
+      if (depth < 0) {
+        this.#rest = text.slice(start);
+        this.#set = undefined;
+        this.#named = undefined;
+        return false;
+      }
+    }
+    this.#rest = text.slice(start);
+    return true;
   }
 }
 
-/** The texts of the members of the array `elem`. */
-function* elementTexts(listing: string): Generator<string> {
-  const marker = '"elem": [';
-  const found = listing.indexOf(marker);
-  if (found === -1) return;
-  const from = found + marker.length;
-  let start = from;
-  let depth = 0;
-  let inText = false;
-  for (let i = from; i < listing.length; i++) {
-    const code = listing.charCodeAt(i);
-    if (code === quote) inText = !inText; // Addresses and names of chains have no quotes in them.
-    if (inText) continue;
-    if (code === openBrace || code === openBracket) depth++;
-    else if (code === closeBrace || code === closeBracket) depth--;
-    if ((code === comma && depth === 0) || depth < 0) {
-      if (i > start) yield listing.slice(start, i);
-      start = i + 1;
-    }
-    if (depth < 0) return;
-  }
-}
+/** Characters: longer than a name of ours with what is around it. */
+const longestMark = 100;
 
 const quote = 0x22;
 const comma = 0x2c;

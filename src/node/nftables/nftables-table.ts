@@ -4,18 +4,18 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { type Command, type NftFamily, tableName } from './commands.ts';
-import { byText, difference, type ElementsByText, elementText } from './difference.ts';
+import { byText, difference } from './difference.ts';
 import type { Element } from './elements.ts';
-import { formerSlots } from './former-slots.ts';
 import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
-import { readElements } from './listing.ts';
+import { ListedTable } from './listed-table.ts';
+import { ListingReader } from './listing.ts';
 import type { Nft } from './nft.ts';
 import { nodeElements } from './node-elements.ts';
 import { pickChainDefinitions } from './pick-chain.ts';
 import { Programmed, type Step } from './programmed.ts';
-import { isMap, setNames } from './sets.ts';
-import { type ChainSizes, chainSizes, listedChains } from './table-chains.ts';
-import { cutCommands, transactions } from './transactions.ts';
+import { allSetNames, isMap, setNames } from './sets.ts';
+import { type ChainSizes, chainSizes, listedRules } from './table-chains.ts';
+import { cutCommands, Transactions } from './transactions.ts';
 
 /** What a sync wrote. */
 export interface Written {
@@ -36,7 +36,7 @@ interface Mirror {
 /** What the kernel had, and how many transactions it took to make a table anew. */
 interface Read {
   readonly chains: ChainSizes;
-  readonly elements: ElementsByText;
+  readonly listed: ListedTable;
   readonly transactions: number;
 }
 
@@ -76,20 +76,25 @@ export class NftablesTable {
     this.#mirror = undefined;
     if (mirror !== undefined && !jsonEqual(mirror.options, options)) mirror = undefined;
 
-    const written = new Pipeline(this.#nft);
     const programmed = mirror?.programmed ?? new Programmed(this.#family);
-    const read = mirror === undefined ? await this.#read(tableLayout(options)) : undefined;
+    const read = mirror === undefined ? await this.#read(plan, tableLayout(options)) : undefined;
     const chains = new Map(mirror?.chains ?? read?.chains);
+    const steps = this.#steps(plan, programmed, touched, read, mirror, others);
     let elements = 0;
-    for (const step of this.#steps(plan, programmed, touched, read, mirror, others)) {
-      for (const commands of this.#missingChains(chains, step, options)) await written.add(commands);
-      for (const text of transactions(nftFamily(this.#family), step.changes)) await written.add(text);
-      elements += step.changes.length;
-      programmed.commit(step);
-    }
-    await written.end();
+    const texts = async function* (this: NftablesTable): AsyncGenerator<string> {
+      const transactions = new Transactions(options.family);
+      for (const step of steps) {
+        await nextTurn();
+        yield* this.#missingChains(chains, step, options);
+        yield* transactions.add(step.changes);
+        elements += step.changes.length;
+        programmed.commit(step);
+      }
+      yield* transactions.end();
+    };
+    const written = await this.#nft.runAll(texts.call(this));
     this.#mirror = { options, chains, programmed, others };
-    return { transactions: written.count + (read?.transactions ?? 0), elements };
+    return { transactions: written + (read?.transactions ?? 0), elements };
   }
 
   /** What has to be done, by what is known of the table. Each step is committed before the next is made. */
@@ -105,35 +110,32 @@ export class NftablesTable {
       const step = programmed.next(plan, touched);
       const changed = difference(byText(mirror?.others ?? []), others);
       yield { ...step, changes: [...changed, ...step.changes] };
-    } else if (read.elements.size > 0) {
-      yield programmed.fromKernel(plan, read.elements, formerSlots(read.elements), others);
     } else {
-      yield* programmed.fill(plan);
-      // Last, because addresses in Service ranges that are no Service's are dropped.
-      yield { changes: difference(new Map(), others), chains: new Map(), services: new Map() };
+      yield* programmed.fromKernel(plan, read.listed, others);
     }
   }
 
-  /** The elements in the kernel. A table that is not there, or whose rules are not ours, is made anew. */
-  async #read(layout: TableLayout): Promise<Read> {
+  /** What the kernel has. A table that is not there, or whose rules are not ours, is made anew. */
+  async #read(plan: ForwardingPlan, layout: TableLayout): Promise<Read> {
     const family = nftFamily(this.#family);
     // Terse, and the whole family: asked for one table, nft 1.0.6 fetches all of its elements all the same.
-    const listing = await this.#nft.list(['-t'], 'ruleset', family);
-    const chains = listing === undefined ? new Map<string, number>() : listedChains(listing);
+    const rules = listedRules((await this.#nft.list(['-t'], 'ruleset', family)) ?? '{}');
     const expected = chainSizes(layout.commands);
-    if ([...expected].some(([name, size]) => chains.get(name) !== size)) {
+    const isOurs =
+      [...expected].every(([name, size]) => rules.chains.get(name) === size) &&
+      allSetNames.every((name) => rules.sets.has(name));
+    const listed = new ListedTable(plan, this.#family);
+    if (!isOurs) {
       const table = { family, name: tableName };
       await this.#nft.run([{ add: { table } }, { delete: { table } }]);
       await this.#nft.runText(layout.text);
       await this.#nft.run(layout.commands);
-      return { chains: expected, elements: new Map(), transactions: 3 };
+      return { chains: expected, listed, transactions: 3 };
     }
-    const elements: ElementsByText = new Map();
-    for (const name of setNames) {
-      const set = await this.#nft.list([], isMap(name) ? 'map' : 'set', family, tableName, name);
-      await readElements(name, set ?? '', (element) => elements.set(elementText(element), element));
-    }
-    return { chains, elements, transactions: 0 };
+    const reader = new ListingReader((element) => listed.add(element));
+    const sets = setNames.map((name) => `${isMap(name) ? 'map' : 'set'} ${family} ${tableName} ${name}`);
+    await this.#nft.listEach(sets, (text) => reader.read(text));
+    return { chains: rules.chains, listed, transactions: 0 };
   }
 
   /** What makes the chains that a step needs. They may be there in part, if an agent was stopped. */
@@ -166,27 +168,9 @@ export class NftablesTable {
   }
 }
 
-/** Transactions one after the other: the next is made while nft does the last. */
-class Pipeline {
-  readonly #nft: Nft;
-  #running: Promise<void> = Promise.resolve();
-  count = 0;
-
-  constructor(nft: Nft) {
-    this.#nft = nft;
-  }
-
-  /** Resolves when the one before is done. @throws {NftError} its. */
-  async add(text: string): Promise<void> {
-    await this.#running;
-    this.#running = this.#nft.run(text);
-    this.count++;
-  }
-
-  /** @throws {NftError} of the last one. */
-  async end(): Promise<void> {
-    await this.#running;
-  }
+/** Lets other work go on: a step takes some milliseconds. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** nft's name of a family. */

@@ -33,14 +33,38 @@ export interface PortElements {
 
 type Forward = Extract<Action, { readonly action: 'forward' }>;
 
-/** The elements that are one Service port's alone, and the chains to which they lead. */
-export function portElements(programmed: ProgrammedPort): PortElements {
+/** The elements that lead to the endpoints of a Service port, or refuse, and the chains to which they lead. */
+export function routeElements(programmed: ProgrammedPort): PortElements {
   const elements: Element[] = [];
   const chains = new Map<string, PickChain>();
-  const { port } = programmed;
-  for (const destination of port.destinations) addDestination(programmed, destination, elements, chains);
+  for (const destination of programmed.port.destinations) {
+    addEndpoints(programmed, destination, elements);
+    addVerdicts(programmed, destination, elements, chains);
+  }
   return { elements, chains };
 }
+
+/** The elements that say who may connect to a Service port. */
+export function sourceRangeElements({ port }: ProgrammedPort): readonly Element[] {
+  const { service } = port;
+  return port.destinations.flatMap((destination): readonly Element[] => {
+    const { sourceRanges } = destination;
+    if (sourceRanges === undefined) return [];
+    const { key } = destinationElementKey(port, destination);
+    const allowed = disjointRanges(sourceRanges).map((range): Element => ({
+      ...{ set: 'allowed-sources', key: [...key, range], service },
+    }));
+    return [...allowed, { set: 'restricted-service-ips', key, service }];
+  });
+}
+
+/** The policies whose endpoints a destination leads to. */
+export function policiesOf({ actions: { pod, node, other } }: Destination): readonly TrafficPolicy[] {
+  const actions = [pod, node, other];
+  return policies.filter((to) => actions.some((action) => action.action === 'forward' && action.to === to));
+}
+
+const policies = ['Cluster', 'Local'] as const;
 
 /** The elements that Service ports may have in common. */
 export function sharedElements({ port }: ProgrammedPort): readonly Element[] {
@@ -54,7 +78,7 @@ export function sharedElements({ port }: ProgrammedPort): readonly Element[] {
 }
 
 /** How the sets name a destination. */
-export function destinationElementKey(
+function destinationElementKey(
   port: ServicePortPlan,
   { address, port: number }: Destination,
 ): { readonly by: DestinationKey; readonly key: readonly KeyPart[] } {
@@ -64,7 +88,8 @@ export function destinationElementKey(
     : { by: 'service-ips', key: [address, protocol, number] };
 }
 
-function addDestination(
+/** Adds the elements of verdict maps: one for a map at most. */
+export function addVerdicts(
   programmed: ProgrammedPort,
   destination: Destination,
   elements: Element[],
@@ -72,13 +97,8 @@ function addDestination(
 ): void {
   const { port } = programmed;
   const { service } = port;
-  const { sourceRanges } = destination;
   const { by, key } = destinationElementKey(port, destination);
   const { pod, node, other } = destination.actions;
-
-  const lists = new Set<TrafficPolicy>();
-  for (const action of [pod, node, other]) if (action.action === 'forward') lists.add(action.to);
-  for (const to of lists) addEndpoints(programmed, by, key, to, elements);
 
   const pick = (to: TrafficPolicy, masquerade: MasqueradedSources): ElementValue => {
     const { affinitySeconds } = port;
@@ -90,7 +110,7 @@ function addDestination(
   const common = commonVerdict(pod, node, other);
   if (common !== undefined) {
     elements.push({ set: by, key, value: pick(common.to, common.masquerade), service });
-  } else if (lists.size > 0) {
+  } else if (policiesOf(destination).length > 0) {
     elements.push({ set: by, key, value: { goto: `${by}-by-source` }, service });
     const sources = [
       [pod, 'from-pods'],
@@ -107,12 +127,6 @@ function addDestination(
   if (refusal !== undefined) {
     const value = refusal.action === 'reject' ? { goto: 'reject' } : 'drop';
     elements.push({ set: `refused-${by}`, key, value, service });
-  }
-  if (sourceRanges !== undefined) {
-    elements.push({ set: 'restricted-service-ips', key, service });
-    for (const range of disjointRanges(sourceRanges)) {
-      elements.push({ set: 'allowed-sources', key: [...key, range], service });
-    }
   }
 }
 
@@ -136,28 +150,23 @@ function isSame(node: Action, other: Action): node is Forward {
   );
 }
 
-function addEndpoints(
-  programmed: ProgrammedPort,
-  by: DestinationKey,
-  key: readonly KeyPart[],
-  to: TrafficPolicy,
-  elements: Element[],
-): void {
-  const slots = slotsOf(programmed, to);
-  const set = endpointsMap(by, to);
-  const { service } = programmed.port;
-  if (programmed.port.affinitySeconds === undefined) {
-    slots.forEach(({ address, port }, slot) => {
-      elements.push({ set, key: [...key, slot], value: [address, port], service });
+function addEndpoints(programmed: ProgrammedPort, destination: Destination, elements: Element[]): void {
+  const { port } = programmed;
+  const { service } = port;
+  const { by, key } = destinationElementKey(port, destination);
+  for (const to of policiesOf(destination)) {
+    const marks =
+      port.affinitySeconds === undefined
+        ? undefined
+        : endpointMarks(port.id, to === 'Cluster' ? port.clusterEndpoints : port.localEndpoints);
+    slotsOf(programmed, to).forEach((endpoint, slot) => {
+      const mark = marks?.get(endpoint);
+      const value = [endpoint.address, endpoint.port] as const;
+      elements.push({ set: endpointsMap(by, to), key: [...key, mark ?? slot], value, service });
+      if (mark === undefined) return;
+      elements.push({ set: endpointMarksMap(by, to), key: [...key, slot], value: [mark], service });
     });
-    return;
   }
-  const marks = endpointMarks(programmed.port.id, slots);
-  slots.forEach(({ address, port }, slot) => {
-    const mark = marks[slot] ?? 0;
-    elements.push({ set, key: [...key, mark], value: [address, port], service });
-    elements.push({ set: endpointMarksMap(by, to), key: [...key, slot], value: [mark], service });
-  });
 }
 
 function slotsOf(

@@ -3,14 +3,16 @@ import type {
   PlannedEndpoint,
   ServicePlan,
   ServicePortPlan,
+  TrafficPolicy,
 } from '../../network/forwarding/forwarding-plan.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import { byText, difference, type ElementChange, type ElementsByText, elementText } from './difference.ts';
+import { byText, difference, type ElementChange, elementText } from './difference.ts';
 import type { Element } from './elements.ts';
+import type { ListedTable } from './listed-table.ts';
 import type { PickChain } from './pick-chain.ts';
-import { portElements, type ProgrammedPort, sharedElements } from './port-elements.ts';
+import { type ProgrammedPort, routeElements, sharedElements, sourceRangeElements } from './port-elements.ts';
 import { assignSlots } from './slots.ts';
 
 /** A Service as it is in the kernel, in one family. */
@@ -28,14 +30,11 @@ export interface Step {
   readonly services: ReadonlyMap<ObjectKey, ProgrammedService | undefined>;
 }
 
-/** Services with 10 endpoints each make 1.3 MB of JSON: seven transactions. */
-const servicesInStep = 1000;
+/** Few: what is there while nft works outlives the young generation, and is collected late. */
+const servicesInStep = 20;
 
-/** The slots of a Service port's endpoints before a change: cluster's and local's. */
-export type FormerSlots = (port: ServicePortPlan) => {
-  readonly cluster: readonly PlannedEndpoint[];
-  readonly local: readonly PlannedEndpoint[];
-};
+/** The slots of a Service port's endpoints before a change, as far as they are known. */
+type FormerSlots = (port: ServicePortPlan, of: TrafficPolicy) => readonly (PlannedEndpoint | undefined)[];
 
 /**
  * The mirror of what one table holds for Services: not its elements, but what they follow from. Elements that several
@@ -71,12 +70,14 @@ export class Programmed {
     const shared = new Map<string, { readonly element: Element; more: number }>();
     for (const [key, service] of services) {
       for (const port of this.#services.get(key)?.ports ?? []) {
-        pushAll(before, portElements(port).elements);
+        pushAll(before, routeElements(port).elements);
+        pushAll(before, sourceRangeElements(port));
         for (const element of sharedElements(port)) countOne(shared, element, -1);
       }
       for (const port of service?.ports ?? []) {
-        const needed = portElements(port);
+        const needed = routeElements(port);
         pushAll(after, needed.elements);
+        pushAll(after, sourceRangeElements(port));
         for (const element of sharedElements(port)) countOne(shared, element, 1);
         for (const [name, chain] of needed.chains) chains.set(name, chain);
       }
@@ -90,55 +91,50 @@ export class Programmed {
   }
 
   /**
-   * What leads from an empty table to the plan, in steps: 10,000 Services with all of their elements at once would take
-   * 100 MiB for a moment. The mirror is to be empty, and each step to be committed before the next.
+   * What leads from what was listed in the kernel to the plan, in steps: all elements of 10,000 Services at once would
+   * take 100 MiB. Where an element is missing that leads to an endpoint, all of its Service port's are added: nft does
+   * not mind those that are there. The mirror is to be empty, and each step to be committed before the next.
+   *
+   * @param listed by comparison with the same plan. Its other elements are taken out of it.
+   * @param others elements that the table is to have beside those of Services. They come last, because addresses in
+   *   Service ranges that are no Service's are dropped.
    */
-  *fill(plan: ForwardingPlan): Generator<Step> {
-    let batch: ObjectKey[] = [];
-    for (const key of plan.services.keys()) {
-      batch.push(key);
+  *fromKernel(plan: ForwardingPlan, listed: ListedTable, others: readonly Element[]): Generator<Step> {
+    let batch: ServicePlan[] = [];
+    for (const service of plan.services.values()) {
+      batch.push(service);
       if (batch.length < servicesInStep) continue;
-      yield this.next(plan, batch);
+      yield this.#stepFromKernel(batch, listed);
       batch = [];
     }
-    if (batch.length > 0) yield this.next(plan, batch);
+    yield this.#stepFromKernel(batch, listed);
+    yield { changes: difference(listed.others, others), chains: new Map(), services: new Map() };
   }
 
-  /**
-   * What leads from what was read in the kernel to the plan. The mirror is to be empty.
-   *
-   * @param actual is emptied.
-   * @param former the slots as they are in the kernel.
-   * @param others elements that the table is to have beside those of Services.
-   */
-  fromKernel(
-    plan: ForwardingPlan,
-    actual: ElementsByText,
-    former: FormerSlots,
-    others: readonly Element[],
-  ): Step {
+  #stepFromKernel(batch: readonly ServicePlan[], listed: ListedTable): Step {
     const services = new Map<ObjectKey, ProgrammedService>();
     const chains = new Map<string, PickChain>();
-    const shared = new Map<string, Element>();
-    for (const [key, service] of plan.services) {
-      const programmed = this.#program(service, former);
-      services.set(key, programmed);
-      for (const port of programmed.ports) {
-        for (const element of sharedElements(port)) shared.set(elementText(element), element);
-      }
-    }
-    const desired = function* (): Generator<Element> {
-      yield* others;
-      yield* shared.values();
-      for (const { ports } of services.values()) {
-        for (const port of ports) {
-          const needed = portElements(port);
-          for (const [name, chain] of needed.chains) chains.set(name, chain);
-          yield* needed.elements;
+    const before: Element[] = [];
+    const after: Element[] = [];
+    const shared = new Set<string>();
+    for (const plan of batch) {
+      const service = this.#program(plan, (port, of) => listed.slots(port, of));
+      services.set(plan.key, service);
+      pushAll(before, listed.ofService(plan.key));
+      for (const port of service.ports) {
+        const needed = routeElements(port);
+        if (listed.routes(port.port) !== needed.elements.length) pushAll(after, needed.elements);
+        pushAll(after, sourceRangeElements(port));
+        for (const [name, chain] of needed.chains) chains.set(name, chain);
+        for (const element of sharedElements(port)) {
+          const text = elementText(element);
+          if (this.#shared.has(text) || shared.has(text)) continue;
+          shared.add(text);
+          if (!listed.others.delete(text)) after.push(element);
         }
       }
-    };
-    return { changes: difference(actual, desired()), chains, services };
+    }
+    return { changes: difference(byText(before), after), chains, services };
   }
 
   /** Takes over what was done. */
@@ -155,14 +151,11 @@ export class Programmed {
     const ports = plan.ports.filter(({ family }) => family === this.#family);
     return {
       plan,
-      ports: ports.map((port) => {
-        const { cluster, local } = former(port);
-        return {
-          port,
-          clusterSlots: assignSlots(cluster, port.clusterEndpoints),
-          localSlots: assignSlots(local, port.localEndpoints),
-        };
-      }),
+      ports: ports.map((port) => ({
+        port,
+        clusterSlots: assignSlots(former(port, 'Cluster'), port.clusterEndpoints),
+        localSlots: assignSlots(former(port, 'Local'), port.localEndpoints),
+      })),
     };
   }
 
@@ -180,9 +173,9 @@ export class Programmed {
 
 /** The slots that a Service has in the mirror. */
 function slotsOf(held: ProgrammedService | undefined): FormerSlots {
-  return (port) => {
-    const known = held?.ports.find((other) => other.port.id === port.id);
-    return { cluster: known?.clusterSlots ?? [], local: known?.localSlots ?? [] };
+  return ({ id }, of) => {
+    const known = held?.ports.find(({ port }) => port.id === id);
+    return (of === 'Cluster' ? known?.clusterSlots : known?.localSlots) ?? [];
   };
 }
 

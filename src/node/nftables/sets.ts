@@ -97,8 +97,29 @@ export const setNames: readonly SetName[] = [
   ...(['refused-service-ips', 'refused-node-ports'] as const),
 ];
 
+/** With the one that packets fill. */
+export const allSetNames: readonly string[] = [...setNames, 'affinity'];
+
 export function isMap(name: SetName): boolean {
   return 'value' in setDefinitions[name];
+}
+
+/** Whether keys begin with a destination: an address, protocol and port, or a protocol and node port. */
+export function ofDestinations(name: SetName): boolean {
+  const { key }: SetDefinition = setDefinitions[name];
+  return key.includes('inet_service');
+}
+
+/** Whether elements may be prefixes. */
+export function hasRanges(name: SetName): boolean {
+  const { interval }: SetDefinition = setDefinitions[name];
+  return interval === true;
+}
+
+/** Whether values are chains, or verdicts. */
+export function isVerdictMap(name: SetName): boolean {
+  const { value }: SetDefinition = setDefinitions[name];
+  return value === 'verdict';
 }
 
 /** The command that makes a set, or a map to verdicts or marks. */

@@ -11,13 +11,21 @@ export function chainSizes(commands: readonly Command[]): ChainSizes {
   return sizes;
 }
 
-/** The chains of our table in what `nft -j list ruleset` printed. */
-export function listedChains(listing: string): ChainSizes {
-  const sizes = new Map<string, number>();
+/** What our table has in what `nft -j -t list ruleset` printed: its chains, and the names of its sets and maps. */
+export function listedRules(listing: string): {
+  readonly chains: ChainSizes;
+  readonly sets: ReadonlySet<string>;
+} {
+  const chains = new Map<string, number>();
+  const sets = new Set<string>();
   const parsed: unknown = JSON.parse(listing);
   const objects: unknown = isRecord(parsed) ? parsed['nftables'] : undefined;
-  for (const object of Array.isArray(objects) ? objects : []) count(object, sizes);
-  return sizes;
+  for (const object of Array.isArray(objects) ? objects : []) {
+    count(object, chains);
+    const set: unknown = isRecord(object) ? (object['set'] ?? object['map']) : undefined;
+    if (isRecord(set) && set['table'] === tableName && typeof set['name'] === 'string') sets.add(set['name']);
+  }
+  return { chains, sets };
 }
 
 function count(object: unknown, sizes: Map<string, number>): void {

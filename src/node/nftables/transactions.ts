@@ -1,7 +1,7 @@
 import { type Command, type NftFamily, tableName } from './commands.ts';
 import type { ElementChange } from './difference.ts';
 import { keyExpression, valueExpression } from './elements.ts';
-import { type SetName, setNames } from './sets.ts';
+import { hasRanges, type SetName, setNames } from './sets.ts';
 
 /**
  * Bytes of JSON for the elements of one transaction; 200 KB with what is around them. Without NET_ADMIN in the initial namespace the kernel takes no message larger than
@@ -13,27 +13,55 @@ const transactionLimit = 195_000;
 const rulesLimit = 50_000;
 
 /**
- * The changes as commands of nft, each text one transaction. Where one is enough, it is one. Otherwise the changes of
- * one Service stay together, and those of a Service that is too large for one come endpoints first, then what leads to
- * them. Endpoints to which nothing leads any more go last.
+ * Makes changes commands of nft, each text one transaction. Where one is enough, it is one. Otherwise the changes of one
+ * Service stay together, and those of a Service that is too large for one come endpoints first, then what leads to them.
+ * Endpoints to which nothing leads any more go last.
  */
-export function* transactions(family: NftFamily, changes: readonly ElementChange[]): Generator<string> {
-  let current = new Batch(family);
-  for (const group of groups(changes)) {
-    const entries = group.map(entryOf);
-    if (!current.isEmpty && current.size + sizeOf(entries) > transactionLimit) {
-      yield current.text();
-      current = new Batch(family);
+export class Transactions {
+  readonly #family: NftFamily;
+  #batch: Batch;
+  #unused: ElementChange[] = [];
+
+  constructor(family: NftFamily) {
+    this.#family = family;
+    this.#batch = new Batch(family);
+  }
+
+  /** Takes changes that come after those before, all of a Service at once, and makes what is full by them. */
+  *add(changes: readonly ElementChange[]): Generator<string> {
+    const byService = new Map<string, ElementChange[]>();
+    for (const change of changes) {
+      const { set, service = '' } = change.element;
+      const group = byService.get(service);
+      if (change.kind === 'delete' && /-endpoint(s|-marks)$/.test(set)) this.#unused.push(change);
+      else if (group === undefined) byService.set(service, [change]);
+      else group.push(change);
     }
+    for (const group of byService.values()) yield* this.#addGroup(group.sort((a, b) => rank(a) - rank(b)));
+  }
+
+  /** Makes the last one. */
+  *end(): Generator<string> {
+    const unused = this.#unused;
+    this.#unused = [];
+    for (const change of unused) yield* this.#addGroup([change]);
+    if (!this.#batch.isEmpty) yield this.#take();
+  }
+
+  *#addGroup(changes: readonly ElementChange[]): Generator<string> {
+    const entries = changes.map(entryOf);
+    if (!this.#batch.hasRoomFor(sizeOf(entries))) yield this.#take();
     for (const entry of entries) {
-      if (!current.isEmpty && current.size + entry.size > transactionLimit) {
-        yield current.text();
-        current = new Batch(family);
-      }
-      current.add(entry);
+      if (!this.#batch.hasRoomFor(entry.size)) yield this.#take();
+      this.#batch.add(entry);
     }
   }
-  if (!current.isEmpty) yield current.text();
+
+  #take(): string {
+    const text = this.#batch.text();
+    this.#batch = new Batch(this.#family);
+    return text;
+  }
 }
 
 /** Commands in their order, cut into transactions. */
@@ -68,23 +96,11 @@ interface Entry {
 
 const order = new Map(setNames.map((name, index) => [name, index]));
 
-/** What goes into one transaction if it is small enough, in order. */
-function* groups(changes: readonly ElementChange[]): Generator<readonly ElementChange[]> {
-  const byService = new Map<string, ElementChange[]>();
-  const unused: ElementChange[] = [];
-  for (const change of changes) {
-    const { set, service = '' } = change.element;
-    if (change.kind === 'delete' && /-endpoint(s|-marks)$/.test(set)) {
-      unused.push(change);
-      continue;
-    }
-    const group = byService.get(service);
-    if (group === undefined) byService.set(service, [change]);
-    else group.push(change);
-  }
-  const rank = ({ element }: ElementChange): number => order.get(element.set) ?? 0;
-  for (const group of byService.values()) yield group.sort((a, b) => rank(a) - rank(b));
-  for (const change of unused) yield [change];
+/** What leads to something comes after it, and goes before it. Ranges go before others that they may overlap come. */
+function rank({ kind, element: { set } }: ElementChange): number {
+  const position = order.get(set) ?? 0;
+  if (kind !== 'delete') return position;
+  return hasRanges(set) ? position - 0.5 : 2 * setNames.length - position;
 }
 
 function entryOf({ kind, element: { set, key, value } }: ElementChange): Entry {
@@ -107,14 +123,19 @@ function sizeOf(group: readonly Entry[]): number {
 class Batch {
   readonly #family: NftFamily;
   readonly #entries = new Map<SetName, { deleted: string[]; added: string[] }>();
-  size = 0;
+  #size = 0;
 
   constructor(family: NftFamily) {
     this.#family = family;
   }
 
   get isEmpty(): boolean {
-    return this.size === 0;
+    return this.#size === 0;
+  }
+
+  /** An empty one takes anything. */
+  hasRoomFor(size: number): boolean {
+    return this.isEmpty || this.#size + size <= transactionLimit;
   }
 
   add({ set, deleted, added, size }: Entry): void {
@@ -122,7 +143,7 @@ class Batch {
     if (entries === undefined) this.#entries.set(set, (entries = { deleted: [], added: [] }));
     if (deleted !== undefined) entries.deleted.push(deleted);
     if (added !== undefined) entries.added.push(added);
-    this.size += size;
+    this.#size += size;
   }
 
   text(): string {

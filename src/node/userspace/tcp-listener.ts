@@ -60,7 +60,9 @@ async function forward(host: Host, client: Socket, endpoint: PlannedEndpoint | u
     client.resetAndDestroy();
     return;
   }
-  const server = await host.connect(endpoint.address, endpoint.port, AbortSignal.timeout(connectTimeoutMs));
+  const server = await host.connect(endpoint.address, endpoint.port, {
+    signal: AbortSignal.timeout(connectTimeoutMs),
+  });
   server.allowHalfOpen = true;
   server.setNoDelay(true);
   for (const [from, to] of [

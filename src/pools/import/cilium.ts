@@ -14,7 +14,7 @@ const known = ['blocks', 'cidrs', 'disabled', 'allowFirstLastIPs', 'serviceSelec
 export function importCilium(objects: readonly KubeObject[]): Imported {
   const notes: string[] = [];
   const pools = objects.map((object) => poolOf(object, notes));
-  return { pools: asPools(pools, notes), notes };
+  return { pools: asPools(pools, notes), peers: [], notes };
 }
 
 function poolOf(object: KubeObject, notes: string[]): ForeignPool {

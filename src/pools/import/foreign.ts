@@ -3,6 +3,7 @@ import { type AddressRange, parseAddressRange } from '../../allocation/address-r
 import { maxRangeSize } from '../../controllers/load-balancer/pool.ts';
 import { parseCidr } from '../../objects/address.ts';
 import { isRecord, isStringList, isStringMap } from '../../objects/json.ts';
+import { compileLabelSelector } from '../../objects/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 
 /** Most entries of `spec.addresses` of an AddressPool (deploy/crds). */
@@ -94,6 +95,16 @@ export function readSelector(value: unknown): LabelSelector {
           })),
         }),
   };
+}
+
+/** Why the API would refuse a selector; undefined: it would not. */
+export function selectorProblem(selector: LabelSelector): string | undefined {
+  try {
+    compileLabelSelector(selector);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** Adds a note about the fields of an object that are not imported. */

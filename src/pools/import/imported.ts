@@ -1,15 +1,15 @@
 import type { AddressRange } from '../../allocation/address-range.ts';
 import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
-import { compileLabelSelector } from '../../objects/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import type { Service } from '../../objects/core.generated.ts';
-import type { AddressPool, AddressPoolSpec } from '../../objects/servicenet.ts';
+import type { AddressPool, AddressPoolSpec, BGPPeer } from '../../objects/servicenet.ts';
 import { readPool } from '../../controllers/load-balancer/pool.ts';
-import { maxEntries } from './foreign.ts';
+import { maxEntries, selectorProblem } from './foreign.ts';
 
 /** The result of an import. */
 export interface Imported {
   readonly pools: readonly AddressPool[];
+  readonly peers: readonly BGPPeer[];
   /** What was not imported or was changed: sentences for the user. */
   readonly notes: readonly string[];
 }
@@ -38,9 +38,11 @@ export function asPools(pools: readonly ForeignPool[], notes: string[]): Address
       notes.push(`${name}: not imported: it has no addresses that a pool can have`);
       return [];
     }
-    const [selectorProblem] = [spec.namespaceSelector, spec.serviceSelector].flatMap(problemOf);
-    if (selectorProblem !== undefined) {
-      notes.push(`${name}: not imported: ${selectorProblem}`);
+    const [problem] = [spec.namespaceSelector, spec.serviceSelector].flatMap(
+      (selector) => (selector === undefined ? undefined : selectorProblem(selector)) ?? [],
+    );
+    if (problem !== undefined) {
+      notes.push(`${name}: not imported: ${problem}`);
       return [];
     }
     const taken = freeName(name, names);
@@ -48,16 +50,6 @@ export function asPools(pools: readonly ForeignPool[], notes: string[]): Address
     if (taken !== name) notes.push(`${JSON.stringify(name)} was renamed to ${taken}`);
     return [poolObject(taken, spec)];
   });
-}
-
-function problemOf(selector: LabelSelector | undefined): string[] {
-  if (selector === undefined) return [];
-  try {
-    compileLabelSelector(selector);
-    return [];
-  } catch (error) {
-    return [error instanceof Error ? error.message : String(error)];
-  }
 }
 
 function withoutOuterDashes(label: string): string {
@@ -69,8 +61,8 @@ function withoutOuterDashes(label: string): string {
 /** Most characters of a name before a number is appended. */
 const maxNameLength = 253 - 8;
 
-/** The name as a DNS subdomain (RFC 1123) that is not in `names`. */
-function freeName(name: string, names: ReadonlySet<string>): string {
+/** The name as a DNS subdomain (RFC 1123) that is not in `names`; what has no character of one is called `otherwise`. */
+export function freeName(name: string, names: ReadonlySet<string>, otherwise = 'pool'): string {
   const labels = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9.-]+/g, '-')
@@ -78,7 +70,7 @@ function freeName(name: string, names: ReadonlySet<string>): string {
     .split('.')
     .map((label) => withoutOuterDashes(label))
     .filter((label) => label !== '');
-  const base = labels.length === 0 ? 'pool' : labels.join('.');
+  const base = labels.length === 0 ? otherwise : labels.join('.');
   for (let number = 1; ; number++) {
     const candidate = number === 1 ? base : `${base}-${number}`;
     if (!names.has(candidate)) return candidate;
@@ -97,7 +89,7 @@ export function namespacesNamed(names: readonly string[]): LabelSelector {
  * @param presentPools the AddressPools of the cluster.
  */
 export function keepingAssigned(
-  { pools, notes }: Imported,
+  { pools, peers, notes }: Imported,
   services: readonly Service[],
   presentPools: readonly AddressPool[],
 ): Imported {
@@ -121,7 +113,7 @@ export function keepingAssigned(
     ([name, count]) =>
       `${count === 1 ? '1 Service has' : `${count} Services have`} the loadBalancerClass ${name}: run the controller with --lb-class=${name} to serve them`,
   );
-  if (outside.size === 0) return { pools, notes: [...notes, ...moreNotes] };
+  if (outside.size === 0) return { pools, peers, notes: [...notes, ...moreNotes] };
   const addresses = [...outside.values()]
     .map(({ canonical, family }) => `${canonical}/${family === 'IPv4' ? 32 : 128}`)
     .sort();
@@ -137,6 +129,7 @@ export function keepingAssigned(
   const names = kept.map(({ metadata }) => metadata.name).join(', ');
   return {
     pools: [...pools, ...kept],
+    peers,
     notes: [
       ...notes,
       `${count} in use would be given by no pool; ${names} ${kept.length === 1 ? 'keeps' : 'keep'} them`,

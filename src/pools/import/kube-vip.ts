@@ -1,14 +1,19 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { importedAddresses } from './foreign.ts';
+import { kubeVipAnnouncing } from './kube-vip-announce.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
 /**
  * The ConfigMap `kubevip` of kube-vip's cloud provider as AddressPools: `cidr-<namespace>`, `range-<namespace>`,
  * `cidr-global` and `range-global`, and `allow-share-<namespace>`.
+ *
+ * @param daemonSet kube-vip's own, which says how it announces; undefined: the cluster has none, and pools have the
+ *   default.
  */
-export function importKubeVip(configMap: KubeObject): Imported {
+export function importKubeVip(configMap: KubeObject, daemonSet?: KubeObject): Imported {
   const notes: string[] = [];
+  const announcing = daemonSet === undefined ? undefined : kubeVipAnnouncing(daemonSet, notes);
   const value: unknown = Reflect.get(configMap, 'data');
   const data = isRecord(value) ? value : {};
   const addresses = new Map<string, string[]>(); // namespace, or global -> its addresses
@@ -27,10 +32,11 @@ export function importKubeVip(configMap: KubeObject): Imported {
       addresses: importedAddresses(name, list, notes),
       ...(isGlobal ? {} : { namespaceSelector: namespacesNamed([scope]) }),
       ...(shared.has(scope) ? { sharing: 'by-ports' } : {}),
+      ...(announcing === undefined ? {} : { announce: announcing.announce }),
     };
     return { name, spec };
   });
-  return { pools: asPools(pools, notes), notes };
+  return { pools: asPools(pools, notes), peers: announcing?.peers ?? [], notes };
 }
 
 function items(text: string): string[] {

@@ -3,18 +3,31 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { AddressPoolSpec } from '../../objects/servicenet.ts';
 import { readYaml } from '../../client/yaml.ts';
 import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './foreign.ts';
+import {
+  Advertisements,
+  announcingOfConfig,
+  bgpOf,
+  importPeers,
+  laterName,
+  type MetalLBAnnouncing,
+} from './metallb-announce.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
 const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];
 const knownOfAllocation = ['priority', 'namespaces', 'namespaceSelectors', 'serviceSelectors'];
 
-/** MetalLB's IPAddressPools (`metallb.io/v1beta1`) as AddressPools. */
-export function importMetalLB(objects: readonly KubeObject[]): Imported {
+/** MetalLB's IPAddressPools (`metallb.io/v1beta1`) as AddressPools, with how they are announced; and its BGPPeers. */
+export function importMetalLB(objects: readonly KubeObject[], announcing: MetalLBAnnouncing): Imported {
   const notes: string[] = [];
-  const pools = objects.map((object) =>
-    poolOf(object.metadata.name ?? '', Reflect.get(object, 'spec'), notes),
-  );
-  return { pools: asPools(pools, notes), notes };
+  const { peers, names } = importPeers(announcing.bgpPeers, notes);
+  const advertisements = new Advertisements(announcing, names, notes);
+  const pools = objects.map((object): ForeignPool => {
+    const { name, spec } = poolOf(object.metadata.name ?? '', Reflect.get(object, 'spec'), notes);
+    return { name, spec: { ...spec, announce: advertisements.of(object) } };
+  });
+  const made = asPools(pools, notes);
+  // An advertisement for several pools is read for each of them.
+  return { pools: made, peers, notes: [...new Set(notes)] };
 }
 
 /**
@@ -28,22 +41,30 @@ export function importMetalLBConfig(configMap: KubeObject): Imported {
   const config = configOf(typeof text === 'string' ? text : '');
   const settings = isRecord(config) ? config : {};
   const notes: string[] = [];
-  noteOthers('config', settings, ['address-pools'], notes);
+  noteOthers('config', settings, ['address-pools', 'peers', 'bgp-communities'], notes);
+  const { peers, communities } = announcingOfConfig(settings, notes);
   const pools = objectsAt(settings['address-pools']).map((pool) => {
     const {
       name,
       addresses,
       'auto-assign': autoAssign,
       'avoid-buggy-ips': avoidBuggyIPs,
-      protocol: _protocol,
+      protocol,
+      'bgp-advertisements': advertisements,
       ...others
     } = pool;
-    // protocol and bgp-advertisements are about announcing, which pools do not configure.
-    const spec = { addresses, autoAssign, avoidBuggyIPs, ...others };
-    return poolOf(typeof name === 'string' ? name : '', spec, notes);
+    const owner = typeof name === 'string' ? name : '';
+    const { spec } = poolOf(owner, { addresses, autoAssign, avoidBuggyIPs, ...others }, notes);
+    const [first = {}, ...more] = objectsAt(advertisements);
+    if (more.length > 0)
+      notes.push(`${owner}: has several bgp-advertisements; an AddressPool has one: the first was imported`);
+    const renamed = Object.fromEntries(Object.entries(first).map(([key, value]) => [laterName(key), value]));
+    if (protocol !== 'bgp') return { name: owner, spec: { ...spec, announce: { layer2: {} } } };
+    const bgp = bgpOf(owner, renamed, communities, peers.names, notes);
+    return { name: owner, spec: { ...spec, announce: bgp === undefined ? {} : { bgp } } };
   });
   if (pools.length === 0) notes.push('config: has no address-pools');
-  return { pools: asPools(pools, notes), notes };
+  return { pools: asPools(pools, notes), peers: peers.peers, notes };
 }
 
 function configOf(text: string): unknown {

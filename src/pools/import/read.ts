@@ -7,14 +7,16 @@ import { addressPools } from '../../client/resources.ts';
 import { importCilium } from './cilium.ts';
 import { keepingAssigned, type Imported } from './imported.ts';
 import { importKubeVip } from './kube-vip.ts';
+import { runsKubeVip } from './kube-vip-announce.ts';
 import { importMetalLB, importMetalLBConfig } from './metallb.ts';
+import type { MetalLBAnnouncing } from './metallb-announce.ts';
 
 const foreign = (group: string, version: string, plural: string, kind: string): ResourceType => ({
   group,
   version,
   plural,
   kind,
-  namespaced: group === '' || group === 'metallb.io',
+  namespaced: group === '' || group === 'metallb.io' || group === 'apps',
   isObject: (_object): _object is KubeObject => true,
 });
 
@@ -24,13 +26,18 @@ const cilium = ['v2', 'v2alpha1'].map((version) =>
 );
 const configMaps = foreign('', 'v1', 'configmaps', 'ConfigMap');
 
-/** Kinds that configure announcing. They are counted and not imported. */
+/** What configures how MetalLB announces. */
+const metalLBAnnouncing = {
+  l2Advertisements: foreign('metallb.io', 'v1beta1', 'l2advertisements', 'L2Advertisement'),
+  bgpAdvertisements: foreign('metallb.io', 'v1beta1', 'bgpadvertisements', 'BGPAdvertisement'),
+  bgpPeers: foreign('metallb.io', 'v1beta2', 'bgppeers', 'BGPPeer'),
+  communities: foreign('metallb.io', 'v1beta1', 'communities', 'Community'),
+} as const;
+const daemonSets = foreign('apps', 'v1', 'daemonsets', 'DaemonSet');
+
+/** Kinds that configure announcing, and have no counterpart here. They are counted. */
 const announcingKinds = {
-  metallb: [
-    foreign('metallb.io', 'v1beta1', 'l2advertisements', 'L2Advertisement'),
-    foreign('metallb.io', 'v1beta1', 'bgpadvertisements', 'BGPAdvertisement'),
-    foreign('metallb.io', 'v1beta2', 'bgppeers', 'BGPPeer'),
-  ],
+  metallb: [foreign('metallb.io', 'v1beta1', 'bfdprofiles', 'BFDProfile')],
   cilium: [
     foreign('cilium.io', 'v2alpha1', 'ciliuml2announcementpolicies', 'CiliumL2AnnouncementPolicy'),
     foreign('cilium.io', 'v2alpha1', 'ciliumbgpadvertisements', 'CiliumBGPAdvertisement'),
@@ -58,8 +65,8 @@ export async function readImport(
   source: Source,
   configMap: string | undefined,
 ): Promise<Imported> {
-  const { pools, notes } = await readSource(transport, source, configMap);
-  const imported = { pools, notes: [...notes, ...(await announcingNotes(transport, source))] };
+  const { pools, peers, notes } = await readSource(transport, source, configMap);
+  const imported = { pools, peers, notes: [...notes, ...(await announcingNotes(transport, source))] };
   const present = (await listIfServed(transport, addressPools)) ?? [];
   return keepingAssigned(imported, (await listIfServed(transport, services)) ?? [], present);
 }
@@ -71,16 +78,30 @@ async function readSource(
 ): Promise<Imported> {
   if (source === 'cilium') return importCilium(await firstServed(transport, cilium));
   if (source === 'kube-vip')
-    return importKubeVip(await readConfigMap(transport, configMap ?? defaultConfigMaps[source]));
+    return importKubeVip(
+      await readConfigMap(transport, configMap ?? defaultConfigMaps[source]),
+      (await listIfServed(transport, daemonSets))?.find(runsKubeVip),
+    );
   if (configMap !== undefined) return importMetalLBConfig(await readConfigMap(transport, configMap));
   const pools = await listIfServed(transport, metalLB);
-  if (pools !== undefined && pools.length > 0) return importMetalLB(pools);
+  if (pools !== undefined && pools.length > 0) return importMetalLB(pools, await readAnnouncing(transport));
   // After an upgrade to 0.13 the cluster has both the new kind and the ConfigMap, which MetalLB no longer reads.
   const old = await readIfThere(transport, defaultConfigMaps[source]);
   if (old !== undefined) return importMetalLBConfig(old);
   throw new Error(
     `the cluster has no ${resourceName(metalLB)}, and no ConfigMap ${defaultConfigMaps[source]}`,
   );
+}
+
+async function readAnnouncing(transport: Transport): Promise<MetalLBAnnouncing> {
+  const list = async (resource: ResourceType): Promise<readonly KubeObject[]> =>
+    (await listIfServed(transport, resource)) ?? [];
+  return {
+    l2Advertisements: await list(metalLBAnnouncing.l2Advertisements),
+    bgpAdvertisements: await list(metalLBAnnouncing.bgpAdvertisements),
+    bgpPeers: await list(metalLBAnnouncing.bgpPeers),
+    communities: await list(metalLBAnnouncing.communities),
+  };
 }
 
 async function readConfigMap(transport: Transport, configMap: string): Promise<KubeObject> {
@@ -103,8 +124,7 @@ async function announcingNotes(transport: Transport, source: Source): Promise<st
   const notes: string[] = [];
   for (const resource of announcingKinds[source]) {
     const count = (await listIfServed(transport, resource))?.length ?? 0;
-    if (count > 0)
-      notes.push(`${count} ${resourceName(resource)} not imported: what announces addresses needs them`);
+    if (count > 0) notes.push(`${count} ${resourceName(resource)} not imported: they have no counterpart`);
   }
   return notes;
 }

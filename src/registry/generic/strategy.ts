@@ -139,7 +139,7 @@ export interface Termination<T extends KubeObject = KubeObject> {
   mark(object: T): void;
   /** True when the object may be removed. */
   finished(object: T): boolean;
-  /** The finalizers of the garbage collector that the first DELETE asks for are added (Namespace). */
+  /** The first DELETE adds the finalizers of the garbage collector (Namespace). */
   readonly takesPropagation?: true;
 }
 
@@ -161,8 +161,8 @@ export interface SubresourceStrategy<T extends KubeObject = KubeObject> extends 
   warningsOnUpdate?(object: T, old: T): string[];
 }
 
-/** A served resource: its discovery row, its schema and its strategy. */
-export interface ResourceDefinition {
+/** How discovery names a resource. */
+export interface ResourceNames {
   /** "" for the core group. */
   readonly group: string;
   readonly version: string;
@@ -174,6 +174,10 @@ export interface ResourceDefinition {
   readonly namespaced: boolean;
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
+}
+
+/** A served resource: its discovery row, its schema and its strategy. */
+export interface ResourceDefinition extends ResourceNames {
   /** Discovery verbs of the main resource. */
   readonly verbs: readonly string[];
   /** OpenAPI component name, e.g. `io.k8s.api.core.v1.Service`. */

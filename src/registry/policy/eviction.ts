@@ -1,7 +1,7 @@
 import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 import type { Pod } from '../../objects/core.generated.ts';
 import { StatusError } from '../../objects/status.ts';
-import { selects } from '../validation/label-selector.ts';
+import { labelSelectorMatches } from '../validation/label-selector.ts';
 
 /** Seconds after which a refused client may try again. */
 const retryAfter = 10;
@@ -21,7 +21,8 @@ export function admitEviction(
   const finished = phase === 'Succeeded' || phase === 'Failed' || phase === 'Pending';
   if (finished || pod.metadata.deletionTimestamp !== undefined) return undefined;
   const covering = budgets.filter(
-    ({ spec }) => spec.selector !== undefined && selects(spec.selector, pod.metadata.labels) === true,
+    ({ spec }) =>
+      spec.selector !== undefined && labelSelectorMatches(spec.selector, pod.metadata.labels) === true,
   );
   const [budget, another] = covering;
   if (another !== undefined) {

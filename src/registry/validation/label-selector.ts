@@ -51,7 +51,7 @@ export function isEmptySelector(selector: LabelSelector): boolean {
 }
 
 /** True when the selector is valid and matches the labels; undefined when it is invalid. */
-export function selects(
+export function labelSelectorMatches(
   selector: LabelSelector,
   labels: Record<string, string> | undefined,
 ): boolean | undefined {

@@ -7,9 +7,10 @@ import { readFileSync } from 'node:fs';
 import { openStore } from '../../../src/apiserver/open-store.ts';
 import { ResourceTable } from '../../../src/apiserver/rest/resource-table.ts';
 import { createApiServer } from '../../../src/apiserver/server.ts';
-import { serviceCidrs } from '../../../src/config/service-ranges.ts';
+import { readServiceCidrs } from '../../../src/config/service-ranges.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { flagsOf, noteFlags } from './flags.ts';
+import { createCertificateAuthority } from '../../../src/apiserver/pki/certificates.ts';
 
 const flags = flagsOf(process.argv.slice(2));
 noteFlags('kube-apiserver', flags);
@@ -34,7 +35,7 @@ const log = createLog({ level: 'info', format: 'json' });
 const server = await createApiServer({
   bindAddress: flag('bind-address'),
   port: Number(flag('secure-port')),
-  serviceCidrs: serviceCidrs(flag('service-cluster-ip-range')),
+  serviceCidrs: readServiceCidrs(flag('service-cluster-ip-range')),
   nodePorts: { first: 30000, last: 32767 },
   tokens: [],
   tls: {
@@ -44,6 +45,7 @@ const server = await createApiServer({
   },
   authorizationMode,
   serviceAccountKey: signingKey,
+  frontProxyAuthority: createCertificateAuthority('front-proxy-ca', { now: new Date() }),
   advertiseAddress: '192.0.2.1',
   store: await openStore(new ResourceTable(), log, undefined),
   log,

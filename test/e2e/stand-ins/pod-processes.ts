@@ -80,7 +80,7 @@ export class PodProcesses {
         // All Pods have one address here.
         .replace(/^(--metrics-bind-address)=.*/, '$1=127.0.0.1:0'),
     );
-    const child = new Child(process.execPath, ['--import', hostName, 'src/main.ts', ...args, ...flags], {
+    const child = new Child(process.execPath, ['--import', hostName, 'src/main.js', ...args, ...flags], {
       HOSTNAME: name,
       KUBECONFIG: '',
     });

@@ -13,7 +13,7 @@ export async function startEmbedded(name: string, serviceCidrs: string): Promise
   const directory = mkdtempSync(join(tmpdir(), 'servicenet-e2e-'));
   const kubeconfig = join(directory, 'kubeconfig');
   const child = new Child(process.execPath, [
-    ...['src/main.ts', 'up', '--port', '0', '--write-kubeconfig', kubeconfig],
+    ...['src/main.js', 'up', '--port', '0', '--write-kubeconfig', kubeconfig],
     ...['--service-cluster-ip-range', serviceCidrs, '--nodes', '3'],
     ...['--controllers=*,-load-balancer-controller', '--authorization-mode', 'RBAC'],
   ]);

@@ -32,7 +32,12 @@ export function endpointSlices(shared: () => E2eCluster): void {
   });
 
   /** `expectEndpointSlices`: what Slices say, as `name=port: address → Pod`, once there are so many endpoints. */
-  async function told(namespace: string, name: string, slices: number, endpoints: number): Promise<string[]> {
+  async function endpointLines(
+    namespace: string,
+    name: string,
+    slices: number,
+    endpoints: number,
+  ): Promise<string[]> {
     const found = await new ServiceJig(cluster, namespace, name).slicesUntil((each) => {
       const count = each.flatMap((slice) => listAt(slice, 'endpoints')).length;
       return each.length >= slices && count >= endpoints;
@@ -57,14 +62,16 @@ export function endpointSlices(shared: () => E2eCluster): void {
     const { reference1, reference2, ip1, ip2 } = await twoPods(cluster, namespace);
     const line = (port: string, ip: string, { kind, uid }: JsonRecord): string =>
       `${port} TCP: ${ip} → ${String(kind)} ${String(uid)}`;
-    expect(await told(namespace, 'example-int-port', 1, 1)).toEqual([line('example=3000', ip1, reference1)]);
+    expect(await endpointLines(namespace, 'example-int-port', 1, 1)).toEqual([
+      line('example=3000', ip1, reference1),
+    ]);
     const both = [line('http=3000', ip1, reference1), line('http=3001', ip2, reference2)];
-    expect(await told(namespace, 'example-named-port', 2, 2)).toEqual(both);
+    expect(await endpointLines(namespace, 'example-named-port', 2, 2)).toEqual(both);
 
     const slices = cluster.resource('endpointSlices', namespace);
     const list = await slices.list({ labelSelector: 'kubernetes.io/service-name=example-named-port' });
     for (const item of listAt(list, 'items')) await slices.delete(textAt(item, 'metadata', 'name'));
-    expect(await told(namespace, 'example-named-port', 2, 2)).toEqual(both);
+    expect(await endpointLines(namespace, 'example-named-port', 2, 2)).toEqual(both);
   });
 
   test('[sig-network] EndpointSlice should support creating EndpointSlice API operations', async () => {

@@ -186,8 +186,10 @@ export function endpoints(shared: () => E2eCluster): void {
     // The API server packs subsets of the same addresses into one (`RepackSubsets`); the order of ports is a hash's.
     const [slice] = await jig.slicesUntil((slices) => slices.length === 1);
     expect(listAt(slice, 'endpoints')).toMatchObject([{ addresses: [ip] }]);
-    const told = listAt(slice, 'ports').map((port) => `${textAt(port, 'name')} ${numberAt(port, 'port')}`);
-    expect(new Set(told)).toEqual(new Set(['port80 8090', 'port81 9090']));
+    const portLines = listAt(slice, 'ports').map(
+      (port) => `${textAt(port, 'name')} ${numberAt(port, 'port')}`,
+    );
+    expect(new Set(portLines)).toEqual(new Set(['port80 8090', 'port81 9090']));
     await endpoints.delete(jig.name);
     await noSlices(jig);
   });

@@ -62,11 +62,13 @@ export function framework(shared: () => E2eCluster): void {
       ['POST', `namespaces/${name}/pods/failed/exec?command=ls&container=app&stdout=true`],
       ['POST', `namespaces/${name}/pods/failed/attach?container=app`],
       ['POST', `namespaces/${name}/pods/failed/portforward?ports=80`],
-      ['GET', `nodes/${node}:10250/proxy/pods`],
-      ['GET', `nodes/https:${node}:10250/proxy/metrics`],
     ] as const) {
       const { status, body } = await cluster.client.call(method, `/api/v1/${path}`);
       expect([path, status, textAt(body, 'reason')]).toEqual([path, 501, 'NotImplemented']);
+    }
+    for (const id of [node, `${node}:10250`, `https:${node}:10250`]) {
+      const { status, body } = await cluster.client.call('GET', `/api/v1/nodes/${id}/proxy/metrics`);
+      expect([id, status, textAt(body, 'reason')]).toEqual([id, 503, 'ServiceUnavailable']);
     }
     const missing = await cluster.client.call('GET', '/api/v1/nodes/missing:10250/proxy/pods');
     expect(missing).toMatchObject({ status: 404, body: { message: 'nodes "missing" not found' } });

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { forMakers } from '../support/for-makers.ts';
-import { end, familyOf, insideOf, UpHome } from '../support/up-process.ts';
+import { end, familyOf, ifThere, insideOf, UpHome } from '../support/up-process.ts';
 
-const rounds = 20;
-const kills = 2;
+const rounds = 25;
+const kills = 4;
 /** Milliseconds that a round may take on a loaded machine. */
 const patience = 60_000;
 
@@ -74,7 +74,7 @@ forMakers('what `servicenet up` leaves behind', (maker) => {
     { timeout: patience },
     async (killed) => {
       const up = await start(home, 1);
-      const run = home.begin('sleep', '1000');
+      const run = home.begin([], 'sleep', '1000');
       running.add(run);
       const program = await programOf(run, 'sleep');
       const traces = { processes: [program], namespaces: [readlinkSync(`/proc/${program}/ns/net`)] };
@@ -175,15 +175,6 @@ function namespacesOf(pid: string): readonly string[] {
 function mountedNamespaces(pid: string): readonly string[] {
   const mounts = ifThere(() => readFileSync(`/proc/${pid}/mountinfo`, 'utf8').split('\n'));
   return mounts.flatMap((line) => line.match(/net:\[\d+\]/) ?? []);
-}
-
-/** Processes of others come and go, and some may not be looked at. */
-function ifThere(read: () => readonly string[]): readonly string[] {
-  try {
-    return read();
-  } catch {
-    return [];
-  }
 }
 
 /** The process of a program that a process has begun, once it is there. */

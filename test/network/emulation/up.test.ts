@@ -1,7 +1,7 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { forMakers } from '../support/for-makers.ts';
@@ -91,11 +91,55 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     await expect.poll(() => family.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
     expect(links()).toBe(before);
     expect(existsSync('/run/netns') ? readdirSync('/run/netns') : []).toEqual([]);
-    expect(run([], 'true').stderr).toContain('start servicenet up');
+    // What it has left says once what became of it, and is gone.
+    expect(run([], 'true').stderr).toContain('was killed, and its cluster is gone: start servicenet up');
+    expect(run([], 'true').stderr).toContain('no servicenet up with a cluster network listens at');
+    expect(existsSync(`${home.kubeconfig}.sock`)).toBe(false);
     up = await start();
     await expect
       .poll(() => run([], 'curl', '-s', 'http://catalog.shop/hostname').stdout)
       .toMatch(/^catalog-/);
+  });
+
+  it('outlives clients of its socket that say nothing, nothing that is true, or go away', async () => {
+    for (const words of ['', 'no JSON\n', '{"where":{"kind":"client","namespace":"default"}}\n']) {
+      const client = connect(`${home.kubeconfig}.sock`);
+      await once(client, 'connect');
+      client.end(words);
+      client.resume();
+      await once(client, 'close');
+    }
+    expect(run(['--outside'], 'true').status).toBe(0);
+  });
+
+  it('says which published port is taken, and leaves the `up` that has it alone', () => {
+    const own = ['--port', '0', '--network', 'on', '--write-kubeconfig', `${home.kubeconfig}-2`];
+    const { status, stderr } = home.servicenet('up', ...own, '--publish', `${published}:shop/catalog:80`);
+    expect(status).toBe(1);
+    expect(stderr).toContain(`--publish: port ${published} of 127.0.0.1 is in use`);
+    expect(existsSync(`${home.kubeconfig}-2`)).toBe(false);
+    expect(run(['--outside'], 'true').status).toBe(0);
+  });
+
+  it('hands a kubeconfig on to the `up` that was started last, and does not take it back', async () => {
+    const second = await home.start(['--nodes', '1']);
+    const nodes = (): string => run(['--outside'], 'kubectl', 'get', 'nodes', '-o', 'name').stdout;
+    expect(nodes()).toBe('node/node-1\n');
+    await end(up, 'SIGTERM');
+    expect(nodes()).toBe('node/node-1\n');
+    await end(second, 'SIGTERM');
+    expect(readdirSync(home.folder).filter((name) => name.startsWith('kubeconfig'))).toEqual([]);
+    up = await start();
+  });
+
+  it('is made again when its process is killed before all nodes have their machines', async () => {
+    await end(up, 'SIGTERM');
+    const begun = home.launch(['--nodes', '9']);
+    up = begun.process;
+    await begun.said('servicenet is ready');
+    process.kill(insideOf(up), 'SIGKILL');
+    await begun.said('cluster network is ready');
+    expect(run(['--node', 'node-9'], 'true').status).toBe(0);
   });
 
   function start(): Promise<ChildProcess> {

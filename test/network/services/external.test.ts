@@ -58,6 +58,38 @@ forMakers('Services that are reached from outside', (maker) => {
     expect(await cluster.answering('outside', address, { port: nodePort, times: 1 })).toEqual(['refused']);
   });
 
+  it('takes the bit that asks for masquerading off the packet mark again, and leaves the other bits (D9)', async () => {
+    const spec = { type: 'NodePort', ports: [{ port: 80, targetPort: 8080, nodePort }] };
+    await cluster.apply({ spec, backends: ['c-2'] });
+    const { host } = cluster.network.at('node-1').machine;
+    const nft = async (...words: readonly string[]): Promise<string> => {
+      const { exitCode, stdout, stderr } = await host.exec('nft', words);
+      expect(exitCode, stderr).toBe(0);
+      return stdout;
+    };
+    const chain = (name: string, hook: string, priority: number): Promise<string> =>
+      nft('add', 'chain', 'ip', 'marks', name, `{ type filter hook ${hook} priority ${priority}; }`);
+    await nft('add', 'table', 'ip', 'marks');
+    try {
+      // A network plugin's bit, and what is left when packets go out.
+      await chain('before', 'prerouting', -150);
+      await nft('add', 'rule', 'ip', 'marks', 'before', `tcp dport ${nodePort} meta mark set 0x1`);
+      await chain('after', 'postrouting', 200);
+      for (const mark of ['0x1', '0x4001']) {
+        await nft('add', 'rule', 'ip', 'marks', 'after', `tcp dport 8080 meta mark ${mark} counter`);
+      }
+      const address = cluster.addresses('node-1').IPv4;
+      expect(await cluster.ask('outside', address, nodePort)).toMatchObject({
+        ...{ name: 'c-2', client: address },
+      });
+      const listed = await nft('list', 'chain', 'ip', 'marks', 'after');
+      expect(listed).toMatch(/mark 0x00000001 counter packets [1-9]/);
+      expect(listed).toMatch(/mark 0x00004001 counter packets 0 /);
+    } finally {
+      await nft('delete', 'table', 'ip', 'marks');
+    }
+  });
+
   it('should not serve node ports at other addresses of the node than its own', async () => {
     const spec = { type: 'NodePort', ports: [{ port: 80, targetPort: 8080, nodePort }] };
     await cluster.apply({ spec, backends: ['a-1'] });

@@ -41,6 +41,15 @@ describe.skipIf(missing !== '')(`Services in userspace${missing && ` (missing: $
     }
   });
 
+  it.for(families)(
+    'shows endpoints the node as their client, which is the proxy (D18, %s)',
+    async (family) => {
+      await cluster.apply({ backends: ['b-2'] });
+      const answer = await cluster.ask('client', webIPs[family]);
+      expect(answer).toMatchObject({ name: 'b-2', client: cluster.addresses('node-1')[family] });
+    },
+  );
+
   it.for(families)('should serve endpoints on same port and different protocols (%s)', async (family) => {
     const ports = [
       { name: 'tcp', port: 80, targetPort: 8080 },

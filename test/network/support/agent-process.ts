@@ -13,6 +13,7 @@ import { forwardingSelectors, NodeAgent } from '../../../src/node/agent.ts';
 import { isRecord } from '../../../src/objects/json.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { forwardingOptions } from './objects.ts';
+import { tellingTransactions } from './transactions.ts';
 
 export interface AgentProcessOptions {
   readonly url: string;
@@ -24,7 +25,7 @@ export interface AgentProcessOptions {
 }
 
 const { url, ca, token, nodeName, enter } = read(process.argv[2] ?? '');
-const host: Host = {
+const inside: Host = {
   ...localHost,
   exec: (program, args, options) => {
     process.stdout.write(`${program}\n`);
@@ -32,6 +33,7 @@ const host: Host = {
     return run(first, rest, options);
   },
 };
+const host = tellingTransactions(inside, () => process.stdout.write('transaction\n'));
 const common = {
   clock: systemClock,
   random: Math.random,

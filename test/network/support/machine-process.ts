@@ -3,6 +3,7 @@ import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ExecResult } from '../../../src/host/host.ts';
 import { localHost } from '../../../src/host/local-host.ts';
 import {
   type Answer,
@@ -10,6 +11,7 @@ import {
   isAnswer,
   isRequest,
   type Outcome,
+  type Program,
   type Question,
 } from './machine-protocol.ts';
 
@@ -40,24 +42,20 @@ function send(message: object, handle?: Handle): void {
 }
 
 /** By the request that began them. */
-const programs = new Map<number, AbortController>();
+const programs = new Map<
+  number,
+  { readonly ending: AbortController; feed?: (text: string | undefined) => void }
+>();
 
 async function answer(id: number, request: Call): Promise<{ result?: unknown; handle?: Handle }> {
   switch (request.call) {
-    case 'exec': {
-      const { program, args, input } = request;
-      const ending = new AbortController();
-      programs.set(id, ending);
-      const { signal } = ending;
-      try {
-        const options = { signal, ...(input === undefined ? {} : { input }) };
-        return { result: await localHost.exec(program, args, options) };
-      } finally {
-        programs.delete(id);
-      }
-    }
+    case 'exec':
+      return { result: await runProgram(id, request) };
+    case 'feed':
+      programs.get(request.of)?.feed?.(request.text);
+      return {};
     case 'abort':
-      programs.get(request.of)?.abort();
+      programs.get(request.of)?.ending.abort();
       return {};
     case 'getSysctl':
       return { result: await localHost.sysctl.get(request.name) };
@@ -73,7 +71,8 @@ async function answer(id: number, request: Call): Promise<{ result?: unknown; ha
       // Paused: what it read here would be lost to the receiver.
       const socket = new Socket().pause();
       const connected = once(socket, 'connect');
-      socket.connect({ host: request.address, port: request.port });
+      const { address, port, from } = request;
+      socket.connect({ host: address, port, ...(from === undefined ? {} : { localAddress: from }) });
       await connected;
       return { handle: socket };
     }
@@ -84,6 +83,32 @@ async function answer(id: number, request: Call): Promise<{ result?: unknown; ha
       return {};
     case 'ask':
       return { result: await (request.protocol === 'TCP' ? askTcp : askUdp)(request) };
+  }
+}
+
+async function runProgram(id: number, { program, args, input, tellsOutput }: Program): Promise<ExecResult> {
+  const running: { ending: AbortController; feed?: (text: string | undefined) => void } = {
+    ending: new AbortController(),
+  };
+  programs.set(id, running);
+  const pieces = async function* (): AsyncGenerator<string> {
+    for (;;) {
+      const { promise, resolve } = Promise.withResolvers<string | undefined>();
+      running.feed = resolve;
+      send({ id, wantsInput: true });
+      const text = await promise;
+      if (text === undefined) return;
+      yield text;
+    }
+  };
+  try {
+    return await localHost.exec(program, args, {
+      signal: running.ending.signal,
+      input: input === 'pieces' ? pieces() : input.text,
+      ...(tellsOutput ? { output: (text: string) => send({ id, output: text }) } : {}),
+    });
+  } finally {
+    programs.delete(id);
   }
 }
 

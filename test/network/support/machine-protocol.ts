@@ -3,14 +3,27 @@ import { isRecord } from '../../../src/objects/json.ts';
 
 /** What a machine's process is asked to do. */
 export type Call =
-  | { call: 'exec'; program: string; args: readonly string[]; input: string | undefined }
+  | Program
+  /** The next piece of input of the program that a request runs; undefined: there is no more. */
+  | { call: 'feed'; of: number; text: string | undefined }
   /** Ends the program that a request runs. */
   | { call: 'abort'; of: number }
   | { call: 'getSysctl'; name: string }
   | { call: 'setSysctl'; name: string; value: string }
-  | { call: 'listen' | 'connect' | 'datagram'; address: string; port: number }
+  | { call: 'listen' | 'datagram'; address: string; port: number }
+  | { call: 'connect'; address: string; port: number; from: string | undefined }
   | { call: 'serve'; name: string; protocol: 'TCP' | 'UDP'; port: number }
   | Question;
+
+export interface Program {
+  readonly call: 'exec';
+  readonly program: string;
+  readonly args: readonly string[];
+  /** `pieces`: each is asked for. */
+  readonly input: { readonly text: string } | 'pieces';
+  /** What it prints is told piece by piece. */
+  readonly tellsOutput: boolean;
+}
 
 /** A connection or datagram to an address, and how long to wait for the answer. */
 export interface Question {
@@ -31,6 +44,9 @@ export interface Request {
 
 export interface Reply {
   readonly id: number;
+  /** There is more to come: the program of the request wants the next piece of input, or it has printed something. */
+  readonly wantsInput?: true;
+  readonly output?: string;
   readonly result?: unknown;
   readonly error?: { readonly message: string; readonly code?: string; readonly name: string };
 }

@@ -3,10 +3,13 @@ import { Socket as DatagramSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { Server, Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { type Host, ProgramMissingError } from '../../../src/host/host.ts';
+import { type ExecOptions, type Host, ProgramMissingError } from '../../../src/host/host.ts';
 import { type Call, isExecResult, isOutcome, isReply, type Outcome, type Reply } from './machine-protocol.ts';
 
 interface Waiting {
+  /** The next piece of input for a program; undefined: there is no more. */
+  readonly nextInput?: () => Promise<string | undefined>;
+  readonly output?: (text: string) => void;
   readonly resolve: (value: { result: unknown; handle: unknown }) => void;
   readonly reject: (error: Error) => void;
 }
@@ -79,37 +82,79 @@ export class Machine {
     this.#process.disconnect();
   }
 
-  #hear({ id, result, error }: Reply, handle: unknown): void {
+  #hear({ id, result, error, wantsInput, output }: Reply, handle: unknown): void {
     const waiting = this.#waiting.get(id);
+    if (output !== undefined) {
+      waiting?.output?.(output);
+      return;
+    }
+    if (wantsInput === true) {
+      waiting?.nextInput?.().then(
+        (text) => this.#process.send({ id: ++this.#asked, request: { call: 'feed', of: id, text } }),
+        () => undefined,
+      );
+      return;
+    }
     this.#waiting.delete(id);
     if (error === undefined) waiting?.resolve({ result, handle });
     else waiting?.reject(Object.assign(new Error(error.message), { code: error.code, name: error.name }));
   }
 
-  #call(request: Call): Promise<{ result: unknown; handle: unknown }> {
+  #call(
+    request: Call,
+    streams: Pick<Waiting, 'nextInput' | 'output'> = {},
+  ): Promise<{ result: unknown; handle: unknown }> {
     return new Promise((resolve, reject) => {
       const id = ++this.#asked;
-      this.#waiting.set(id, { resolve, reject });
+      this.#waiting.set(id, { resolve, reject, ...streams });
       this.#process.send({ id, request });
     });
   }
 
   #asHost(): Host {
     return {
-      exec: async (program, args, { input, signal } = {}) => {
+      exec: async (program, args, { input = '', output, signal } = {}) => {
         signal?.throwIfAborted();
-        const running = this.#call({ call: 'exec', program, args, input });
-        const of = this.#asked;
-        const abort = (): void => {
+        let failure: { readonly reason: unknown } | undefined;
+        const end = (reason: unknown): void => {
+          failure ??= { reason };
           this.#call({ call: 'abort', of }).catch(() => undefined);
         };
+        const abort = (): void => end(signal?.reason);
+        const pieces = piecesOf(input);
+        const running = this.#call(
+          {
+            ...{ call: 'exec', program, args, tellsOutput: output !== undefined },
+            input: typeof input === 'string' ? { text: input } : 'pieces',
+          },
+          {
+            nextInput: async () => {
+              try {
+                const { done, value } = await pieces.next();
+                return done === true ? undefined : value;
+              } catch (error) {
+                end(error);
+                throw error;
+              }
+            },
+            output: (text) => {
+              try {
+                if (failure === undefined) output?.(text);
+              } catch (error) {
+                end(error);
+              }
+            },
+          },
+        );
+        const of = this.#asked;
         signal?.addEventListener('abort', abort, { once: true });
         try {
           const { result } = await running;
           if (!isExecResult(result)) throw new Error('no result came');
+          if (failure !== undefined) throw failure.reason;
           return result;
         } catch (error) {
-          signal?.throwIfAborted();
+          if (failure !== undefined) throw failure.reason;
           const isMissing = error instanceof Error && error.name === 'ProgramMissingError';
           throw isMissing ? new ProgramMissingError(program) : error;
         } finally {
@@ -132,8 +177,8 @@ export class Machine {
         server.listen(handle);
         await listening;
       },
-      connect: async (address, port) => {
-        const { handle } = await this.#call({ call: 'connect', address, port });
+      connect: async (address, port, { from } = {}) => {
+        const { handle } = await this.#call({ call: 'connect', address, port, from });
         if (!(handle instanceof Socket)) throw new Error('no socket came');
         return handle;
       },
@@ -144,4 +189,9 @@ export class Machine {
       },
     };
   }
+}
+
+async function* piecesOf(input: NonNullable<ExecOptions['input']>): AsyncGenerator<string, void> {
+  if (typeof input === 'string') yield input;
+  else yield* input;
 }

@@ -34,6 +34,8 @@ export interface TestNetwork {
   readonly outside: Located;
   /** A node or a Pod. */
   at(name: string): Located;
+  /** Runs lines of sh where the LAN's switch is; its port to a machine is `lan-NAME`. @throws {Error} when one fails. */
+  script(lines: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -85,7 +87,8 @@ export async function startNetwork(
       if (found === undefined) throw new Error(`there is no machine ${name}`);
       return found;
     };
-    return { outside: at('outside'), at, close: () => sandbox.close() };
+    const script = (inside: readonly string[]): Promise<void> => sandbox.script(inside);
+    return { outside: at('outside'), at, script, close: () => sandbox.close() };
   } catch (error) {
     await sandbox.close();
     throw error;

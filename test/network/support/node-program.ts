@@ -1,12 +1,12 @@
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer, type Server } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ExecResult } from '../../../src/host/host.ts';
 import type { Machine } from './machine.ts';
 
-const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../../src/main.js', import.meta.url));
 
 /** Where a machine finds the API server. */
 const relayPort = 6443;
@@ -20,6 +20,9 @@ export class ApiRelay {
   readonly kubeconfig: string;
   readonly #folder: string;
   readonly #server: Server;
+  /** Both ends of each connection. */
+  readonly #connections = new Set<readonly [inside: Socket, outside: Socket]>();
+  #isCut = false;
 
   private constructor(kubeconfig: string, folder: string, server: Server) {
     this.kubeconfig = kubeconfig;
@@ -30,24 +33,43 @@ export class ApiRelay {
   /** @param kubeconfig one with a server at 127.0.0.1. */
   static async open(machine: Machine, kubeconfig: string): Promise<ApiRelay> {
     const [found = '', port = ''] = /https:\/\/127\.0\.0\.1:(\d+)/.exec(kubeconfig) ?? [];
-    const server = createServer((inside) => {
-      const outside = connect(Number(port), '127.0.0.1');
-      inside.pipe(outside).pipe(inside);
-      inside.on('error', () => outside.destroy());
-      outside.on('error', () => inside.destroy());
-    });
+    const server = createServer();
     await machine.host.listen(server, '127.0.0.1', relayPort);
     const folder = await mkdtemp(join(tmpdir(), 'servicenet-node-'));
     const file = join(folder, 'kubeconfig');
     await writeFile(file, kubeconfig.replace(found, `https://127.0.0.1:${relayPort}`));
     // The user of the namespaces, who is not always the one who runs the tests, reads it and writes a file beside it.
     await chmod(folder, 0o777);
-    return new ApiRelay(file, folder, server);
+    const relay = new ApiRelay(file, folder, server);
+    server.on('connection', (inside) => relay.#forward(inside, Number(port)));
+    return relay;
+  }
+
+  /** Loses what comes, silently as a cut cable does, until {@link mend}. */
+  cut(): void {
+    this.#isCut = true;
+    for (const pair of this.#connections) for (const end of pair) end.unpipe().pause();
+  }
+
+  /** Connections that were cut end; new ones lead to the server. */
+  mend(): void {
+    this.#isCut = false;
+    for (const pair of this.#connections) for (const end of pair) end.destroy();
   }
 
   /** A file that programs in the machine may write. */
   file(name: string): string {
     return join(this.#folder, name);
+  }
+
+  #forward(inside: Socket, port: number): void {
+    const outside = connect(port, '127.0.0.1');
+    const pair = [inside, outside] as const;
+    this.#connections.add(pair);
+    inside.on('close', () => this.#connections.delete(pair));
+    inside.on('error', () => outside.destroy());
+    outside.on('error', () => inside.destroy());
+    if (!this.#isCut) inside.pipe(outside).pipe(inside);
   }
 
   async close(): Promise<void> {
@@ -78,9 +100,15 @@ export class NodeProgram {
     ]);
   }
 
+  /** Ends it. */
   async signal(signal: 'TERM' | 'KILL'): Promise<ExecResult> {
-    await this.#machine.host.exec('kill', [`-${signal}`, await this.#pid()]);
+    await this.send(signal);
     return this.ended;
+  }
+
+  /** Sends a signal that it may live on with. */
+  async send(signal: 'TERM' | 'KILL' | 'STOP' | 'CONT'): Promise<void> {
+    await this.#machine.host.exec('kill', [`-${signal}`, await this.#pid()]);
   }
 
   /** Resident memory now and at most so far, in MiB, and CPU time so far, in milliseconds. */

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { join } from 'node:path';
 import { asUser, type Maker } from './gate.ts';
 
-const main = join(import.meta.dirname, '../../../src/main.ts');
+const main = join(import.meta.dirname, '../../../src/main.js');
 
 /** A home of its own for one `servicenet up` at a time, and the programs that are run in its cluster network. */
 export class UpHome {
@@ -20,18 +20,28 @@ export class UpHome {
 
   /** Starts `up` on any free port. @returns it when its cluster network is ready. @throws {Error} where it ends before. */
   async start(flags: readonly string[]): Promise<ChildProcess> {
+    const up = this.launch(flags);
+    await up.said('cluster network is ready');
+    return up.process;
+  }
+
+  /** Begins `up` on any free port. */
+  launch(flags: readonly string[]): LaunchedUp {
     const own = ['--port', '0', '--network', 'on', '--write-kubeconfig', this.kubeconfig];
     const [program = '', ...args] = [...this.#words, 'up', ...own, ...flags];
-    const started = spawn(program, args, { env: this.environment, stdio: ['ignore', 'pipe', 'inherit'] });
-    await new Promise<void>((resolve, reject) => {
-      let said = '';
-      started.once('exit', () => reject(new Error(`up has ended: ${said}`)));
-      started.stdout.on('data', (chunk) => {
-        said += String(chunk);
-        if (said.includes('cluster network is ready')) resolve();
+    const process = spawn(program, args, { env: this.environment, stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    process.stdout.on('data', (chunk) => (output += String(chunk)));
+    const said = (words: string): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (output.includes(words)) resolve();
+        };
+        look();
+        process.stdout.on('data', look);
+        process.once('exit', () => reject(new Error(`up has ended: ${output}`)));
       });
-    });
-    return started;
+    return { process, said };
   }
 
   /** Runs a command of servicenet to its end; `typed` is its standard input. */
@@ -46,14 +56,21 @@ export class UpHome {
   }
 
   /** Begins `servicenet run`. */
-  begin(...program: readonly string[]): ChildProcess {
-    const [first = '', ...rest] = [...this.#words, 'run', '--', ...program];
+  begin(place: readonly string[], ...program: readonly string[]): ChildProcess {
+    const [first = '', ...rest] = [...this.#words, 'run', ...place, '--', ...program];
     return spawn(first, rest, { env: this.environment, stdio: 'ignore' });
   }
 
   remove(): void {
     rmSync(this.folder, { recursive: true });
   }
+}
+
+/** An `up` that may not be ready yet. */
+export interface LaunchedUp {
+  readonly process: ChildProcess;
+  /** Resolves when it has printed some words. @throws {Error} where it ends before. */
+  said(words: string): Promise<void>;
 }
 
 /** Ends a process with a signal. @returns its exit code; null where the signal ended it. */
@@ -64,19 +81,28 @@ export async function end(process: ChildProcess, signal: NodeJS.Signals): Promis
   return process.exitCode;
 }
 
-/** All processes that a process has begun, and theirs. */
+/** All processes that a process has begun, and theirs; those that end meanwhile may be left out. */
 export function familyOf({ pid = 0 }: { readonly pid?: number | undefined }): readonly string[] {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean),
+  const children = ifThere(() => readdirSync(`/proc/${pid}/task`)).flatMap((task) =>
+    ifThere(() => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean)),
   );
   return children.flatMap((child) => [child, ...familyOf({ pid: Number(child) })]);
 }
 
+/** Processes come and go, and some may not be looked at: then there is nothing. */
+export function ifThere(read: () => readonly string[]): readonly string[] {
+  try {
+    return read();
+  } catch {
+    return [];
+  }
+}
+
 /** The process inside the cluster network of an `up`. */
-export function insideOf(up: ChildProcess): number {
+export function insideOf(up: { readonly pid?: number | undefined }): number {
   const inside = familyOf(up).find((pid) => {
     // sh has the file among its arguments, too.
-    const [program = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    const [program = '', ...args] = ifThere(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0'));
     return program.endsWith('node') && args.some((word) => word.includes('emulation/process'));
   });
   if (inside === undefined) throw new Error('there is no process inside');

@@ -11,6 +11,8 @@ export interface HeavyRequest {
   readonly body?: string | Buffer;
   /** kube-apiserver answers 500, too. */
   readonly mayFail?: true;
+  /** To be sent after a change of definitions: what is kept of an earlier answer does not count. */
+  readonly afterChange?: true;
 }
 
 /** Bytes that a body may have. */
@@ -72,6 +74,12 @@ const patch = (kind: string, name: string, path: string, body: unknown): HeavyRe
   body: cut(body),
 });
 
+/** Letters a and b as a generator of random numbers draws them (MINSTD). */
+function randomLetters(count: number): string {
+  let state = 1;
+  return many(count, () => ((state = (state * 48_271) % 2_147_483_647) % 2 === 0 ? 'a' : 'b')).join('');
+}
+
 /** A definition of a resource of `heavy.example.com` with a schema. */
 export function definitionOf(plural: string, kind: string, properties: object, more: object = {}): object {
   return {
@@ -110,6 +118,7 @@ export const heavyDefinition = definitionOf('widgets', 'Widget', {
   keyed,
   set,
   strings: { type: 'array', items: { type: 'string', pattern: '^[a-z]+$', maxLength: 10 } },
+  letters: { type: 'string', pattern: '(?:a|b)*a(?:a|b){200}$' },
   formats: { type: 'array', items: { type: 'string', format: 'date-time' } },
   numbers: { type: 'array', items: { type: 'integer', minimum: 0, multipleOf: 2 } },
   words: { type: 'array', items: { type: 'string', enum: many(2000, (i) => `right-${i}`) } },
@@ -548,6 +557,8 @@ function bodiesOfJson(): HeavyRequest[] {
     post('custom: set', widgets, widget('set', { set: many(120_000, (i) => `v${i}`) })),
     post('custom: set twice', widgets, widget('set2', { set: many(300_000, () => 'a') })),
     post('custom: patterns', widgets, widget('patterns', { strings: many(200_000, () => 'abc') })),
+    // A deterministic automaton needs a new state for nearly each letter.
+    post('custom: a pattern with many states', widgets, widget('states', { letters: randomLetters(28_000) })),
     post('custom: wrong patterns', widgets, widget('patterns', { strings: many(120_000, (i) => `A${i}`) })),
     post(
       'custom: wrong types',
@@ -980,12 +991,15 @@ function queries(): HeavyRequest[] {
     get('list: large objects as protobuf', configMaps, { accept: 'application/vnd.kubernetes.protobuf' }),
     get('list: large custom objects as YAML', widgets, { accept: 'application/yaml' }),
     get('list: large custom objects as a table', widgets, table),
-    get('OpenAPI v2', '/openapi/v2'),
-    get('OpenAPI v2 as protobuf', '/openapi/v2', {
-      accept: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
-    }),
-    get('OpenAPI v3', '/openapi/v3'),
-    get('OpenAPI v3 of the group', '/openapi/v3/apis/heavy.example.com/v1'),
+    { ...get('OpenAPI v2', '/openapi/v2'), afterChange: true },
+    {
+      ...get('OpenAPI v2 as protobuf', '/openapi/v2', {
+        accept: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
+      }),
+      afterChange: true,
+    },
+    { ...get('OpenAPI v3', '/openapi/v3'), afterChange: true },
+    { ...get('OpenAPI v3 of the group', '/openapi/v3/apis/heavy.example.com/v1'), afterChange: true },
     get('discovery', '/apis', {
       accept: 'application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io',
     }),
@@ -1028,6 +1042,60 @@ export function largeDefinitions(count: number): HeavyRequest[] {
   });
 }
 
+/** Policies, and a write that one of them judges. */
+function policies(): HeavyRequest[] {
+  const root = '/apis/admissionregistration.k8s.io/v1';
+  const policy = (name: string, resource: string, spec: object): HeavyRequest =>
+    post(`policy: ${name}`, `${root}/validatingadmissionpolicies`, {
+      metadata: { name: name.replaceAll(' ', '-') },
+      spec: {
+        failurePolicy: 'Ignore',
+        matchConstraints: {
+          resourceRules: [
+            { apiGroups: [''], apiVersions: ['v1'], resources: [resource], operations: ['CREATE'] },
+          ],
+        },
+        ...spec,
+      },
+    });
+  const judged = 'podtemplates';
+  return [
+    policy('variables', 'none', {
+      variables: many(8_000, (i) => ({
+        name: `v${i}`,
+        expression: i === 0 ? '1' : `variables.v${i - 1} + 1`,
+      })),
+      validations: [{ expression: 'true' }],
+    }),
+    policy('validations', 'none', {
+      validations: many(8_000, (i) => ({ expression: `object.metadata.name != 'a${i}'` })),
+    }),
+    policy('a long expression', 'none', {
+      validations: [{ expression: many(100_000, (i) => `object.a${i}`).join('||') }],
+    }),
+    policy('pairs', judged, {
+      validations: many(30, (i) => ({
+        expression: `object.metadata.annotations.all(k, object.metadata.annotations.all(l, k + '${i}' != l))`,
+      })),
+    }),
+    post('policy: binding', `${root}/validatingadmissionpolicybindings`, {
+      metadata: { name: 'pairs' },
+      spec: { policyName: 'pairs', validationActions: ['Warn'] },
+    }),
+    post('policy: judged', `/api/v1/namespaces/default/${judged}`, {
+      metadata: {
+        generateName: 'a-',
+        annotations: record(
+          20_000,
+          (i) => `k${i}`,
+          () => 'v',
+        ),
+      },
+      template: { spec: { containers: [{ name: 'c', image: 'i' }] } },
+    }),
+  ];
+}
+
 /** All of them, in the order in which they are to be sent: some are about what others made. */
 export function heavyRequests(): HeavyRequest[] {
   return [
@@ -1036,6 +1104,7 @@ export function heavyRequests(): HeavyRequest[] {
     ...definitionsOfKinds(),
     ...patches(),
     ...applies(),
+    ...policies(),
     ...queries(),
   ];
 }

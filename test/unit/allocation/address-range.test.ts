@@ -71,3 +71,12 @@ describe('parseServiceCidr', () => {
     expect(parseServiceCidr('fd00::/127')?.usable.size).toBe(1n);
   });
 });
+
+test.each([
+  ['192.0.2.0-192.0.2.255', ['192.0.2.0/24']],
+  ['192.0.2.10-192.0.2.20', ['192.0.2.10/31', '192.0.2.12/30', '192.0.2.16/30', '192.0.2.20/32']],
+  ['0.0.0.0-255.255.255.255', ['0.0.0.0/0']],
+  ['2001:db8::-2001:db8::2', ['2001:db8::/127', '2001:db8::2/128']],
+])('%s has the CIDRs %j', (text, cidrs) => {
+  expect(parseAddressRange(text)?.cidrs()).toEqual(cidrs);
+});

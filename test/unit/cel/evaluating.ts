@@ -2,7 +2,7 @@ import type { JSONSchemaProps } from '../../../src/objects/apiextensions.generat
 import { Program } from '../../../src/cel/program.ts';
 import * as types from '../../../src/cel/types.ts';
 import { toJson } from '../../../src/cel/json-values.ts';
-import { isList, isMap, itemsOf, type Value } from '../../../src/cel/values.ts';
+import { isList, isMap, listItems, type Value } from '../../../src/cel/values.ts';
 import { toValue } from '../../../src/registry/apiextensions/rules/schema-values.ts';
 import { declType } from '../../../src/registry/apiextensions/rules/decl-type.ts';
 
@@ -55,7 +55,7 @@ export function issuesOf(expression: string): string {
 function plain(value: Value): unknown {
   if (value instanceof Uint8Array) return value;
   if (typeof value !== 'object' || value === null) return toJson(value);
-  if (isList(value)) return itemsOf(value).map(plain);
+  if (isList(value)) return listItems(value).map(plain);
   if (isMap(value)) {
     const entries = value.keys().map((key) => [String(plain(key)), plain(value.find(key) ?? null)]);
     return Object.fromEntries(entries);

@@ -10,7 +10,10 @@ function read(args: readonly string[], program: readonly string[]) {
   // The default of a flag that begins with "no" comes when a whole command line is parsed.
   return upConfig(
     { liveView: true, ...command.opts() },
-    { isTerminal: false, program, selectControllers: () => [] },
+    {
+      ...{ isTerminal: false, program, selectControllers: () => [] },
+      programs: { names: ['agnhost'], has: (name) => name === 'agnhost' },
+    },
   );
 }
 
@@ -25,4 +28,22 @@ test.each([
   [['--inside', '--nodes', '0'], ['true'], '--inside needs a node'],
 ])('%j with the program %j: %s', (args, program, message) => {
   expect(() => read(args, program)).toThrow(message);
+});
+
+test('programs for images are known ones', () => {
+  expect(read(['--image', 'ghcr.io/a/b=agnhost', 'c=agnhost'], [])).toMatchObject({
+    images: [
+      { image: 'ghcr.io/a/b', program: 'agnhost' },
+      { image: 'c', program: 'agnhost' },
+    ],
+  });
+  expect(() => read(['--image', 'a=nginx'], [])).toThrow('there is no program "nginx" for "a"');
+  expect(() => read(['--image', 'agnhost'], [])).toThrow('must be like');
+});
+
+test('processes need a network', () => {
+  expect(read(['--containers', 'processes'], [])).toMatchObject({ containers: 'processes', network: 'on' });
+  expect(() => read(['--containers', 'processes', '--network', 'off'], [])).toThrow(
+    'needs the cluster network',
+  );
 });

@@ -2,7 +2,7 @@ import { type Answer, decode, encode } from 'dns-packet';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { MessageWriter } from '../../../src/dns/message-writer.ts';
-import { type Query, readQuery, type Refused } from '../../../src/dns/query.ts';
+import { type DnsQuery, readQuery, type RefusedQuery } from '../../../src/dns/query.ts';
 import type { AddressRecord, DnsRecord } from '../../../src/network/dns/records.ts';
 
 function queryOf(name: string, type: 'A' | 'SRV' = 'A', udpPayloadSize?: number): Buffer {
@@ -22,13 +22,13 @@ function queryOf(name: string, type: 'A' | 'SRV' = 'A', udpPayloadSize?: number)
   });
 }
 
-function readable(bytes: Buffer): Query {
+function readable(bytes: Buffer): DnsQuery {
   const query = readQuery(bytes);
   if (query === undefined || 'refused' in query) throw new Error('this is no query');
   return query;
 }
 
-function refusalOf(bytes: Buffer): Refused['refused'] | 'ignored' | 'read' {
+function refusalOf(bytes: Buffer): RefusedQuery['refused'] | 'ignored' | 'read' {
   const query = readQuery(bytes);
   if (query === undefined) return 'ignored';
   return 'refused' in query ? query.refused : 'read';

@@ -9,6 +9,7 @@ import {
   overlappingLan,
   podLines,
   podRouteLines,
+  portLines,
   wayIn,
 } from '../../../src/emulation/lan.ts';
 import { formatV4 } from '../../../src/objects/address.ts';
@@ -54,6 +55,16 @@ describe('a range has addresses of the LAN', () => {
 });
 
 describe('machines', () => {
+  test.each([
+    [['172.18.0.3'], '02:42:ac:12:00:03'],
+    [['fd00:172:18::a03', '172.18.0.3'], '02:42:00:00:0a:03'],
+  ])('a machine with %s has a hardware address of its own', (addresses, expected) => {
+    expect(portLines('node1', 'port1', addresses)).toEqual([
+      `link add port1 type veth peer name eth0 netns node1 address ${expected}`,
+      'link set port1 master lan up',
+    ]);
+  });
+
   test('the control plane and `outside` have an address of each family, in the order of the cluster', () => {
     expect(controlPlaneAddresses(['IPv6', 'IPv4'])).toEqual(['fd00:172:18::ffff:1', '172.19.255.1']);
     expect(lanLines(['IPv4']).filter((line) => line.startsWith('address'))).toEqual([

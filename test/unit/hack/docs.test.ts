@@ -3,9 +3,9 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { configurationReference } from '../../../hack/generate-docs.ts';
-import { reasons as allocationReasons } from '../../../src/controllers/service-allocation/reasons.ts';
+import { allocationReasons } from '../../../src/controllers/service-allocation/reasons.ts';
 import {
-  reasons as loadBalancerReasons,
+  loadBalancerReasons,
   overwrittenEvent,
   releasedEvent,
 } from '../../../src/controllers/load-balancer/reasons.ts';
@@ -43,7 +43,7 @@ describe('the documents', () => {
     expect(read('docs/configuration.md')).toBe(await configurationReference());
   });
 
-  test('explain every word that users are told', () => {
+  test('explain every reason that users see', () => {
     const text = read('docs/troubleshooting.md');
     const words = [
       ...allocationReasons,

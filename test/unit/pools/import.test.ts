@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { importCilium } from '../../../src/pools/import/cilium.ts';
 import { keepingAssigned } from '../../../src/pools/import/imported.ts';
 import { importKubeVip } from '../../../src/pools/import/kube-vip.ts';
+import { runsKubeVip } from '../../../src/pools/import/kube-vip-announce.ts';
 import { importMetalLB, importMetalLBConfig } from '../../../src/pools/import/metallb.ts';
+import type { MetalLBAnnouncing } from '../../../src/pools/import/metallb-announce.ts';
 import type { KubeObject } from '../../../src/objects/meta.ts';
 
 const object = (name: string, rest: Record<string, unknown>): KubeObject => ({
@@ -13,26 +15,42 @@ const inNamespaces = (...values: string[]): unknown => ({
   matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values }],
 });
 
+/** One L2Advertisement for all pools. */
+const byLayer2: MetalLBAnnouncing = {
+  l2Advertisements: [object('l2', { spec: {} })],
+  ...{ bgpAdvertisements: [], bgpPeers: [], communities: [] },
+};
+
 describe('import', () => {
   test('of MetalLB', () => {
-    const { pools, notes } = importMetalLB([
-      object('a', { spec: { addresses: ['192.0.2.0/24', '198.51.100.1-198.51.100.9'], autoAssign: false } }),
-      object('b', {
-        spec: {
-          addresses: ['203.0.113.0/24'],
-          avoidBuggyIPs: true,
-          serviceAllocation: {
-            priority: 10,
-            namespaces: ['x', 'y'],
-            serviceSelectors: [{ matchLabels: { app: 'w' } }, {}],
+    const { pools, notes } = importMetalLB(
+      [
+        object('a', {
+          spec: { addresses: ['192.0.2.0/24', '198.51.100.1-198.51.100.9'], autoAssign: false },
+        }),
+        object('b', {
+          spec: {
+            addresses: ['203.0.113.0/24'],
+            avoidBuggyIPs: true,
+            serviceAllocation: {
+              priority: 10,
+              namespaces: ['x', 'y'],
+              serviceSelectors: [{ matchLabels: { app: 'w' } }, {}],
+            },
           },
-        },
-      }),
-      object('broken', { spec: 'x' }),
-    ]);
+        }),
+        object('broken', { spec: 'x' }),
+      ],
+      byLayer2,
+    );
     expect(pools.map(({ spec }) => spec)).toEqual([
-      { addresses: ['192.0.2.0/24', '198.51.100.1-198.51.100.9'], autoAssign: false },
       {
+        addresses: ['192.0.2.0/24', '198.51.100.1-198.51.100.9'],
+        autoAssign: false,
+        announce: { layer2: {} },
+      },
+      {
+        announce: { layer2: {} },
         addresses: ['203.0.113.0/24'],
         avoidFirstLast: true,
         priority: 999_990,
@@ -60,7 +78,7 @@ describe('import', () => {
       '192.0.2.78',
       'lan',
     ];
-    const { pools, notes } = importMetalLB([object('a', { spec: { addresses } })]);
+    const { pools, notes } = importMetalLB([object('a', { spec: { addresses } })], byLayer2);
     expect(pools[0]?.spec.addresses).toEqual([
       '192.168.1.0/28',
       '192.168.0.216/29',
@@ -94,7 +112,7 @@ describe('import', () => {
       const metalLB = object('a', {
         spec: { addresses, serviceAllocation: { serviceSelectors: [selector] } },
       });
-      expect(importMetalLB([metalLB]).pools).toEqual([]);
+      expect(importMetalLB([metalLB], byLayer2).pools).toEqual([]);
       const cilium = object('a', { spec: { blocks: [{ cidr: '192.0.2.0/24' }], serviceSelector: selector } });
       expect(importCilium([cilium]).pools).toEqual([]);
     }
@@ -128,26 +146,183 @@ describe('import', () => {
 
   test('of the YAML in the ConfigMap of MetalLB before 0.13', () => {
     const config = `
-      peers: [{ peer-address: 10.0.0.1 }]
+      peers:
+      - { peer-address: 10.0.0.1, peer-asn: 64513, my-asn: 64512, hold-time: 30s, node-selectors: [{ match-labels: { rack: a } }] }
+      bgp-communities: { rack: '64512:1' }
       address-pools:
       - name: default
         protocol: layer2
         addresses: [192.0.2.0/24]
         avoid-buggy-ips: true
-      - { name: bgp, protocol: bgp, addresses: [198.51.100.0/24], auto-assign: false, bgp-advertisements: [{}] }`;
-    const { pools, notes } = importMetalLBConfig(object('config', { data: { config } }));
+      - { name: bgp, protocol: bgp, addresses: [198.51.100.0/24], auto-assign: false, bgp-advertisements: [{ aggregation-length: 24, communities: [rack, no-export] }] }`;
+    const { pools, peers, notes } = importMetalLBConfig(object('config', { data: { config } }));
     expect(pools.map(({ metadata, spec }) => [metadata.name, spec])).toEqual([
-      ['default', { addresses: ['192.0.2.0/24'], avoidFirstLast: true }],
-      ['bgp', { addresses: ['198.51.100.0/24'], autoAssign: false }],
+      ['default', { addresses: ['192.0.2.0/24'], avoidFirstLast: true, announce: { layer2: {} } }],
+      [
+        'bgp',
+        {
+          addresses: ['198.51.100.0/24'],
+          autoAssign: false,
+          announce: { bgp: { aggregationLength: 24, communities: ['64512:1', 'no-export'] } },
+        },
+      ],
     ]);
-    expect(notes).toContain('config: peers not imported');
-    expect(notes).toContain('bgp: bgp-advertisements not imported');
+    expect(peers.map(({ metadata, spec }) => [metadata.name, spec])).toEqual([
+      [
+        'peer-1',
+        {
+          ...{ myASN: 64512, peerASN: 64513, peerAddress: '10.0.0.1', holdTime: '30s' },
+          nodeSelector: { matchLabels: { rack: 'a' } },
+        },
+      ],
+    ]);
+    expect(notes).toEqual([
+      'default: avoidBuggyIPs became avoidFirstLast; list further .0 and .255 addresses in spec.exclude',
+    ]);
     expect(importMetalLBConfig(object('config', {})).notes).toEqual(['config: has no address-pools']);
+  });
+
+  test('of how MetalLB announces: advertisements, communities and peers', () => {
+    const pool = (name: string, labels = {}): KubeObject => ({
+      metadata: { name, labels },
+      ...{ spec: { addresses: ['192.0.2.0/24'] } },
+    });
+    const host = (name: string): unknown => ({ matchLabels: { 'kubernetes.io/hostname': name } });
+    const { pools, peers, notes } = importMetalLB(
+      [pool('lan'), pool('rack', { zone: 'b' }), pool('both'), pool('silent')],
+      {
+        l2Advertisements: [
+          object('wired', {
+            spec: { ipAddressPools: ['lan', 'both'], interfaces: ['eth0', 'eth0', 'far/too'] },
+          }),
+          object('again', { spec: { ipAddressPools: ['both'] } }),
+        ],
+        bgpAdvertisements: [
+          object('routes', {
+            spec: {
+              ipAddressPools: ['both'],
+              ipAddressPoolSelectors: [{ matchLabels: { zone: 'b' } }],
+              ...{ aggregationLength: 32, aggregationLengthV6: 64, localPref: 200, peers: ['tor', 'other'] },
+              communities: ['vpn', 'large:64512:1:2', 'no-export', '1:99999'],
+              nodeSelectors: [host('a'), host('b')],
+            },
+          }),
+        ],
+        communities: [object('c', { spec: { communities: [{ name: 'vpn', value: '64512:7' }] } })],
+        bgpPeers: [
+          object('tor', {
+            spec: {
+              ...{ myASN: 64512, peerASN: 4_200_000_000, peerAddress: '10.0.0.1', peerPort: 1179 },
+              ...{ sourceAddress: '10.0.0.9', routerID: '10.1.1.1', holdTime: '1m30s', ebgpMultiHop: true },
+              ...{ password: 'x', bfdProfile: 'fast', vrf: 'red', enableGracefulRestart: true },
+              nodeSelectors: [{ matchLabels: { rack: 'a' } }, { matchLabels: { zone: 'b' } }],
+            },
+          }),
+          object('unnumbered', { spec: { myASN: 64512, peerASN: 64513, interface: 'eth0' } }),
+          object('local', { spec: { myASN: 64512, peerASN: 64513, peerAddress: 'fe80::1' } }),
+          object('reserved', { spec: { myASN: 23456, peerASN: 64513, peerAddress: '10.0.0.2' } }),
+        ],
+      },
+    );
+    const bgp = {
+      ...{ peers: ['tor'], localPreference: 200, aggregationLengthV6: 64 },
+      communities: ['64512:7', '64512:1:2', 'no-export'],
+      nodeSelector: {
+        matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['a', 'b'] }],
+      },
+    };
+    expect(Object.fromEntries(pools.map(({ metadata, spec }) => [metadata.name, spec.announce]))).toEqual({
+      lan: { layer2: { interfaces: ['eth0'] } },
+      rack: { bgp },
+      both: { layer2: { interfaces: ['eth0'] }, bgp },
+      silent: {},
+    });
+    expect(peers.map(({ metadata, spec }) => [metadata.name, spec])).toEqual([
+      [
+        'tor',
+        {
+          ...{ myASN: 64512, peerASN: 4_200_000_000, peerAddress: '10.0.0.1', peerPort: 1179 },
+          ...{ sourceAddress: '10.0.0.9', routerID: '10.1.1.1', holdTime: '90s', gracefulRestart: true },
+          nodeSelector: { matchLabels: { rack: 'a' } },
+        },
+      ],
+    ]);
+    expect(notes).toEqual([
+      'tor: vrf not imported',
+      'tor: TCPMD5NotSupported: the password is not imported; see docs/bgp.md for what protects sessions',
+      'tor: BFDNotSupported: bfdProfile is not imported; holdTime: 3s notices a dead router in 3 to 3.6 s',
+      'tor: selects nodes by any of 2 selectors; only the first was taken',
+      'unnumbered: interface not imported',
+      'unnumbered: not imported: its address is none of another machine',
+      'local: not imported: its address is none of another machine',
+      'reserved: not imported: it has no AS numbers that a peer can have',
+      'wired: only the interfaces eth0 were imported',
+      'routes: the community "1:99999" not imported',
+      'both: has several L2Advertisements; an AddressPool has one, so again not imported',
+      'silent: MetalLB does not announce it, or not in a way that can be imported: announce is {}',
+    ]);
+  });
+
+  test('of how kube-vip announces', () => {
+    const daemonSet = (env: Record<string, string>, args: readonly string[] = ['manager']): KubeObject =>
+      object('kube-vip-ds', {
+        spec: {
+          template: {
+            spec: {
+              containers: [
+                {
+                  image: 'ghcr.io/kube-vip/kube-vip:v0.8.0',
+                  args,
+                  env: Object.entries(env).map(([name, value]) => ({ name, value })),
+                },
+              ],
+            },
+          },
+        },
+      });
+    const configMap = object('kubevip', { data: { 'cidr-global': '192.0.2.0/28' } });
+    const announced = (daemon: KubeObject): unknown => {
+      const { pools, peers, notes } = importKubeVip(configMap, daemon);
+      return { announce: pools[0]?.spec.announce, peers: peers.map(({ spec }) => spec), notes };
+    };
+    expect(runsKubeVip(daemonSet({}))).toBe(true);
+    expect(announced(daemonSet({ vip_arp: 'true', vip_interface: 'eth0' }))).toEqual({
+      ...{ announce: { layer2: { interfaces: ['eth0'] } }, peers: [], notes: [] },
+    });
+    expect(
+      announced(daemonSet({}, ['manager', '--arp', '--interface', 'eth0', '--serviceInterface=eth1'])),
+    ).toEqual({
+      ...{ announce: { layer2: { interfaces: ['eth1'] } }, peers: [], notes: [] },
+    });
+    const list = '10.0.0.1:65001::false, [2001:db8::1]:65001:secret:true,10.0.0.3';
+    const env = {
+      bgp_enable: 'true',
+      vip_interface: 'lo',
+      bgp_as: '65000',
+      bgp_peers: list,
+      bgp_sourceif: 'eth0',
+    };
+    expect(announced(daemonSet(env))).toEqual({
+      announce: { bgp: {} },
+      peers: [
+        { myASN: 65000, peerASN: 65001, peerAddress: '10.0.0.1' },
+        { myASN: 65000, peerASN: 65001, peerAddress: '2001:db8::1' },
+      ],
+      notes: [
+        'bgp_sourceif: has no counterpart',
+        'peer-2: TCPMD5NotSupported: the password is not imported; see docs/bgp.md for what protects sessions',
+        'peer-3: not imported: it has no AS numbers that a peer can have',
+      ],
+    });
+    const one = { bgp_enable: 'true', bgp_as: '65000', bgp_peeraddress: '10.0.0.1', bgp_peeras: '65001' };
+    expect(announced(daemonSet({ ...one, bgp_hold_time: '15' }))).toMatchObject({
+      peers: [{ peerAddress: '10.0.0.1', holdTime: '15s' }],
+    });
   });
 
   test('names the fields that are not imported', () => {
     const spec = { addresses: ['192.0.2.0/24'], colour: 'blue', serviceAllocation: { weight: 1 } };
-    expect(importMetalLB([object('a', { spec })]).notes).toEqual([
+    expect(importMetalLB([object('a', { spec })], byLayer2).notes).toEqual([
       'a: colour not imported',
       'a: weight not imported',
     ]);
@@ -207,7 +382,7 @@ describe('import', () => {
   });
 
   test('adds pools for the addresses in use', () => {
-    const imported = importMetalLB([object('a', { spec: { addresses: ['192.0.2.0/24'] } })]);
+    const imported = importMetalLB([object('a', { spec: { addresses: ['192.0.2.0/24'] } })], byLayer2);
     const service = (type: string, ...ips: string[]) => ({
       metadata: {},
       spec: { type },

@@ -19,10 +19,11 @@ import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } f
 import type { Reinvocation } from '../../rest/reinvocation.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
+import { runInSlices, TimeSlice } from '../../time-slice.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import type { StructSchema } from '../../schema/schema.ts';
 import { requestedForm, servedObject, versionedFor } from '../webhooks/review.ts';
-import { concerns, type Invocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
+import { concerns, type PolicyInvocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
 
 const policies = policyKind<MutatingAdmissionPolicy>('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
 
@@ -48,7 +49,7 @@ export class MutatingPolicies implements AdmissionPlugin {
   }
 
   /**
-   * Asks the policies by their names.
+   * Applies the policies in the order of their names.
    *
    * @throws {StatusError} 403 when one fails whose failurePolicy is Fail.
    */
@@ -65,16 +66,18 @@ export class MutatingPolicies implements AdmissionPlugin {
     let { object } = attributes;
     const turn = rounds.of('policies');
     turn.begin(object);
+    const slice = new TimeSlice();
     for (const invocation of invocations) {
       const id = idOf(invocation);
       if (!turn.asks(id)) continue;
       const seen = await versionedFor(invocation.resource, { ...attributes, object });
-      const next = this.#apply(invocation, seen, failures);
+      const next = await runInSlices(this.#apply(invocation, seen, failures));
       if (next !== undefined && !jsonEqual(next, seen.object)) {
         object = await requestedForm(attributes, next);
         turn.changed();
       }
       if (invocation.policy.spec.reinvocationPolicy === 'IfNeeded') turn.asked(id);
+      if (slice.isOver) await slice.giveWay();
     }
     turn.end(object);
     const counting = failures.filter(({ policy }) => policy.spec.failurePolicy !== 'Ignore');
@@ -82,12 +85,12 @@ export class MutatingPolicies implements AdmissionPlugin {
     return object;
   }
 
-  /** The object after all mutations of a policy; undefined when it is not meant. */
-  #apply(
-    invocation: Invocation<MutatingAdmissionPolicy>,
+  /** The object after all mutations of a policy; undefined when it does not match. Yields between mutations. */
+  *#apply(
+    invocation: PolicyInvocation<MutatingAdmissionPolicy>,
     attributes: AdmissionAttributes,
     failures: Failure[],
-  ): KubeObject | undefined {
+  ): Generator<undefined, KubeObject | undefined, undefined> {
     const { policy, binding, resource } = invocation;
     const spec = policy.spec;
     let { object } = attributes;
@@ -97,6 +100,7 @@ export class MutatingPolicies implements AdmissionPlugin {
     if (meant !== true) return undefined;
     for (const index of (spec.mutations ?? []).keys()) {
       if (object === undefined) break;
+      yield;
       const patch = patchOf(spec, index, input());
       const next =
         typeof patch === 'string' ? patch : patchedObject(resource, object, patch, attributes.body);
@@ -108,7 +112,7 @@ export class MutatingPolicies implements AdmissionPlugin {
 }
 
 /** A policy by its binding and parameters. */
-function idOf({ policy, binding, params }: Invocation<MutatingAdmissionPolicy>): string {
+function idOf({ policy, binding, params }: PolicyInvocation<MutatingAdmissionPolicy>): string {
   const given = isRecord(params) ? params['metadata'] : undefined;
   const { namespace = '', name = '' } = isRecord(given) ? given : {};
   return JSON.stringify([policy.metadata.name, binding.metadata.name, namespace, name]);

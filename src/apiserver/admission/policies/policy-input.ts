@@ -20,16 +20,16 @@ import type {
   NamedRuleWithOperations,
 } from '../../../objects/admissionregistration.generated.ts';
 
-/** A binding that is meant, with each of its parameters. */
-export interface Invocation<P> {
+/** A binding that matches the write, with one of its parameters. */
+export interface PolicyInvocation<P> {
   readonly policy: P;
   readonly binding: PolicyBinding;
   readonly resource: ServedResource;
   readonly params: unknown;
 }
 
-/** A policy that cannot be asked: what its binding names is not there. */
-export interface Misconfigured<P> extends Omit<Invocation<P>, 'params' | 'resource'> {
+/** A policy that cannot be evaluated: the parameters that its binding names do not exist. */
+export interface Misconfigured<P> extends Omit<PolicyInvocation<P>, 'params' | 'resource'> {
   readonly why: string;
 }
 
@@ -53,7 +53,7 @@ export function policyKind<P extends Policy>(kind: string, plural: string): Poli
   };
 }
 
-/** Whether policies of a kind may have to be asked about a write. */
+/** Whether a write may match policies of a kind. */
 export function concerns(
   core: ServerCore,
   { bindings }: PolicyKind<Policy>,
@@ -67,12 +67,12 @@ export async function invocationsOf<P extends Policy>(
   core: ServerCore,
   kind: PolicyKind<P>,
   attributes: AdmissionAttributes,
-): Promise<{ readonly invocations: Invocation<P>[]; readonly misconfigured: Misconfigured<P>[] }> {
+): Promise<{ readonly invocations: PolicyInvocation<P>[]; readonly misconfigured: Misconfigured<P>[] }> {
   const stored = (prefix: string): KubeObject[] =>
     core.storage.list(prefix).items.map(({ object }) => object);
   const policies = stored(kind.policies).filter((object) => kind.isPolicy(object));
   const bindings = stored(kind.bindings).filter(isBinding);
-  const invocations: Invocation<P>[] = [];
+  const invocations: PolicyInvocation<P>[] = [];
   const misconfigured: Misconfigured<P>[] = [];
   for (const policy of policies) {
     const { spec } = policy;
@@ -98,7 +98,7 @@ function isBinding(object: KubeObject): object is PolicyBinding {
 /** What the expressions of a policy see. */
 export function policyInput(
   core: ServerCore,
-  { resource, params }: Pick<Invocation<unknown>, 'resource' | 'params'>,
+  { resource, params }: Pick<PolicyInvocation<unknown>, 'resource' | 'params'>,
   attributes: AdmissionAttributes,
   authorizer: Authorizer,
 ): PolicyInput {

@@ -2,11 +2,15 @@ import type { ValidatingAdmissionPolicy } from '../../../objects/admissionregist
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import { StatusError } from '../../../objects/status.ts';
-import { judgePolicy, type Refusal } from '../../../registry/admissionregistration/admissionpolicy/judge.ts';
+import {
+  judgePolicy,
+  type PolicyRefusal,
+} from '../../../registry/admissionregistration/admissionpolicy/judge.ts';
 
 import type { Authorizer } from '../../authorization/authorizer.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../../rest/admission.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
+import { runInSlices, TimeSlice } from '../../time-slice.ts';
 import { versionedFor } from '../webhooks/review.ts';
 import { concerns, invocationsOf, policyInput, policyKind } from './policy-input.ts';
 
@@ -44,18 +48,20 @@ export class ValidatingPolicies implements AdmissionPlugin {
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
     const { invocations, misconfigured } = await invocationsOf(this.#core, policies, attributes);
     const denied: StatusError[] = [];
-    const deny = (policy: KubeObject, binding: KubeObject, refusal: Refusal) =>
+    const deny = (policy: KubeObject, binding: KubeObject, refusal: PolicyRefusal) =>
       denied.push(refuse(attributes, policy, binding, refusal));
     for (const { policy, binding, why } of misconfigured) {
       if (policy.spec.failurePolicy === 'Ignore') continue;
       deny(policy, binding, { message: `failed to configure binding: ${why}`, reason: '' });
     }
+    const slice = new TimeSlice();
     for (const invocation of invocations) {
+      if (slice.isOver) await slice.giveWay();
       const { policy, binding } = invocation;
       const actions = binding.spec.validationActions ?? [];
       const seen = await versionedFor(invocation.resource, attributes);
       const input = policyInput(this.#core, invocation, seen, this.#authorizer);
-      for (const refusal of judgePolicy(policy.spec, input)) {
+      for (const refusal of await runInSlices(judgePolicy(policy.spec, input))) {
         if (refusal.always === true || actions.includes('Deny')) deny(policy, binding, refusal);
         if (refusal.always !== true && actions.includes('Warn')) {
           reply.warn(`Validation failed for ${nameOf(policy, binding)}: ${refusal.message}`);
@@ -75,7 +81,7 @@ function refuse(
   { resource, name }: AdmissionAttributes,
   policy: KubeObject,
   binding: KubeObject,
-  { message, reason }: Refusal,
+  { message, reason }: PolicyRefusal,
 ): StatusError {
   const text = `${nameOf(policy, binding)} denied request: ${message}`;
   const { message: whole, details = {} } = forbidden(resource.groupResource, name, text, [{ message: text }]);

@@ -70,8 +70,8 @@ export class QuotaStatuses {
   #watch(prefix: string): void {
     if (this.#watched.has(prefix)) return;
     const { storage } = this.#core;
-    const unsubscribe = storage.watch(prefix, storage.revision, ({ type, current }) => {
-      if (type === 'ADDED') return;
+    // Also after a creation: it may have been on its way when the quota that it raised was counted.
+    const unsubscribe = storage.watch(prefix, storage.revision, ({ current }) => {
       const { namespace = '' } = current.object.metadata;
       for (const { key } of storage.list(listPrefix('', 'resourcequotas', namespace)).items) this.touch(key);
     });

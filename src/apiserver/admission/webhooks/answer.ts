@@ -1,16 +1,14 @@
 /**
- * Reads what a webhook answered as client-go does (`rest/request.go`: `transformResponse`, `Into`), with its error texts
- * and those of the codec that kube-apiserver asks webhooks with (`apiserver/pkg/util/webhook/client.go`).
+ * Reads the response of a webhook as client-go does (`rest/request.go`: `transformResponse`, `Into`), with its error
+ * texts and those of the codec that kube-apiserver calls webhooks with (`apiserver/pkg/util/webhook/client.go`).
  */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import { notRegistered } from '../../schema/decode-body.ts';
 import { DecodeError, decodeStruct } from '../../schema/decode.ts';
 import { parseJson } from '../../schema/parse-json.ts';
-import type { ParsedJson } from '../../schema/go-json.ts';
-import { JsonSyntaxError } from '../../schema/go-json.ts';
+import { type ParsedJson, JsonSyntaxError, YamlSyntaxError } from '../../schema/go-json.ts';
 import { parseYaml } from '../../schema/parse-yaml.ts';
-import { YamlSyntaxError } from '../../schema/yaml-syntax-error.ts';
 import { interpretKind, VersionKindError } from '../../schema/version-kind.ts';
 
 /** What came over the wire. */
@@ -37,15 +35,15 @@ export interface ReviewKind {
   readonly schema: string;
 }
 
-/** The scheme of the client that asks webhooks, by the place where it is made. */
+/** The name of the scheme of the webhook client, as error texts have it: the place where Go makes it. */
 const scheme = 'k8s.io/apiserver/pkg/util/webhook/client.go:69';
-/** What is shown of the body of an answer that is an error (`maxUnstructuredResponseTextBytes`). */
+/** How much of the body of an error response is shown (`maxUnstructuredResponseTextBytes`). */
 const maxShown = 2048;
 
 /**
  * The review of an answer: values are of the types that Go's have, unknown fields are dropped.
  *
- * @throws {Error} with client-go's message when it is none of the version that was asked in.
+ * @throws {Error} with client-go's message when it is not of the version of the request.
  */
 export function readAnswer(
   answer: WebhookAnswer,
@@ -71,7 +69,7 @@ export function readAnswer(
   });
 }
 
-/** JSON when it looks like it, else YAML: the codec knows both and does not look at the content type. */
+/** JSON when it looks like it, else YAML: the codec reads both and ignores the content type. */
 function parse(bytes: Buffer): ParsedJson {
   const first = /\S/.exec(bytes.toString('latin1', 0, maxShown));
   if (first?.[0] === '{') return parseJson(bytes);

@@ -1,8 +1,8 @@
-/** How often a webhook is asked one question: as client-go's REST client does. */
+/** How often a call of a webhook is retried: as client-go's REST client does. */
 import { setTimeout } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 
-/** A webhook that asks to be asked again is asked so often (client-go `rest/request.go` maxRetries). */
+/** Most retries of a webhook that responds with Retry-After (client-go `rest/request.go` maxRetries). */
 const maxRetries = 10;
 const headers = {
   'content-type': 'application/json',
@@ -10,13 +10,13 @@ const headers = {
   'user-agent': 'kube-apiserver-admission',
 };
 
-/** The webhook wants to be asked again at a time that is too late. */
+/** The webhook's Retry-After ends after the timeout. */
 export class WaitingTooLong extends Error {
   override readonly name = 'WaitingTooLong';
 }
 
 /**
- * Posts a question. 429 and server errors with `Retry-After` in seconds are not answers yet, but for the last of them
+ * Posts a review. 429 and server errors with `Retry-After` in seconds are retried, all but the last
  * (client-go `rest/with_retry.go`). Redirects are, and are not followed: in kube-apiserver they are a way into its
  * network (CVE-2020-8561).
  *

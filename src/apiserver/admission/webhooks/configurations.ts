@@ -26,7 +26,7 @@ export class WebhookConfigurations {
     this.#changed = changed;
   }
 
-  /** In the order in which they are asked. */
+  /** In the order of their calls. */
   get hooks(): readonly Hook[] {
     return this.#hooks;
   }

@@ -18,11 +18,11 @@ export interface Hook {
   readonly rules: readonly RuleWithOperations[];
   /** `failurePolicy: Ignore`: a webhook that cannot be called is skipped. */
   readonly ignoresFailures: boolean;
-  /** `matchPolicy: Equivalent`: also asked about other versions of the resources of its rules. */
+  /** `matchPolicy: Equivalent`: also called for other versions of the resources of its rules. */
   readonly matchesEquivalents: boolean;
   readonly namespaceSelector: ParsedLabelSelector;
   readonly objectSelector: ParsedLabelSelector;
-  /** All must hold for the webhook to be asked. */
+  /** All must hold for a call of the webhook. */
   readonly conditions: readonly MatchCondition[];
   readonly supportsDryRun: boolean;
   readonly reinvokes: boolean;

@@ -1,4 +1,4 @@
-/** Which webhooks are asked about a write (apiserver `admission/plugin/webhook/generic` and `predicates`). */
+/** Which webhooks are called for a write (apiserver `admission/plugin/webhook/generic` and `predicates`). */
 import type { RuleWithOperations } from '../../../objects/admissionregistration.generated.ts';
 import { matchesLabels } from '../../../objects/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
@@ -11,7 +11,7 @@ import { objectKey } from '../../storage/storage.ts';
 import type { Hook } from './hook.ts';
 
 /** A webhook with the resource as which it sees the object: the request's own, or an equivalent one. */
-export interface Invocation {
+export interface WebhookInvocation {
   readonly hook: Hook;
   readonly resource: ServedResource;
 }

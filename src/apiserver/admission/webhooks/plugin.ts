@@ -15,15 +15,15 @@ import { readAnswer } from './answer.ts';
 import { createWebhookClient, type WebhookNetwork } from './client.ts';
 import { WebhookConfigurations } from './configurations.ts';
 import type { Hook } from './hook.ts';
-import { type Invocation, isExempt, matchRules, matchSelectors } from './matching.ts';
+import { type WebhookInvocation, isExempt, matchRules, matchSelectors } from './matching.ts';
 import { deniedBy } from './rejection.ts';
 import {
   admissionReview,
   requestedForm,
   reviewOf,
   servedObject,
-  type Verdict,
-  verdictOf,
+  type ReviewResponse,
+  reviewResponseOf,
   versionedFor,
 } from './review.ts';
 
@@ -32,14 +32,14 @@ class WebhookFailure extends Error {
   override readonly name = 'WebhookFailure';
 }
 
-/** A webhook to be asked, with the write as it sees it. */
-interface Asked extends Invocation {
+/** A webhook to call, with the write as it sees it. */
+interface Asked extends WebhookInvocation {
   readonly attributes: AdmissionAttributes;
 }
 
 /**
- * The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook: asks the webhooks of the stored
- * configurations about writes. A write that no rule of theirs matches does not wait for anything.
+ * The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook: they call the webhooks of the stored
+ * configurations. A write that no rule matches does not wait.
  */
 export class AdmissionWebhooks implements AdmissionPlugin {
   readonly #core: ServerCore;
@@ -103,7 +103,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     this.#resourcesVersion = this.#core.resources.version;
   }
 
-  /** Asks the mutating webhooks, one after the other. */
+  /** Calls the mutating webhooks, one after the other. */
   async mutate(
     attributes: AdmissionAttributes,
     reply: AdmissionReply,
@@ -151,7 +151,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     return hook.conditions.length === 0 || this.#isWanted(invocation, versioned) ? invocation : undefined;
   }
 
-  /** The write in the version that a webhook is asked about. @throws {StatusError} 500 */
+  /** The write in the version that a webhook gets. @throws {StatusError} 500 */
   async #versioned(resource: ServedResource, attributes: AdmissionAttributes): Promise<AdmissionAttributes> {
     try {
       return await versionedFor(resource, attributes);
@@ -161,7 +161,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
   }
 
   /** Whether the conditions of a webhook hold. @throws {StatusError} 403 when that cannot be found out and failures count. */
-  #isWanted(invocation: Invocation, attributes: AdmissionAttributes): boolean {
+  #isWanted(invocation: WebhookInvocation, attributes: AdmissionAttributes): boolean {
     const { hook, resource } = invocation;
     const input = admissionInput(resource, attributes, this.#authorizer);
     const held = matchConditions(hook.conditions, input);
@@ -196,10 +196,10 @@ export class AdmissionWebhooks implements AdmissionPlugin {
    * The webhook's answer; undefined when it cannot be called and `failurePolicy` ignores that. @throws {StatusError}
    */
   async #ask(
-    invocation: Invocation,
+    invocation: WebhookInvocation,
     attributes: AdmissionAttributes,
     mutating: boolean,
-  ): Promise<Verdict | undefined> {
+  ): Promise<ReviewResponse | undefined> {
     const { hook } = invocation;
     if (attributes.dryRun && !hook.supportsDryRun) {
       throw badRequest(`admission webhook ${JSON.stringify(hook.name)} does not support dry run`);
@@ -222,9 +222,9 @@ export class AdmissionWebhooks implements AdmissionPlugin {
 
   /** The object after the webhook's patch, decoded and defaulted again; undefined when nothing changed. */
   #patched(
-    { hook, resource }: Invocation,
+    { hook, resource }: WebhookInvocation,
     object: KubeObject | undefined,
-    verdict: Verdict,
+    verdict: ReviewResponse,
     body: BodyKind | undefined,
   ): KubeObject | undefined {
     if (verdict.patch === '' || verdict.patch.trim() === '[]') return undefined;
@@ -254,11 +254,11 @@ export class AdmissionWebhooks implements AdmissionPlugin {
 }
 
 async function ask(
-  invocation: Invocation,
+  invocation: WebhookInvocation,
   attributes: AdmissionAttributes,
   mutating: boolean,
   uid: string,
-): Promise<Verdict> {
+): Promise<ReviewResponse> {
   const { hook } = invocation;
   let review: JsonRecord;
   try {
@@ -268,14 +268,14 @@ async function ask(
     throw new WebhookFailure(`failed to call webhook: ${messageOf(error)}`, { cause: error });
   }
   try {
-    return verdictOf(review, hook.reviewVersion, uid, mutating);
+    return reviewResponseOf(review, hook.reviewVersion, uid, mutating);
   } catch (error) {
     throw new WebhookFailure(`received invalid webhook response: ${messageOf(error)}`, { cause: error });
   }
 }
 
 /** Hands warnings on. @throws {StatusError} when the webhook denies the write. */
-function judge(hook: Hook, { allowed, result, warnings }: Verdict, reply: AdmissionReply): void {
+function judge(hook: Hook, { allowed, result, warnings }: ReviewResponse, reply: AdmissionReply): void {
   for (const warning of warnings) reply.warn(warning);
   if (!allowed) throw deniedBy(hook.name, result);
 }

@@ -6,7 +6,7 @@ export function deniedBy(webhook: string, result: JsonRecord): StatusError {
   const { code, reason, message, details } = result;
   const denied = `admission webhook ${JSON.stringify(webhook)} denied the request`;
   const why = text(message) || text(reason);
-  // A denial is no success, and no client reads a code beyond 599.
+  // A denial is never a success, and clients accept no code above 599.
   const status = typeof code === 'number' && code >= 400 && code <= 599 ? Math.trunc(code) : 400;
   return new StatusError(
     status,

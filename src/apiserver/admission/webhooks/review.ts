@@ -6,10 +6,10 @@ import type { ServedResource } from '../../rest/served-resource.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import { encodeObject } from '../../schema/encode.ts';
 import type { ReviewKind, ReviewVersion } from './answer.ts';
-import type { Invocation } from './matching.ts';
+import type { WebhookInvocation } from './matching.ts';
 
 /** The answer of a webhook. */
-export interface Verdict {
+export interface ReviewResponse {
   readonly allowed: boolean;
   /** A Status with the reason of a refusal. */
   readonly result: JsonRecord;
@@ -26,7 +26,7 @@ export const admissionReview: ReviewKind = { group, kind, schema: 'io.k8s.api.ad
 
 /** The body of the question, members in Go's order. */
 export function reviewOf(
-  { hook, resource }: Invocation,
+  { hook, resource }: WebhookInvocation,
   attributes: AdmissionAttributes,
   uid: string,
 ): string {
@@ -145,16 +145,16 @@ export async function requestedForm(
 }
 
 /**
- * What a review answers to a question (`VerifyAdmissionResponse`).
+ * The response in a review (`VerifyAdmissionResponse`).
  *
  * @throws {Error} in kube-apiserver's words when it is no answer.
  */
-export function verdictOf(
+export function reviewResponseOf(
   review: JsonRecord,
   version: ReviewVersion,
   uid: string,
   mutating: boolean,
-): Verdict {
+): ReviewResponse {
   const { response } = review;
   if (!isRecord(response)) throw new Error('webhook response was absent');
   if (version === 'v1') {

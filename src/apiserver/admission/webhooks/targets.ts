@@ -1,7 +1,9 @@
-import { textAt } from '../../../objects/read.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { parseAddress } from '../../../objects/address.ts';
+import { parseAddressRange } from '../../../allocation/address-range.ts';
+import { listAt, textAt } from '../../../objects/read.ts';
 import type { DialPod } from '../../proxy/dial-pod.ts';
 import { createEndpointResolver } from '../../proxy/endpoint-resolver.ts';
-import { isSimulated } from '../../proxy/simulated-addresses.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, objectKey } from '../../storage/storage.ts';
 import type { WebhookNetwork } from './client.ts';
@@ -29,4 +31,31 @@ export function webhookNetwork(core: ServerCore, dialPod: DialPod | undefined): 
     isSimulated: (address) => isSimulated(address, list),
     dialPod,
   };
+}
+
+/**
+ * True for an address that the cluster gives away: one of a Node, of a Node's range for Pods, or of a ServiceCIDR.
+ * What stands behind it is simulated; in the network of the machine it may be a real host.
+ *
+ * @param list all objects of a cluster-scoped resource.
+ */
+function isSimulated(
+  address: string,
+  list: (group: string, plural: string) => readonly KubeObject[],
+): boolean {
+  const parsed = parseAddress(address);
+  if (parsed === undefined) return false;
+  const inRange = (cidr: unknown): boolean => {
+    const range = typeof cidr === 'string' ? parseAddressRange(cidr) : undefined;
+    return range?.contains(parsed.family, parsed.value) ?? false;
+  };
+  const isAddress = (listed: unknown): boolean =>
+    parseAddress(textAt(listed, 'address'))?.canonical === parsed.canonical;
+  return (
+    list('networking.k8s.io', 'servicecidrs').some((cidr) => listAt(cidr, 'spec', 'cidrs').some(inRange)) ||
+    list('', 'nodes').some(
+      (node) =>
+        listAt(node, 'spec', 'podCIDRs').some(inRange) || listAt(node, 'status', 'addresses').some(isAddress),
+    )
+  );
 }

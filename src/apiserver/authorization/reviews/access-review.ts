@@ -7,7 +7,7 @@ import {
   invalidObject,
   required,
 } from '../../../registry/validation/field-errors.ts';
-import { subjectOf } from './attributes.ts';
+import { reviewedUserOf } from './attributes.ts';
 
 /**
  * Checks a review of the caller (`self`), of any user (`subject`), or of any user in one namespace (`local`).
@@ -51,7 +51,7 @@ function checkAttributes(spec: JsonRecord): FieldError[] {
 }
 
 function checkSubject(spec: JsonRecord): FieldError[] {
-  const { name, groups } = subjectOf(spec);
+  const { name, groups } = reviewedUserOf(spec);
   return name === '' && groups.length === 0
     ? [invalid('spec.user', '', 'at least one of user or group must be specified')]
     : [];

@@ -1,8 +1,8 @@
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import type { AccessAttributes } from '../authorizer.ts';
-import type { UserInfo } from '../../authentication/user-info.ts';
+import type { UserInfo } from '../../authentication/users.ts';
 
-/** `spec` of an access review as the authorizer takes it; undefined when it asks for nothing. */
+/** `spec` of an access review as the authorizer takes it; undefined when it names neither a resource nor a path. */
 export function attributesOf(spec: JsonRecord): AccessAttributes | undefined {
   const resource = spec['resourceAttributes'];
   if (isRecord(resource)) {
@@ -23,8 +23,8 @@ export function attributesOf(spec: JsonRecord): AccessAttributes | undefined {
   return { verb: text(path['verb']), path: text(path['path']), resource: undefined };
 }
 
-/** The user that a SubjectAccessReview asks about. */
-export function subjectOf(spec: JsonRecord): UserInfo {
+/** The user of a SubjectAccessReview. */
+export function reviewedUserOf(spec: JsonRecord): UserInfo {
   const extra = isRecord(spec['extra']) ? spec['extra'] : {};
   return {
     name: text(spec['user']),

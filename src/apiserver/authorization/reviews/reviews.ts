@@ -1,4 +1,4 @@
-/** Reviews: resources that are asked by POST and never stored (authentication.k8s.io, authorization.k8s.io). */
+/** Reviews: resources that are created and never stored (authentication.k8s.io, authorization.k8s.io). */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { badRequest } from '../../../objects/status-errors.ts';
@@ -8,9 +8,9 @@ import type { ResourceDefinition } from '../../../registry/generic/strategy.ts';
 import type { TokenAuthenticator } from '../../authentication/authenticator.ts';
 import type { Authorizer } from '../authorizer.ts';
 import type { WholeRule } from '../rbac.ts';
-import type { UserInfo } from '../../authentication/user-info.ts';
+import type { UserInfo } from '../../authentication/users.ts';
 import { checkAccessReview } from './access-review.ts';
-import { attributesOf, subjectOf, userInfo } from './attributes.ts';
+import { attributesOf, reviewedUserOf, userInfo } from './attributes.ts';
 import { selectorErrors } from './selectors.ts';
 
 /** What answers reviews. */
@@ -56,11 +56,11 @@ export const reviewKinds: ReadonlyMap<string, ReviewKind> = new Map(
     }),
     kind(authorization, 'SubjectAccessReview', false, ({ object, spec }, sources) => {
       checkAccessReview(object, spec, 'subject');
-      return decide(sources, subjectOf(spec), spec);
+      return decide(sources, reviewedUserOf(spec), spec);
     }),
     kind(authorization, 'LocalSubjectAccessReview', true, ({ object, spec }, sources) => {
       checkAccessReview(object, spec, 'local');
-      return decide(sources, subjectOf(spec), spec);
+      return decide(sources, reviewedUserOf(spec), spec);
     }),
     kind(authorization, 'SelfSubjectRulesReview', false, reviewRules),
   ].map((entry) => [`${entry.definition.group}/${entry.definition.plural}`, entry]),
@@ -108,7 +108,7 @@ function decide({ authorizer }: ReviewSources, user: UserInfo, spec: JsonRecord)
   };
 }
 
-/** The answer does not repeat what was asked (`selfsubjectrulesreview.REST`). */
+/** The response does not repeat the spec (`selfsubjectrulesreview.REST`). */
 function reviewRules({ spec, caller }: Asked, sources: ReviewSources): JsonRecord {
   const namespace = typeof spec['namespace'] === 'string' ? spec['namespace'] : '';
   if (namespace === '') throw badRequest('no namespace on request');

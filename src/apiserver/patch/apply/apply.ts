@@ -11,7 +11,7 @@ import type { FieldValidation, StructSchema } from '../../schema/schema.ts';
 import { checkConfigKind, parseConfig } from './parse-config.ts';
 import { changedFields, fieldsOf, removedFields } from './compare.ts';
 import { conflictError, type Conflict, findConflicts } from './conflicts.ts';
-import { difference, type FieldSet, isEmptySet, union } from './field-set.ts';
+import { fieldSetDifference, type FieldSet, isEmptySet, union } from './field-set.ts';
 import { fieldsOfLastApplied, kubectl, withLastApplied } from './last-applied.ts';
 import {
   decodeManagers,
@@ -25,6 +25,7 @@ import {
 import { mergeValues } from './merge.ts';
 import { onlyOwnable, stripUnowned } from './ownership.ts';
 import { emptyObject, recordUpdate, untracked } from './track-update.ts';
+import { runInSlices } from '../../time-slice.ts';
 import { type ChangesByVersion, Conversions, noOtherVersions, type OtherVersions } from './other-versions.ts';
 import { PathElementError } from './path-element.ts';
 import { prune, pruneInVersions } from './prune.ts';
@@ -58,28 +59,29 @@ export interface Applied {
 }
 
 /**
- * Server-side apply: merges a configuration into the stored object, takes away what its manager applied before and
- * does no longer, and records who owns what.
+ * Server-side apply: merges a configuration into the stored object, removes what its manager no longer applies, and
+ * records the owners of fields.
  *
  * Yields between steps, of which each takes time by the size of the object: between them others may have their turn.
  *
- * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values
- * that do not fit the schema, as kube-apiserver.
+ * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values that do
+ *   not fit the schema, as kube-apiserver.
  */
 export function* applyObject(request: ApplyRequest): Generator<undefined, Applied, undefined> {
   const { config, duplicates } = readConfig(request);
+  yield;
   const run = new ApplyRun(request, config);
   let object: KubeObject;
   try {
-    const start = run.start();
+    const start = yield* run.start();
     yield;
     const { merged, managers, previous } = start;
     const pruned =
       previous === undefined ? merged : yield* prune(request.expected.schema, merged, managers, previous);
     yield;
-    run.settleConflicts(start, pruned, noOtherVersions);
+    yield* run.settleConflicts(start, pruned, noOtherVersions);
     yield;
-    object = run.made(start, pruned);
+    object = yield* run.made(start, pruned);
     yield;
     setManagers(object, start.managers);
   } catch (error) {
@@ -95,7 +97,7 @@ export async function applyConverting(request: ApplyRequest, versions: OtherVers
   const conversions = new Conversions(versions);
   let object: KubeObject;
   try {
-    const start = run.start();
+    const start = await runInSlices(run.start());
     const { before, merged, managers, previous } = start;
     // The stored object must be there in each version that a manager used.
     for (const { apiVersion } of before.values()) await conversions.convert(run.base, apiVersion);
@@ -106,8 +108,8 @@ export async function applyConverting(request: ApplyRequest, versions: OtherVers
         ? merged
         : await pruneInVersions(conversions, { own, schema }, merged, managers, previous);
     const others = await conversions.changes(managers, own, run.base, pruned);
-    run.settleConflicts(start, pruned, others);
-    object = run.made(start, pruned);
+    await runInSlices(run.settleConflicts(start, pruned, others));
+    object = await runInSlices(run.made(start, pruned));
     setManagers(object, managers);
   } catch (error) {
     throw run.explain(error);
@@ -162,13 +164,16 @@ class ApplyRun {
   }
 
   /** Merges. What the manager no longer applies is still there: see `prune.ts`. */
-  start(): ApplyStart {
+  *start(): Generator<undefined, ApplyStart, undefined> {
     const errors = validateConfig(this.#schema, this.#config);
+    yield;
     if (errors.length > 0) {
       throw plainError(`failed to create typed patch object (${this.#subject()}): ${joinErrors(errors)}`);
     }
     const before = this.#readManagers();
+    yield;
     const self = this.#row(this.#filter(fieldsOf(this.#schema, this.#config)));
+    yield;
     const id = managerId(self);
     return {
       before,
@@ -180,7 +185,10 @@ class ApplyRun {
   }
 
   /** The object, still without its managers. */
-  made({ managers, id, previous }: ApplyStart, pruned: unknown): KubeObject {
+  *made(
+    { managers, id, previous }: ApplyStart,
+    pruned: unknown,
+  ): Generator<undefined, KubeObject, undefined> {
     takeUnowned(managers, id);
     if (jsonEqual(this.base, pruned) && this.#live !== undefined) {
       const row = managers.get(id);
@@ -188,7 +196,9 @@ class ApplyRun {
       if (row !== undefined) managers.set(id, { ...row, time: previous?.time });
       return structuredClone(this.#live);
     }
+    yield;
     const object = this.#decode(pruned);
+    yield;
     this.#request.setDefaults(object);
     return object;
   }
@@ -260,9 +270,15 @@ class ApplyRun {
    * @param others what the apply changes in the versions of other managers.
    * @throws {StatusError} 409 for a conflict, unless forced.
    */
-  settleConflicts({ managers, id }: ApplyStart, next: unknown, others: ChangesByVersion): void {
+  *settleConflicts(
+    { managers, id }: ApplyStart,
+    next: unknown,
+    others: ChangesByVersion,
+  ): Generator<undefined, void, undefined> {
     const changed = this.#filter(changedFields(this.#schema, this.base, next));
+    yield;
     const removed = this.#filter(removedFields(this.#schema, this.base, next));
+    yield;
     const changesFor = (row: Managed) => others.get(row.apiVersion) ?? { changed, removed };
     const conflicts = findConflicts(managers, id, (owner) => changesFor(owner).changed);
     if (conflicts.size > 0 && !this.#request.force) {
@@ -271,7 +287,9 @@ class ApplyRun {
     }
     for (const [other, row] of [...managers]) {
       const there = changesFor(row);
-      if (other !== id) takeFields(managers, other, union(there.changed, there.removed));
+      if (other === id) continue;
+      takeFields(managers, other, union(there.changed, there.removed));
+      yield;
     }
   }
 
@@ -281,7 +299,7 @@ class ApplyRun {
     const allowed = fieldsOfLastApplied(this.#schema, this.#request.live ?? this.#live);
     const refused = new Map<string, Conflict>();
     for (const [id, { owner, fields }] of conflicts) {
-      const rest = difference(fields, allowed);
+      const rest = fieldSetDifference(fields, allowed);
       if (!isEmptySet(rest)) refused.set(id, { owner, fields: rest });
     }
     return refused;

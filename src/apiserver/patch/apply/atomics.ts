@@ -1,5 +1,5 @@
 import type { Schema } from '../../schema/schema.ts';
-import { itemsOf, membersOf, memberSchema } from './typed-value.ts';
+import { listItemsOf, membersOf, memberSchema } from './typed-value.ts';
 
 /**
  * Where a configuration sets a list, map or object that is one whole: `.spec.selector`. Patches of policies may set
@@ -9,7 +9,10 @@ export function findAtomics(schema: Schema, value: unknown, path = ''): string[]
   if (schema.type === 'list') {
     if (!Array.isArray(value)) return [];
     const own = schema.listType === 'atomic' ? [path] : [];
-    return [...own, ...itemsOf(value).flatMap((item, i) => findAtomics(schema.items, item, `${path}[${i}]`))];
+    return [
+      ...own,
+      ...listItemsOf(value).flatMap((item, i) => findAtomics(schema.items, item, `${path}[${i}]`)),
+    ];
   }
   if ((schema.type !== 'struct' && schema.type !== 'map') || typeof value !== 'object' || value === null) {
     return [];

@@ -9,7 +9,7 @@ import {
   indexItems,
   isEmptyValue,
   isNamedField,
-  itemsOf,
+  listItemsOf,
   memberSchema,
   membersOf,
 } from './typed-value.ts';
@@ -92,7 +92,7 @@ export function fieldsOf(schema: Schema, value: unknown): FieldSet {
   const list = asItems(schema);
   if (list !== undefined) {
     const children = new Map<string, FieldSet>();
-    for (const [element, same] of indexItems(list, itemsOf(value))) {
+    for (const [element, same] of indexItems(list, listItemsOf(value))) {
       const repeated = same.length > 1;
       children.set(element, repeated ? leafSet : setOf(true, fieldsOf(list.items, same[0]).children));
     }

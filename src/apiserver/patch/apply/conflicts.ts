@@ -1,6 +1,6 @@
 /** The 409 of an apply that would change what others own (apimachinery `managedfields/internal/conflict.go`). */
 import { StatusError } from '../../../objects/status.ts';
-import { type FieldSet, intersection, isEmptySet, pathsOf } from './field-set.ts';
+import { type FieldSet, intersection, isEmptySet, fieldPathsOf } from './field-set.ts';
 import type { Managed, Managers } from './managers.ts';
 import { showPath } from './path-element.ts';
 
@@ -35,7 +35,7 @@ export function conflictError(conflicts: ReadonlyMap<string, Conflict>): StatusE
     .sort(([a], [b]) => (a < b ? -1 : Number(a > b)))
     .map(([, { owner, fields }]) => ({
       owner: showManager(owner),
-      paths: pathsOf(fields).map(showPath),
+      paths: fieldPathsOf(fields).map(showPath),
     }));
   const causes = groups.flatMap(({ owner, paths }) =>
     paths.map((field) => ({ reason: 'FieldManagerConflict', message: `conflict with ${owner}`, field })),

@@ -59,7 +59,7 @@ export function unionAll(sets: readonly FieldSet[]): FieldSet {
 }
 
 /** The paths of `a` that are not in `b`; what lies below a path of `b` stays. */
-export function difference(a: FieldSet, b: FieldSet): FieldSet {
+export function fieldSetDifference(a: FieldSet, b: FieldSet): FieldSet {
   return combine(a, b, (mine, other) => mine && !other, true);
 }
 
@@ -104,7 +104,7 @@ export function withoutPath(set: FieldSet, [name, ...rest]: readonly string[]): 
 }
 
 /** All paths in the set, each as its elements: of each level its own paths first, then what lies below them. */
-export function pathsOf(set: FieldSet): string[][] {
+export function fieldPathsOf(set: FieldSet): string[][] {
   const paths: string[][] = [];
   const visit = ({ children }: FieldSet, path: readonly string[]): void => {
     const sorted = sortedByElement([...children], ([element]) => element);

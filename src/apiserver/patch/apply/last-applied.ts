@@ -10,7 +10,7 @@ import { encodeSorted } from '../../schema/encode.ts';
 import { withoutRawNumbers } from '../../schema/decode-leaf.ts';
 import type { StructSchema } from '../../schema/schema.ts';
 import { changedFields, fieldsOf, removedFields } from './compare.ts';
-import { difference, emptySet, type FieldSet } from './field-set.ts';
+import { fieldSetDifference, emptySet, type FieldSet } from './field-set.ts';
 import { PathElementError } from './path-element.ts';
 
 /** The manager of both kubectl's applies. */
@@ -29,8 +29,8 @@ export function fieldsOfLastApplied(schema: StructSchema, live: KubeObject): Fie
   if (text === undefined) return emptySet;
   try {
     const config = withoutRawNumbers(parseJson(Buffer.from(text)).value);
-    const changed = difference(fieldsOf(schema, config), changedFields(schema, config, live));
-    return difference(changed, removedFields(schema, config, live));
+    const changed = fieldSetDifference(fieldsOf(schema, config), changedFields(schema, config, live));
+    return fieldSetDifference(changed, removedFields(schema, config, live));
   } catch (error) {
     if (error instanceof JsonSyntaxError || error instanceof PathElementError) return emptySet;
     throw error;

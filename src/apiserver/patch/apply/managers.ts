@@ -3,7 +3,7 @@
  * managedfields.go, capmanagers.go and pathelement… for the identifiers).
  */
 import type { ManagedFieldsEntry } from '../../../objects/meta.ts';
-import { difference, type FieldSet, isEmptySet, unionAll } from './field-set.ts';
+import { fieldSetDifference, type FieldSet, isEmptySet, unionAll } from './field-set.ts';
 import { decodeFields, encodeFields, FieldsV1Error } from './fields-v1.ts';
 
 /** One manager's fields. */
@@ -118,7 +118,7 @@ function compareTexts(a: string, b: string): number {
 export function takeFields(managers: Managers, id: string, gone: FieldSet): void {
   const row = managers.get(id);
   if (row === undefined) return;
-  const fields = difference(row.fields, gone);
+  const fields = fieldSetDifference(row.fields, gone);
   if (fields === row.fields) return;
   if (isEmptySet(fields)) managers.delete(id);
   else managers.set(id, { ...row, fields });

@@ -10,7 +10,7 @@ import {
   indexItems,
   isEmptyValue,
   isNamedField,
-  itemsOf,
+  listItemsOf,
   memberSchema,
   membersOf,
 } from './typed-value.ts';
@@ -41,7 +41,7 @@ function mergeItems(schema: ListSchema, live: unknown, config: unknown): unknown
   const applied = indexItems(schema, config);
   const stored = indexItems(schema, live);
   const order = [...applied.keys()];
-  const liveItems = itemsOf(live).map((item) => ({ item, element: itemElement(schema, item) }));
+  const liveItems = listItemsOf(live).map((item) => ({ item, element: itemElement(schema, item) }));
   const shared = order.filter((element) => stored.has(element));
   /** The first of the shared items that was not taken. */
   let turn = 0;
@@ -90,7 +90,7 @@ export function removeFields(schema: Schema, value: unknown, gone: FieldSet): un
   const list = asItems(schema);
   if (list !== undefined) {
     const kept: unknown[] = [];
-    for (const item of itemsOf(value)) {
+    for (const item of listItemsOf(value)) {
       const below = gone.children.get(itemElement(list, item));
       if (below?.owned === true) continue;
       kept.push(below === undefined || isEmptySet(below) ? item : removeFields(list.items, item, below));

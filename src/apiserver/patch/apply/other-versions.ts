@@ -1,6 +1,6 @@
 /**
  * Ownership of fields in other versions than that of a request, for kinds whose versions have different fields
- * (structured-merge-diff `merge/update.go`, which asks a Converter).
+ * (structured-merge-diff `merge/update.go`, which uses a Converter).
  */
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';

@@ -1,6 +1,6 @@
 /** Which fields count for a write (apimachinery `managedfields/internal/stripmeta.go`, strategies' GetResetFields). */
 import type { FieldPath, OwnableFields } from '../../../registry/generic/strategy.ts';
-import { difference, type FieldSet, isEmptySet, leafSet, setOf, withoutPath } from './field-set.ts';
+import { fieldSetDifference, type FieldSet, isEmptySet, leafSet, setOf, withoutPath } from './field-set.ts';
 
 /** Fields that identify an object, or that only the server sets: they have no owner. */
 const unowned: FieldSet = setOf(
@@ -31,7 +31,7 @@ const unowned: FieldSet = setOf(
 );
 
 export function stripUnowned(set: FieldSet): FieldSet {
-  return difference(set, unowned);
+  return fieldSetDifference(set, unowned);
 }
 
 /**

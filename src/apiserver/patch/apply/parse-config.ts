@@ -4,10 +4,9 @@ import { badRequest } from '../../../objects/status-errors.ts';
 import type { ExpectedKind } from '../../schema/decode-body.ts';
 import { withoutRawNumbers } from '../../schema/decode-leaf.ts';
 import { parseJson } from '../../schema/parse-json.ts';
-import { JsonSyntaxError } from '../../schema/go-json.ts';
+import { JsonSyntaxError, YamlSyntaxError } from '../../schema/go-json.ts';
 import { parseYaml } from '../../schema/parse-yaml.ts';
 import { checkJsonSize } from '../../schema/size-limits.ts';
-import { YamlSyntaxError } from '../../schema/yaml-syntax-error.ts';
 import { jsonTypeName, parseVersion, VersionKindError } from '../../schema/version-kind.ts';
 
 /**

@@ -4,9 +4,10 @@
  */
 import type { StructSchema } from '../../schema/schema.ts';
 import { fieldsOf } from './compare.ts';
-import { difference, type FieldSet, intersection, isEmptySet, union, unionAll } from './field-set.ts';
+import { fieldSetDifference, type FieldSet, intersection, isEmptySet, union, unionAll } from './field-set.ts';
 import type { Managed, Managers } from './managers.ts';
 import { removeFields, withNamedParents } from './merge.ts';
+import { runInSlices } from '../../time-slice.ts';
 import type { Conversions } from './other-versions.ts';
 
 /**
@@ -24,12 +25,13 @@ export function* prune(
 ): Generator<undefined, unknown, undefined> {
   const owned = ownedBy(managers.values());
   // All that this manager applied the last time is still owned: nothing goes.
-  if (isEmptySet(difference(last.fields, owned))) return merged;
+  if (isEmptySet(fieldSetDifference(last.fields, owned))) return merged;
+  yield;
   const bare = withoutFields(schema, merged, withNamedParents(schema, last.fields));
   yield;
-  const kept = addBack(schema, merged, bare, owned);
+  const kept = yield* addBack(schema, merged, bare, owned);
   yield;
-  return takeGone(schema, merged, kept, last);
+  return yield* takeGone(schema, merged, kept, last);
 }
 
 /**
@@ -56,10 +58,10 @@ export async function pruneInVersions(
     const owned = ownedBy(rows.filter(({ apiVersion }) => apiVersion === version));
     const there = await conversions.convert(merged, version);
     const bare = await conversions.convert(kept, version);
-    kept = addBack(schemaOf(version), there, bare, owned);
+    kept = await runInSlices(addBack(schemaOf(version), there, bare, owned));
   }
   const left = await conversions.convert(kept, last.apiVersion);
-  return conversions.convert(takeGone(lastSchema, whole, left, last), own);
+  return conversions.convert(await runInSlices(takeGone(lastSchema, whole, left, last)), own);
 }
 
 function ownedBy(rows: Iterable<Managed>): FieldSet {
@@ -67,16 +69,31 @@ function ownedBy(rows: Iterable<Managed>): FieldSet {
 }
 
 /** A pruned object with what managers own of the whole. */
-function addBack(schema: StructSchema, whole: unknown, pruned: unknown, owned: FieldSet): unknown {
+function* addBack(
+  schema: StructSchema,
+  whole: unknown,
+  pruned: unknown,
+  owned: FieldSet,
+): Generator<undefined, unknown, undefined> {
   const named = (set: FieldSet): FieldSet => withNamedParents(schema, set);
   const keep = union(named(fieldsOf(schema, pruned)), named(owned));
-  return withoutFields(schema, whole, difference(named(fieldsOf(schema, whole)), keep));
+  yield;
+  const all = named(fieldsOf(schema, whole));
+  yield;
+  return withoutFields(schema, whole, fieldSetDifference(all, keep));
 }
 
 /** The whole without those fields of the last apply that are not left. */
-function takeGone(schema: StructSchema, whole: unknown, left: unknown, last: Managed): unknown {
+function* takeGone(
+  schema: StructSchema,
+  whole: unknown,
+  left: unknown,
+  last: Managed,
+): Generator<undefined, unknown, undefined> {
   const all = withNamedParents(schema, fieldsOf(schema, whole));
-  const gone = difference(all, withNamedParents(schema, fieldsOf(schema, left)));
+  yield;
+  const gone = fieldSetDifference(all, withNamedParents(schema, fieldsOf(schema, left)));
+  yield;
   return withoutFields(schema, whole, intersection(gone, withNamedParents(schema, last.fields)));
 }
 

@@ -6,7 +6,7 @@ import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { LeafSchema, ListSchema, MapSchema, Schema, StructSchema } from '../../schema/schema.ts';
 import { fieldElement, itemElement, memberElement } from './path-element.ts';
 
-/** A schema whose values are merged field by field. `any` stands for objects that no schema describes. */
+/** A schema whose values are merged field by field. `any`: objects without a schema. */
 export type FieldsSchema = StructSchema | MapSchema | (LeafSchema & { readonly type: 'any' });
 
 /**
@@ -52,7 +52,7 @@ export function membersOf(value: unknown): JsonRecord {
 const noMembers: JsonRecord = {};
 
 /** The items of a list; none for null, undefined, and what is no list. */
-export function itemsOf(value: unknown): readonly unknown[] {
+export function listItemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : noItems;
 }
 
@@ -70,7 +70,7 @@ export function isEmptyValue(value: unknown): boolean {
 /** The items of a list by path element, in list order; an identity that comes twice has several. */
 export function indexItems(list: ListSchema, value: unknown): Map<string, unknown[]> {
   const index = new Map<string, unknown[]>();
-  for (const item of itemsOf(value)) {
+  for (const item of listItemsOf(value)) {
     const element = itemElement(list, item);
     const same = index.get(element);
     if (same === undefined) index.set(element, [item]);

@@ -3,7 +3,7 @@ import type { StorageEvent } from '../storage.ts';
 import type { MultiVersionStore } from '../multi-version.ts';
 import { logFile, removeBefore } from './file-names.ts';
 import type { FileLayer } from './files.ts';
-import { createLog, type LogWriter } from './log-writer.ts';
+import { createLogFile, type LogWriter } from './log-writer.ts';
 import { encodeGroup } from './records.ts';
 import type { OperatorLog, Recovered } from './recovery.ts';
 import { writeSnapshot } from './snapshot.ts';
@@ -75,7 +75,7 @@ export class DataDirectory {
     const number = this.writer.number + 1;
     let next: LogWriter;
     try {
-      next = await createLog(this.files, this.directory, number, this.store.revision);
+      next = await createLogFile(this.files, this.directory, number, this.store.revision);
     } catch (error) {
       this.discardLog(number);
       throw error;

@@ -21,9 +21,9 @@ export interface DiskStorageOptions extends MultiVersionOptions {
 const SNAPSHOT_AFTER = 32 * 1024 * 1024;
 
 /**
- * Opens the store that lives in a directory, which is made when it is not there. In memory it is the store of
- * {@link createMemoryStorage}; each write goes to a log first and is seen, and acknowledged, when it is durable
- * there. When the disk is full, writes reject and reads go on; writing works again as soon as there is space.
+ * Opens the store in a directory, which is made if it does not exist. In memory it is the store of {@link
+ * createMemoryStorage}; each write goes to a log first and is seen, and acknowledged, when it is durable there. When
+ * the disk is full, writes reject and reads go on; writing works again as soon as there is space.
  *
  * @throws {StorageLockedError} when another process uses the directory.
  * @throws {DamagedStorageError} when a file does not hold what was written to it.

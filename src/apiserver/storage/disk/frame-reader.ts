@@ -11,7 +11,7 @@ import {
 } from './frames.ts';
 
 /** What is found at a place of a file. */
-export type Found =
+export type FoundFrame =
   | { readonly kind: 'frame'; readonly payload: Buffer }
   /** The file ends here, as it should. */
   | { readonly kind: 'end' }
@@ -47,7 +47,7 @@ export class FrameReader {
   }
 
   /** The file header, first of all. */
-  readHeader(magic: Magic): FileHeader | Exclude<Found, { kind: 'frame' | 'end' }> {
+  readHeader(magic: Magic): FileHeader | Exclude<FoundFrame, { kind: 'frame' | 'end' }> {
     if (this.size < FILE_HEADER_SIZE) return { kind: 'torn', reason: 'the file header is incomplete' };
     const bytes = this.bytes(0, FILE_HEADER_SIZE);
     const header = decodeFileHeader(magic, bytes);
@@ -62,7 +62,7 @@ export class FrameReader {
   }
 
   /** The next frame, or why there is none. */
-  next(): Found {
+  next(): FoundFrame {
     const salt = this.header?.salt ?? 0;
     const start = this.offset;
     if (start >= this.size) return { kind: 'end' };

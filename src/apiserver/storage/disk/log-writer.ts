@@ -12,7 +12,7 @@ export interface OpenLog {
 }
 
 /** Makes the n-th log, durably, in place of one that was not completed. @throws an I/O error */
-export async function createLog(
+export async function createLogFile(
   files: FileLayer,
   directory: string,
   number: number,

@@ -5,7 +5,7 @@ import { DamagedStorageError } from './errors.ts';
 import { listDirectory, logFile, removeBefore, snapshotFile } from './file-names.ts';
 import type { FileLayer } from './files.ts';
 import { FrameReader } from './frame-reader.ts';
-import { createLog, LogWriter } from './log-writer.ts';
+import { createLogFile, LogWriter } from './log-writer.ts';
 import { decodeGroup } from './records.ts';
 import { readSnapshot } from './snapshot.ts';
 
@@ -45,7 +45,7 @@ export async function recover(
     const [orphan] = snapshots;
     if (orphan !== undefined) throw missing(directory, orphan);
     const store = new MultiVersionStore(options);
-    const writer = await createLog(files, directory, 1, store.revision);
+    const writer = await createLogFile(files, directory, 1, store.revision);
     return { store, writer, snapshotBytes: 0, newer: [], logBytes: 0 };
   }
   // The last run of logs without a gap; what is before a gap was being removed when the process ended.
@@ -138,7 +138,7 @@ async function openLastLog(
   }
   if (salt === undefined) {
     files.remove(file);
-    return createLog(files, directory, number, store.revision);
+    return createLogFile(files, directory, number, store.revision);
   }
   const handle = files.open(file);
   // The next frame begins here. Synced, so that what is cut off cannot come back behind it.

@@ -1,9 +1,10 @@
 /** From Pods to endpoints, grouped by the ports that they serve. Pure. */
+import { isPodReady } from '../../../objects/pods.ts';
 import type { IPFamily } from '../../../objects/address.ts';
 import type { Pod, Service } from '../../../objects/core.generated.ts';
 import type { Endpoint, EndpointPort } from '../../../objects/discovery.generated.ts';
 import { canonicalIP } from '../pod-ip.ts';
-import { isPodReady, isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
+import { isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { portsKey, resolvePorts } from '../target-port.ts';
 
 /** The parts of a Node that a plan reads: that it exists, and its zone. */

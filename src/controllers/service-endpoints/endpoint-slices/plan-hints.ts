@@ -2,22 +2,22 @@
 import type { Service } from '../../../objects/core.generated.ts';
 import type { Endpoint, EndpointHints, EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { Draft } from './plan-packing.ts';
+import type { SliceDraft } from './plan-packing.ts';
 
 /** The slices of one address family while their hints are planned. */
 export interface SliceSet {
-  create: Draft[];
-  update: Draft[];
+  create: SliceDraft[];
+  update: SliceDraft[];
   unchanged: EndpointSlice[];
 }
 
 /** True for an endpoint that gets traffic: only these get hints. */
-export function isReady(endpoint: Endpoint): boolean {
+export function isReadyEndpoint(endpoint: Endpoint): boolean {
   return endpoint.conditions?.ready === true;
 }
 
 /** Every draft of a set, those to create first. */
-export function draftsOf(set: SliceSet): Draft[] {
+export function draftsOf(set: SliceSet): SliceDraft[] {
   return [...set.create, ...set.update];
 }
 
@@ -80,12 +80,12 @@ export function hintByPlace(set: SliceSet, wanted: 'zone' | 'zone and node'): vo
   };
   reopen(set, (slice) =>
     (slice.endpoints ?? []).some(
-      (endpoint) => isReady(endpoint) && !jsonEqual(endpoint.hints, hintsOf(endpoint)),
+      (endpoint) => isReadyEndpoint(endpoint) && !jsonEqual(endpoint.hints, hintsOf(endpoint)),
     ),
   );
   for (const draft of draftsOf(set)) {
     draft.endpoints = draft.endpoints.map((endpoint) =>
-      isReady(endpoint) ? withHints(endpoint, hintsOf(endpoint)) : endpoint,
+      isReadyEndpoint(endpoint) ? withHints(endpoint, hintsOf(endpoint)) : endpoint,
     );
   }
 }

@@ -6,7 +6,7 @@ import type { Endpoint, EndpointSlice } from '../../../objects/discovery.generat
 import { endpointKey, sameEndpoint } from './plan-groups.ts';
 
 /** A slice to write. `existing` is the object it replaces; without it the slice is created. */
-export interface Draft {
+export interface SliceDraft {
   slice: EndpointSlice;
   endpoints: Endpoint[];
   existing: EndpointSlice | undefined;
@@ -14,8 +14,8 @@ export interface Draft {
 
 /** The changes of slices. A slice of the input that is in none of the lists stays unchanged. */
 export interface Packing {
-  create: Draft[];
-  update: Draft[];
+  create: SliceDraft[];
+  update: SliceDraft[];
   delete: EndpointSlice[];
 }
 
@@ -52,11 +52,11 @@ export function packGroup(input: PackingInput): Packing {
     fill(draft, remaining, maxPerSlice);
   }
 
-  const create: Draft[] = [];
+  const create: SliceDraft[] = [];
   while (remaining.size > 0) {
     const tightest = remaining.size < maxPerSlice ? tightestFit(untouched, remaining.size, maxPerSlice) : -1;
     const [taken] = tightest === -1 ? [] : untouched.splice(tightest, 1);
-    const draft: Draft =
+    const draft: SliceDraft =
       taken === undefined
         ? { slice: input.newSlice(), endpoints: [], existing: undefined }
         : { slice: taken, endpoints: [...(taken.endpoints ?? [])], existing: taken };
@@ -69,8 +69,8 @@ export function packGroup(input: PackingInput): Packing {
 function keepWanted(
   { existing, needsLabels, labels }: PackingInput,
   remaining: Map<string, Endpoint>,
-): { update: Draft[]; untouched: EndpointSlice[]; emptied: EndpointSlice[] } {
-  const update: Draft[] = [];
+): { update: SliceDraft[]; untouched: EndpointSlice[]; emptied: EndpointSlice[] } {
+  const update: SliceDraft[] = [];
   const untouched: EndpointSlice[] = [];
   const emptied: EndpointSlice[] = [];
   for (const slice of existing) {
@@ -115,7 +115,7 @@ function tightestFit(slices: readonly EndpointSlice[], count: number, maxPerSlic
   return best;
 }
 
-function fill(draft: Draft, remaining: Map<string, Endpoint>, maxPerSlice: number): void {
+function fill(draft: SliceDraft, remaining: Map<string, Endpoint>, maxPerSlice: number): void {
   for (const [key, endpoint] of remaining) {
     if (draft.endpoints.length >= maxPerSlice) return;
     draft.endpoints.push(endpoint);

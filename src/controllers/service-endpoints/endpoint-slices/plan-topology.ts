@@ -1,6 +1,6 @@
 /** Hints that share endpoints among zones in proportion to CPU (topology-mode Auto, topologycache). Pure. */
 import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
-import { draftsOf, isReady, removeHints, reopen, type SliceSet, withHints } from './plan-hints.ts';
+import { draftsOf, isReadyEndpoint, removeHints, reopen, type SliceSet, withHints } from './plan-hints.ts';
 import type { ZoneShares } from './zone-capacity.ts';
 
 /** How far a zone's endpoints may be overloaded, as a fraction. */
@@ -39,7 +39,7 @@ function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome 
   const drafts = draftsOf(set);
   for (const draft of drafts) {
     for (const endpoint of draft.endpoints) {
-      if (!isReady(endpoint)) continue;
+      if (!isReadyEndpoint(endpoint)) continue;
       if (endpoint.zone === undefined) {
         return { refused: 'One or more endpoints do not have a zone specified' };
       }
@@ -51,7 +51,7 @@ function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome 
   for (const draft of drafts) {
     draft.endpoints = draft.endpoints.map((endpoint) => {
       const { zone } = endpoint;
-      if (!isReady(endpoint) || zone === undefined) return endpoint;
+      if (!isReadyEndpoint(endpoint) || zone === undefined) return endpoint;
       const [to] = receiving.keys();
       const moves = to !== undefined && giving.has(zone);
       if (moves) {
@@ -68,8 +68,8 @@ function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome 
 
 function countReady(set: SliceSet): number {
   let count = 0;
-  for (const draft of draftsOf(set)) count += draft.endpoints.filter(isReady).length;
-  for (const slice of set.unchanged) count += (slice.endpoints ?? []).filter(isReady).length;
+  for (const draft of draftsOf(set)) count += draft.endpoints.filter(isReadyEndpoint).length;
+  for (const slice of set.unchanged) count += (slice.endpoints ?? []).filter(isReadyEndpoint).length;
   return count;
 }
 
@@ -105,7 +105,7 @@ function usableHints(
 ): HintsByZone | undefined {
   const own: HintsByZone = new Map();
   for (const endpoint of slice.endpoints ?? []) {
-    if (!isReady(endpoint)) continue;
+    if (!isReadyEndpoint(endpoint)) continue;
     const zones = endpoint.hints?.forZones ?? [];
     if (zones.length === 0 || zones.some(({ name }) => !allocations.has(name))) return undefined;
     for (const { name } of zones) add(own, name, 1);

@@ -20,7 +20,7 @@ import {
   trafficDistribution,
   wantsTopologyHints,
 } from './plan-hints.ts';
-import { type Draft, packGroup, type Packing } from './plan-packing.ts';
+import { type SliceDraft, packGroup, type Packing } from './plan-packing.ts';
 import { hintByCapacity, type HintsByZone } from './plan-topology.ts';
 import { isOwnedBy, labelsDiffer, newSlice, sliceLabels } from './slice-metadata.ts';
 import type { ZoneShares } from './zone-capacity.ts';
@@ -46,7 +46,7 @@ export interface SlicesInput {
 }
 
 /** An event to record about the Service. */
-export interface PlannedEvent {
+export interface HintsEvent {
   type: 'Normal' | 'Warning';
   reason: 'TopologyAwareHintsEnabled' | 'TopologyAwareHintsDisabled';
   message: string;
@@ -57,7 +57,7 @@ export interface SlicesPlan {
   create: EndpointSlice[];
   update: EndpointSlice[];
   delete: EndpointSlice[];
-  events: PlannedEvent[];
+  events: HintsEvent[];
   /** Pods that are left out because their Node is missing; the Service must be planned again when it appears. */
   withoutNode: Pod[];
   /** Hints by capacity, per address family, if any. */
@@ -177,7 +177,7 @@ function planHints(
   set: SliceSet,
   plan: SlicesPlan,
 ): boolean {
-  const tell = (type: PlannedEvent['type'], reason: PlannedEvent['reason'], text: string): void => {
+  const tell = (type: HintsEvent['type'], reason: HintsEvent['reason'], text: string): void => {
     plan.events.push({ type, reason, message: `${text}, addressType: ${family}` });
   };
   if (wantsTopologyHints(service)) {
@@ -200,11 +200,11 @@ function planHints(
 /** Turns a slice to create and one to delete into one update. Slices of other owners are not reused. */
 function recycle(
   service: Service,
-  wanted: readonly Draft[],
+  wanted: readonly SliceDraft[],
   deletable: readonly EndpointSlice[],
-): { create: Draft[]; reused: Draft[]; left: EndpointSlice[] } {
+): { create: SliceDraft[]; reused: SliceDraft[]; left: EndpointSlice[] } {
   const create = [...wanted];
-  const reused: Draft[] = [];
+  const reused: SliceDraft[] = [];
   const left: EndpointSlice[] = [];
   for (const old of deletable) {
     const draft = isOwnedBy(old, service) ? create.pop() : undefined;
@@ -224,7 +224,7 @@ function recycle(
 }
 
 /** False when only the trigger time of a draft is new. */
-function isChange(draft: Draft): boolean {
+function isChange(draft: SliceDraft): boolean {
   const { existing } = draft;
   if (existing === undefined) return true;
   const { metadata, endpoints, ports, addressType } = finish(draft, undefined);
@@ -239,7 +239,7 @@ function isChange(draft: Draft): boolean {
   );
 }
 
-function finish({ slice, endpoints }: Draft, triggerTime: string | undefined): EndpointSlice {
+function finish({ slice, endpoints }: SliceDraft, triggerTime: string | undefined): EndpointSlice {
   const { annotations, ...metadata } = slice.metadata;
   const noted = withTriggerTime(annotations, triggerTime);
   return {

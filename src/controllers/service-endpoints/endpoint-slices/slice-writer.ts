@@ -1,8 +1,7 @@
-import { isNotFound } from '../../../client/errors.ts';
+import { isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
-import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
 import type { SliceTracker } from './slice-tracker.ts';
 
 /** The writes of a plan. */

@@ -1,4 +1,4 @@
-import { isConflict, isNotFound } from '../../../client/errors.ts';
+import { isConflict, isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { endpoints as endpointsResource, services } from '../../../client/resources.ts';
@@ -9,7 +9,6 @@ import { type EnqueueOptions, Priority, type ReconcileResult } from '../../../ru
 import { Expectations } from '../../../runtime/expectations.ts';
 import { isLastWriter } from '../../../runtime/field-manager.ts';
 import { Reconciler } from '../../../runtime/reconciler.ts';
-import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
 import { AllocationGrace } from '../allocation-grace.ts';
 import { Membership } from '../membership.ts';
 import { managedSelector } from '../pod.ts';

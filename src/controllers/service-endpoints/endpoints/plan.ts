@@ -2,6 +2,7 @@
  * Plans the Endpoints of a Service (pkg/controller/endpoint, `endpoints_controller.go`). Pure: from a Service, Pods and
  * the existing object it computes one write or none.
  */
+import { isPodReady } from '../../../objects/pods.ts';
 import type {
   EndpointAddress,
   EndpointPort,
@@ -12,7 +13,7 @@ import type {
 } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { canonicalIP } from '../pod-ip.ts';
-import { isPodReady, isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
+import { isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { clusterIPOf, isHeadless, namedFamilies, portsOf } from '../service.ts';
 import { resolvePorts } from '../target-port.ts';
 import { withTriggerTime } from '../trigger-time.ts';

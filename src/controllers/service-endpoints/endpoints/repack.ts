@@ -2,7 +2,7 @@
 import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { endpointPortsInOrder, subsetsInOrder } from '../hash-order.ts';
-import { portKey } from '../target-port.ts';
+import { endpointPortKey } from '../target-port.ts';
 
 /** One address under one port; without a port for headless Services that have none. */
 export interface Offer {
@@ -26,7 +26,7 @@ export function repack(offers: Iterable<Offer>): EndpointSubset[] {
   const byPort = new Map<string, { port: EndpointPort | undefined; members: Map<string, Member> }>();
   const addresses = new Map<string, EndpointAddress>();
   for (const { address, port, ready } of offers) {
-    const key = port === undefined ? '' : portKey(port);
+    const key = port === undefined ? '' : endpointPortKey(port);
     let group = byPort.get(key);
     if (group === undefined) {
       group = { port, members: new Map() };
@@ -94,7 +94,7 @@ export function sameSubsets(a: readonly EndpointSubset[], b: readonly EndpointSu
 
 function subsetKey(subset: EndpointSubset): string {
   return JSON.stringify([
-    (subset.ports ?? []).map(portKey).sort(),
+    (subset.ports ?? []).map(endpointPortKey).sort(),
     (subset.addresses ?? []).map(fullAddressKey).sort(),
     (subset.notReadyAddresses ?? []).map(fullAddressKey).sort(),
   ]);

@@ -5,7 +5,7 @@ import type { DaemonSet } from '../../../objects/apps.generated.ts';
 import type { Node, Pod, PodSpec, Toleration } from '../../../objects/core.generated.ts';
 import { untolerated } from '../../nodes/plan-taints.ts';
 import { matchesNode } from '../../scheduler/plan.ts';
-import { byAge, isActive, isAvailable, isFinished, isReady } from '../../../objects/pods.ts';
+import { byCreation, isActive, isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
 import { scaledValue } from '../plan-scaled-value.ts';
 import { controllerRevisionHash, podFromTemplate } from '../plan-template.ts';
 
@@ -107,17 +107,17 @@ function surplus(input: DaemonSetInput, running: readonly Pod[]): Pod[] {
   const old = running.find((pod) => !isNew(pod, input.hash));
   const others = running.filter((pod) => pod !== fresh && pod !== old);
   if (fresh === undefined || old === undefined) return others;
-  return isReady(old) && !isUsable(input, fresh) ? others : [...others, old];
+  return isPodReady(old) && !isUsable(input, fresh) ? others : [...others, old];
 }
 
 function isUsable({ daemonSet, now }: DaemonSetInput, pod: Pod): boolean {
-  return isAvailable(pod, daemonSet.spec.minReadySeconds ?? 0, now);
+  return isPodAvailable(pod, daemonSet.spec.minReadySeconds ?? 0, now);
 }
 
 /** Order: bound Pods before those that wait for the node, then the oldest first (`podByCreationTimestampAndPhase`). */
 function byPlaceAndAge(a: Pod, b: Pod): number {
   const waits = ({ spec }: Pod): number => Number((spec.nodeName ?? '') === '');
-  return waits(a) - waits(b) || byAge(a, b);
+  return waits(a) - waits(b) || byCreation(a, b);
 }
 
 /** Whether the node should run the daemon, and whether a running one may continue (`NodeShouldRunDaemonPod`). */
@@ -281,7 +281,7 @@ export function planDaemonSetStatus(input: DaemonSetInput): DaemonSet['status'] 
     if (pod === undefined) continue;
     count.current++;
     if (isNew(pod, hash)) count.updated++;
-    if (isReady(pod)) count.ready++;
+    if (isPodReady(pod)) count.ready++;
     if (isUsable(input, pod)) count.available++;
   }
   const { collisionCount } = daemonSet.status;

@@ -1,4 +1,4 @@
-import { isAlreadyExists, isNotFound } from '../../../client/errors.ts';
+import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
 import { byOwner, indexByOwner } from '../../../client/indexes.ts';
 import type { Informer } from '../../../client/informer.ts';
 import type { Draft, ResourceClient } from '../../../client/resource-client.ts';
@@ -10,7 +10,6 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../..
 import type { ReconcileResult } from '../../../runtime/controller.ts';
 import { Reconciler } from '../../../runtime/reconciler.ts';
 import { Expectations } from '../../../runtime/expectations.ts';
-import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
 import { Ownership } from '../ownership.ts';
 import { controllerOf, isFinished } from '../../../objects/pods.ts';
 import { sameTemplate } from '../plan-template.ts';

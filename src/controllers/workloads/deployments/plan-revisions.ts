@@ -1,7 +1,7 @@
 /** The newest ReplicaSet of a Deployment, and the revision of each (pkg/controller/deployment/util). */
 import type { Draft } from '../../../client/resource-client.ts';
 import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
-import { byAge, controllerReference } from '../../../objects/pods.ts';
+import { byCreation, controllerReference } from '../../../objects/pods.ts';
 import { hashTemplate, podTemplateHash, sameTemplate } from '../plan-template.ts';
 import { maxSurge } from './plan-limits.ts';
 
@@ -33,7 +33,7 @@ export interface Generations {
  * Separates the newest from the old ones. Of several with the same template the oldest counts (`FindNewReplicaSet`).
  */
 export function generationsOf(deployment: Deployment, replicaSets: readonly ReplicaSet[]): Generations {
-  const sorted = [...replicaSets].sort(byAge);
+  const sorted = [...replicaSets].sort(byCreation);
   const newest = sorted.find(({ spec }) => sameTemplate(spec.template, deployment.spec.template));
   return { newest, old: sorted.filter((replicaSet) => replicaSet !== newest) };
 }

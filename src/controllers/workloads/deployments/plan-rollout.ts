@@ -1,6 +1,6 @@
 /** The next number of replicas of each ReplicaSet (pkg/controller/deployment: rolling.go, recreate.go, sync.go). */
 import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
-import { byAge } from '../../../objects/pods.ts';
+import { byCreation } from '../../../objects/pods.ts';
 import { isRolling, maxSurge, maxUnavailable } from './plan-limits.ts';
 import { desiredReplicasAnnotation, type Generations, maxReplicasAnnotation } from './plan-revisions.ts';
 
@@ -38,7 +38,7 @@ export function newestSize(deployment: Deployment, generations: Generations): nu
 /** The sizes of the old ReplicaSets now (`reconcileOldReplicaSets`). */
 export function shrinkOld(deployment: Deployment, generations: Generations): Resize[] {
   const { newest, old } = generations;
-  const active = old.filter((replicaSet) => size(replicaSet) > 0).sort(byAge);
+  const active = old.filter((replicaSet) => size(replicaSet) > 0).sort(byCreation);
   if (active.length === 0) return [];
   const minAvailable = (deployment.spec.replicas ?? 0) - maxUnavailable(deployment);
   const newestUnavailable = newest === undefined ? 0 : size(newest) - available(newest);
@@ -109,7 +109,7 @@ function proportional(deployment: Deployment, active: readonly ReplicaSet[], wan
   const toAdd = allowed - sum(active, size);
   const sorted = [...active].sort((a, b) => {
     if (size(a) !== size(b)) return size(b) - size(a);
-    return toAdd > 0 ? byAge(b, a) : byAge(a, b);
+    return toAdd > 0 ? byCreation(b, a) : byCreation(a, b);
   });
   const sizes = new Map<ReplicaSet, number>();
   let added = 0;

@@ -5,7 +5,7 @@ import type { Job, JobStatus } from '../../../objects/batch.generated.ts';
 import type { Container, Pod, PodSpec } from '../../../objects/core.generated.ts';
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { WorkloadCondition } from '../../../objects/workloads.ts';
-import { conditionOf, isActive, isReady } from '../../../objects/pods.ts';
+import { conditionOf, isActive, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
 
 const indexAnnotation = 'batch.kubernetes.io/job-completion-index';
@@ -220,7 +220,7 @@ function counts(job: Job, count: Count): Omit<JobStatus, 'conditions' | 'startTi
     terminating: count.terminating,
     ...(completed === '' ? {} : { completedIndexes: completed }),
     uncountedTerminatedPods: {},
-    ready: count.active.filter(isReady).length,
+    ready: count.active.filter(isPodReady).length,
   };
 }
 

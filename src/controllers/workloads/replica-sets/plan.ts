@@ -8,7 +8,7 @@ import type { Pod } from '../../../objects/core.generated.ts';
 import { formatTime } from '../../../objects/time.ts';
 import type { Replicated, WorkloadCondition } from '../../../objects/workloads.ts';
 import { deletionOrder } from '../plan-deletion-order.ts';
-import { conditionOf, isActive, isAvailable, isFinished, isReady } from '../../../objects/pods.ts';
+import { conditionOf, isActive, isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
 
 /** The most Pods that one sync creates or deletes (`BurstReplicas`). */
@@ -57,8 +57,8 @@ export function planReplicaSetStatus(
   const active = owned.filter(isActive);
   const labels = spec.template?.metadata?.labels ?? {};
   const fullyLabeled = active.filter((pod) => containsLabels(pod.metadata.labels, labels)).length;
-  const ready = active.filter(isReady).length;
-  const available = active.filter((pod) => isAvailable(pod, spec.minReadySeconds ?? 0, now)).length;
+  const ready = active.filter(isPodReady).length;
+  const available = active.filter((pod) => isPodAvailable(pod, spec.minReadySeconds ?? 0, now)).length;
   const terminating = owned.filter((pod) => !isFinished(pod) && pod.metadata.deletionTimestamp !== undefined);
   const conditions = conditionsOf(status.conditions, failure, now);
   return {

@@ -4,7 +4,7 @@
  */
 import type { ControllerRevision, StatefulSet } from '../../../objects/apps.generated.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
-import { isAvailable, isFinished, isReady } from '../../../objects/pods.ts';
+import { isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
 import { ordinalOf, revisionNameOf } from './plan-pod.ts';
 
 export interface StatefulSetInput {
@@ -70,7 +70,7 @@ function nextToUpdate(
     const pod = byOrdinal.get(ordinal);
     if (pod === undefined) return [];
     if (revisionNameOf(pod) !== update.metadata.name && !isLeaving(pod)) return [pod];
-    if (isLeaving(pod) || !isAvailable(pod, set.spec.minReadySeconds ?? 0, now)) return [];
+    if (isLeaving(pod) || !isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now)) return [];
   }
   return [];
 }
@@ -87,7 +87,7 @@ function isLeaving({ metadata }: Pod): boolean {
 }
 
 function isSteady({ set, now }: StatefulSetInput, pod: Pod): boolean {
-  return !isLeaving(pod) && isAvailable(pod, set.spec.minReadySeconds ?? 0, now);
+  return !isLeaving(pod) && isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now);
 }
 
 /** The status to report (`updateStatefulSet`, `completeRollingUpdate`). */
@@ -101,8 +101,8 @@ export function planStatefulSetStatus({
   const wanted = set.spec.replicas ?? 0;
   // Finished ones too, until they are gone.
   const members = pods.filter(({ status }) => (status.phase ?? '') !== '');
-  const ready = members.filter((pod) => pod.status.phase === 'Running' && isReady(pod));
-  const available = ready.filter((pod) => isAvailable(pod, set.spec.minReadySeconds ?? 0, now));
+  const ready = members.filter((pod) => pod.status.phase === 'Running' && isPodReady(pod));
+  const available = ready.filter((pod) => isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now));
   const staying = members.filter((pod) => !isLeaving(pod));
   const of = (revision: ControllerRevision): number =>
     staying.filter((pod) => revisionNameOf(pod) === revision.metadata.name).length;

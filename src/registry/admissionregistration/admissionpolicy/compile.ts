@@ -42,18 +42,14 @@ export function policyScope(spec: CommonPolicySpec): PolicyScope {
   ]);
   const whole = new Map([...base, ...authorizerVariables]);
   const fields = new Map<string, CelType>();
-  const named = (known: ReadonlyMap<string, CelType>): CelType => ({
-    kind: 'object',
-    name: 'kubernetes.variables',
-    fields: known,
-  });
+  // It gets a field with each variable (`CompositionEnv.AddField`).
+  const named: CelType = { kind: 'object', name: 'kubernetes.variables', fields };
+  for (const scope of [base, whole]) scope.set('variables', named);
   const variables = (spec.variables ?? []).map(({ name, expression }) => {
-    whole.set('variables', named(new Map(fields)));
     const program = compileExpression(expression, whole);
     fields.set(name, typeof program === 'string' ? types.dynType : program.type);
     return [name, program] as const;
   });
-  for (const scope of [base, whole]) scope.set('variables', named(fields));
   const compile = (source: string, wanted: readonly CelType[], purpose?: Purpose) =>
     compileExpression(source, whole, wanted, purpose);
   return {

@@ -17,7 +17,7 @@ import type { PolicyInput } from '../expressions/input.ts';
 const maxMessage = 5 * 1024;
 
 /** A refusal of a policy. */
-export interface Refusal {
+export interface PolicyRefusal {
   readonly message: string;
   /** A reason of a Status; "" for the default. */
   readonly reason: string;
@@ -63,9 +63,12 @@ export function compilePolicy(spec: ValidatingAdmissionPolicySpec): CompiledPoli
 
 /**
  * The refusals of a policy for a write; none when all validations hold or its conditions do not match. Evaluation
- * errors are refusals, unless `failurePolicy` ignores them.
+ * errors are refusals, unless `failurePolicy` ignores them. Yields between validations.
  */
-export function judgePolicy(spec: ValidatingAdmissionPolicySpec, input: PolicyInput): Refusal[] {
+export function* judgePolicy(
+  spec: ValidatingAdmissionPolicySpec,
+  input: PolicyInput,
+): Generator<undefined, PolicyRefusal[], undefined> {
   const ignores = spec.failurePolicy === 'Ignore';
   const { variables, conditions, validations, annotations } = compilePolicy(spec);
   const bindings = bindPolicy(input, variables);
@@ -73,10 +76,11 @@ export function judgePolicy(spec: ValidatingAdmissionPolicySpec, input: PolicyIn
   if (meant === false) return [];
   if (typeof meant === 'string') return ignores ? [] : [{ message: meant, reason: '' }];
   let left = policyBudget;
-  const refusals: Refusal[] = [];
+  const refusals: PolicyRefusal[] = [];
   for (const compiledOne of validations) {
     const { validation, program } = compiledOne;
     const { expression, reason = '' } = validation;
+    yield;
     const fail = (why: string) => {
       if (!ignores)
         refusals.push({ message: `expression '${expression}' resulted in error: ${why}`, reason: '' });
@@ -90,7 +94,9 @@ export function judgePolicy(spec: ValidatingAdmissionPolicySpec, input: PolicyIn
     if (error !== undefined) fail(error.message);
     else if (value !== true) refusals.push({ message: messageOf(compiledOne, bindings, left), reason });
   }
-  if (!ignores) pushAll(refusals, annotationFaults(annotations, bindings));
+  if (ignores) return refusals;
+  yield;
+  pushAll(refusals, annotationFaults(annotations, bindings));
   return refusals;
 }
 
@@ -112,10 +118,10 @@ function messageOf(
 function annotationFaults(
   annotations: CompiledPolicy['annotations'],
   bindings: ReadonlyMap<string, Value>,
-): Refusal[] {
+): PolicyRefusal[] {
   let left = policyBudget;
   return annotations.flatMap(({ source, program }) => {
-    const refusal = (message: string): Refusal[] => [{ message, reason: '', always: true }];
+    const refusal = (message: string): PolicyRefusal[] => [{ message, reason: '', always: true }];
     const failed = (why: string) => refusal(`expression '${source}' resulted in error: ${why}`);
     if (typeof program === 'string') return failed(program);
     const { value, error, burden } = program.evaluate(bindings, Math.min(perCallLimit, left));

@@ -8,7 +8,7 @@ import { toJson } from '../../../cel/json-values.ts';
 import { jsonPatchType, patchStructs } from '../../../cel/patch-types.ts';
 import type { Program } from '../../../cel/program.ts';
 import { type CelType, listType } from '../../../cel/types.ts';
-import { EvaluationError, isList, isMap, itemsOf, StructValue, type Value } from '../../../cel/values.ts';
+import { EvaluationError, isList, isMap, listItems, StructValue, type Value } from '../../../cel/values.ts';
 import { conditionsHold } from '../expressions/evaluate-conditions.ts';
 import { bindPolicy, policyBudget, policyScope, perCallLimit, type PolicyScope } from './compile.ts';
 import type { PolicyInput } from '../expressions/input.ts';
@@ -96,7 +96,7 @@ function operationsOf(value: Value): Patch {
   if (!isList(value)) {
     throw new EvaluationError('type mismatch: JSONPatchType.expression should evaluate to array');
   }
-  const operations = itemsOf(value).map((item) => {
+  const operations = listItems(value).map((item) => {
     const member = (name: string) => (isMap(item) ? item.find(name) : undefined);
     const from = member('from') ?? '';
     const content = member('value');
@@ -114,7 +114,7 @@ function operationsOf(value: Value): Patch {
 /** Checks that a nested object has the type of its field: `Object.spec` in the field `spec` of `Object`. */
 function checkTypeNames(value: Value, path: readonly string[]): void {
   if (isList(value)) {
-    for (const item of itemsOf(value)) checkTypeNames(item, path);
+    for (const item of listItems(value)) checkTypeNames(item, path);
     return;
   }
   if (!(value instanceof StructValue)) return;

@@ -73,11 +73,10 @@ function scopeOf(
     ...(params === undefined ? [] : [['params', params] as const]),
   ]);
   const fields = new Map<string, CelType>();
+  scope.set('variables', { kind: 'object', name: 'kubernetes.variables', fields });
   for (const { name = '', expression = '' } of variables) {
-    scope.set('variables', { kind: 'object', name: 'kubernetes.variables', fields: new Map(fields) });
     fields.set(name, compiled(expression, scope) ?? types.dynType);
   }
-  scope.set('variables', { kind: 'object', name: 'kubernetes.variables', fields });
   return scope;
 }
 

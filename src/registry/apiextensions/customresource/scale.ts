@@ -5,7 +5,6 @@ import { internalError } from '../../../objects/status-errors.ts';
 
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { type ScaleForm, scaleMetadata } from '../../generic/scale.ts';
-import { fieldAt, simplePath } from './simple-path.ts';
 
 type ScalePaths = NonNullable<NonNullable<CustomResourceDefinitionVersion['subresources']>['scale']>;
 
@@ -123,4 +122,19 @@ function setAt(object: object, path: readonly string[], value: unknown): void {
     if (!isRecord(next)) return;
     parent = next;
   }
+}
+
+/** The names of a simple JSONPath such as `.spec.color`, the only form that selectableFields and scale take. */
+export function simplePath(path: string): readonly string[] {
+  return path.split('.').filter((name) => name !== '');
+}
+
+/** The value at a path of names below an object, undefined when a part is missing. */
+export function fieldAt(object: unknown, path: readonly string[]): unknown {
+  let value = object;
+  for (const name of path) {
+    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
 }

@@ -15,8 +15,7 @@ import { validateEmbedded } from '../schema/embedded.ts';
 import { validateListTypes } from '../schema/list-types.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { validateRules } from '../rules/validate-rules.ts';
-import { validateScaleSpec, validateScaleStatus } from './scale.ts';
-import { fieldAt, simplePath } from './simple-path.ts';
+import { validateScaleSpec, validateScaleStatus, fieldAt, simplePath } from './scale.ts';
 import { validatePart, validateValue } from '../schema/validate-value.ts';
 
 /**

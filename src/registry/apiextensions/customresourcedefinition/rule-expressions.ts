@@ -9,7 +9,7 @@ import { isEmbedded } from '../rules/decl-type.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { validateRules } from '../rules/validate-rules.ts';
 import { type FieldError, internalFault, invalid, maxErrorText } from '../../validation/field-errors.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { RuleCosts } from './rule-costs.ts';
 
 /**
@@ -42,7 +42,7 @@ interface Place {
   /** The largest number of values with the schema; undefined when an enclosing list or map has no bound. */
   readonly cardinality: number | undefined;
   readonly costs: RuleCosts;
-  /** Characters of the errors so far: an answer shows so many, and compiling more would be in vain. */
+  /** Characters of the errors so far: a response shows this many, so more are not compiled. */
   readonly shown: { length: number };
 }
 
@@ -73,7 +73,7 @@ function expressionErrors(schema: JSONSchemaProps, place: Place, known: readonly
     if (property === undefined) continue;
     pushAll(errors, expressionErrors(property, inner(`${path}.properties[${name}]`, atomic), known));
   }
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   if (items !== undefined) {
     const lost = schema['x-kubernetes-list-type'] !== 'map';
     pushAll(errors, expressionErrors(items, inner(`${path}.items`, lost), known));

@@ -9,7 +9,7 @@ import { validateEmbedded } from '../schema/embedded.ts';
 import { validatePart } from '../schema/validate-value.ts';
 import { ValidationBudget } from '../schema/validation-budget.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 
 const maxDepth = 100;
 
@@ -27,7 +27,7 @@ export function validateSchemaDefaults(
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     pushAll(errors, validateSchemaDefaults(property, `${path}.properties[${name}]`, depth + 1, budget));
   }
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   if (items !== undefined) pushAll(errors, validateSchemaDefaults(items, `${path}.items`, depth + 1, budget));
   const values = valuesOf(schema);
   if (values !== undefined) {
@@ -47,7 +47,7 @@ function validateDefault(schema: JSONSchemaProps, path: string, budget: Validati
 /** True where pruning would remove something. */
 function hasUnknown(schema: JSONSchemaProps, value: unknown, depth = 0): boolean {
   if (depth > maxDepth) return false;
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   if (Array.isArray(value)) {
     return items !== undefined && value.some((item) => hasUnknown(items, item, depth + 1));
   }

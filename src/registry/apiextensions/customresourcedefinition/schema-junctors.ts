@@ -4,7 +4,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { patternFault } from '../schema/pattern.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf } from '../schema/json-schema.ts';
+import { itemSchemaOf } from '../schema/json-schema.ts';
 
 const maxDepth = 100;
 const lists = ['anyOf', 'allOf', 'oneOf'] as const;
@@ -72,7 +72,7 @@ function validateJunctors(schema: JSONSchemaProps, path: string, depth: number):
 function validateNested(schema: JSONSchemaProps, path: string, depth: number): FieldError[] {
   if (depth > maxDepth) return [];
   const errors = [...validateJunctors(schema, path, depth), ...validatePattern(schema, path)];
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   if (items !== undefined) pushAll(errors, validateNested(items, `${path}.items`, depth + 1));
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     pushAll(errors, validateNested(property, `${path}.properties[${name}]`, depth + 1));
@@ -112,8 +112,8 @@ function covered(part: Part, schema: JSONSchemaProps, path: string, depth: numbe
     }
     pushAll(errors, covered({ schema: inner, path: innerPath }, declared, `${path}.${name}`, depth + 1));
   };
-  const items = itemsOf(part.schema);
-  if (items !== undefined) member(items, itemsOf(schema), 'items');
+  const items = itemSchemaOf(part.schema);
+  if (items !== undefined) member(items, itemSchemaOf(schema), 'items');
   const { properties = {} } = schema;
   for (const [name, property] of Object.entries(part.schema.properties ?? {})) {
     const declared = Object.hasOwn(properties, name) ? properties[name] : undefined;

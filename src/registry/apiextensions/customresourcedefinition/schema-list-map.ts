@@ -1,7 +1,7 @@
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf } from '../schema/json-schema.ts';
+import { itemSchemaOf } from '../schema/json-schema.ts';
 
 const forKeys = 'this property is in x-kubernetes-list-map-keys, so it';
 
@@ -10,7 +10,7 @@ export function validateListMap(schema: JSONSchemaProps, path: string): FieldErr
   const listType = schema['x-kubernetes-list-type'];
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   const keysPath = `${path}.x-kubernetes-list-map-keys`;
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   const errors: FieldError[] = [];
   if (listType === 'map') {
     if (keys.length === 0) {

@@ -2,7 +2,7 @@
  * The OpenAPI v3 features that a schema may use (apiextensions `validation.go`
  * ValidateCustomResourceDefinitionOpenAPISchema).
  */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -11,9 +11,9 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { readFieldPath } from '../rules/field-path.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { validateListMap } from './schema-list-map.ts';
-import { validateRuleMembers } from './schema-rules.ts';
 
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const listTypes = ['atomic', 'set', 'map'];
@@ -58,7 +58,7 @@ function visit(schema: JSONSchemaProps, path: string, context: Context, errors: 
   for (const word of ['allOf', 'oneOf', 'anyOf'] as const) {
     schema[word]?.forEach((part, i) => visit(part, `${path}.${word}[${i}]`, inner, errors));
   }
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   if (items !== undefined) visit(items, `${path}.items`, inner, errors);
   pushExtensionErrors(schema, path, errors);
 }
@@ -119,7 +119,7 @@ function pushExtensionErrors(schema: JSONSchemaProps, path: string, errors: Fiel
     errors.push(notSupported(`${path}.x-kubernetes-map-type`, mapType, mapTypes));
   }
   if (listType !== undefined && type !== 'array') needsType('array', 'x-kubernetes-list-type');
-  else if (listType === 'set') pushAtomicItemErrors(itemsOf(schema), `${path}.items`, errors);
+  else if (listType === 'set') pushAtomicItemErrors(itemSchemaOf(schema), `${path}.items`, errors);
   if (listType !== undefined && !listTypes.includes(listType)) {
     errors.push(notSupported(`${path}.x-kubernetes-list-type`, listType, listTypes));
   }
@@ -143,4 +143,41 @@ function pushAtomicItemErrors(items: JSONSchemaProps | undefined, path: string, 
     // kube-apiserver prints a nil pointer as a word.
     errors.push(invalid(`${path}.x-kubernetes-map-type`, listType ?? null, detail));
   }
+}
+
+const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
+
+const lineBreak = /[\n\r]/;
+
+/** The fields of one schema's rules, without their expressions. */
+function validateRuleMembers(schema: JSONSchemaProps, path: string): FieldError[] {
+  return (schema['x-kubernetes-validations'] ?? []).flatMap((rule, i) =>
+    memberErrors(rule, schema, `${path}.x-kubernetes-validations[${i}]`),
+  );
+}
+
+function memberErrors(rule: ValidationRule, schema: JSONSchemaProps, at: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const { message = '', messageExpression = '', reason, fieldPath = '' } = rule;
+  const text = message.trim();
+  const source = rule.rule.trim();
+  if (source === '') errors.push(required(`${at}.rule`, 'rule is not specified'));
+  else if (message !== '' && text === '') {
+    errors.push(invalid(`${at}.message`, message, 'must be non-empty if specified'));
+  } else if (lineBreak.test(text)) {
+    errors.push(invalid(`${at}.message`, message, 'must not contain line breaks'));
+  } else if (lineBreak.test(source) && text === '') {
+    errors.push(required(`${at}.message`, 'message must be specified if rule contains line breaks'));
+  }
+  if (messageExpression !== '' && messageExpression.trim() === '') {
+    errors.push(required(`${at}.messageExpression`, 'messageExpression must be non-empty if specified'));
+  }
+  if (reason !== undefined && !reasons.includes(reason)) {
+    errors.push(notSupported(`${at}.reason`, reason, reasons));
+  }
+  const wrongPath = (detail: string) => errors.push(invalid(`${at}.fieldPath`, fieldPath, detail));
+  if (fieldPath !== '' && fieldPath.trim() === '') wrongPath('must be non-empty if specified');
+  if (lineBreak.test(fieldPath)) wrongPath('must not contain line breaks');
+  if (readFieldPath(fieldPath, schema).fault !== undefined) wrongPath('must be a valid path');
+  return errors;
 }

@@ -1,4 +1,4 @@
-import type { CustomResourceDefinition } from '../../../objects/apiextensions.generated.ts';
+import type { CustomResourceDefinition, JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
@@ -13,10 +13,11 @@ import {
   validateImmutableNames,
   validatePreservation,
 } from './validation.ts';
-import { formatWarnings } from './warnings.ts';
+import { checkedFormat } from '../../../objects/formats.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 
 /** The finalizer that keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
-export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
+export const customResourceCleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 
 function storageVersion({ spec }: CustomResourceDefinition): string | undefined {
   return (spec.versions ?? []).find((version) => version.storage)?.name;
@@ -91,7 +92,8 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
     mark: (definition) => {
       const { metadata } = definition;
       const finalizers = metadata.finalizers ?? [];
-      if (!finalizers.includes(cleanupFinalizer)) metadata.finalizers = [...finalizers, cleanupFinalizer];
+      if (!finalizers.includes(customResourceCleanupFinalizer))
+        metadata.finalizers = [...finalizers, customResourceCleanupFinalizer];
       const time = metadata.deletionTimestamp;
       definition.status = {
         ...definition.status,
@@ -107,3 +109,44 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
     finished: () => true,
   },
 };
+
+/** The depth limit of schemas; deeper ones are refused before warnings are made. */
+const maxDepth = 100;
+
+/**
+ * Warnings of unknown formats (apiextensions `registry/customresourcedefinition/strategy.go`), each once. An update
+ * warns of formats that the stored definition does not have.
+ */
+export function formatWarnings(
+  definition: CustomResourceDefinition,
+  old?: CustomResourceDefinition,
+): string[] {
+  const before = old === undefined ? new Set() : unrecognizedFormats(old);
+  return [...unrecognizedFormats(definition)]
+    .filter((format) => !before.has(format))
+    .map((format) => `unrecognized format ${JSON.stringify(format)}`);
+}
+
+function unrecognizedFormats({ spec }: CustomResourceDefinition): Set<string> {
+  const found = new Set<string>();
+  for (const { schema } of spec.versions ?? []) {
+    if (schema?.openAPIV3Schema !== undefined) collect(schema.openAPIV3Schema, found, 0);
+  }
+  return found;
+}
+
+function collect(schema: JSONSchemaProps, found: Set<string>, depth: number): void {
+  const { type = '', format = '' } = schema;
+  if (format !== '' && checkedFormat(type, format) === '') found.add(format);
+  if (depth === maxDepth) return;
+  const parts = [
+    itemSchemaOf(schema),
+    ...(schema.allOf ?? []),
+    ...(schema.anyOf ?? []),
+    ...(schema.oneOf ?? []),
+    schema.not,
+    ...Object.values(schema.properties ?? {}),
+    valuesOf(schema),
+  ];
+  for (const part of parts) if (part !== undefined) collect(part, found, depth + 1);
+}

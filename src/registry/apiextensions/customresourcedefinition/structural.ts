@@ -3,7 +3,7 @@ import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.t
 import { pushAll } from '../../../objects/lists.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { validateRuleExpressions } from './rule-expressions.ts';
 import { validateSchemaDefaults } from './schema-defaults.ts';
 import { validateJunctorsCovered, validateNestedValues } from './schema-junctors.ts';
@@ -55,7 +55,7 @@ function visit(
     return;
   }
   const { type = '', properties = {}, additionalProperties } = schema;
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   if (type === 'array' && items === undefined) errors.push(required(`${path}.items`, 'must be specified'));
   if (items !== undefined) visit(items, `${path}.items`, 'for specified array items', errors, depth + 1);
   for (const [name, property] of Object.entries(properties)) {

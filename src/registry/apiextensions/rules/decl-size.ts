@@ -1,7 +1,7 @@
 /** The largest size of values with a schema in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { maxOf } from '../../../objects/lists.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { escapeName } from './escape.ts';
 
@@ -32,7 +32,7 @@ export function declSize(schema: JSONSchemaProps, resourceRoot: boolean): DeclSi
   }
   switch (schema.type) {
     case 'array': {
-      const items = itemsOf(schema);
+      const items = itemSchemaOf(schema);
       const element = items === undefined ? undefined : declSize(items, isEmbedded(items));
       if (element === undefined) return undefined;
       const fitting = Math.floor((maxRequest - braces) / (element.minSerialized + 1));

@@ -1,7 +1,7 @@
 /** CEL types of structural schemas (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import * as types from '../../../cel/types.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { escapeName } from './escape.ts';
 
 /** The name of the type of `self`. kube-apiserver adds a number that changes with every compilation. */
@@ -20,7 +20,7 @@ export function declType(
   if (schema['x-kubernetes-int-or-string'] === true) return types.dynType;
   switch (schema.type) {
     case 'array': {
-      const items = itemsOf(schema);
+      const items = itemSchemaOf(schema);
       const element = items === undefined ? undefined : declType(items, isEmbedded(items), `${name}.@idx`);
       return element === undefined ? undefined : types.listType(element);
     }

@@ -1,5 +1,5 @@
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 
 const rulesWithin = new WeakMap<JSONSchemaProps, boolean>();
 /** Deeper schemas are refused. */
@@ -10,7 +10,7 @@ export function hasRules(schema: JSONSchemaProps, depth = 0): boolean {
   if (depth > maxDepth) return false;
   const known = rulesWithin.get(schema);
   if (known !== undefined) return known;
-  const parts = [itemsOf(schema), valuesOf(schema), ...Object.values(schema.properties ?? {})];
+  const parts = [itemSchemaOf(schema), valuesOf(schema), ...Object.values(schema.properties ?? {})];
   const own = (schema['x-kubernetes-validations'] ?? []).length > 0;
   const found = own || parts.some((part) => part !== undefined && hasRules(part, depth + 1));
   rulesWithin.set(schema, found);

@@ -2,19 +2,19 @@
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import { equals } from '../../../cel/equality.ts';
-import { parseDuration, parseTimestamp } from '../../../cel/go-time.ts';
+import { parseGoDuration, parseTimestamp } from '../../../cel/go-time.ts';
 import type { Meter } from '../../../cel/meter.ts';
 import {
   Duration,
   EvaluationError,
   isMap,
-  itemsOf as itemsOfList,
+  listItems as itemsOfList,
   type ListValue,
   type MapValue,
   Timestamp,
   type Value,
 } from '../../../cel/values.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { escapeName, unescapeName } from './escape.ts';
 
@@ -68,7 +68,7 @@ function textValue(format: string | undefined, data: string): Value {
       return Buffer.from(data, 'base64');
     case 'duration': {
       const long = longUnits.exec(data);
-      if (long === null) return parseDuration(data.replace(/\s+/g, ''));
+      if (long === null) return parseGoDuration(data.replace(/\s+/g, ''));
       const days = BigInt(long[1] ?? '0') * (long[2]?.startsWith('w') === true ? 7n : 1n);
       return new Duration(days * millisPerDay * 1_000_000n);
     }
@@ -206,7 +206,7 @@ class SchemaList implements ListValue {
   }
 
   #convert(item: unknown): Value {
-    const schema = itemsOf(this.#schema);
+    const schema = itemSchemaOf(this.#schema);
     if (schema === undefined)
       throw new EvaluationError('invalid array type, expected Items with a non-empty Schema');
     return toValue(schema, item);

@@ -2,8 +2,8 @@
 import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import { CostLimitError } from '../../../cel/meter.ts';
-import { none, Optional, type Value } from '../../../cel/values.ts';
-import { itemsOf, valuesOf } from '../schema/json-schema.ts';
+import { noValue, Optional, type Value } from '../../../cel/values.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import {
   duplicate,
   type FieldError,
@@ -11,7 +11,7 @@ import {
   invalid,
   required,
 } from '../../validation/field-errors.ts';
-import { keyOf } from '../schema/list-types.ts';
+import { listMapKeyOf } from '../schema/list-types.ts';
 import { compileRules, type CompiledRule } from './compile-rules.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { hasRules } from './has-rules.ts';
@@ -79,7 +79,7 @@ class Run implements RuleVerdict {
   }
 
   #visitList(schema: JSONSchemaProps, list: readonly unknown[], place: Place): boolean {
-    const items = itemsOf(schema);
+    const items = itemSchemaOf(schema);
     if (items === undefined) return true;
     const stored = storedItems(schema, place.old);
     const keys = schema['x-kubernetes-list-map-keys'] ?? [];
@@ -87,7 +87,7 @@ class Run implements RuleVerdict {
       this.visit(items, item, {
         path: `${place.path}[${i}]`,
         resourceRoot: isEmbedded(items),
-        old: stored?.get(JSON.stringify(keyOf(item, keys))),
+        old: stored?.get(JSON.stringify(listMapKeyOf(item, keys))),
         parentUnchanged: unchangedAbove(list, place),
       }),
     );
@@ -196,7 +196,7 @@ function bind(
     const bindings = new Map<string, Value>([['self', toValue(schema, value)]]);
     if (!usesOldSelf) return bindings;
     const before = old === undefined ? undefined : toValue(schema, old);
-    if (optional) bindings.set('oldSelf', before === undefined ? none : new Optional(before));
+    if (optional) bindings.set('oldSelf', before === undefined ? noValue : new Optional(before));
     else if (before !== undefined) bindings.set('oldSelf', before);
     return bindings;
   } catch (error) {
@@ -219,7 +219,7 @@ function unchangedAbove(value: unknown, place: Place): () => boolean {
 function storedItems(schema: JSONSchemaProps, old: unknown): ReadonlyMap<string, unknown> | undefined {
   if (schema['x-kubernetes-list-type'] !== 'map' || !Array.isArray(old)) return undefined;
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
-  return new Map(old.map((item: unknown) => [JSON.stringify(keyOf(item, keys)), item]));
+  return new Map(old.map((item: unknown) => [JSON.stringify(listMapKeyOf(item, keys)), item]));
 }
 
 function failure(error: Error, rule: ValidationRule): string {

@@ -2,12 +2,12 @@
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { plainError } from '../../../objects/status-errors.ts';
-import { itemsOf, valuesOf } from './json-schema.ts';
+import { itemSchemaOf, valuesOf } from './json-schema.ts';
 
 const maxDepth = 500;
 /** Characters that defaults may add to an object: no larger one is stored. */
 const maxAdded = 3 * 1024 * 1024;
-/** A member with a default takes the time of about so many characters. */
+/** The cost of a member with a default, in characters. */
 const perMember = 60;
 
 /** Options of defaulting. */
@@ -41,7 +41,7 @@ export function dropNulls(schema: JSONSchemaProps, object: object): void {
 function visit(schema: JSONSchemaProps, value: unknown, depth: number, defaulting: Defaulting): void {
   if (depth > maxDepth) return;
   if (Array.isArray(value)) {
-    const items = itemsOf(schema);
+    const items = itemSchemaOf(schema);
     if (items !== undefined) for (const item of value) visit(items, item, depth + 1, defaulting);
     return;
   }

@@ -3,7 +3,7 @@ import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.t
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta, OwnerReference } from '../../../objects/meta.ts';
-import { itemsOf, valuesOf } from './json-schema.ts';
+import { itemSchemaOf, valuesOf } from './json-schema.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { validateCustomObjectMeta } from '../../generic/metadata.ts';
 import { isDNS1035Label, nameIsPathSegment } from '../../../objects/names.ts';
@@ -20,7 +20,7 @@ export function validateEmbedded(
 ): FieldError[] {
   if (depth > maxDepth) return [];
   if (Array.isArray(value)) {
-    const items = itemsOf(schema);
+    const items = itemSchemaOf(schema);
     if (items === undefined) return [];
     return value.flatMap((item, i) => validateEmbedded(items, item, `${path}[${i}]`, depth + 1));
   }

@@ -1,7 +1,7 @@
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 
 /** The schema of list items; undefined when there is none, or several (which no structural schema has). */
-export function itemsOf(schema: JSONSchemaProps): JSONSchemaProps | undefined {
+export function itemSchemaOf(schema: JSONSchemaProps): JSONSchemaProps | undefined {
   const { items } = schema;
   return items === undefined || isSeveral(items) ? undefined : items;
 }

@@ -1,7 +1,7 @@
 /** Lists that are sets or maps (apiextensions `schema/listtype/validation.go`). */
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
-import { itemsOf, valuesOf } from './json-schema.ts';
+import { itemSchemaOf, valuesOf } from './json-schema.ts';
 import { duplicate, type FieldError, invalid } from '../../validation/field-errors.ts';
 
 /** Values deeper than this are refused elsewhere. */
@@ -16,7 +16,7 @@ export function validateListTypes(
 ): FieldError[] {
   if (depth > maxDepth) return [];
   if (Array.isArray(value)) {
-    const items = itemsOf(schema);
+    const items = itemSchemaOf(schema);
     const errors = validateList(schema, value, path);
     if (items === undefined) return errors;
     return [
@@ -47,7 +47,7 @@ function validateList(schema: JSONSchemaProps, list: readonly unknown[], path: s
   }
   const seen = new Map<string, number>();
   return list.flatMap((item, i) => {
-    const identity = listType === 'set' ? item : keyOf(item, keys);
+    const identity = listType === 'set' ? item : listMapKeyOf(item, keys);
     const text = JSON.stringify(identity);
     const times = seen.get(text) ?? 0;
     seen.set(text, times + 1);
@@ -56,7 +56,7 @@ function validateList(schema: JSONSchemaProps, list: readonly unknown[], path: s
 }
 
 /** The keys of an item of a map, without those that it lacks. */
-export function keyOf(item: unknown, keys: readonly string[]): Record<string, unknown> {
+export function listMapKeyOf(item: unknown, keys: readonly string[]): Record<string, unknown> {
   if (!isRecord(item)) return {};
   return Object.fromEntries(keys.filter((key) => Object.hasOwn(item, key)).map((key) => [key, item[key]]));
 }

@@ -4,7 +4,7 @@
  */
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
-import { itemsOf, valuesOf } from './json-schema.ts';
+import { itemSchemaOf, valuesOf } from './json-schema.ts';
 import {
   type FieldError,
   invalid,
@@ -14,7 +14,7 @@ import {
   tooMany,
 } from '../../validation/field-errors.ts';
 import { checkedFormat, hasFormat } from '../../../objects/formats.ts';
-import { keyOf } from './list-types.ts';
+import { listMapKeyOf } from './list-types.ts';
 import { isInt64, numberFaults } from './numbers.ts';
 import { matchesPattern } from './pattern.ts';
 import { stepsOfCheck, ValidationBudget } from './validation-budget.ts';
@@ -250,11 +250,13 @@ function judgeNumber(schema: JSONSchemaProps, value: number, path: string, verdi
 function judgeList(schema: JSONSchemaProps, list: readonly unknown[], place: Placed, verdict: Verdict): void {
   const { minItems, maxItems } = schema;
   const { path, depth, old } = place;
-  const items = itemsOf(schema);
+  const items = itemSchemaOf(schema);
   const before = Array.isArray(old?.value) ? storedItems(schema, old.value) : undefined;
   list.forEach((item, i) => {
     if (items === undefined) return;
-    const stored = before?.get(JSON.stringify(keyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])));
+    const stored = before?.get(
+      JSON.stringify(listMapKeyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])),
+    );
     merge(
       verdict,
       judge(items, item, { ...place, path: `${path}[${i}]`, depth: depth + 1, old: stored }),
@@ -278,7 +280,7 @@ function storedItems(
 ): ReadonlyMap<string, { readonly value: unknown }> | undefined {
   if (schema['x-kubernetes-list-type'] !== 'map') return undefined;
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
-  return new Map(list.map((value) => [JSON.stringify(keyOf(value, keys)), { value }]));
+  return new Map(list.map((value) => [JSON.stringify(listMapKeyOf(value, keys)), { value }]));
 }
 
 function judgeObject(

@@ -1,6 +1,5 @@
 import type { APIService } from '../../../objects/apiregistration.generated.ts';
 import { goQuote } from '../../../objects/go-text.ts';
-import type { Condition } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus, fillParts } from '../../generic/generic.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
@@ -11,6 +10,14 @@ const httpsPort = 443;
 const maxGroupPriority = 20_000;
 const maxVersionPriority = 1000;
 const conditionStatuses = ['True', 'False', 'Unknown'];
+
+/** The condition of an APIService whose group version this server serves; that of others is the aggregator's to write. */
+export const localAvailability = {
+  type: 'Available',
+  status: 'True',
+  reason: 'Local',
+  message: 'Local APIServices are always available',
+} as const;
 
 const rules = genericStrategy<APIService>({
   namespaced: false,
@@ -24,7 +31,10 @@ const rules = genericStrategy<APIService>({
     if (service.spec.service !== undefined) service.spec.service.port ??= httpsPort;
   },
   prepareForCreate(service, { now }) {
-    service.status = { conditions: [availability(service.spec, now)] };
+    service.status =
+      service.spec.service === undefined
+        ? { conditions: [{ ...localAvailability, lastTransitionTime: now }] }
+        : {};
   },
   validateStatus: ({ status }) =>
     (status.conditions ?? []).flatMap((condition, i) =>
@@ -37,39 +47,12 @@ const rules = genericStrategy<APIService>({
 /** The rules of APIServices (kube-aggregator `apiregistration/validation` ValidateAPIService). */
 export const apiServiceStrategy: Strategy<APIService> = {
   ...rules,
-  prepareForUpdate(service, old, context) {
-    rules.prepareForUpdate(service, old, context);
-    const isServedElsewhere = service.spec.service !== undefined;
-    if (isServedElsewhere === (old.spec.service !== undefined)) return;
-    service.status = { ...service.status, conditions: [availability(service.spec, context.now)] };
-  },
   validateCreate: validate,
   validateUpdate: (service, old) => [
     ...validateObjectMetaUpdate(service.metadata, old.metadata),
     ...validate(service),
   ],
 };
-
-/** Groups that this server serves are available; those of other servers are not, as nothing is proxied. */
-function availability({ service }: APIService['spec'], now: string): Condition {
-  if (service === undefined) {
-    return {
-      type: 'Available',
-      status: 'True',
-      lastTransitionTime: now,
-      reason: 'Local',
-      message: 'Local APIServices are always available',
-    };
-  }
-  return {
-    type: 'Available',
-    status: 'False',
-    lastTransitionTime: now,
-    reason: 'AggregationNotSupported',
-    message:
-      'servicenet does not pass requests on to extension API servers: this group version is not served',
-  };
-}
 
 function validate({ metadata, spec }: APIService): FieldError[] {
   const { group = '', version = '', groupPriorityMinimum, versionPriority } = spec;

@@ -9,7 +9,11 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
-import { isEmptySelector, selects, validateLabelSelector } from '../../validation/label-selector.ts';
+import {
+  isEmptySelector,
+  labelSelectorMatches,
+  validateLabelSelector,
+} from '../../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { validatePodTemplate } from '../../core/pod/validation.ts';
@@ -153,7 +157,7 @@ function validateTemplate({
     if (isEmptySelector(selector)) {
       errors.push(invalid('spec.selector', selector, 'empty selector is invalid for statefulset'));
     }
-    const selected = selects(selector, labels);
+    const selected = labelSelectorMatches(selector, labels);
     if (selected === undefined) errors.push(invalid('spec.selector', selector, ''));
     else if (!selected) errors.push(unselected(labels));
   }

@@ -84,7 +84,7 @@ export function validateTimeZone(timeZone: string | undefined, path: string): Fi
   if (!isName) return [unknown];
   if (timeZone.toLowerCase() === 'local') {
     const explicit = 'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones';
-    // Go knows `Local` by this spelling only
+    // Go accepts `Local` in this spelling only
     return [invalid(path, timeZone, explicit), ...(timeZone === 'Local' ? [] : [unknown])];
   }
   return isKnown(timeZone) ? [] : [unknown];

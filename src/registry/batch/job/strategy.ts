@@ -2,7 +2,7 @@ import type { Job, JobSpec } from '../../../objects/batch.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
-import { selects, validateLabelSelector } from '../../validation/label-selector.ts';
+import { labelSelectorMatches, validateLabelSelector } from '../../validation/label-selector.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
@@ -109,7 +109,7 @@ function validateSelector({ selector, template }: JobSpec): FieldError[] {
   if (selector === undefined) return [required('spec.selector')];
   const errors = validateLabelSelector(selector, 'spec.selector');
   const labels = template.metadata?.labels;
-  if (selects(selector, labels) === false) errors.push(unselected(labels));
+  if (labelSelectorMatches(selector, labels) === false) errors.push(unselected(labels));
   return errors;
 }
 

@@ -1,8 +1,7 @@
 import type { Binding, Pod } from '../../../objects/core.generated.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
 import { conflict } from '../../../objects/status-errors.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
-import { copyLabels } from './topology-labels.ts';
 
 /** What is posted as a Binding. */
 export type PostedBinding = KubeObject & Partial<Pick<Binding, 'target'>>;
@@ -47,4 +46,25 @@ export function bindPod(pod: Pod, { metadata, target }: PostedBinding, now: stri
   // The nomination has no more use (ClearingNominatedNodeNameAfterBinding).
   delete bound.status.nominatedNodeName;
   return bound;
+}
+
+const copied = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'];
+
+/**
+ * Admission PodTopologyLabels: copies zone and region of the node to a bound Pod or its Binding.
+ *
+ * @param node undefined when there is no such node, which is no error.
+ */
+export function copyTopologyLabels(metadata: ObjectMeta, node: KubeObject | undefined): void {
+  const labels = node?.metadata.labels ?? {};
+  const found = copied.flatMap((key): [string, string][] => {
+    const value = labels[key];
+    return value === undefined ? [] : [[key, value]];
+  });
+  copyLabels(metadata, Object.fromEntries(found));
+}
+
+/** Adds missing labels. */
+function copyLabels(metadata: ObjectMeta, labels: Readonly<Record<string, string>>): void {
+  if (Object.keys(labels).length > 0) metadata.labels = { ...labels, ...metadata.labels };
 }

@@ -69,7 +69,7 @@ function validateProbe(probe: Probe | undefined, path: string): FieldError[] {
 }
 
 /** Exactly one handler; only the first is checked further (`validateHandler`). */
-/** A hook, or a probe, which knows gRPC but no sleep. */
+/** A hook, or a probe, which has gRPC but no sleep. */
 type Handler = LifecycleHandler & Pick<Probe, 'grpc'>;
 
 function validateHandler(handler: Handler, path: string, gracePeriod: number | undefined): FieldError[] {

@@ -11,7 +11,7 @@ import { applyMatchKeys } from './label-keys.ts';
 import { keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
 import { ephemeralContainers, resize } from './subresources.ts';
 import { addDefaultTolerations } from './tolerations.ts';
-import { copyTopologyLabels } from './topology-labels.ts';
+import { copyTopologyLabels } from './binding.ts';
 
 import { validatePodChange } from './update.ts';
 import { validateMetadataAndSpec, validatePodOnly } from './whole-pod.ts';
@@ -22,7 +22,8 @@ const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 
 /**
  * The rules of Pods (`pkg/registry/core/pod/strategy.go`, `ValidatePodCreate`), with the admission plugins
- * Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels. The ServiceAccount plugin is off, as in the recorded cluster.
+ * Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels. The ServiceAccount plugin is
+ * `apiserver/admission/service-accounts.ts`; it is off where Pods are only simulated, as in the recorded cluster.
  */
 export const podStrategy = genericStrategy<Pod>({
   ...metaRules,

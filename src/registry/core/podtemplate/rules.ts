@@ -7,7 +7,11 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { isEmptySelector, selects, validateLabelSelector } from '../../validation/label-selector.ts';
+import {
+  isEmptySelector,
+  labelSelectorMatches,
+  validateLabelSelector,
+} from '../../validation/label-selector.ts';
 
 import { validatePodTemplate } from '../pod/validation.ts';
 
@@ -39,7 +43,7 @@ export function validateSelectedTemplate(
     errors.push(invalid('spec.selector', selector, `empty selector is ${words.emptySelector}`));
   }
   const labels = template?.metadata?.labels;
-  const selected = selects(selector, labels);
+  const selected = labelSelectorMatches(selector, labels);
   if (selected === undefined) {
     errors.push(invalid('spec.selector', selector, 'invalid label selector'));
     return errors;

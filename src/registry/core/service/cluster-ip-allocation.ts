@@ -1,9 +1,8 @@
-import { parseAddress } from '../../../objects/address.ts';
-import type { IPFamily } from '../../../objects/address.ts';
+import { parseAddress, type IPFamily } from '../../../objects/address.ts';
 import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
 import { isUnchangedPreferDualStack } from './families.ts';
 import type { ServiceReservation } from './reservation.ts';
-import { none } from './type-rules.ts';
+import { headlessIP } from './type-rules.ts';
 
 /**
  * Allocates and releases the cluster IPs of a write (`pkg/registry/core/service/storage/alloc.go` allocClusterIPs,
@@ -13,7 +12,7 @@ import { none } from './type-rules.ts';
 /** Allocates one address for each family: the requested ones, and any for the others. @throws {StatusError} */
 export function allocateClusterIPs(service: Service, reservation: ServiceReservation): void {
   const { spec } = service;
-  if (spec.type === 'ExternalName' || spec.clusterIPs?.[0] === none) return;
+  if (spec.type === 'ExternalName' || spec.clusterIPs?.[0] === headlessIP) return;
   const { ipFamilies = [] } = spec;
   // Errors print the list with an empty text for each address that is not allocated yet.
   const addresses = [...(spec.clusterIPs ?? [])];
@@ -37,7 +36,7 @@ export function updateClusterIPs(service: Service, old: ServiceSpec, reservation
     return;
   }
   const { clusterIPs: held = [], ipFamilies: before = [] } = old;
-  if (held[0] === none) return;
+  if (held[0] === headlessIP) return;
   if (external) {
     before.forEach((_family, i) => reservation.giveAddress(held[i] ?? ''));
     return;
@@ -58,7 +57,7 @@ export function updateClusterIPs(service: Service, old: ServiceSpec, reservation
 export function releaseClusterIPs(spec: ServiceSpec, reservation: ServiceReservation): void {
   if (spec.type === 'ExternalName') return;
   for (const address of spec.clusterIPs ?? []) {
-    if (address !== none && parseAddress(address) !== undefined) reservation.giveAddress(address);
+    if (address !== headlessIP && parseAddress(address) !== undefined) reservation.giveAddress(address);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type FieldError,
 } from '../../validation/field-errors.ts';
 import { validateLegacyAddress } from '../../validation/network.ts';
-import { isHeadless, none } from './type-rules.ts';
+import { hasHeadlessIPs, headlessIP } from './type-rules.ts';
 
 const families = ['IPv4', 'IPv6'];
 const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
@@ -36,7 +36,7 @@ export function validateClusterIPFields(spec: ServiceSpec, old?: ServiceSpec): F
   pushFamilyErrors(errors, spec);
   const before = errors.length;
   clusterIPs.forEach((address, i) => {
-    if (i > 0 || address !== none) {
+    if (i > 0 || address !== headlessIP) {
       pushAll(errors, validateLegacyAddress(address, `${path}[${i}]`, old?.clusterIPs));
     } else if (clusterIPs.length > 1) {
       errors.push(invalid(path, clusterIPs, "'None' must be the first and only value"));
@@ -63,7 +63,7 @@ function pushFamilyErrors(errors: FieldError[], { ipFamilies, ipFamilyPolicy }: 
 /** One address of each family, in the order of `ipFamilies`. */
 function pushMatchErrors(errors: FieldError[], spec: ServiceSpec, clusterIPs: readonly string[]): void {
   const { ipFamilies = [] } = spec;
-  if (isHeadless(spec) || (clusterIPs.length < 2 && ipFamilies.length === 0)) return;
+  if (hasHeadlessIPs(spec) || (clusterIPs.length < 2 && ipFamilies.length === 0)) return;
   const found = clusterIPs.map((address) => parseAddress(address)?.family);
   if (clusterIPs.length > 1 && new Set(found).size < 2) {
     errors.push(invalid(path, clusterIPs, 'may specify no more than one IP for each IP family'));

@@ -1,8 +1,7 @@
-import { parseAddress } from '../../../objects/address.ts';
-import type { IPFamily } from '../../../objects/address.ts';
+import { parseAddress, type IPFamily } from '../../../objects/address.ts';
 import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
 import { normalizeNewClusterIPs } from './refill.ts';
-import { hasNoSelector, needsClusterIP, none } from './type-rules.ts';
+import { hasNoSelector, needsClusterIP, headlessIP } from './type-rules.ts';
 
 /**
  * A Service as readers see it (`pkg/registry/core/service/storage/storage.go` defaultOnReadService): one stored long
@@ -35,7 +34,7 @@ export function isDecoratedService(json: string): boolean {
 
 function addFamilies(spec: ServiceSpec, primary: IPFamily): void {
   if ((spec.ipFamilies?.length ?? 0) > 0) return;
-  if (spec.clusterIP !== none) {
+  if (spec.clusterIP !== headlessIP) {
     spec.ipFamilies = (spec.clusterIPs ?? []).map((address) => parseAddress(address)?.family ?? 'IPv4');
     if (spec.ipFamilies.length === 1) spec.ipFamilyPolicy = 'SingleStack';
     else if (spec.ipFamilies.length === 2) spec.ipFamilyPolicy = 'RequireDualStack';

@@ -1,10 +1,9 @@
-import { parseAddress } from '../../../objects/address.ts';
-import type { IPFamily } from '../../../objects/address.ts';
+import { parseAddress, type IPFamily } from '../../../objects/address.ts';
 import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
 import { invalid, invalidObject, type FieldError } from '../../validation/field-errors.ts';
 import { validateClusterIPFields } from './cluster-ip-fields.ts';
 import { otherFamily } from './decorate.ts';
-import { hasNoSelector, none, sameList, subject } from './type-rules.ts';
+import { hasNoSelector, headlessIP, sameList, subject } from './type-rules.ts';
 
 /** The families of the cluster, by the service-cidr flags: the primary, and the secondary of a dual-stack cluster. */
 export type ClusterFamilies =
@@ -38,7 +37,7 @@ export function initIPFamilies(service: Service, old: Service | undefined, clust
 
   const families = spec.ipFamilies ?? [];
   spec.ipFamilies = families;
-  if (spec.clusterIP === none && hasNoSelector(spec)) {
+  if (spec.clusterIP === headlessIP && hasNoSelector(spec)) {
     // The addresses of its endpoints are unknown: allowed on every cluster.
     if (families.length === 0) families.push(cluster[0]);
     if (families.length < 2 && !single) families.push(otherFamily(families[0] ?? cluster[0]));
@@ -70,7 +69,7 @@ export function isUnchangedPreferDualStack(spec: ServiceSpec, old: ServiceSpec):
 }
 
 function defaultPolicy(spec: ServiceSpec): string {
-  return spec.clusterIP === none && hasNoSelector(spec) ? 'RequireDualStack' : 'SingleStack';
+  return spec.clusterIP === headlessIP && hasNoSelector(spec) ? 'RequireDualStack' : 'SingleStack';
 }
 
 /** With SingleStack, unchanged lists mean: release the secondary. */
@@ -114,7 +113,7 @@ function inferFamilies(errors: FieldError[], spec: ServiceSpec, cluster: Cluster
   const { clusterIPs = [] } = spec;
   for (let i = spec.ipFamilies?.length ?? 0; i < clusterIPs.length; i++) {
     const address = clusterIPs[i];
-    if (address === undefined || address === none) return;
+    if (address === undefined || address === headlessIP) return;
     const family = parseAddress(address)?.family ?? 'unknown';
     if (isConfigured(family, cluster)) {
       spec.ipFamilies = [...(spec.ipFamilies ?? []), family];

@@ -40,7 +40,7 @@ function refillNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
   }
 }
 
-/** Sets the plural from the singular in an update by a client that knows only the singular. */
+/** Sets the plural from the singular in an update by a client that has only the singular. */
 export function normalizeClusterIPs(spec: ServiceSpec, old: ServiceSpec): void {
   const before = old.clusterIP ?? '';
   const now = spec.clusterIP ?? '';

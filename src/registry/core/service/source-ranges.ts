@@ -2,7 +2,9 @@ import { pushAll } from '../../../objects/lists.ts';
 import type { Service } from '../../../objects/core.generated.ts';
 import { forbiddenField, type FieldError } from '../../validation/field-errors.ts';
 import { validateLegacyCidr } from '../../validation/network.ts';
-import { sourceRanges } from './annotations.ts';
+
+/** CIDRs separated by commas: the predecessor of `spec.loadBalancerSourceRanges` (`core/v1/annotation_key_constants.go`). */
+const sourceRanges = 'service.beta.kubernetes.io/load-balancer-source-ranges';
 
 /** The capital L is kube-apiserver's. */
 const path = 'spec.LoadBalancerSourceRanges';

@@ -18,7 +18,7 @@ const maxAffinitySeconds = 86400;
 const onlyLoadBalancer = "may only be used when `type` is 'LoadBalancer'";
 
 /** `sessionAffinity` and its timeout. */
-export function validateAffinity(spec: ServiceSpec): FieldError[] {
+export function validateSessionAffinity(spec: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];
   const { sessionAffinity = '', sessionAffinityConfig: config } = spec;
   if (sessionAffinity === '') errors.push(required('spec.sessionAffinity'));

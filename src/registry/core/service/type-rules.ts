@@ -6,7 +6,7 @@ import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
  */
 
 /** The value of `clusterIP` for headless Services. */
-export const none = 'None';
+export const headlessIP = 'None';
 
 /** Any type but ExternalName has `clusterIP`, even if it is `None`. */
 export function needsClusterIP(spec: ServiceSpec): boolean {
@@ -36,8 +36,8 @@ export function externallyAccessible(spec: ServiceSpec): boolean {
 }
 
 /** `clusterIPs` is exactly `["None"]`. */
-export function isHeadless(spec: ServiceSpec): boolean {
-  return spec.clusterIPs?.length === 1 && spec.clusterIPs[0] === none;
+export function hasHeadlessIPs(spec: ServiceSpec): boolean {
+  return spec.clusterIPs?.length === 1 && spec.clusterIPs[0] === headlessIP;
 }
 
 /** A missing or empty selector: another client writes the Service's endpoints. */

@@ -2,7 +2,7 @@ import { pushAll } from '../../../objects/lists.ts';
 import type { ServiceSpec } from '../../../objects/core.generated.ts';
 import { forbiddenField, invalid, type FieldError } from '../../validation/field-errors.ts';
 import { validateLoadBalancerClass } from './traffic-rules.ts';
-import { isHeadless, needsHealthCheck } from './type-rules.ts';
+import { hasHeadlessIPs, needsHealthCheck } from './type-rules.ts';
 
 const unchangeable = 'may not change once set';
 const policyPath = 'spec.ipFamilyPolicy';
@@ -11,8 +11,8 @@ const policyPath = 'spec.ipFamilyPolicy';
 export function validateTransition(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];
   if (spec.type !== 'ExternalName' && old.type !== 'ExternalName') {
-    const wasHeadless = isHeadless(old);
-    const headless = isHeadless(spec);
+    const wasHeadless = hasHeadlessIPs(old);
+    const headless = hasHeadlessIPs(spec);
     if (!wasHeadless || !headless) pushAddressErrors(errors, spec, old);
     if (!wasHeadless && !headless) pushFamilyErrors(errors, spec, old);
   }

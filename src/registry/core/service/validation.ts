@@ -11,18 +11,18 @@ import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/meta
 import { validateLabels } from '../../validation/label-selector.ts';
 import { isDNS1123Subdomain, nameIsDNSLabel } from '../../../objects/names.ts';
 import { validateEndpointAddress, validateLegacyAddress } from '../../validation/network.ts';
-import { deprecatedTopologyHints, topologyMode } from './annotations.ts';
+import { validateSourceRanges } from './source-ranges.ts';
+import { deprecatedTopologyHints, topologyMode } from './warnings.ts';
 import { validateClusterIPFields } from './cluster-ip-fields.ts';
 import { validatePorts, validatePortUse } from './port-rules.ts';
-import { validateSourceRanges } from './source-ranges.ts';
 import {
-  validateAffinity,
+  validateSessionAffinity,
   validateAllocateNodePorts,
   validateExternalPolicy,
   validateInternalTraffic,
   validateLoadBalancerClass,
 } from './traffic-rules.ts';
-import { isHeadless } from './type-rules.ts';
+import { hasHeadlessIPs } from './type-rules.ts';
 import { validateTransition } from './update-rules.ts';
 
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
@@ -47,11 +47,12 @@ function validateSpec(service: Service, old?: Service): FieldError[] {
   const { spec } = service;
   const { ports = [], selector, type = '' } = spec;
   const errors = validateTopologyAnnotations(service);
-  if (ports.length === 0 && !isHeadless(spec) && type !== 'ExternalName') errors.push(required('spec.ports'));
+  if (ports.length === 0 && !hasHeadlessIPs(spec) && type !== 'ExternalName')
+    errors.push(required('spec.ports'));
   pushTypeErrors(errors, service);
   pushAll(errors, validatePorts(ports));
   if (selector !== undefined) pushAll(errors, validateLabels(selector, 'spec.selector'));
-  pushAll(errors, validateAffinity(spec), validateClusterIPFields(spec, old?.spec));
+  pushAll(errors, validateSessionAffinity(spec), validateClusterIPFields(spec, old?.spec));
   spec.externalIPs?.forEach((address, i) => {
     const path = `spec.externalIPs[${i}]`;
     const faults = validateLegacyAddress(address, path, old?.spec.externalIPs);
@@ -84,7 +85,7 @@ function validateTopologyAnnotations({ metadata: { annotations } }: Service): Fi
 
 function pushTypeErrors(errors: FieldError[], { spec }: Service): void {
   const { type } = spec;
-  if ((type === 'LoadBalancer' || type === 'NodePort') && isHeadless(spec)) {
+  if ((type === 'LoadBalancer' || type === 'NodePort') && hasHeadlessIPs(spec)) {
     const detail = `may not be set to 'None' for ${type} services`;
     errors.push(invalid('spec.clusterIPs[0]', spec.clusterIPs?.[0], detail));
   }

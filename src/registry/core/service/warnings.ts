@@ -1,8 +1,11 @@
 import { pushAll } from '../../../objects/lists.ts';
 import type { Service } from '../../../objects/core.generated.ts';
 import { warningsForAddress, warningsForCidr } from '../../validation/network.ts';
-import { deprecatedTopologyHints, topologyMode } from './annotations.ts';
-import { none } from './type-rules.ts';
+import { headlessIP } from './type-rules.ts';
+
+/** Annotations of Services (`core/v1/annotation_key_constants.go`). */
+export const topologyMode = 'service.kubernetes.io/topology-mode';
+export const deprecatedTopologyHints = 'service.kubernetes.io/topology-aware-hints';
 
 /** Warnings of a create or an update of the main resource (`pkg/api/service/warnings.go`), in order. */
 export function warningsForService(service: Service): string[] {
@@ -12,10 +15,10 @@ export function warningsForService(service: Service): string[] {
   if (metadata.annotations !== undefined && Object.hasOwn(metadata.annotations, deprecatedTopologyHints)) {
     warnings.push(`annotation ${deprecatedTopologyHints} is deprecated, please use ${topologyMode} instead`);
   }
-  if (clusterIP !== '' && clusterIP !== none) {
+  if (clusterIP !== '' && clusterIP !== headlessIP) {
     spec.clusterIPs?.forEach((ip, i) => pushAll(warnings, warningsForAddress(ip, `spec.clusterIPs[${i}]`)));
   }
-  const headless = spec.type === 'ClusterIP' && clusterIP === none;
+  const headless = spec.type === 'ClusterIP' && clusterIP === headlessIP;
   if (headless) {
     if (loadBalancerIP !== '') warnings.push('spec.loadBalancerIP is ignored for headless services');
     if (externalIPs.length > 0) warnings.push('spec.externalIPs is ignored for headless services');

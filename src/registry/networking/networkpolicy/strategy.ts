@@ -3,8 +3,7 @@ import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { warningsForCidr } from '../../validation/network.ts';
-import { rulesOf } from './networkpolicy.ts';
-import { type Exemptions, noExemptions, validateNetworkPolicy } from './validation.ts';
+import { rulesOf, type Exemptions, noExemptions, validateNetworkPolicy } from './validation.ts';
 
 /** The rules of NetworkPolicies (`pkg/registry/networking/networkpolicy/strategy.go`). */
 export const networkPolicyStrategy = genericStrategy<NetworkPolicy>({

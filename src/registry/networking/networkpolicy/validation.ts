@@ -15,7 +15,6 @@ import {
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { isValidPortName } from '../../../objects/names.ts';
 import { isValidPortNumber, validateLegacyCidr } from '../../validation/network.ts';
-import { rulesOf } from './networkpolicy.ts';
 
 const protocols = ['TCP', 'UDP', 'SCTP'];
 const policyTypes = ['Ingress', 'Egress'];
@@ -113,4 +112,26 @@ function isStrictSubset(part: ParsedCidr, whole: ParsedCidr): boolean {
   if (part.family !== whole.family || part.prefixLength <= whole.prefixLength) return false;
   const hostBits = BigInt(addressBits(whole.family) - whole.prefixLength);
   return part.network >> hostBits === whole.network >> hostBits;
+}
+
+/** One rule of either direction, with its path. */
+export interface PlacedRule {
+  readonly path: string;
+  readonly peersPath: string;
+  readonly ports: readonly NetworkPolicyPort[];
+  readonly peers: readonly NetworkPolicyPeer[];
+}
+
+/** All rules of a policy, ingress first. */
+export function rulesOf({ ingress = [], egress = [] }: NetworkPolicy['spec']): PlacedRule[] {
+  return [
+    ...ingress.map(({ ports = [], from = [] }, i) => {
+      const path = `spec.ingress[${i}]`;
+      return { path, peersPath: `${path}.from`, ports, peers: from };
+    }),
+    ...egress.map(({ ports = [], to = [] }, i) => {
+      const path = `spec.egress[${i}]`;
+      return { path, peersPath: `${path}.to`, ports, peers: to };
+    }),
+  ];
 }

@@ -6,10 +6,11 @@ import {
   invalid,
   notSupported,
   required,
+  tooLong,
 } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../../objects/names.ts';
+import { isDNS1123Subdomain, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 
 const fsGroupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
@@ -105,5 +106,15 @@ function validateTokenRequests(requests: NonNullable<CSIDriverSpec['tokenRequest
     if (seconds < minTokenSeconds) wrong('may not specify a duration less than 10 minutes');
     if (seconds > maxTokenSeconds) wrong('may not specify a duration larger than 2^32 seconds');
   });
+  return errors;
+}
+
+const maxDriverName = 63;
+
+/** The name of a CSI driver in references: a subdomain in any case, at most as long as a label. */
+export function validateCsiDriverName(name: string, path: string): FieldError[] {
+  const errors = name === '' ? [required(path)] : [];
+  if (Buffer.byteLength(name) > maxDriverName) errors.push(tooLong(path, maxDriverName));
+  for (const message of isDNS1123Subdomain(name.toLowerCase())) errors.push(invalid(path, name, message));
   return errors;
 }

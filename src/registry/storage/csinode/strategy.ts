@@ -1,6 +1,6 @@
 import type { CSINode, CSINodeDriver } from '../../../objects/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { validateCsiDriverName } from '../csidriver/names.ts';
+import { validateCsiDriverName } from '../csidriver/strategy.ts';
 import { duplicate, type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';

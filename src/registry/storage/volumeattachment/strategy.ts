@@ -1,6 +1,6 @@
 import type { VolumeAttachment, VolumeError } from '../../../objects/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { validateCsiDriverName } from '../csidriver/names.ts';
+import { validateCsiDriverName } from '../csidriver/strategy.ts';
 import {
   type FieldError,
   forbiddenField,

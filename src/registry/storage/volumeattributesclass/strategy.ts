@@ -3,7 +3,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
-import { validateParameters, validateProvisioner } from '../storageclass/parameters.ts';
+import { validateParameters, validateProvisioner } from '../storageclass/strategy.ts';
 
 /** The rules of VolumeAttributesClasses (`apis/storage/validation` ValidateVolumeAttributesClass). */
 export const volumeAttributesClassStrategy = genericStrategy<VolumeAttributesClass>({

@@ -3,12 +3,12 @@ import { CertificateAdmission } from '../../../../src/apiserver/admission/certif
 import type { AdmissionAttributes } from '../../../../src/apiserver/rest/admission.ts';
 import { serveResource } from '../../../../src/apiserver/rest/served-resource.ts';
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
-import { otherKinds } from '../../../../src/apiserver/tables/cluster.ts';
+import { otherKindsTable } from '../../../../src/apiserver/tables/cluster.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { definitionOf } from '../../registry/decide.ts';
 
 const definition = definitionOf('CertificateSigningRequest');
-const resource = serveResource(definition, builtinSchema(definition.schema), () => otherKinds);
+const resource = serveResource(definition, builtinSchema(definition.schema), () => otherKindsTable);
 
 /** Who may do what: `<verb> <signer>`. */
 const admissionFor = (...granted: readonly string[]): CertificateAdmission =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { webSocketToken } from '../../../../src/apiserver/authentication/web-socket-token.ts';
+import { webSocketToken } from '../../../../src/apiserver/authentication/authenticator.ts';
 
 const prefix = 'base64url.bearer.authorization.k8s.io.';
 

@@ -57,7 +57,7 @@ const slices = resource('discovery.k8s.io', 'v1', 'endpointslices', 'EndpointSli
 const widgets = (version: string): DiscoveredResource =>
   resource('a.example.com', version, 'widgets', 'Widget', { custom: true });
 
-const groups = groupResources([widgets('v1beta1'), widgets('v1'), services, slices, deployments]);
+const groups = groupResources([widgets('v1beta1'), widgets('v1'), services, slices, deployments], []);
 const group = (name: string) => groups.get(name) ?? expect.unreachable(name);
 
 describe('documents', () => {

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
 import { discoveryHandler } from '../../../../src/apiserver/discovery/handler.ts';
-import { type HealthCheck, healthHandler, healthPaths } from '../../../../src/apiserver/discovery/health.ts';
+import { type ServerCheck, healthHandler, healthPaths } from '../../../../src/apiserver/discovery/health.ts';
 import { metricsHandler } from '../../../../src/apiserver/discovery/metrics.ts';
 import { pathsHandler } from '../../../../src/apiserver/discovery/paths.ts';
 import { versionHandler } from '../../../../src/apiserver/discovery/version.ts';
 import { call } from './exchange-fake.ts';
+
+/** No extension API server. */
+const noRemote: readonly never[] = [];
 
 function resource(group: string, plural: string, custom = false): DiscoveredResource {
   return {
@@ -31,6 +34,7 @@ const aggregatedV2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 describe('discovery', () => {
   const handler = discoveryHandler(
     () => withCustom,
+    () => noRemote,
     () => '127.0.0.1:6443',
   );
 
@@ -91,6 +95,7 @@ describe('discovery', () => {
     let served: readonly DiscoveredResource[] = builtIn;
     const changing = discoveryHandler(
       () => served,
+      () => noRemote,
       () => '',
     );
     const read = async (): Promise<string> =>
@@ -111,7 +116,7 @@ describe('discovery', () => {
 
 describe('health', () => {
   let broken = false;
-  const checks: readonly HealthCheck[] = [
+  const checks: readonly ServerCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
     {
       name: 'store',
@@ -208,7 +213,11 @@ test('nothing is below the metrics', async () => {
 
 test('the root lists paths', async () => {
   const answer = await call(
-    pathsHandler(() => builtIn, ['/healthz']),
+    pathsHandler(
+      () => builtIn,
+      () => noRemote,
+      ['/healthz'],
+    ),
     '/',
   );
   expect(JSON.parse(answer.body)).toEqual({

@@ -5,6 +5,9 @@ import type { DiscoveredResource } from '../../../../src/apiserver/discovery/dis
 import { openApiHandler } from '../../../../src/apiserver/openapi/handler.ts';
 import { call } from '../discovery/exchange-fake.ts';
 
+/** No extension API server. */
+const noRemote: readonly never[] = [];
+
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
 function resource(
@@ -63,6 +66,7 @@ const widgetSchema = {
 
 const handler = openApiHandler(
   () => resources,
+  () => noRemote,
   ({ kind }) => (kind === 'Widget' ? { schema: widgetSchema, selectableFields: ['.spec.size'] } : undefined),
 );
 

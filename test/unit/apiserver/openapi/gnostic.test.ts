@@ -3,8 +3,12 @@ import type { DiscoveredResource } from '../../../../src/apiserver/discovery/dis
 import { openApiHandler } from '../../../../src/apiserver/openapi/handler.ts';
 import { writeGnosticV2 } from '../../../../src/apiserver/openapi/gnostic-v2.ts';
 import { writeGnosticV3 } from '../../../../src/apiserver/openapi/gnostic-v3.ts';
+import { runInSlices } from '../../../../src/apiserver/time-slice.ts';
 import { wireValues } from '../../../../src/apiserver/schema/wire-reader.ts';
 import { call } from '../discovery/exchange-fake.ts';
+
+/** No extension API server. */
+const noRemote: readonly never[] = [];
 
 const service: DiscoveredResource = {
   ...{ group: '', version: 'v1', plural: 'services', singular: 'service', kind: 'Service' },
@@ -14,6 +18,7 @@ const service: DiscoveredResource = {
 const resources = [service];
 const handler = openApiHandler(
   () => resources,
+  () => noRemote,
   () => undefined,
 );
 
@@ -110,11 +115,12 @@ describe('the protobuf form of OpenAPI', () => {
   });
 
   // the bytes are those that gnostic-models makes of these documents
-  test('leaves zero values out but in a oneof', () => {
+  test('leaves zero values out but in a oneof', async () => {
     const info = { title: 't', version: '1' };
     const zeros = { description: '', minLength: 0, maximum: 0, uniqueItems: false, default: 0 };
     const definitions = { a: { ...zeros, required: [''], additionalProperties: false } };
-    expect(writeGnosticV2({ swagger: '2.0', info, paths: {}, definitions }).toString('hex')).toBe(
+    const v2 = await runInSlices(writeGnosticV2({ swagger: '2.0', info, paths: {}, definitions }));
+    expect(v2.toString('hex')).toBe(
       '0a03322e3012060a017412013142004a150a130a0161120e2a041202300a9a0100aa01021000',
     );
     const properties = {
@@ -125,7 +131,8 @@ describe('the protobuf form of OpenAPI', () => {
       d: { minimum: -1.5, maximum: 1e21, maxLength: 300 },
     };
     const components = { schemas: { a: { properties } } };
-    expect(writeGnosticV3({ openapi: '3.0.0', info, paths: {}, components }).toString('hex')).toBe(
+    const v3 = await runInSlices(writeGnosticV3({ openapi: '3.0.0', info, paths: {}, components }));
+    expect(v3.toString('hex')).toBe(
       '0a05332e302e3012060a017432013122002a780a760a740a0161126f0a6dfa016a0a1d0a016e12180a16ca0107696e7465' +
         '6765728a02090900000000000000000a0c0a017412070a058a02021a000a110a0162120c0a0a82020210008a02021000' +
         '0a0a0a016f12050a038a02000a1c0a016412170a155950efe2d6e41a4b4469000000000000f8bf78ac02',

@@ -187,3 +187,37 @@ describe('pods', () => {
     }
   });
 });
+
+describe('nodes', () => {
+  const addresses = [
+    { type: 'Hostname', address: 'node-1' },
+    { type: 'InternalIP', address: '172.18.0.1' },
+  ];
+  const nodes: Stored = {
+    'nodes//node-1': { status: { addresses } },
+    'nodes//other': { status: { addresses, daemonEndpoints: { kubeletEndpoint: { Port: 10350 } } } },
+    'nodes//bare': { status: {} },
+    'nodes//local': { status: { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }] } },
+  };
+
+  test.each([
+    ['node-1', 'https', 10250],
+    ['http:node-1:10250', 'https', 10250],
+    ['other', 'https', 10350],
+    ['node-1:10256', 'http', 10256],
+    ['https:node-1:8443', 'https', 8443],
+  ])('%s is asked by %s at port %i', (id, scheme, port) => {
+    const kubelet = [10250, 10350].includes(port) ? { isKubelet: true } : {};
+    expect(resolver(nodes).node(id)).toEqual({ scheme, host: '172.18.0.1', port, isPod: false, ...kubelet });
+  });
+
+  test.each([
+    ['ftp:node-1:21', 400, 'invalid node request "ftp:node-1:21"'],
+    ['node-1:0', 400, 'invalid node request "node-1:0"'],
+    ['local', 400, 'address not allowed'],
+    ['none', 404, 'nodes "none" not found'],
+    ['bare', 500, 'no preferred addresses found; known addresses: []'],
+  ])('%s: %i', (id, code, message) => {
+    expect(failure(() => resolver(nodes).node(id))).toEqual([code, message]);
+  });
+});

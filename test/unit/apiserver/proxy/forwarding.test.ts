@@ -6,7 +6,7 @@ import type { ApiRequest } from '../../../../src/apiserver/http/exchange.ts';
 import { requestInfo } from '../../../../src/apiserver/http/request-info.ts';
 import {
   backendPath,
-  prefixOf,
+  proxyPrefixOf,
   queryOf,
   requestHeaders,
   responseHeaders,
@@ -42,7 +42,7 @@ describe('paths', () => {
     [`${prefix}/a;b=c,d:e@f&g$h+i!j`, '/a;b=c,d:e@f&g$h+i%21j'],
   ])('%s', (path, expected) => {
     expect(backendPath(request(path))).toBe(expected);
-    expect(prefixOf(request(path))).toBe(prefix);
+    expect(proxyPrefixOf(request(path))).toBe(prefix);
   });
 
   test('no path leaves the backend or breaks its request line', () => {

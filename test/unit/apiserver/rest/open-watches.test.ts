@@ -94,6 +94,15 @@ describe('open watches', () => {
     expect(all.map(({ isCut }) => isCut)).toEqual([true, true, false, false, false]);
   });
 
+  test('never have more than 128 MiB unread together, however short they have waited', () => {
+    const all = Array.from({ length: 200 }, () => new Watch(watches));
+    for (const [i, watch] of all.entries()) {
+      watches.waits(watch, 3 * mebibyte);
+      expect(all.slice(0, i + 1).filter(({ isCut }) => !isCut).length * 3).toBeLessThanOrEqual(128);
+    }
+    expect(all.slice(-21).every(({ isCut }) => !isCut)).toBe(true);
+  });
+
   test('are ended when the history has lost what their clients did not read', () => {
     const [lost, other] = [new Watch(watches), new Watch(watches)];
     for (const watch of [lost, other]) watches.waits(watch, 1);

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { eventLine, poolRows, serviceRow, type View } from '../../../../src/commands/top/model.ts';
+import { eventSummary, poolRows, serviceRow, type View } from '../../../../src/commands/top/model.ts';
 import { renderScreen, serviceText } from '../../../../src/commands/top/screen.ts';
 import { fit, plain } from '../../../../src/commands/top/text.ts';
 import type { Service } from '../../../../src/objects/core.generated.ts';
@@ -96,7 +96,7 @@ describe('plain', () => {
   });
 });
 
-const event = eventLine({
+const event = eventSummary({
   metadata: { name: 'e', namespace: 'shop' },
   ...{
     involvedObject: { kind: 'Service', namespace: 'shop', name: 'web' },

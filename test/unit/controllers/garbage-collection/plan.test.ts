@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { GraphNode } from '../../../../src/controllers/garbage-collection/graph.ts';
-import { judge, type OwnerState, type Verdict } from '../../../../src/controllers/garbage-collection/plan.ts';
+import {
+  judge,
+  type OwnerState,
+  type ObjectAction,
+} from '../../../../src/controllers/garbage-collection/plan.ts';
 
 function node(
   uid: string,
@@ -32,7 +36,7 @@ function node(
 const leaving = { deleting: true, foreground: true } as const;
 
 describe('judge', () => {
-  const cases: [string, GraphNode, GraphNode[], Record<string, OwnerState>, Verdict][] = [
+  const cases: [string, GraphNode, GraphNode[], Record<string, OwnerState>, ObjectAction][] = [
     ['an object without owners', node('x'), [], {}, { do: 'nothing' }],
     ['an object whose owner is there', node('x', { owned: ['a'] }), [], { a: 'present' }, { do: 'nothing' }],
     [

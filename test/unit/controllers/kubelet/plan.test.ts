@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  planPodStatus,
-  planStoppedStatus,
-  planTerminatingStatus,
-  stopTime,
-} from '../../../../src/controllers/kubelet/plan.ts';
+import { type KubeletPlan, planPod, type PodEnding } from '../../../../src/controllers/kubelet/plan.ts';
+import type { Observed } from '../../../../src/controllers/kubelet/plan-containers.ts';
 import { PodAddresses } from '../../../../src/controllers/kubelet/pod-addresses.ts';
 import type { Pod, PodStatus } from '../../../../src/objects/core.generated.ts';
 import { node, now, pod } from '../workloads/samples.ts';
@@ -28,20 +24,35 @@ function bound(annotations: Record<string, string> = {}, spec: Pod['spec'] = {})
   return { ...made, metadata: { ...made.metadata, generation: 1 }, status: { phase: 'Pending' } };
 }
 
+/** The plan of a Pod whose containers are all stand-ins. */
+function plan(
+  each: Pod,
+  at = 0,
+  { observed = new Map(), ending }: { observed?: Map<string, Observed>; ending?: PodEnding } = {},
+): KubeletPlan {
+  return planPod({
+    ...{ pod: each, node: host, addresses, observed, ending },
+    ...{ isPrepared: true, isStandIn: () => true, now: now + at },
+  });
+}
+
 /** The statuses over time: planned, stored, and planned again when the plan says so. */
-function live(start: Pod, milliseconds: number, hosts = host): { at: number; status: PodStatus }[] {
+function live(start: Pod, milliseconds: number): { at: number; status: PodStatus }[] {
   const seen: { at: number; status: PodStatus }[] = [];
   let current = start;
-  let exactStart: number | undefined;
+  const observed = new Map<string, Observed>();
   let at = 0;
   for (let i = 0; i < 50; i++) {
-    const plan = planPodStatus({ pod: current, node: hosts, addresses, exactStart, now: now + at });
-    exactStart = plan.startedAt;
-    seen.push({ at, status: plan.status });
-    current = { ...current, status: { ...current.status, ...plan.status } };
-    if (plan.next === undefined || plan.next - now > milliseconds) return seen;
-    expect(plan.next).toBeGreaterThan(now + at);
-    at = plan.next - now;
+    const { status, next, running } = plan(current, at, { observed });
+    for (const { container, attempt, startedAt } of running) {
+      const nothing = { ending: undefined, problem: undefined, started: undefined, ready: undefined };
+      observed.set(container.name, { attempt, startedAt, ...nothing });
+    }
+    seen.push({ at, status });
+    current = { ...current, status: { ...current.status, ...status } };
+    if (next === undefined || next - now > milliseconds) return seen;
+    expect(next).toBeGreaterThan(now + at);
+    at = next - now;
   }
   return seen;
 }
@@ -50,7 +61,7 @@ function ready(status: PodStatus): string {
   return status.conditions?.find(({ type }) => type === 'Ready')?.status ?? '';
 }
 
-describe('planPodStatus', () => {
+describe('planPod', () => {
   it('runs a Pod at once, ready, with addresses of both families', () => {
     const [first, ...more] = live(bound(), 60_000);
     expect(more).toEqual([]);
@@ -152,59 +163,51 @@ describe('planPodStatus', () => {
 
   it('waits for readiness gates, and keeps what others say', () => {
     const gated = bound({}, { readinessGates: [{ conditionType: 'example.com/lb' }], containers: [] });
-    const plan = (each: Pod): PodStatus =>
-      planPodStatus({ pod: each, node: host, addresses, exactStart: undefined, now }).status;
-    expect(ready(plan(gated))).toBe('False');
+    expect(ready(plan(gated).status)).toBe('False');
     const open = {
       ...gated,
       status: { ...gated.status, conditions: [{ type: 'example.com/lb', status: 'True' }] },
     };
-    expect(ready(plan(open))).toBe('True');
-    expect(plan(open).conditions?.[0]).toEqual({ type: 'example.com/lb', status: 'True' });
+    expect(ready(plan(open).status)).toBe('True');
+    expect(plan(open).status.conditions?.[0]).toEqual({ type: 'example.com/lb', status: 'True' });
   });
 
   it('runs ephemeral containers from when it sees them, and never as ready', () => {
     const debugged = bound({}, { ephemeralContainers: [{ name: 'debugger', image: 'busybox' }] });
-    const first = planPodStatus({ pod: debugged, node: host, addresses, exactStart: undefined, now });
+    const first = plan(debugged);
     const [status] = first.status.ephemeralContainerStatuses ?? [];
     expect(status).toMatchObject({ name: 'debugger', image: 'busybox', ready: false, restartCount: 0 });
     expect(status?.state).toEqual({ running: { startedAt: '2026-01-01T00:00:00Z' } });
     expect(ready(first.status)).toBe('True');
     const stored = { ...debugged, status: first.status };
-    const later = planPodStatus({ pod: stored, node: host, addresses, exactStart: now, now: now + 5000 });
+    const later = plan(stored, 5000);
     expect(later.status.ephemeralContainerStatuses).toEqual(first.status.ephemeralContainerStatuses);
   });
 
   it('goes on where it was after a restart of the process', () => {
     const begun = live(bound({ 'servicenet.dev/ready-after': '10s' }), 0)[0]?.status ?? {};
-    const again = planPodStatus({
-      pod: { ...bound({ 'servicenet.dev/ready-after': '10s' }), status: begun },
-      node: host,
-      addresses,
-      exactStart: undefined,
-      now: now + 4000,
-    });
+    const again = plan({ ...bound({ 'servicenet.dev/ready-after': '10s' }), status: begun }, 4000);
     expect(again.next).toBe(now + 10_000);
     expect(again.status.containerStatuses).toEqual(begun.containerStatuses);
   });
 });
 
 describe('termination', () => {
-  it('leaves what runs as it is, and follows its readiness', () => {
+  const running = (annotations: Record<string, string>): Pod => {
     const [begun] = live(bound(), 0);
-    const running = (annotations: Record<string, string>): Pod => {
-      const made = bound(annotations);
-      return { ...made, status: { ...begun?.status } };
-    };
-    const still = planTerminatingStatus(running({}), now, now + 500);
-    expect(ready(still?.status ?? {})).toBe('True');
-    const unready = planTerminatingStatus(running({ 'servicenet.dev/readiness': 'false' }), now, now + 500);
-    expect(unready?.status).toMatchObject({
+    return { ...bound(annotations), status: { ...begun?.status } };
+  };
+  const ending = { since: now, grace: 30_000 };
+
+  it('leaves what runs as it is, and follows its readiness', () => {
+    expect(ready(plan(running({}), 500, { ending }).status)).toBe('True');
+    const unready = plan(running({ 'servicenet.dev/readiness': 'false' }), 500, { ending });
+    expect(unready.status).toMatchObject({
       phase: 'Running',
       containerStatuses: [{ ready: false, restartCount: 0, state: { running: {} } }],
     });
-    expect(ready(unready?.status ?? {})).toBe('False');
-    expect(planTerminatingStatus(bound(), undefined, now)).toBeUndefined();
+    expect(ready(unready.status)).toBe('False');
+    expect(unready.next).toBe(now + 1000);
   });
 
   it.each([
@@ -212,14 +215,19 @@ describe('termination', () => {
     ['1h', 2, 2000, false],
     ['1h', 0, 0, false],
   ])('with stop-after %s and %i s of grace', (stopAfter, grace, milliseconds, inTime) => {
-    const leaving = bound({ 'servicenet.dev/stop-after': stopAfter });
-    leaving.metadata.deletionGracePeriodSeconds = grace;
-    expect(stopTime(leaving, now)).toEqual({ at: now + milliseconds, inTime });
-    const status = planStoppedStatus(leaving, inTime, now);
-    expect(status).toMatchObject({
+    const leaving = running({ 'servicenet.dev/stop-after': stopAfter });
+    const end = { since: now, grace: grace * 1000 };
+    if (milliseconds > 0) expect(plan(leaving, 0, { ending: end }).next).toBe(now + milliseconds);
+    expect(plan(leaving, milliseconds, { ending: end }).status).toMatchObject({
       phase: inTime ? 'Succeeded' : 'Failed',
       containerStatuses: [{ state: { terminated: { exitCode: inTime ? 0 : 137 } } }],
     });
+  });
+
+  it('ends a Pod whose containers never started at once', () => {
+    const { status, next } = plan(bound(), 0, { ending });
+    expect(next).toBeUndefined();
+    expect(status).toMatchObject({ phase: 'Failed', containerStatuses: [{ state: { waiting: {} } }] });
   });
 });
 

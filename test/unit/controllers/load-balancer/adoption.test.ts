@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { adoptionOrder, type ServedService } from '../../../../src/controllers/load-balancer/adoption.ts';
+import { adoptionOrder } from '../../../../src/controllers/load-balancer/sharing.ts';
+import { type ServedService, sharingKeyText } from '../../../../src/controllers/load-balancer/status.ts';
 import type { AddressRequest } from '../../../../src/controllers/load-balancer/request.ts';
-import { keyText } from '../../../../src/controllers/load-balancer/status.ts';
 import { inStatus, request } from './samples.ts';
 
 /** A Service with 192.0.2.1, younger than all before it. `was`: the key that its condition names. */
@@ -9,7 +9,7 @@ function service(
   name: string,
   { was, ...changes }: Partial<AddressRequest> & { was?: string } = {},
 ): ServedService {
-  const key = was === undefined ? undefined : keyText(was);
+  const key = was === undefined ? undefined : sharingKeyText(was);
   return { request: request(name, changes), inStatus: inStatus('192.0.2.1').map((one) => ({ ...one, key })) };
 }
 

@@ -1,6 +1,6 @@
 import type { Service } from '../../../../src/objects/core.generated.ts';
 import { expect, test } from 'vitest';
-import { ConflictBackoff } from '../../../../src/controllers/load-balancer/conflict-backoff.ts';
+import { ConflictBackoff } from '../../../../src/controllers/load-balancer/status.ts';
 import { conditionType } from '../../../../src/controllers/load-balancer/status.ts';
 
 function withStatus(...ips: string[]): Service {

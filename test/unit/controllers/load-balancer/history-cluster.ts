@@ -1,10 +1,15 @@
 import { expect } from 'vitest';
-import type { ServedService } from '../../../../src/controllers/load-balancer/adoption.ts';
+import {
+  type ServedService,
+  sharingKeyText,
+  statusAddresses,
+  type StatusAddress,
+} from '../../../../src/controllers/load-balancer/status.ts';
 import { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
 import {
   planReleased,
   planServed,
-  type ServicePlan,
+  type ServiceStatusPlan,
 } from '../../../../src/controllers/load-balancer/plan.ts';
 import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pool.ts';
 import type { QuarantinedAddress } from '../../../../src/controllers/load-balancer/quarantine.ts';
@@ -13,13 +18,7 @@ import {
   readRequest,
   type AddressRequest,
 } from '../../../../src/controllers/load-balancer/request.ts';
-import {
-  keyText,
-  statusAddresses,
-  type StatusAddress,
-} from '../../../../src/controllers/load-balancer/status.ts';
-import { parseStrictAddress } from '../../../../src/objects/address.ts';
-import type { IPFamily } from '../../../../src/objects/address.ts';
+import { parseStrictAddress, type IPFamily } from '../../../../src/objects/address.ts';
 import type { Service } from '../../../../src/objects/core.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 
@@ -173,7 +172,7 @@ export class HistoryCluster {
     this.allocator.release(key, unreleased, this.#now);
   }
 
-  #plan(key: string, service: Service): ServicePlan {
+  #plan(key: string, service: Service): ServiceStatusPlan {
     const own = this.#statusAddresses(service);
     if (!this.isServed(service)) {
       this.allocator.unassign(key);
@@ -189,7 +188,7 @@ export class HistoryCluster {
    */
   #checkDuplicates(service: Service, before: Service): void {
     if (this.#hasTwoLeaders) return;
-    const key = keyText(this.requestOf(service).sharingKey);
+    const key = sharingKeyText(this.requestOf(service).sharingKey);
     const old = addressesOf(before);
     for (const { address, servedPorts } of allAddressesOf(service).filter(
       (one) => !old.includes(one.address),
@@ -202,7 +201,7 @@ export class HistoryCluster {
         const both = ports.filter(
           (port) => shown.servedPorts?.has(port) === true && servedPorts?.has(port) === true,
         );
-        if ((shown.key !== key && keyText(sharingKey) !== key) || both.length > 0)
+        if ((shown.key !== key && sharingKeyText(sharingKey) !== key) || both.length > 0)
           this.duplicates.push(
             `${address}: ${service.metadata.name ?? ''} beside ${other.metadata.name ?? ''}`,
           );

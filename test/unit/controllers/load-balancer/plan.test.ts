@@ -2,9 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   planPoolStatus,
   type PoolState,
-} from '../../../../src/controllers/load-balancer/plan-pool-status.ts';
-import {
-  cleanupFinalizer,
+  loadBalancerCleanupFinalizer,
   planReleased,
   planServed,
 } from '../../../../src/controllers/load-balancer/plan.ts';
@@ -23,7 +21,7 @@ const now = Date.parse('2026-01-01T00:00:00Z');
 
 function service(status: ServiceStatus = {}, metadata: Partial<Service['metadata']> = {}): Service {
   return {
-    metadata: { namespace: 'n', name: 's', finalizers: [cleanupFinalizer], ...metadata },
+    metadata: { namespace: 'n', name: 's', finalizers: [loadBalancerCleanupFinalizer], ...metadata },
     spec: {
       type: 'LoadBalancer',
       ports: [
@@ -219,7 +217,7 @@ describe('planReleased', () => {
 
   // The status was overwritten, and then the type changed, before a process saw it.
   test('removes its own finalizer from a Service that is not served, and no other manager’s', () => {
-    const finalizers = { 'f:metadata': { 'f:finalizers': { [`v:"${cleanupFinalizer}"`]: {} } } };
+    const finalizers = { 'f:metadata': { 'f:finalizers': { [`v:"${loadBalancerCleanupFinalizer}"`]: {} } } };
     const of = (manager: string): Service =>
       service({}, { managedFields: [{ manager, operation: 'Update', fieldsV1: finalizers }] });
     expect(planReleased(of('servicenet'), [], false)).toMatchObject({ finalizer: 'remove' });
@@ -274,7 +272,7 @@ describe('quarantined addresses', () => {
     const pool = { metadata: { name: 'p' }, spec: {} };
     const status = planPoolStatus(
       pool,
-      { usage, problems: [], conflicts: [], quarantined, generation: 1 },
+      { usage, problems: [], conflicts: [], quarantined, announced: undefined, generation: 1 },
       now,
     );
     const written = { ...pool, ...(status ? { status } : {}) };
@@ -297,15 +295,22 @@ describe('planPoolStatus', () => {
     problems: [],
     conflicts: [],
     quarantined: [],
+    announced: undefined,
     generation: 1,
     ...changes,
   });
   const pool = { metadata: { name: 'p' }, spec: {} };
+  const refusal = { address: '192.0.2.1', node: 'a', reason: 'AddressConflict', holder: 'm' } as const;
 
   test.each<[string, PoolState, string[]]>([
     ['usable', state(), ['True Usable', 'False NoOverlap']],
     ['partly invalid', state({ problems: ['x'] }), ['True InvalidSpec', 'False NoOverlap']],
     ['overlapping', state({ conflicts: ['y'] }), ['True Usable', 'True Overlap']],
+    [
+      'refused by nodes',
+      state({ announced: { reasons: new Map([['AddressConflict', 1]]), refused: [refusal] } }),
+      ['True Usable', 'False NoOverlap', 'False AddressConflict'],
+    ],
     ['empty', state({ usage: { IPv4: none, IPv6: none } }), ['False NoAddresses', 'False NoOverlap']],
   ])('%s', (_what, known, expected) => {
     const status = planPoolStatus(pool, known, now);

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { firstFew, reasons } from '../../../../src/controllers/load-balancer/reasons.ts';
+import { firstFew, loadBalancerReasons } from '../../../../src/controllers/load-balancer/reasons.ts';
 
 test('docs/pools.md explains every reason, and no other', () => {
   const text = readFileSync(new URL('../../../../docs/pools.md', import.meta.url), 'utf8');
   const table = /\| Reason +\|[^\n]*\n\|[-| ]+\n((?:\|[^\n]*\n)+)/.exec(text)?.[1] ?? '';
   const explained = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, reason]) => reason);
-  expect(explained).toEqual([...reasons]);
+  expect(explained).toEqual([...loadBalancerReasons]);
 });
 
 test.each([

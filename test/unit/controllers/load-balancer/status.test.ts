@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   assignedText,
-  keyText,
+  sharingKeyText,
   readAssigned,
-  readKey,
+  readSharingKey,
   type AssignedText,
 } from '../../../../src/controllers/load-balancer/status.ts';
 
@@ -15,14 +15,14 @@ const origin = fc.record({
 const text: fc.Arbitrary<AssignedText> = fc.record({
   address: fc.constantFrom('192.0.2.1', '2001:db8::1'),
   origin,
-  key: fc.string({ unit: 'binary', maxLength: 100 }).map(keyText),
+  key: fc.string({ unit: 'binary', maxLength: 100 }).map(sharingKeyText),
   kept: fc.boolean(),
 });
 
 test('readKey reads keys of up to 64 characters', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 64 }), (key) => {
-      expect(readKey(keyText(key))).toBe(key.slice(0, 64));
+      expect(readSharingKey(sharingKeyText(key))).toBe(key.slice(0, 64));
     }),
   );
 });
@@ -30,7 +30,7 @@ test('readKey reads keys of up to 64 characters', () => {
 test('readKey returns text of other clients as it is', () => {
   const [text] = readAssigned(String.raw`192.0.2.1 from pool p with sharing key "\q"`);
   expect(text?.key).toBe(String.raw`"\q"`);
-  expect(readKey(text?.key ?? '')).toBe(String.raw`"\q"`);
+  expect(readSharingKey(text?.key ?? '')).toBe(String.raw`"\q"`);
 });
 
 describe('readAssigned', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   asksFor,
-  isUnchecked,
+  needsCheck,
   kindsToCheck,
   paramKindOf,
 } from '../../../../src/controllers/policy-status/plan.ts';
@@ -58,9 +58,9 @@ describe('the kinds to check', () => {
 });
 
 test('a policy is checked once for each generation', () => {
-  expect(isUnchecked({ metadata: { generation: 1 }, status: {} })).toBe(true);
-  expect(isUnchecked({ metadata: { generation: 2 }, status: { observedGeneration: 1 } })).toBe(true);
-  expect(isUnchecked({ metadata: { generation: 2 }, status: { observedGeneration: 2 } })).toBe(false);
+  expect(needsCheck({ metadata: { generation: 1 }, status: {} })).toBe(true);
+  expect(needsCheck({ metadata: { generation: 2 }, status: { observedGeneration: 1 } })).toBe(true);
+  expect(needsCheck({ metadata: { generation: 2 }, status: { observedGeneration: 2 } })).toBe(false);
 });
 
 test('the kind of parameters is read of its apiVersion', () => {

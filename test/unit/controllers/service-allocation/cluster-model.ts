@@ -1,5 +1,5 @@
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
-import { planService, type ServicePlan } from '../../../../src/controllers/service-allocation/plan.ts';
+import { planAllocation, type AllocationPlan } from '../../../../src/controllers/service-allocation/plan.ts';
 import {
   claimAnnotation,
   formatClaim,
@@ -127,11 +127,11 @@ export class InstanceModel {
   }
 
   /** Plans a Service and sends the patch. */
-  reconcile(name: string): ServicePlan | undefined {
+  reconcile(name: string): AllocationPlan | undefined {
     const service = this.#cache.get(`default/${name}`);
     if (service === undefined) return undefined;
     this.#allocations.releaseReserved(keyOf(service));
-    const plan = planService({
+    const plan = planAllocation({
       service,
       allocations: this.#allocations,
       cluster: ['IPv4'],

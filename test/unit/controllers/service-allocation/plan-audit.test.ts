@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { newIPAddress } from '../../../../src/controllers/service-allocation/ip-address.ts';
-import { audit } from '../../../../src/controllers/service-allocation/plan-audit.ts';
+import { planAudit } from '../../../../src/controllers/service-allocation/plan-audit.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
 import type { Service } from '../../../../src/objects/core.generated.ts';
@@ -13,7 +13,7 @@ function findings(services: readonly Service[], addresses: readonly IPAddress[] 
   allocations.setCidrs([{ text: '10.0.0.0/24', ready: true }]);
   for (const each of services) allocations.set(viewOf(each), '1');
   const byName = new Map(addresses?.map((each) => [each.metadata.name ?? '', each]));
-  const found = audit({
+  const found = planAudit({
     allocations,
     services,
     addresses: addresses === undefined ? undefined : byName,

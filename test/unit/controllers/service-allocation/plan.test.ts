@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
-import { planService, type ServicePlan } from '../../../../src/controllers/service-allocation/plan.ts';
+import { planAllocation, type AllocationPlan } from '../../../../src/controllers/service-allocation/plan.ts';
 import { claimAnnotation, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import type { Service } from '../../../../src/objects/core.generated.ts';
 import { broken, service } from './samples.ts';
@@ -14,11 +14,11 @@ const claimed = (text: string, resourceVersion = '5') => ({
 function plan(
   services: readonly [Service, ...Service[]],
   ownerOf: (address: string) => string | undefined = () => undefined,
-): ServicePlan {
+): AllocationPlan {
   const allocations = new AllocationState({ first: 30_000, last: 30_003 });
   allocations.setCidrs([{ text: '10.0.0.0/29', ready: true }]);
   for (const each of services) allocations.set(viewOf(each), each.metadata.resourceVersion ?? '');
-  return planService({ service: services[0], allocations, cluster: ['IPv4'], ownerOf, random: () => 0 });
+  return planAllocation({ service: services[0], allocations, cluster: ['IPv4'], ownerOf, random: () => 0 });
 }
 
 describe('planService', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { budgetEvents } from '../../../../src/controllers/workloads/event-budget.ts';
-import { planClaim } from '../../../../src/controllers/workloads/plan-claim.ts';
+import { planClaim } from '../../../../src/controllers/workloads/ownership.ts';
 import {
   outdatedRevisions,
   hashOfData,

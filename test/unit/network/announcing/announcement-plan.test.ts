@@ -16,10 +16,10 @@ if (lan === undefined) throw new Error('192.0.2.7/24 is a CIDR');
 
 function announcer(node: string, changed: Partial<Announcer> = {}): Announcer {
   return {
-    ...{ node, labels: {}, isReady: true, isAlive: true, sessions: [], conflicts: [] },
+    ...{ node, labels: {}, isReady: true, isCordoned: false, isAlive: true, sessions: [], refused: [] },
     interfaces: [
-      { name: 'eth0', subnets: [lan ?? never()] },
-      { name: 'eth1', subnets: [] },
+      { name: 'eth0', subnets: [lan ?? never()], mac: '02:00:00:00:00:01', ownMac: '02:00:00:00:00:02' },
+      { name: 'eth1', subnets: [], mac: '02:00:00:00:00:03', ownMac: '02:00:00:00:00:03' },
     ],
     ...changed,
   };
@@ -33,6 +33,8 @@ function assigned(spec?: AddressPoolAnnounce, changed: Partial<AssignedAddress> 
   const { announcement } = readAnnounce(spec);
   return { address: '192.0.2.200', announcement, localNodes: undefined, ...changed };
 }
+
+const conflict = { address: '192.0.2.200', reason: 'AddressConflict', holder: '02:00:00:00:00:09' } as const;
 
 describe('layer 2', () => {
   test('is the default, on interfaces whose subnet contains the address, by one node', () => {
@@ -80,7 +82,7 @@ describe('layer 2', () => {
     ['is in no subnet of the address', {}, { address: '203.0.113.1' }, undefined, 'NoInterface'],
     ['is in no subnet of its family', {}, { address: '2001:db8::1' }, undefined, 'NoInterface'],
     ['has no endpoint', {}, { localNodes: new Set(['b']) }, undefined, 'NoLocalEndpoint'],
-    ['sees another machine that has it', { conflicts: ['192.0.2.200'] }, {}, undefined, 'AddressConflict'],
+    ['sees another machine that has it', { refused: [conflict] }, {}, undefined, 'AddressConflict'],
     ['has no session', {}, {}, { bgp: {} }, 'NoSession'],
     ['is told not to', {}, {}, {}, 'AnnouncingOff'],
   ])('is not for a node that %s', (_, changed, of, spec, reason) => {
@@ -89,10 +91,20 @@ describe('layer 2', () => {
     });
   });
 
+  test('leaves a cordoned node to others, and where there are none, does not', () => {
+    const plan = (...cordoned: readonly string[]): string | undefined =>
+      planAnnouncement(
+        assigned(),
+        ['a', 'b'].map((node) => announcer(node, { isCordoned: cordoned.includes(node) })),
+      ).layer2?.node;
+    expect([plan('a'), plan('b')]).toEqual(['b', 'a']);
+    expect(plan('a', 'b')).toBe(plan());
+  });
+
   test('says of several reasons the one of the node that comes nearest', () => {
     const nodes = [
       announcer('a', { isAlive: false }),
-      announcer('b', { conflicts: ['192.0.2.200'] }),
+      announcer('b', { refused: [conflict] }),
       announcer('c', { isReady: false }),
     ];
     expect(planAnnouncement(assigned(), nodes).reason).toBe('AddressConflict');
@@ -144,7 +156,7 @@ describe('spec.announce', () => {
 describe('the report of an agent', () => {
   test('is read as it was written, and is the same text for what is the same', () => {
     const { interfaces } = announcer('a');
-    const report = { interfaces, sessions: ['b', 'a'], conflicts: ['192.0.2.9'] };
+    const report = { interfaces, sessions: ['b', 'a'], refused: [conflict], announced: ['192.0.2.9'] };
     const text = encodeReport(report);
     expect(encodeReport({ ...report, sessions: ['a', 'b'], interfaces: interfaces.toReversed() })).toBe(text);
     expect(encodeReport(decodeReport(text))).toBe(text);
@@ -156,8 +168,8 @@ describe('the report of an agent', () => {
     '',
     '{',
     '[]',
-    '{"interfaces":[7,{"name":"eth0","subnets":["x",1]}],"conflicts":["x"]}',
+    '{"interfaces":[7,{"name":"eth0","subnets":["x",1]}],"refused":["x",{"address":"192.0.2.1","reason":"New"}]}',
   ])('of another version is read as far as it can be: %s', (text) => {
-    expect(decodeReport(text)).toMatchObject({ sessions: [], conflicts: [] });
+    expect(decodeReport(text)).toMatchObject({ sessions: [], refused: [] });
   });
 });

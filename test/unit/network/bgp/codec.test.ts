@@ -13,11 +13,11 @@ import { MessageStream } from '../../../../src/network/bgp/framing.ts';
 import {
   describeNotification,
   maxMessageLength,
-  type Message,
+  type BGPMessage,
   type Open,
   type Prefix,
   ProtocolError,
-  type Update,
+  type UpdateMessage,
 } from '../../../../src/network/bgp/message.ts';
 import {
   parseCommunity,
@@ -67,10 +67,10 @@ const open: fc.Arbitrary<Open> = fc.record({
 });
 
 /** What a peer reads from a stream, with the bytes cut at any place. */
-function read(bytes: Uint8Array, fourByteAs = true, chunk = bytes.length): Message[] {
+function read(bytes: Uint8Array, fourByteAs = true, chunk = bytes.length): BGPMessage[] {
   const stream = new MessageStream();
   stream.fourByteAs = fourByteAs;
-  const messages: Message[] = [];
+  const messages: BGPMessage[] = [];
   for (let at = 0; at < bytes.length; at += chunk) {
     messages.push(...stream.push(bytes.subarray(at, at + chunk)));
   }
@@ -117,7 +117,7 @@ describe('messages', () => {
 
 describe('UPDATE messages', () => {
   const dialect: Dialect = { localAs: 4_200_000_000, isInternal: false, fourByteAs: true };
-  const isUpdate = (message: Message): message is Update => message.type === 'update';
+  const isUpdate = (message: BGPMessage): message is UpdateMessage => message.type === 'update';
 
   it('carry every route once, with its own attributes, in messages of 4,096 bytes at most', () => {
     fc.assert(

@@ -1,10 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeNotification, encodeOpen, keepalive } from '../../../../src/network/bgp/encode.ts';
+import {
+  encodeNotification,
+  encodeOpen,
+  encodeUpdates,
+  keepalive,
+} from '../../../../src/network/bgp/encode.ts';
 import { MessageStream } from '../../../../src/network/bgp/framing.ts';
-import type { Message, Open, Prefix } from '../../../../src/network/bgp/message.ts';
+import type { BGPMessage, Open, Prefix } from '../../../../src/network/bgp/message.ts';
 import { prefixKey, type Route } from '../../../../src/network/bgp/route.ts';
-import { type Action, Session, type SessionOptions } from '../../../../src/network/bgp/session.ts';
+import { type SessionAction, Session, type SessionOptions } from '../../../../src/network/bgp/session.ts';
 
 const options: SessionOptions = {
   ...{ localAs: 64512, routerId: '192.0.2.1', peerAs: 64513, holdTime: 9, families: ['IPv4', 'IPv6'] },
@@ -23,12 +28,12 @@ const refreshIPv4 = Buffer.concat([Buffer.alloc(16, 0xff), Buffer.from('00170500
 
 /** The peer's end: what it was sent, and what it knows by it. */
 class Peer {
-  readonly messages: Message[] = [];
+  readonly messages: BGPMessage[] = [];
   readonly routes = new Set<string>();
   readonly #stream = new MessageStream();
 
   /** What the session does to it; its actions. */
-  take(actions: readonly Action[]): readonly Action[] {
+  take(actions: readonly SessionAction[]): readonly SessionAction[] {
     this.#stream.fourByteAs = true;
     for (const action of actions) {
       if (action.do !== 'send') continue;
@@ -42,8 +47,13 @@ class Peer {
     return actions;
   }
 
+  /** What the session does to it, and then all that waited for the socket. */
+  takeAll(session: Session, actions: readonly SessionAction[], now: number): void {
+    for (let next = actions; next.length > 0; next = session.drained(now)) this.take(next);
+  }
+
   /** The messages since the last look. */
-  seen(): Message[] {
+  seen(): BGPMessage[] {
     return this.messages.splice(0);
   }
 }
@@ -72,7 +82,7 @@ function established(changed: Partial<SessionOptions> = {}, open: Partial<Open> 
   peer.take(session.connected(0));
   peer.take(session.received(encodeOpen({ ...theirOpen, ...open }), 0));
   peer.take(session.received(keepalive, 0));
-  session.drained();
+  session.drained(0);
   return { session, peer };
 }
 
@@ -108,7 +118,7 @@ test('what a peer knows is what is announced, of the families that it takes', ()
         const { session, peer } = established({}, { capabilities: { ...theirOpen.capabilities, families } });
         for (const entries of history) {
           const wanted = table(...entries.map(([to, communities]) => route(to, communities)));
-          peer.take(session.announce(wanted, 1));
+          peer.takeAll(session, session.announce(wanted, 1), 1);
           const taken = [...wanted.values()].filter((each) =>
             (families ?? ['IPv4']).includes(each.prefix.family),
           );
@@ -124,7 +134,7 @@ test('what a peer knows is what is announced, of the families that it takes', ()
 
 test('a route whose attributes change is announced again, without a withdrawal', () => {
   const { session, peer } = established();
-  peer.take(session.announce(table(route(v4(1)), route(v4(2))), 1));
+  peer.takeAll(session, session.announce(table(route(v4(1)), route(v4(2))), 1), 1);
   peer.seen();
   peer.take(session.announce(table(route(v4(1), [7]), route(v4(2))), 2));
   expect(peer.seen()).toMatchObject([
@@ -134,10 +144,33 @@ test('a route whose attributes change is announced again, without a withdrawal',
 
 test('a peer that asks for a refresh gets the routes of that family again', () => {
   const { session, peer } = established();
-  peer.take(session.announce(table(route(v4(1)), route(v6(1))), 1));
+  peer.takeAll(session, session.announce(table(route(v4(1)), route(v6(1))), 1), 1);
   peer.seen();
   peer.take(session.received(refreshIPv4, 2));
   expect(peer.seen()).toMatchObject([{ announced: [v4(1)] }]);
+});
+
+test('while bytes wait to be sent, changes and refreshes wait too, and are sent once', () => {
+  const { session, peer } = established();
+  peer.take(session.announce(table(route(v4(1))), 1));
+  peer.seen();
+  for (let n = 2; n < 100; n++) {
+    expect(session.announce(table(route(v4(1)), route(v4(n))), n)).toEqual([]);
+    expect(session.received(refreshIPv4, n)).toEqual([]);
+  }
+  peer.takeAll(session, session.drained(100), 100);
+  expect(peer.seen()).toMatchObject([{ announced: [v4(1)] }, { announced: [v4(99)] }]);
+});
+
+test('routes of the peer are counted, and those that are ours too', () => {
+  const { session, peer } = established();
+  peer.takeAll(session, session.announce(table(route(v4(1)), route(v4(2))), 1), 1);
+  const dialect = { localAs: 64513, isInternal: false, fourByteAs: true };
+  const announced = [v4(1), v4(8), v4(9)].map((prefix) => ({ ...route(prefix), nextHop: '192.0.2.2' }));
+  for (const bytes of encodeUpdates({ withdrawn: [], announced }, dialect)) session.received(bytes, 2);
+  expect([session.routesReceived, session.ownRoutesReceived, session.advertised]).toEqual([3, 1, 2]);
+  session.disconnected('ConnectionClosed', 'closed', 3);
+  expect([session.routesReceived, session.ownRoutesReceived]).toEqual([0, 0]);
 });
 
 describe('the hold time', () => {
@@ -152,14 +185,14 @@ describe('the hold time', () => {
       const at = (n * agreed * 1000) / 3;
       expect(session.deadline).toBe(at);
       peer.take(session.tick(at));
-      session.drained();
+      session.drained(0);
       if (n < 6) session.received(keepalive, at);
     }
     expect(peer.seen().map(({ type }) => type)).toEqual(Array.from({ length: 6 }, () => 'keepalive'));
     const last = ((5 * agreed) / 3 + agreed) * 1000;
     for (let at = session.deadline; at < last; at = session.deadline) {
       peer.take(session.tick(at));
-      session.drained();
+      session.drained(0);
     }
     peer.seen();
     peer.take(session.tick(last));
@@ -177,7 +210,7 @@ describe('the hold time', () => {
     const peer = new Peer();
     session.start(0);
     peer.take(session.connected(0));
-    session.drained();
+    session.drained(0);
     expect(session.deadline).toBe(240_000);
     peer.seen();
     peer.take(session.tick(240_000));
@@ -193,7 +226,7 @@ describe('the hold time', () => {
     }
     expect(session.state).toBe('established');
     expect(session.tick(19_001)).toContainEqual({
-      ...{ do: 'report', state: 'idle', why: 'the peer does not read (send hold timer)' },
+      ...{ do: 'report', state: 'idle', reason: 'SendHoldTimerExpired', why: 'the peer does not read' },
     });
   });
 });
@@ -216,7 +249,7 @@ describe('what a peer says wrongly', () => {
   });
 
   test('out of turn is an error of the state machine (RFC 6608)', () => {
-    const inState = (messages: readonly Uint8Array[]): Message | undefined => {
+    const inState = (messages: readonly Uint8Array[]): BGPMessage | undefined => {
       const session = new Session(options);
       const peer = new Peer();
       session.start(0);
@@ -231,20 +264,24 @@ describe('what a peer says wrongly', () => {
   });
 
   test('as no message ends the session with the NOTIFICATION for it, after what came before it', () => {
-    const { session, peer } = established();
-    peer.take(session.announce(table(route(v4(1))), 1));
+    const session = new Session(options);
+    const peer = new Peer();
+    session.start(0);
+    peer.take(session.connected(0));
+    peer.take(session.received(encodeOpen(theirOpen), 0));
     peer.seen();
-    peer.take(session.received(Buffer.concat([refreshIPv4, Buffer.alloc(19, 0)]), 2));
-    expect(peer.seen()).toMatchObject([
-      { announced: [v4(1)] },
-      { type: 'notification', code: 1, subcode: 1 },
+    const actions = peer.take(session.received(Buffer.concat([keepalive, Buffer.alloc(19, 0)]), 2));
+    expect(actions.filter((action) => action.do === 'report')).toMatchObject([
+      { reason: 'Established' },
+      { reason: 'InvalidMessage' },
     ]);
+    expect(peer.seen().at(-1)).toMatchObject({ type: 'notification', code: 1, subcode: 1 });
     expect(session.state).toBe('idle');
   });
 
   test('after its end is not heard', () => {
     const { session } = established();
-    session.disconnected('closed', 1);
+    session.disconnected('ConnectionClosed', 'closed', 1);
     expect(session.received(keepalive, 2)).toEqual([]);
   });
 });
@@ -267,7 +304,7 @@ describe('a session that ends', () => {
     let now = 0;
     session.start(now);
     for (let n = 0; n < 7; n++) {
-      session.disconnected('refused', now);
+      session.disconnected('ConnectionRefused', 'refused', now);
       waits.push(session.deadline - now);
       now = session.deadline;
       expect(session.tick(now)).toEqual([{ do: 'connect' }]);
@@ -279,12 +316,12 @@ describe('a session that ends', () => {
       session.received(keepalive, now);
     };
     open();
-    session.disconnected('closed', now + 59_999);
+    session.disconnected('ConnectionClosed', 'closed', now + 59_999);
     expect(session.deadline - (now + 59_999)).toBe(30_000);
     now = session.deadline;
     session.tick(now);
     open();
-    session.disconnected('closed', now + 60_000);
+    session.disconnected('ConnectionClosed', 'closed', now + 60_000);
     expect(session.deadline - (now + 60_000)).toBe(1000);
   });
 
@@ -308,7 +345,7 @@ describe('a session that ends', () => {
   test('knows no more what the peer was sent: it sends all again', () => {
     const { session, peer } = established();
     peer.take(session.announce(table(route(v4(1))), 1));
-    session.disconnected('closed', 2);
+    session.disconnected('ConnectionClosed', 'closed', 2);
     session.tick(session.deadline);
     const next = new Peer();
     next.take(session.connected(2000));
@@ -327,7 +364,7 @@ test('graceful restart is offered with the R bit until a session is established'
   expect(peer.seen()[0]).toMatchObject({
     capabilities: { gracefulRestart: { restarting: true, restartTime: 30, families } },
   });
-  session.disconnected('closed', 1);
+  session.disconnected('ConnectionClosed', 'closed', 1);
   session.tick(session.deadline);
   const next = new Peer();
   next.take(session.connected(2000));

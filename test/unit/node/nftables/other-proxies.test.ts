@@ -4,30 +4,35 @@ import { localHost } from '../../../../src/host/local-host.ts';
 import { Nft } from '../../../../src/node/nftables/nft.ts';
 import { otherProxies } from '../../../../src/node/nftables/other-proxies.ts';
 
-const noChains = '{"nftables":[{"chain":{"family":"ip","table":"filter","name":"KUBE-FIREWALL"}}]}';
-
-/** A machine whose nft lists kubelet's chain, and whose programs of the older iptables end with these codes. */
-function machine(legacy: Readonly<Record<string, number>>): Host {
-  const exec = (program: string): Promise<ExecResult> => {
-    if (program === 'nft') return Promise.resolve({ exitCode: 0, stdout: noChains, stderr: '' });
-    const exitCode = legacy[program];
-    if (exitCode === undefined) return Promise.reject(new ProgramMissingError(program));
-    return Promise.resolve({ exitCode, stdout: '', stderr: '' });
-  };
-  return { ...localHost, exec };
-}
-
-// Machines with nft often lack these programs; the chains that nft shows are in test/network/node-command.test.ts.
+// Machines differ in whether they have the older iptables; the real one is in test/network/other-proxies.test.ts.
 it.each([
-  ['is missing', {}, []],
-  ['has no chain of kube-proxy', { 'iptables-legacy': 1, 'ip6tables-legacy': 1 }, []],
   [
-    'has a chain of kube-proxy',
-    { 'iptables-legacy': 0, 'ip6tables-legacy': 1 },
-    ['the iptables-legacy chain KUBE-SERVICES'],
+    'is missing',
+    undefined,
+    'ip6tables-legacy has a nat table here: there is no program ip6tables-legacy to look into it',
   ],
-  ['has one for IPv6', { 'ip6tables-legacy': 0 }, ['the ip6tables-legacy chain KUBE-SERVICES']],
-])('looks for kube-proxy also where the older iptables %s', async (_, legacy, found) => {
-  const host = machine(legacy);
-  expect(await otherProxies(host, new Nft(host))).toEqual(found);
+  [
+    'cannot lock',
+    {
+      exitCode: 4,
+      stdout: '',
+      stderr: "Fatal: can't open lock file /run/xtables.lock: Read-only file system\n",
+    },
+    "ip6tables-legacy has a nat table here: Fatal: can't open lock file /run/xtables.lock: Read-only file system",
+  ],
+])('says that it is unclear where the older iptables %s, and has a nat table', async (_, result, unclear) => {
+  const exec = (program: string, [name = '']: readonly string[]): Promise<ExecResult> => {
+    if (program === 'nft') return Promise.resolve({ exitCode: 0, stdout: '{"nftables":[]}', stderr: '' });
+    if (program === 'cat') {
+      return Promise.resolve({
+        exitCode: 0,
+        stdout: name.includes('ip6_') ? 'filter\nnat\n' : '',
+        stderr: '',
+      });
+    }
+    expect(program).toBe('ip6tables-legacy');
+    return result === undefined ? Promise.reject(new ProgramMissingError(program)) : Promise.resolve(result);
+  };
+  const host: Host = { ...localHost, exec };
+  expect(await otherProxies(host, new Nft(host))).toEqual({ found: [], unclear: [unclear] });
 });

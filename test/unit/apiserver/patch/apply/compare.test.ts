@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { changedFields, fieldsOf, removedFields } from '../../../../../src/apiserver/patch/apply/compare.ts';
-import { pathsOf } from '../../../../../src/apiserver/patch/apply/field-set.ts';
+import { fieldPathsOf } from '../../../../../src/apiserver/patch/apply/field-set.ts';
 import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
 
 const pod = builtinSchema('io.k8s.api.core.v1.Pod');
@@ -12,7 +12,7 @@ function withAliases(...ips: string[]): object {
 }
 
 function paths(set: ReturnType<typeof fieldsOf>): string[] {
-  return pathsOf(set)
+  return fieldPathsOf(set)
     .map((path) => path.join(' '))
     .filter((path) => path.startsWith(above))
     .map((path) => path.slice(above.length))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { managerName } from '../../../../../src/apiserver/patch/apply/manager-name.ts';
+import { managerName } from '../../../../../src/apiserver/rest/tracker.ts';
 import { trackUpdate } from '../../../../../src/apiserver/patch/apply/track-update.ts';
 import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
 import { decodeValue } from '../../../../../src/apiserver/schema/decode.ts';

@@ -9,7 +9,7 @@ import { revisionOf } from '../../../../../src/controllers/workloads/deployments
 import type { Deployment, ReplicaSet } from '../../../../../src/objects/apps.generated.ts';
 import { deployment, now, settled } from '../samples.ts';
 
-/** A cluster with one Deployment: what its plans write is there at once, Pods become available when told to. */
+/** A cluster with one Deployment: what its plans write is there at once, Pods become available on request. */
 class Model {
   deployment: Deployment;
   replicaSets: ReplicaSet[] = [];
@@ -283,11 +283,11 @@ describe('planDeployment', () => {
       model.step();
     };
     fail([{ ...failure, lastTransitionTime: since }]);
-    const told = { ...failure, lastTransitionTime: since, lastUpdateTime: since };
-    expect(model.deployment.status.conditions).toContainEqual(told);
+    const expected = { ...failure, lastTransitionTime: since, lastUpdateTime: since };
+    expect(model.deployment.status.conditions).toContainEqual(expected);
     model.deployment = { ...model.deployment, spec: { ...model.deployment.spec, paused: true } };
     fail([]);
-    expect(model.deployment.status.conditions).toContainEqual(told);
+    expect(model.deployment.status.conditions).toContainEqual(expected);
     model.deployment = { ...model.deployment, spec: { ...model.deployment.spec, paused: false } };
     fail([]);
     expect(model.condition('ReplicaFailure')).toBeUndefined();

@@ -34,7 +34,7 @@ function revisionOf(set: StatefulSet, revision: number): ControllerRevision {
   return { ...create, revision };
 }
 
-/** A set whose Pods do what its plans say; each is ready only when told to. */
+/** A set whose Pods do what its plans say; each is ready on request. */
 class Model {
   readonly set: StatefulSet;
   readonly current: ControllerRevision;

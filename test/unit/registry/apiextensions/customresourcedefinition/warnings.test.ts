@@ -4,7 +4,7 @@ import type {
 } from '../../../../../src/objects/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 
-import { formatWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/warnings.ts';
+import { formatWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';
 
 function definition(properties: Record<string, JSONSchemaProps>): CustomResourceDefinition {
   const schema = { openAPIV3Schema: { type: 'object', properties } };

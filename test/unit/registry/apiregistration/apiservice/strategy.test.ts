@@ -19,16 +19,13 @@ describe('an APIService', () => {
     });
   });
 
-  test('with a Service is not, as nothing is passed on', () => {
+  test('with a Service has no condition yet, and keeps what the aggregator writes', () => {
     const service = { namespace: 'ns', name: 'api' };
     const { object, stored } = create(kind, { metadata, spec: { ...spec, service } });
-    expect(object).toMatchObject({
-      spec: { service: { ...service, port: 443 } },
-      status: { conditions: [{ type: 'Available', status: 'False', reason: 'AggregationNotSupported' }] },
-    });
-    expect(update(kind, stored, { spec }).object).toMatchObject({
-      status: { conditions: [{ status: 'True', reason: 'Local' }] },
-    });
+    expect(object).toMatchObject({ spec: { service: { ...service, port: 443 } }, status: {} });
+    const status = { conditions: [{ type: 'Available', status: 'False', reason: 'ServiceNotFound' }] };
+    const checked = { ...stored, status };
+    expect(update(kind, checked, { spec }).object).toMatchObject({ status });
   });
 
   test.each([

@@ -1,7 +1,10 @@
 import type { Pod } from '../../../../../src/objects/core.generated.ts';
 import { expect, it } from 'vitest';
-import { bindPod, validateBinding } from '../../../../../src/registry/core/pod/binding.ts';
-import { copyTopologyLabels } from '../../../../../src/registry/core/pod/topology-labels.ts';
+import {
+  bindPod,
+  validateBinding,
+  copyTopologyLabels,
+} from '../../../../../src/registry/core/pod/binding.ts';
 
 const now = '2020-01-01T00:00:00Z';
 const pod: Pod = {

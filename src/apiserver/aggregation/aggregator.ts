@@ -1,0 +1,345 @@
+import type { IncomingMessage } from 'node:http';
+import type { APIService } from '../../objects/apiregistration.generated.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { textAt } from '../../objects/read.ts';
+import { localAvailability } from '../../registry/apiregistration/apiservice/strategy.ts';
+import type { UserInfo } from '../authentication/users.ts';
+import { aggregatorGroup } from '../discovery/priorities.ts';
+import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
+import { every, type Stop } from '../loops.ts';
+import { answerOf, joinHostPort } from '../proxy/backend.ts';
+import { type ServerCore, timestamp } from '../rest/server-core.ts';
+import { listPrefix, objectKey, PreconditionError, type Unsubscribe } from '../storage/storage.ts';
+import {
+  type Availability,
+  failedDiscovery,
+  isAvailable,
+  passed,
+  serviceFault,
+  withAvailability,
+} from './availability.ts';
+import {
+  type ExtensionNetwork,
+  type ExtensionServer,
+  extensionServer,
+  openExtensionRequest,
+} from './extension-server.ts';
+import { userHeaders } from './front-proxy.ts';
+import { remoteResources } from './remote-resources.ts';
+
+const plural = 'apiservices';
+const serviceNameLabel = 'kubernetes.io/service-name';
+/** Milliseconds after which every extension API server is checked again, changed or not. */
+const checkEvery = 30_000;
+/** Questions at one time, as kube-aggregator has it: each may go to another endpoint, and one answer is enough. */
+const attempts = 5;
+/** Milliseconds for an answer. */
+const answerTimeout = 6000;
+/** Milliseconds until a failed check is repeated: doubled each time. */
+const firstRetry = 250;
+/** Bytes of a document that an extension API server describes itself with. */
+const maxDocument = 16 * 1024 * 1024;
+
+/** The user of requests for the discovery of extension API servers. */
+const aggregatorUser: UserInfo = {
+  name: 'system:kube-aggregator',
+  uid: '',
+  groups: ['system:masters'],
+  extra: {},
+};
+
+/** An APIService that names a Service. */
+interface Remote extends RemoteGroupVersion {
+  readonly server: ExtensionServer;
+  readonly isAvailable: boolean;
+}
+
+/**
+ * Follows APIServices that name a Service (kube-aggregator): which group versions extension API servers serve, whether
+ * they are available, and what they have. The condition `Available` is written here.
+ */
+export class Aggregator {
+  readonly #core: ServerCore;
+  readonly #extension: ExtensionNetwork;
+  /** By `<group>/<version>`. */
+  readonly #remotes = new Map<string, Remote>();
+  #groupVersions: readonly RemoteGroupVersion[] = [];
+  /** Names of APIServices that are checked now; `true`: once more afterwards. */
+  readonly #checks = new Map<string, boolean>();
+  readonly #retries = new Map<string, { timer: NodeJS.Timeout; delay: number }>();
+  readonly #stopping = new AbortController();
+  readonly #unsubscribe: Unsubscribe[] = [];
+  #stopChecks: Stop = () => undefined;
+
+  constructor(core: ServerCore, extension: ExtensionNetwork) {
+    this.#core = core;
+    this.#extension = extension;
+  }
+
+  /** The group versions of extension API servers; the same list while nothing changes. */
+  groupVersions(): readonly RemoteGroupVersion[] {
+    return this.#groupVersions;
+  }
+
+  /**
+   * The extension API server of a path below `/apis/<group>/<version>` or `/openapi/v3/apis/<group>/<version>`;
+   * undefined for a path of this server.
+   */
+  serverOf(path: string): (ExtensionServer & { readonly isAvailable: boolean }) | undefined {
+    if (this.#remotes.size === 0) return undefined;
+    const [, group = '', version = ''] = /^(?:\/openapi\/v3)?\/apis\/([^/]+)\/([^/]+)/.exec(path) ?? [];
+    const remote = this.#remotes.get(`${group}/${version}`);
+    return remote === undefined ? undefined : { ...remote.server, isAvailable: remote.isAvailable };
+  }
+
+  /** Follows APIServices and what they depend on from here on, and checks all of them. */
+  start(): void {
+    const { storage, log } = this.#core;
+    const prefix = listPrefix(aggregatorGroup, plural);
+    const { items, revision } = storage.list(prefix);
+    for (const { object } of items) if (isApiService(object)) this.#changed(object);
+    this.#unsubscribe.push(
+      storage.watch(prefix, revision, ({ type, current: { object } }) => {
+        if (!isApiService(object)) return;
+        if (type === 'DELETED') this.#removed(object);
+        else this.#changed(object);
+      }),
+      storage.watch(listPrefix('', 'services'), revision, ({ current: { object } }) => {
+        this.#checkThoseOf(object.metadata.namespace, object.metadata.name);
+      }),
+      storage.watch(listPrefix('discovery.k8s.io', 'endpointslices'), revision, ({ current: { object } }) => {
+        this.#checkThoseOf(object.metadata.namespace, object.metadata.labels?.[serviceNameLabel]);
+      }),
+    );
+    this.#stopChecks = every(checkEvery, 'extension API servers', log, async () => {
+      for (const remote of this.#remotes.values()) this.#check(nameOf(remote));
+      await Promise.resolve();
+    });
+  }
+
+  /** Ends all checks. */
+  stop(): void {
+    this.#stopChecks();
+    for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe();
+    for (const { timer } of this.#retries.values()) clearTimeout(timer);
+    this.#retries.clear();
+    this.#stopping.abort(new Error('the server is stopping'));
+  }
+
+  #changed(service: APIService): void {
+    const name = service.metadata.name ?? '';
+    const { group = '', version = '', groupPriorityMinimum } = service.spec;
+    const key = `${group}/${version}`;
+    const server = extensionServer(service.spec);
+    if (server === undefined) {
+      if (this.#remotes.delete(key)) this.#publish();
+      // Made by the strategy; an APIService that named a Service before is set right here.
+      if (!isAvailable(service)) this.#check(name);
+      return;
+    }
+    const before = this.#remotes.get(key);
+    const isSame = jsonEqual(before?.server, server);
+    const available = isAvailable(service);
+    this.#remotes.set(key, {
+      ...{ group, version, groupPriorityMinimum, server },
+      isAvailable: available,
+      isFresh: available && (before?.isFresh ?? false),
+      resources: before?.resources ?? [],
+      openApi: before?.openApi,
+    });
+    this.#publish();
+    if (!isSame) this.#check(name);
+  }
+
+  #removed({ spec: { group = '', version = '' } }: APIService): void {
+    if (this.#remotes.delete(`${group}/${version}`)) this.#publish();
+  }
+
+  #publish(): void {
+    this.#groupVersions = [...this.#remotes.values()];
+  }
+
+  #checkThoseOf(namespace: string | undefined, name: string | undefined): void {
+    for (const remote of this.#remotes.values()) {
+      if (remote.server.namespace === namespace && remote.server.name === name) this.#check(nameOf(remote));
+    }
+  }
+
+  /** Checks an APIService now, or once more after the check that runs. */
+  #check(name: string): void {
+    if (this.#stopping.signal.aborted) return;
+    if (this.#checks.has(name)) {
+      this.#checks.set(name, true);
+      return;
+    }
+    this.#checks.set(name, false);
+    this.#checked(name)
+      .catch((error: unknown) => {
+        if (this.#stopping.signal.aborted) return;
+        if (error instanceof PreconditionError) this.#checks.set(name, true);
+        else this.#core.log.error({ apiService: name, err: error }, 'cannot check an APIService');
+      })
+      .finally(() => {
+        const isDue = this.#checks.get(name) === true;
+        this.#checks.delete(name);
+        if (isDue) this.#check(name);
+      });
+  }
+
+  async #checked(name: string): Promise<void> {
+    const { storage } = this.#core;
+    const object = storage.get(objectKey(aggregatorGroup, plural, '', name))?.object;
+    if (object === undefined || !isApiService(object)) return;
+    const availability = await this.#availability(object);
+    const key = objectKey(aggregatorGroup, plural, '', name);
+    const stored = storage.getForUpdate(key);
+    if (stored === undefined || !isApiService(stored.object)) return;
+    const { conditions = [] } = stored.object.status;
+    const next = withAvailability(conditions, availability, timestamp(this.#core.now()));
+    if (availability.reason === 'FailedDiscoveryCheck') this.#retryLater(name);
+    else this.#forget(name);
+    if (next === conditions) return;
+    const service: APIService = {
+      ...stored.object,
+      metadata: { ...stored.object.metadata },
+      status: { ...stored.object.status, conditions: [...next] },
+    };
+    await storage.commit([{ key, expect: stored.revision, object: service }]);
+  }
+
+  #retryLater(name: string): void {
+    const delay = Math.min((this.#retries.get(name)?.delay ?? firstRetry / 2) * 2, checkEvery);
+    clearTimeout(this.#retries.get(name)?.timer);
+    this.#retries.set(name, { timer: setTimeout(() => this.#check(name), delay).unref(), delay });
+  }
+
+  #forget(name: string): void {
+    clearTimeout(this.#retries.get(name)?.timer);
+    this.#retries.delete(name);
+  }
+
+  async #availability({ spec }: APIService): Promise<Availability> {
+    const server = extensionServer(spec);
+    if (server === undefined) return localAvailability;
+    const { storage } = this.#core;
+    const { namespace, name } = server;
+    const slices = storage
+      .list(listPrefix('discovery.k8s.io', 'endpointslices', namespace))
+      .items.map(({ object }) => object)
+      .filter(({ metadata }) => metadata.labels?.[serviceNameLabel] === name);
+    const service = storage.get(objectKey('', 'services', namespace, name))?.object;
+    const { group = '', version = '' } = spec;
+    const fault = serviceFault(server, service, slices) ?? (await this.#discover(server, group, version));
+    return fault ?? passed;
+  }
+
+  /** Reads what the server has. @returns what keeps it from being available. */
+  async #discover(
+    server: ExtensionServer,
+    group: string,
+    version: string,
+  ): Promise<Availability | undefined> {
+    const done = new AbortController();
+    const signal = AbortSignal.any([done.signal, this.#stopping.signal, AbortSignal.timeout(answerTimeout)]);
+    const path = `/apis/${group}/${version}`;
+    try {
+      const asked = Array.from({ length: attempts }, async () => this.#document(server, path, signal));
+      const list = await Promise.any(asked);
+      const openApi = await this.#openApiAddress(server, `apis/${group}/${version}`, signal);
+      this.#discovered(`${group}/${version}`, server, {
+        resources: remoteResources(group, version, list),
+        openApi,
+      });
+      return undefined;
+    } catch (error) {
+      const [first] = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [error];
+      return failedDiscovery(first instanceof Error ? first.message : String(first));
+    } finally {
+      done.abort();
+    }
+  }
+
+  #discovered(
+    key: string,
+    server: ExtensionServer,
+    found: Pick<RemoteGroupVersion, 'resources' | 'openApi'>,
+  ): void {
+    const remote = this.#remotes.get(key);
+    if (remote === undefined || !jsonEqual(remote.server, server)) return;
+    const next: Remote = { ...remote, ...found, isFresh: true };
+    if (jsonEqual(next, remote)) return;
+    this.#remotes.set(key, next);
+    this.#publish();
+  }
+
+  /** Where the server's OpenAPI 3 document of a group version is; undefined where it has none. */
+  async #openApiAddress(
+    server: ExtensionServer,
+    groupVersion: string,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    try {
+      const index = await this.#document(server, '/openapi/v3', signal);
+      return textAt(index, 'paths', groupVersion, 'serverRelativeURL') || undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** @throws {Error} in kube-aggregator's words. */
+  async #document(server: ExtensionServer, path: string, signal: AbortSignal): Promise<unknown> {
+    const target = this.#extension.network.resolve(server.namespace, server.name, server.port);
+    const url = `https://${joinHostPort(target.host, target.port)}${path}`;
+    let response: IncomingMessage;
+    try {
+      const headers = { ...userHeaders(aggregatorUser), Accept: 'application/json' };
+      const requested = { method: 'GET', path, headers };
+      const outgoing = await openExtensionRequest(this.#extension, server, target, requested, signal);
+      signal.addEventListener('abort', () => outgoing.destroy(), { once: true });
+      outgoing.end();
+      ({ response } = await answerOf(outgoing));
+    } catch (error) {
+      if (signal.aborted) throw new Error(`timed out waiting for ${url}`, { cause: error });
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`failing or missing response from ${url}: Get ${JSON.stringify(url)}: ${why}`, {
+        cause: error,
+      });
+    }
+    const status = response.statusCode ?? 0;
+    if (status < 200 || status >= 300) {
+      response.destroy();
+      throw new Error(`failing or missing response from ${url}: bad status from ${url}: ${status}`);
+    }
+    return parsed(await bodyOf(response));
+  }
+}
+
+function nameOf({ group, version }: RemoteGroupVersion): string {
+  return `${version}.${group}`;
+}
+
+function isApiService(object: KubeObject): object is APIService {
+  return object.kind === 'APIService';
+}
+
+/** A server that does not answer in JSON has nothing to show. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+async function bodyOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    length += chunk.length;
+    if (length > maxDocument) throw new Error(`the document is larger than ${maxDocument} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

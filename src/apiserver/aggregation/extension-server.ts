@@ -1,0 +1,110 @@
+import { once } from 'node:events';
+import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import type { APIServiceSpec } from '../../objects/apiregistration.generated.ts';
+import type { WebhookNetwork } from '../admission/webhooks/client.ts';
+import { joinHostPort } from '../proxy/backend.ts';
+import { dialInTime, noClusterNetwork } from '../proxy/dial-pod.ts';
+import type { FrontProxy } from './front-proxy.ts';
+
+/** How extension API servers are reached, and as whom. */
+export interface ExtensionNetwork {
+  readonly network: WebhookNetwork;
+  readonly frontProxy: FrontProxy;
+}
+
+/** An extension API server: the Service of an APIService, and how its certificate is checked. */
+export interface ExtensionServer {
+  readonly namespace: string;
+  readonly name: string;
+  readonly port: number;
+  /** PEM; undefined: the authorities of the system. */
+  readonly ca: string | undefined;
+  readonly insecureSkipTLSVerify: boolean;
+}
+
+/** Where a request to an extension API server goes. */
+export interface ExtensionTarget {
+  /** An address or a DNS name. */
+  readonly host: string;
+  readonly port: number;
+  readonly isPod: boolean;
+}
+
+/** What is requested of an extension API server. */
+export interface ExtensionRequest {
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  readonly headers: OutgoingHttpHeaders;
+}
+
+/** The server that an APIService names; undefined for a local one. */
+export function extensionServer(spec: APIServiceSpec): ExtensionServer | undefined {
+  const { service, caBundle = '', insecureSkipTLSVerify = false } = spec;
+  if (service === undefined) return undefined;
+  const { namespace = '', name = '', port = 443 } = service;
+  const ca = caBundle === '' ? undefined : Buffer.from(caBundle, 'base64').toString();
+  return { namespace, name, port, ca, insecureSkipTLSVerify };
+}
+
+/**
+ * Connects to one of the endpoints of an extension API server, and begins a request. The certificate has to be for
+ * `<service>.<namespace>.svc`. Rejects with the transport's error.
+ */
+export async function openExtensionRequest(
+  { network, frontProxy }: ExtensionNetwork,
+  server: ExtensionServer,
+  target: ExtensionTarget,
+  requested: ExtensionRequest,
+  signal: AbortSignal,
+): Promise<ClientRequest> {
+  const socket = await dial(network, target, signal);
+  const secure = connectTls({
+    socket,
+    servername: `${server.name}.${server.namespace}.svc`,
+    ca: server.ca,
+    cert: frontProxy.certificate,
+    key: frontProxy.key,
+    rejectUnauthorized: !server.insecureSkipTLSVerify,
+  });
+  await handshake(secure, signal);
+  const { request } = await import('node:http');
+  return request({
+    ...requested,
+    host: target.host,
+    port: target.port,
+    defaultPort: 443,
+    createConnection: () => secure,
+  });
+}
+
+/** An address that the cluster gives away is reached through the cluster network only. */
+async function dial(network: WebhookNetwork, target: ExtensionTarget, signal: AbortSignal): Promise<Socket> {
+  const { host, port, isPod } = target;
+  if (isPod || network.isSimulated(host)) {
+    if (network.dialPod === undefined) {
+      throw new Error(`dial tcp ${joinHostPort(host, port)}: ${noClusterNetwork}`);
+    }
+    return dialInTime(network.dialPod, target, signal);
+  }
+  return dialInTime(connect, target, signal);
+}
+
+async function connect(host: string, port: number): Promise<Socket> {
+  const socket = connectTcp({ host, port });
+  await once(socket, 'connect');
+  return socket;
+}
+
+async function handshake(socket: TLSSocket, signal: AbortSignal): Promise<void> {
+  try {
+    await once(socket, 'secureConnect', { signal });
+  } catch (error) {
+    socket.destroy();
+    throw signal.aborted ? signal.reason : error;
+  }
+  // An `error` event without a listener would end the process; the request reports it from here on.
+  socket.on('error', () => undefined);
+}

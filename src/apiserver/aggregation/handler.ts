@@ -1,0 +1,91 @@
+import type { ApiRequest, Reply, UpgradeHandler } from '../http/exchange.ts';
+import { plainError, serviceUnavailable } from '../../objects/status-errors.ts';
+import { describeDialFailure } from '../proxy/backend.ts';
+import { copy, forward } from '../proxy/exchange.ts';
+import { requestHeaders, responseHeaders } from '../proxy/forwarding.ts';
+import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
+import {
+  type ExtensionNetwork,
+  type ExtensionServer,
+  type ExtensionTarget,
+  openExtensionRequest,
+} from './extension-server.ts';
+import { userHeaders } from './front-proxy.ts';
+
+/** An extension API server, and whether requests are passed on to it now. */
+type Target = ExtensionServer & { readonly isAvailable: boolean };
+
+/**
+ * Passes a request on to an extension API server, with the user in headers; bodies stream both ways (kube-aggregator
+ * `apiserver/handler_proxy.go`). Failures are plain text, as there.
+ */
+export async function passOn(
+  extension: ExtensionNetwork,
+  server: Target,
+  request: ApiRequest,
+  reply: Reply,
+): Promise<void> {
+  const target = resolve(extension, server);
+  if (target === undefined) {
+    unavailable(reply, 'service unavailable');
+    return;
+  }
+  const requested = {
+    method: request.method,
+    path: request.url,
+    headers: { ...requestHeaders(request), ...userHeaders(request.user) },
+  };
+  try {
+    const response = await forward(
+      request,
+      async () => openExtensionRequest(extension, server, target, requested, request.signal),
+      (error) => {
+        throw new Unreachable(describeDialFailure(error, target));
+      },
+    );
+    const headers = responseHeaders(response.headers, (location) => location);
+    await copy([], response, reply.stream(response.statusCode ?? 502, headers));
+  } catch (error) {
+    if (!(error instanceof Unreachable)) throw error;
+    unavailable(reply, `error trying to reach service: ${error.message}`);
+  }
+}
+
+/** The same for an upgrade: bytes go both ways. */
+export function passOnUpgrade(extension: ExtensionNetwork, server: Target): UpgradeHandler {
+  return async (request, client, head) => {
+    const target = resolve(extension, server);
+    if (target === undefined) throw serviceUnavailable('service unavailable');
+    const requested = {
+      method: request.method,
+      path: request.url,
+      headers: { ...upgradeHeaders(request), ...userHeaders(request.user) },
+    };
+    await forwardUpgrade(
+      client,
+      head,
+      async (signal) => openExtensionRequest(extension, server, target, requested, signal),
+      (error) => {
+        throw plainError(`error dialing backend: ${describeDialFailure(error, target)}`);
+      },
+    );
+  };
+}
+
+class Unreachable extends Error {
+  override readonly name = 'Unreachable';
+}
+
+/** Undefined where the server is not available, or its Service has no endpoint. */
+function resolve({ network }: ExtensionNetwork, server: Target): ExtensionTarget | undefined {
+  if (!server.isAvailable) return undefined;
+  try {
+    return network.resolve(server.namespace, server.name, server.port);
+  } catch {
+    return undefined;
+  }
+}
+
+function unavailable(reply: Reply, message: string): void {
+  reply.send(503, 'text/plain; charset=utf-8', `${message}\n`, { 'X-Content-Type-Options': 'nosniff' });
+}

@@ -1,0 +1,55 @@
+import { listAt, textAt } from '../../objects/read.ts';
+import type { DiscoveredResource, SubresourceRow } from '../discovery/discovered-resource.ts';
+
+/**
+ * The resources of an APIResourceList, as discovery shows them (apiserver `endpoints/installer.go`,
+ * ConvertGroupVersionIntoToDiscovery). Rows that are not as they should be are left out.
+ */
+export function remoteResources(group: string, version: string, list: unknown): DiscoveredResource[] {
+  const rows = listAt(list, 'resources');
+  return rows.flatMap((row) => {
+    const plural = textAt(row, 'name');
+    if (plural === '' || plural.includes('/')) return [];
+    return [
+      {
+        group,
+        version,
+        plural,
+        singular: textAt(row, 'singularName'),
+        kind: textAt(row, 'kind'),
+        namespaced: isTrue(row, 'namespaced'),
+        shortNames: textsAt(row, 'shortNames'),
+        categories: textsAt(row, 'categories'),
+        verbs: textsAt(row, 'verbs'),
+        schema: '',
+        subresources: subresourcesOf(plural, rows),
+        custom: true,
+      },
+    ];
+  });
+}
+
+function subresourcesOf(plural: string, rows: readonly unknown[]): SubresourceRow[] {
+  return rows.flatMap((row) => {
+    const name = textAt(row, 'name');
+    if (!name.startsWith(`${plural}/`)) return [];
+    const kindGroup = textAt(row, 'group');
+    const kindVersion = textAt(row, 'version');
+    return [
+      {
+        name: name.slice(plural.length + 1),
+        kind: textAt(row, 'kind'),
+        verbs: textsAt(row, 'verbs'),
+        ...(kindGroup === '' && kindVersion === '' ? {} : { kindGroup, kindVersion }),
+      },
+    ];
+  });
+}
+
+function isTrue(row: unknown, member: string): boolean {
+  return typeof row === 'object' && row !== null && Reflect.get(row, member) === true;
+}
+
+function textsAt(row: unknown, member: string): string[] {
+  return listAt(row, member).filter((text): text is string => typeof text === 'string');
+}

@@ -1,0 +1,15 @@
+import type { DiscoveredResource } from './discovered-resource.ts';
+
+/** A group version that an extension API server serves. */
+export interface RemoteGroupVersion {
+  readonly group: string;
+  readonly version: string;
+  /** Where the group stands among others. */
+  readonly groupPriorityMinimum: number;
+  /** Empty where the server could not be reached yet. */
+  readonly resources: readonly DiscoveredResource[];
+  /** The server has answered, and is available. */
+  readonly isFresh: boolean;
+  /** The address of its OpenAPI 3 document, as the server's own index has it; undefined where it has none. */
+  readonly openApi: string | undefined;
+}

@@ -1,0 +1,140 @@
+import { isNotFound } from '../client/errors.ts';
+import { listIfServed } from '../client/resource-client.ts';
+import {
+  egressFirewalls,
+  endpointSlices,
+  namespaces,
+  networkPolicies,
+  nodes,
+  pods,
+  serviceCIDRs,
+  services,
+} from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
+import { readYaml } from '../client/yaml.ts';
+import type { TraceProxyFlags } from '../config/trace.ts';
+import { type IPFamily, type ParsedCidr, parseCidr } from '../objects/address.ts';
+import type { Node } from '../objects/core.generated.ts';
+import { isStringList } from '../objects/json.ts';
+import { at, textAt } from '../objects/read.ts';
+import type { ForwardingOptions } from '../network/forwarding/options.ts';
+import { type ClusterObjects, ClusterView } from '../network/path/cluster-view.ts';
+
+/** A cluster, and where the options of its proxy come from, as lines for users. */
+export interface TracedCluster {
+  readonly view: ClusterView;
+  readonly proxyOptions: readonly string[];
+}
+
+/** Lists what decides where packets go. Throws what a list throws. */
+export async function readTracedCluster(
+  transport: Transport,
+  flags: TraceProxyFlags,
+): Promise<TracedCluster> {
+  const objects: ClusterObjects = {
+    namespaces: (await listIfServed(transport, namespaces)) ?? [],
+    nodes: (await listIfServed(transport, nodes)) ?? [],
+    pods: (await listIfServed(transport, pods)) ?? [],
+    services: (await listIfServed(transport, services)) ?? [],
+    slices: (await listIfServed(transport, endpointSlices)) ?? [],
+    policies: (await listIfServed(transport, networkPolicies)) ?? [],
+    firewalls: (await listIfServed(transport, egressFirewalls)) ?? [],
+  };
+  const ranges = ((await listIfServed(transport, serviceCIDRs)) ?? []).flatMap(({ spec }) =>
+    parsedCidrs(spec.cidrs ?? []),
+  );
+  const kubeProxy = await kubeProxyOptions(transport);
+  const { options, lines } = proxyOptions(flags, kubeProxy, objects.nodes, ranges);
+  return { view: new ClusterView(objects, options), proxyOptions: lines };
+}
+
+/** What kube-proxy's configuration says; members are undefined where it says nothing. */
+type KubeProxyOptions = TraceProxyFlags;
+
+const kubeProxyMap = '/api/v1/namespaces/kube-system/configmaps/kube-proxy';
+
+/** The ConfigMap that kubeadm makes; undefined where there is none, or it cannot be read. */
+async function kubeProxyOptions(transport: Transport): Promise<KubeProxyOptions | undefined> {
+  let body: unknown;
+  try {
+    body = (await transport.request('GET', kubeProxyMap)).json();
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+  const [config] = readYaml(textAt(body, 'data', 'config.conf'));
+  const mode = textAt(config, 'mode') || 'iptables';
+  const addresses = at(config, 'nodePortAddresses');
+  const given = isStringList(addresses) ? addresses : [];
+  const masqueradeAll = at(config, mode, 'masqueradeAll');
+  const ranges = parsedCidrs(textAt(config, 'clusterCIDR').split(','));
+  return {
+    clusterCidrs: ranges.length === 0 ? undefined : ranges,
+    masqueradeAll: typeof masqueradeAll === 'boolean' ? masqueradeAll : undefined,
+    nodePortAddresses:
+      given.includes('primary') || (given.length === 0 && mode === 'nftables')
+        ? 'primary'
+        : parsedCidrs(given),
+  };
+}
+
+function proxyOptions(
+  flags: TraceProxyFlags,
+  kubeProxy: KubeProxyOptions | undefined,
+  nodeList: readonly Node[],
+  serviceRanges: readonly ParsedCidr[],
+): { readonly options: ForwardingOptions; readonly lines: readonly string[] } {
+  const fromNodes = nodeList.flatMap(({ spec }) => parsedCidrs(spec.podCIDRs ?? []));
+  const [clusterCidrs, cidrsFrom] = firstGiven(
+    [flags.clusterCidrs, 'flag'],
+    [kubeProxy?.clusterCidrs, "kube-proxy's ConfigMap"],
+    [fromNodes, 'spec.podCIDRs of the Nodes'],
+  );
+  const [masqueradeAll, masqueradeFrom] = firstGiven(
+    [flags.masqueradeAll, 'flag'],
+    [kubeProxy?.masqueradeAll, "kube-proxy's ConfigMap"],
+    [false, 'default'],
+  );
+  const [nodePortAddresses, nodePortsFrom] = firstGiven(
+    [flags.nodePortAddresses, 'flag'],
+    [kubeProxy?.nodePortAddresses, "kube-proxy's ConfigMap"],
+    ['primary' as const, 'default'],
+  );
+  const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
+  return {
+    options: {
+      families,
+      masqueradeAll,
+      nodePortAddresses,
+      serviceCIDRs: serviceRanges,
+      podDetection: clusterCidrs.length === 0 ? undefined : { by: 'cidr', cidrs: clusterCidrs },
+      allowExternalIPs: true,
+    },
+    lines: [
+      `cluster CIDR ${textOf(clusterCidrs)} (${cidrsFrom})`,
+      `masquerade all ${String(masqueradeAll)} (${masqueradeFrom})`,
+      `node port addresses ${nodePortAddresses === 'primary' ? 'primary' : textOf(nodePortAddresses)} (${nodePortsFrom})`,
+    ],
+  };
+}
+
+/** The first value that is there, and where it is from. */
+function firstGiven<T>(
+  ...[first, second, last]: readonly [
+    readonly [T | undefined, string],
+    readonly [T | undefined, string],
+    readonly [T, string],
+  ]
+): readonly [T, string] {
+  if (first[0] !== undefined) return [first[0], first[1]];
+  if (second[0] !== undefined) return [second[0], second[1]];
+  return last;
+}
+
+function textOf(cidrs: readonly ParsedCidr[]): string {
+  return cidrs.length === 0 ? 'all' : cidrs.map(({ canonical }) => canonical).join(',');
+}
+
+function parsedCidrs(given: readonly string[]): ParsedCidr[] {
+  return given.flatMap((text) => parseCidr(text.trim()) ?? []);
+}

@@ -1,0 +1,211 @@
+import { lookup } from 'node:dns/promises';
+import type { TraceConfig } from '../config/trace.ts';
+import { dnsServiceKey } from '../network/dns/dns-service.ts';
+import { parseResolvConf, resolvConf } from '../network/dns/resolv-conf.ts';
+import { Zone } from '../network/dns/zone.ts';
+import { addressesOfNode, addressesOfPod, type ClusterView } from '../network/path/cluster-view.ts';
+import {
+  DestinationError,
+  ofFamilies,
+  outsideTargets,
+  parseDestination,
+  type Resolved,
+  resolveDestination,
+} from '../network/path/destination.ts';
+import { reachabilityMatrix, type ReachabilityMatrix } from '../network/path/matrix.ts';
+import { type Stage, type Trace, tracePath, type TraceSource } from '../network/path/trace.ts';
+import { parseAddress } from '../objects/address.ts';
+import { pushAll } from '../objects/lists.ts';
+import { keyOf } from '../objects/key.ts';
+import { connectCluster } from './cluster.ts';
+import { columns } from './tables.ts';
+import { readTracedCluster, type TracedCluster } from './trace-cluster.ts';
+
+const clusterDomain = 'cluster.local';
+
+/** What is printed of one connection. */
+interface TraceReport {
+  readonly proxyOptions: readonly string[];
+  /** Undefined: it cannot be told. */
+  readonly reachable: boolean | undefined;
+  readonly stages: readonly Stage[];
+  /** One for each address of the destination. */
+  readonly traces: readonly (Trace & { readonly destination: string })[];
+}
+
+/**
+ * Prints the way of a connection through a cluster, or who reaches whom in a namespace.
+ *
+ * @returns the exit code: 0 reachable, 1 not, 2 when it cannot be told; 0 for a matrix.
+ */
+export async function trace(config: TraceConfig): Promise<0 | 1 | 2> {
+  const transport = await connectCluster(config.cluster);
+  let cluster: TracedCluster;
+  try {
+    cluster = await readTracedCluster(transport, config.proxy);
+  } finally {
+    await transport.close();
+  }
+  const { subject, namespace, protocol, output } = config;
+  if (subject.kind === 'matrix') {
+    if (!cluster.view.hasNamespace(namespace))
+      throw new DestinationError(`there is no namespace ${namespace}`);
+    const matrix = reachabilityMatrix(cluster.view, namespace, protocol, subject.port);
+    process.stdout.write(output === 'json' ? json(matrix) : matrixText(matrix));
+    return 0;
+  }
+  const report = await traceConnection(cluster, config, subject);
+  process.stdout.write(output === 'json' ? json(report) : reportText(report, output === 'wide'));
+  return report.reachable === undefined ? 2 : report.reachable ? 0 : 1;
+}
+
+async function traceConnection(
+  { view, proxyOptions }: TracedCluster,
+  config: TraceConfig,
+  given: { readonly source: string; readonly destination: string },
+): Promise<TraceReport> {
+  const source = parseSource(view, given.source, config);
+  const namespace = source.kind === 'pod' ? (source.pod.metadata.namespace ?? '') : config.namespace;
+  const destination = parseDestination(given.destination, namespace);
+  const zone = zoneOf(view);
+  const resolved = resolveDestination(view, zone, destination, config.protocol, searchesOf(source));
+  const whole: Resolved =
+    resolved.kind === 'outsideName'
+      ? outsideTargets(resolved, await addressesOf(resolved.name), config.protocol)
+      : resolved;
+  if (whole.kind !== 'found') {
+    const cannotTell = whole.stages.some(({ verdict }) => verdict === 'unknown');
+    return { proxyOptions, reachable: cannotTell ? undefined : false, stages: whole.stages, traces: [] };
+  }
+  const names = await firewallNames(view, namespace);
+  const targets = ofFamilies(whole.targets, familiesOf(source));
+  const traces = (targets.length === 0 ? whole.targets : targets).map((target) => ({
+    destination: `${target.protocol} ${target.address} port ${target.port}`,
+    ...tracePath(view, source, target, names),
+  }));
+  const [first] = traces;
+  const isSame = traces.every(({ reachable }) => reachable === first?.reachable);
+  return { proxyOptions, reachable: isSame ? first?.reachable : undefined, stages: whole.stages, traces };
+}
+
+/** Reads `pod/shop/cart`, `node/node-1`, `outside` or an address. @throws {DestinationError} */
+function parseSource(view: ClusterView, text: string, config: TraceConfig): TraceSource {
+  if (text === 'outside') return outside(view, config.outsideAddresses);
+  const address = parseAddress(text)?.canonical;
+  if (address !== undefined) {
+    const pod = view.podAt(address);
+    if (pod !== undefined) return { kind: 'pod', pod };
+    const side = view.sideAt(address);
+    const node = side.kind === 'node' ? view.node(side.name) : undefined;
+    return node === undefined ? outside(view, [address]) : { kind: 'node', node };
+  }
+  const given = parseDestination(text, config.namespace);
+  if (given.port !== undefined) throw new DestinationError(`${JSON.stringify(text)}: a source has no port`);
+  if (given.kind === 'pod') {
+    const pod = view.pod(given.key);
+    if (pod === undefined) throw new DestinationError(`there is no Pod ${given.key}`);
+    return { kind: 'pod', pod };
+  }
+  if (given.kind === 'node') {
+    const node = view.node(given.name);
+    if (node === undefined) throw new DestinationError(`there is no Node ${given.name}`);
+    return { kind: 'node', node };
+  }
+  throw new DestinationError(
+    `${JSON.stringify(text)} is no source: give pod/NAMESPACE/NAME, node/NAME, outside or an address`,
+  );
+}
+
+/** Packets from outside come in by the first node: the others do the same, but for endpoints of their own. */
+function outside({ objects }: ClusterView, addresses: readonly string[]): TraceSource {
+  const [by] = objects.nodes;
+  if (by === undefined)
+    throw new DestinationError('the cluster has no node that a packet from outside could reach');
+  return { kind: 'outside', addresses, by };
+}
+
+function familiesOf(source: TraceSource) {
+  const addresses =
+    source.kind === 'pod'
+      ? addressesOfPod(source.pod)
+      : source.kind === 'node'
+        ? addressesOfNode(source.node)
+        : source.addresses.flatMap((text) => parseAddress(text) ?? []);
+  return addresses.map(({ family }) => family);
+}
+
+/** The search list that the kubelet gives a Pod; nodes and machines outside do not ask the DNS of the cluster first. */
+function searchesOf(source: TraceSource): readonly string[] {
+  if (source.kind !== 'pod') return [];
+  const node = { nameservers: [], searches: [], options: [] };
+  const { text } = resolvConf(source.pod, { servers: ['0.0.0.0'], domain: clusterDomain, node });
+  return parseResolvConf(text).searches;
+}
+
+function zoneOf({ objects }: ClusterView): Zone {
+  const zone = new Zone({ domain: clusterDomain, ttl: 5, pods: 'insecure', service: dnsServiceKey });
+  for (const namespace of objects.namespaces) zone.setNamespace(keyOf(namespace), true);
+  for (const service of objects.services) zone.setService(keyOf(service), service);
+  for (const slice of objects.slices) zone.setSlice(keyOf(slice), slice);
+  return zone;
+}
+
+async function firewallNames(view: ClusterView, namespace: string): Promise<Map<string, readonly string[]>> {
+  const found = new Map<string, readonly string[]>();
+  for (const { to } of view.firewall(namespace)?.rules ?? []) {
+    if (to.kind === 'name') found.set(to.name, (await addressesOf(to.name)) ?? []);
+  }
+  return found;
+}
+
+/** As the resolver of this machine has them; undefined where it finds none. */
+async function addressesOf(name: string): Promise<readonly string[] | undefined> {
+  try {
+    return (await lookup(name, { all: true })).map(({ address }) => address);
+  } catch {
+    return undefined;
+  }
+}
+
+function json(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+function reportText({ proxyOptions, reachable, stages, traces }: TraceReport, isWide: boolean): string {
+  const lines: (Stage | string)[] = [...stages];
+  for (const { destination, stages: own, endpoints } of traces) {
+    if (traces.length > 1) lines.push(destination);
+    pushAll(lines, own);
+    for (const { address, port, object = 'endpoint', stages: of } of endpoints) {
+      if (endpoints.length > 1) lines.push(`${object} (${address} port ${port})`);
+      pushAll(lines, isWide ? of : of.filter(({ verdict }) => verdict !== 'pass'));
+    }
+  }
+  const verdict = reachable === undefined ? 'cannot tell' : reachable ? 'reachable' : 'not reachable';
+  return `${table(lines)}\n${verdict} (proxy: ${proxyOptions.join('; ')})\n`;
+}
+
+/** The stages in columns; a text is a heading of those that follow. */
+function table(lines: readonly (Stage | string)[]): string {
+  const rows = columns([
+    ['STAGE', 'VERDICT', 'OBJECT', 'FIELD', 'MESSAGE'],
+    ...lines.filter((line) => typeof line !== 'string').map(row),
+  ]).split('\n');
+  let next = 1;
+  const body = lines.map((line) => (typeof line === 'string' ? `${line}:` : (rows[next++] ?? '')));
+  return `${[rows[0], ...body].join('\n')}\n`;
+}
+
+function row({ stage, verdict, object = '', field = '', message }: Stage): string[] {
+  return [stage, verdict, object, field, message];
+}
+
+function matrixText({ pods, reached }: ReachabilityMatrix): string {
+  if (pods.length === 0) return 'There are no Pods with addresses.\n';
+  const names = pods.map((key) => key.slice(key.indexOf('/') + 1));
+  const rows = [
+    ['FROM \\ TO', ...names],
+    ...names.map((name, index) => [name, ...(reached[index] ?? []).map((is) => (is ? '.' : 'X'))]),
+  ];
+  return `${columns(rows)}\n. reachable, X not\n`;
+}

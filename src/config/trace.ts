@@ -1,0 +1,74 @@
+import { type ParsedCidr, parseCidr } from '../objects/address.ts';
+import { clusterConfig, type ClusterConfig } from './common-flags.ts';
+import { ConfigError } from './errors.ts';
+import { address, Flags, integer, list, oneOf, optional, textOf, yesOrNo } from './flags.ts';
+
+/** Options of the proxy that translates Services; undefined: as the cluster says. */
+export interface TraceProxyFlags {
+  readonly clusterCidrs: readonly ParsedCidr[] | undefined;
+  readonly masqueradeAll: boolean | undefined;
+  readonly nodePortAddresses: 'primary' | readonly ParsedCidr[] | undefined;
+}
+
+/** The configuration of `servicenet trace`: validated, frozen. */
+export interface TraceConfig {
+  readonly cluster: ClusterConfig;
+  readonly namespace: string;
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
+  readonly proxy: TraceProxyFlags;
+  /** The addresses of the machine `outside`. */
+  readonly outsideAddresses: readonly string[];
+  readonly output: 'table' | 'wide' | 'json';
+  /** One connection, or who reaches whom within the namespace. */
+  readonly subject:
+    | { readonly kind: 'connection'; readonly source: string; readonly destination: string }
+    | { readonly kind: 'matrix'; readonly port: number };
+}
+
+/** Checks the arguments of `servicenet trace`. @throws {ConfigError} naming the flag and what it takes. */
+export function traceConfig(
+  options: Readonly<Record<string, unknown>>,
+  operands: readonly string[],
+): TraceConfig {
+  const flags = new Flags(options);
+  return Object.freeze({
+    cluster: clusterConfig(flags),
+    namespace: flags.read('namespace', textOf()),
+    protocol: flags.read('protocol', oneOf(['TCP', 'UDP', 'SCTP'])),
+    proxy: {
+      clusterCidrs: flags.read('clusterCidr', optional(list))?.map((text) => cidr('--cluster-cidr', text)),
+      masqueradeAll: flags.read('masqueradeAll', optional(yesOrNo)),
+      nodePortAddresses: nodePortAddresses(flags.read('nodeportAddresses', optional(list))),
+    },
+    outsideAddresses: flags.read('outsideAddress', list).map((text) => address(text)),
+    output: flags.read('output', oneOf(['table', 'wide', 'json'])),
+    subject: subject(flags, operands),
+  });
+}
+
+function subject(flags: Flags, operands: readonly string[]): TraceConfig['subject'] {
+  const port = flags.read('port', optional(integer(1, 65_535)));
+  if (flags.read('matrix', yesOrNo)) {
+    if (operands.length > 0) throw new ConfigError('--matrix takes no source and no destination');
+    if (port === undefined) throw new ConfigError('--matrix: give the port with --port');
+    return { kind: 'matrix', port };
+  }
+  const [source, destination] = operands;
+  if (source === undefined || destination === undefined || operands.length > 2) {
+    throw new ConfigError('give a source and a destination, such as pod/shop/cart svc/shop/catalog:80');
+  }
+  if (port !== undefined) throw new ConfigError('--port is for --matrix: a destination has its own (:80)');
+  return { kind: 'connection', source, destination };
+}
+
+function nodePortAddresses(given: readonly string[] | undefined): TraceProxyFlags['nodePortAddresses'] {
+  if (given === undefined) return undefined;
+  if (given.length === 1 && given[0] === 'primary') return 'primary';
+  return given.map((text) => cidr('--nodeport-addresses', text));
+}
+
+function cidr(flag: string, text: string): ParsedCidr {
+  const parsed = parseCidr(text);
+  if (parsed === undefined) throw new ConfigError(`${flag}: "${text}" is not a CIDR`);
+  return parsed;
+}

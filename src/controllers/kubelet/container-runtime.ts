@@ -1,0 +1,214 @@
+import type { Socket } from 'node:net';
+import type { Readable, Writable } from 'node:stream';
+import type { Container, Node, Pod } from '../../objects/core.generated.ts';
+
+/** What a Pod's sandbox should be. */
+export interface WantedSandbox {
+  readonly pod: Pod;
+  readonly node: Node;
+  /** The Pod's own, or the node's with `hostNetwork`. */
+  readonly addresses: readonly string[];
+}
+
+/** A container to be started. */
+export interface WantedContainer {
+  readonly pod: Pod;
+  /** Of whatever list of the Pod: an ephemeral container has the same members. */
+  readonly container: Container;
+  /** 0 at first, one more with every restart. */
+  readonly attempt: number;
+  readonly environment: ReadonlyMap<string, string>;
+}
+
+/** How a container ended. */
+export interface ContainerExit {
+  /** 0 to 255; 128 and the signal's number where a signal ended it. */
+  readonly exitCode: number;
+  /** The kubelet's word where it is not `Completed` or `Error`: `StartError`. */
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+/** A file of a volume, by its path in it; parents are made. */
+export interface VolumeFile {
+  readonly path: string;
+  readonly content: Buffer;
+  /** Permission bits. */
+  readonly mode: number;
+}
+
+/** A volume whose content the kubelet knows, or an empty folder. */
+export interface WantedVolume {
+  readonly name: string;
+  readonly files: readonly VolumeFile[];
+  /** Of an emptyDir in memory: more than this does not fit. */
+  readonly sizeLimit?: number;
+  /** A folder of the node, instead of files. */
+  readonly hostPath?: string;
+}
+
+/** The size of a terminal, in characters. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** What a program in a container is connected to. */
+export interface ExecStreams {
+  /** Absent: nothing to read. */
+  readonly stdin?: Readable;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  /** The program has a terminal: what it prints comes by `stdout`. The listener gets each size of the user's terminal. */
+  readonly terminal?: { onResize(listener: (size: TerminalSize) => void): void };
+  /** Ends the program. */
+  readonly signal?: AbortSignal;
+}
+
+/** One line of a container's log, or a part of a long one. */
+export interface LogLine {
+  /** RFC 3339 with nanoseconds, as the container runtime interface has it. */
+  readonly time: string;
+  readonly stream: 'stdout' | 'stderr';
+  /** False where the line goes on in the next one. */
+  readonly isWhole: boolean;
+  readonly text: Buffer;
+}
+
+/** Which log of a container. */
+export interface LogRequest {
+  /** That of the attempt before. */
+  readonly previous?: boolean;
+  /** Goes on until the container ends, or the signal aborts. */
+  readonly follow?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** What a probe found. */
+export interface ProbeResult {
+  readonly success: boolean;
+  /** For the Event: `HTTP probe failed with statuscode: 500`. */
+  readonly output: string;
+}
+
+/**
+ * Where the kubelet runs Pods (the container runtime interface, with what the kubelet needs of volumes and the network).
+ * `exec`, `logs` and `connect` are also what streams of the API are made of.
+ */
+export interface ContainerRuntime {
+  /** False where Pods are nothing but objects: no files are wanted. */
+  readonly isReal: boolean;
+
+  /**
+   * Whether a server of ours stands in for the program of a container: it runs until it is stopped, unless annotations
+   * say otherwise, and as an init container it is done at once.
+   */
+  isStandIn(pod: Pod, container: Container): boolean;
+
+  /**
+   * Whether the prober can ask a container: a stand-in knows nothing of programs and protocols of the image.
+   */
+  isAsked(pod: Pod, container: Container, probe: NonNullable<Container['livenessProbe']>): boolean;
+
+  /** Makes the sandbox of a Pod where there is none. @throws {SandboxError} which the next call may not throw. */
+  ensureSandbox(wanted: WantedSandbox): Promise<void>;
+
+  /**
+   * Kills what runs in the sandbox of a Pod, and removes it with its volumes; logs stay. Does nothing where there is
+   * none.
+   */
+  removeSandbox(pod: Pod): Promise<void>;
+
+  /** The same with the logs: the Pod is gone. */
+  removePod(pod: Pod): Promise<void>;
+
+  /** What `/healthz` of a stand-in says. */
+  setHealthy(pod: Pod, healthy: boolean): void;
+
+  /** Makes a volume, or replaces the files of one as a whole. @throws the system's error. */
+  writeVolume(pod: Pod, volume: WantedVolume): Promise<void>;
+
+  /**
+   * Starts a container; its sandbox and volumes are there.
+   *
+   * @param ended is called once, where the program has begun.
+   * @returns how it ended, where its program could not begin.
+   * @throws {ContainerError} where it cannot be made: it waits then.
+   */
+  start(wanted: WantedContainer, ended: (exit: ContainerExit) => void): Promise<ContainerExit | undefined>;
+
+  /**
+   * Sends the stop signal to a container, and kills it after so many milliseconds; a second call can only shorten them.
+   * Resolves when it has ended; at once where it does not run.
+   */
+  stop(pod: Pod, name: string, grace: number): Promise<void>;
+
+  /**
+   * Runs a program in a container to its end.
+   *
+   * @returns its exit code; 127 where there is no such program.
+   * @throws {ContainerError} where the container does not run; the reason of the signal.
+   */
+  exec(pod: Pod, name: string, command: readonly string[], streams: ExecStreams): Promise<number>;
+
+  /**
+   * Connects to the program of a container: what it prints from now on, and its standard input where it has one.
+   *
+   * @returns its exit code, once it has ended.
+   * @throws {ContainerError} where the container does not run; the reason of the signal.
+   */
+  attach(pod: Pod, name: string, streams: ExecStreams): Promise<number>;
+
+  /** Connects to a port of `localhost` in the Pod. @throws the system's error, or the reason of the signal. */
+  connectInside(pod: Pod, port: number, signal: AbortSignal): Promise<Socket>;
+
+  /** Connects from the Pod's node. @throws the system's error, or the reason of the signal. */
+  connect(pod: Pod, address: string, port: number, signal: AbortSignal): Promise<Socket>;
+
+  /** The log of a container, oldest line first. @throws {ContainerError} where there is none. */
+  logs(pod: Pod, name: string, request: LogRequest): AsyncIterable<LogLine>;
+
+  /** Bytes in the volumes of a Pod that have no limit of their own, by the name of the volume. */
+  usageOf(pod: Pod): Promise<ReadonlyMap<string, number>>;
+}
+
+/** A sandbox cannot be made now. The message is for an Event of the Pod. */
+export class SandboxError extends Error {
+  override readonly name = 'SandboxError';
+}
+
+/** A container cannot be made now: the reason and the message of its waiting state. */
+export class ContainerError extends Error {
+  override readonly name = 'ContainerError';
+  /** `CreateContainerConfigError`, `RunContainerError` … */
+  readonly reason: string;
+
+  constructor(reason: string, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+const nowhere = (): never => {
+  throw new ContainerError('RunContainerError', 'Pods are only simulated: there is no cluster network');
+};
+
+/** Pods of a cluster without a network: nothing but objects. */
+export const noRuntime: ContainerRuntime = {
+  isReal: false,
+  isStandIn: () => true,
+  isAsked: () => false,
+  ensureSandbox: () => Promise.resolve(),
+  removeSandbox: () => Promise.resolve(),
+  removePod: () => Promise.resolve(),
+  setHealthy: () => undefined,
+  writeVolume: () => Promise.resolve(),
+  start: () => Promise.resolve(undefined),
+  stop: () => Promise.resolve(),
+  exec: nowhere,
+  attach: nowhere,
+  connectInside: nowhere,
+  connect: nowhere,
+  logs: nowhere,
+  usageOf: () => Promise.resolve(new Map()),
+};

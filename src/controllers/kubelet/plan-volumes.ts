@@ -1,0 +1,200 @@
+/** What is in the volumes of a Pod (pkg/volume: configmap, secret, downwardapi, projected, empty_dir). */
+import type {
+  DownwardAPIVolumeFile,
+  KeyToPath,
+  Node,
+  Pod,
+  ServiceAccountTokenProjection,
+  Volume,
+  VolumeProjection,
+} from '../../objects/core.generated.ts';
+import { quantityIn } from '../../objects/quantity.ts';
+import type { VolumeFile, WantedVolume } from './container-runtime.ts';
+import { containerNamed, podField, resourceField } from './plan-downward.ts';
+import type { ReferencedObjects } from './plan-environment.ts';
+
+/** A volume cannot be mounted. The message is the kubelet's, for the Event `FailedMount`. */
+export class MountError extends Error {
+  override readonly name = 'MountError';
+}
+
+export interface VolumesInput {
+  readonly pod: Pod;
+  readonly node: Node;
+  readonly objects: ReferencedObjects;
+  /** Tokens of the Pod's service account, by {@link tokenKey}. */
+  readonly tokens: ReadonlyMap<string, string>;
+}
+
+const defaultMode = 0o644;
+
+/** All volumes of a Pod. @throws {MountError} of the first one that cannot be. */
+export function planVolumes(input: VolumesInput): readonly WantedVolume[] {
+  return (input.pod.spec.volumes ?? []).map((volume) => {
+    try {
+      return planVolume(input, volume);
+    } catch (error) {
+      if (!(error instanceof MountError)) throw error;
+      throw new MountError(`MountVolume.SetUp failed for volume "${volume.name}" : ${error.message}`);
+    }
+  });
+}
+
+function planVolume(input: VolumesInput, volume: Volume): WantedVolume {
+  const { name, emptyDir, configMap, secret, downwardAPI, projected, hostPath } = volume;
+  if (emptyDir !== undefined) {
+    const limit = emptyDir.sizeLimit === undefined ? 0 : Number(quantityIn(emptyDir.sizeLimit, 'units'));
+    const isBound = emptyDir.medium === 'Memory' && limit > 0;
+    return { name, files: [], ...(isBound ? { sizeLimit: limit } : {}) };
+  }
+  if (hostPath !== undefined) return { name, files: [], hostPath: hostPath.path };
+  if (configMap !== undefined) {
+    const { name: of = '', items, optional = false } = configMap;
+    return { name, files: filesOfMap(input, of, items, optional, configMap.defaultMode ?? defaultMode) };
+  }
+  if (secret !== undefined) {
+    const { secretName = '', items, optional = false } = secret;
+    return {
+      name,
+      files: filesOfSecret(input, secretName, items, optional, secret.defaultMode ?? defaultMode),
+    };
+  }
+  if (downwardAPI !== undefined) {
+    const mode = downwardAPI.defaultMode ?? defaultMode;
+    return { name, files: (downwardAPI.items ?? []).map((item) => downwardFile(input, item, mode)) };
+  }
+  if (projected !== undefined) {
+    const mode = projected.defaultMode ?? defaultMode;
+    return { name, files: (projected.sources ?? []).flatMap((source) => projection(input, source, mode)) };
+  }
+  const [kind = 'unknown'] = Object.keys(volume).filter((member) => member !== 'name');
+  throw new MountError(`no volume plugin matched: volumes of kind ${kind} are not simulated`);
+}
+
+function projection(input: VolumesInput, source: VolumeProjection, mode: number): readonly VolumeFile[] {
+  const { configMap, secret, downwardAPI, serviceAccountToken: token } = source;
+  if (configMap !== undefined) {
+    return filesOfMap(input, configMap.name ?? '', configMap.items, configMap.optional === true, mode);
+  }
+  if (secret !== undefined) {
+    return filesOfSecret(input, secret.name ?? '', secret.items, secret.optional === true, mode);
+  }
+  if (downwardAPI !== undefined) {
+    return (downwardAPI.items ?? []).map((item) => downwardFile(input, item, mode));
+  }
+  if (token === undefined) {
+    throw new MountError(`sources of kind ${Object.keys(source).join()} are not simulated`);
+  }
+  const content = input.tokens.get(tokenKey(token));
+  if (content === undefined) throw new MountError('failed to fetch token');
+  return [{ path: token.path, content: Buffer.from(content), mode }];
+}
+
+/** Which token a projection is for. */
+export function tokenKey({ audience = '', expirationSeconds = 3600 }: ServiceAccountTokenProjection): string {
+  return `${expirationSeconds} ${audience}`;
+}
+
+/** The tokens that the volumes of a Pod want. */
+export function tokensOf({ spec }: Pod): readonly ServiceAccountTokenProjection[] {
+  return (spec.volumes ?? []).flatMap(({ projected }) =>
+    (projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? []),
+  );
+}
+
+function filesOfMap(
+  { objects }: VolumesInput,
+  name: string,
+  items: readonly KeyToPath[] | undefined,
+  optional: boolean,
+  mode: number,
+): readonly VolumeFile[] {
+  const map = objects.configMap(name);
+  if (map === undefined && !optional) throw new MountError(`configmap "${name}" not found`);
+  const data = new Map<string, Buffer>([
+    ...Object.entries(map?.data ?? {}).map(([key, text]) => [key, Buffer.from(text)] as const),
+    ...Object.entries(map?.binaryData ?? {}).map(
+      ([key, text]) => [key, Buffer.from(text, 'base64')] as const,
+    ),
+  ]);
+  return chosen(data, items, optional, mode, `configmap references non-existent config key`);
+}
+
+function filesOfSecret(
+  { objects }: VolumesInput,
+  name: string,
+  items: readonly KeyToPath[] | undefined,
+  optional: boolean,
+  mode: number,
+): readonly VolumeFile[] {
+  const secret = objects.secret(name);
+  if (secret === undefined && !optional) throw new MountError(`secret "${name}" not found`);
+  const data = new Map(
+    Object.entries(secret?.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64')] as const),
+  );
+  return chosen(data, items, optional, mode, `references non-existent secret key`);
+}
+
+function chosen(
+  data: ReadonlyMap<string, Buffer>,
+  items: readonly KeyToPath[] | undefined,
+  optional: boolean,
+  mode: number,
+  missing: string,
+): readonly VolumeFile[] {
+  if (items === undefined || items.length === 0) {
+    return [...data].map(([path, content]) => ({ path, content, mode }));
+  }
+  return items.flatMap(({ key, path, mode: own }) => {
+    const content = data.get(key);
+    if (content === undefined && !optional) throw new MountError(`${missing}: ${key}`);
+    return content === undefined ? [] : [{ path, content, mode: own ?? mode }];
+  });
+}
+
+function downwardFile(
+  { pod, node }: VolumesInput,
+  { path, fieldRef, resourceFieldRef, mode: own }: DownwardAPIVolumeFile,
+  mode: number,
+): VolumeFile {
+  const container = containerNamed(pod, resourceFieldRef?.containerName);
+  const text =
+    fieldRef === undefined
+      ? resourceFieldRef === undefined || container === undefined
+        ? undefined
+        : resourceField(resourceFieldRef, container, node)
+      : podField(pod, fieldRef.fieldPath);
+  if (text === undefined) throw new MountError(`unsupported downward API file ${path}`);
+  return { path, content: Buffer.from(text), mode: own ?? mode };
+}
+
+/** The ConfigMaps and Secrets that a Pod refers to, by name. */
+export function referencesOf({ spec }: Pod): {
+  readonly configMaps: ReadonlySet<string>;
+  readonly secrets: ReadonlySet<string>;
+} {
+  const configMaps = new Set<string>();
+  const secrets = new Set<string>();
+  const add = (set: Set<string>, name: string | undefined): void => void set.add(name ?? '');
+  const sources = (spec.volumes ?? []).flatMap((volume): VolumeProjection[] => [
+    { ...(volume.configMap === undefined ? {} : { configMap: volume.configMap }) },
+    ...(volume.secret === undefined ? [] : [{ secret: { name: volume.secret.secretName ?? '' } }]),
+    ...(volume.projected?.sources ?? []),
+  ]);
+  for (const { configMap, secret } of sources) {
+    if (configMap !== undefined) add(configMaps, configMap.name);
+    if (secret !== undefined) add(secrets, secret.name);
+  }
+  const { initContainers = [], containers = [], ephemeralContainers = [] } = spec;
+  for (const { env = [], envFrom = [] } of [...initContainers, ...containers, ...ephemeralContainers]) {
+    for (const { configMapRef, secretRef } of envFrom) {
+      if (configMapRef !== undefined) add(configMaps, configMapRef.name);
+      if (secretRef !== undefined) add(secrets, secretRef.name);
+    }
+    for (const { valueFrom } of env) {
+      if (valueFrom?.configMapKeyRef !== undefined) add(configMaps, valueFrom.configMapKeyRef.name);
+      if (valueFrom?.secretKeyRef !== undefined) add(secrets, valueFrom.secretKeyRef.name);
+    }
+  }
+  return { configMaps, secrets };
+}

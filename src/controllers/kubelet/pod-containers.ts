@@ -1,0 +1,264 @@
+import type { Container, Node, Pod } from '../../objects/core.generated.ts';
+import { keyOf } from '../../objects/key.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { askProbe } from './ask-probe.ts';
+import { ContainerError, type ContainerRuntime } from './container-runtime.ts';
+import { runHook } from './hooks.ts';
+import { behaviourOf } from './plan-behaviour.ts';
+import { ConfigError } from './plan-environment.ts';
+import { type Attempt, isSidecar } from './plan.ts';
+import { type ProbeKind, probeKinds } from './plan-probes.ts';
+import type { PodFiles } from './pod-files.ts';
+import type { PodState } from './pod-state.ts';
+import { ProbeWorker } from './probe-worker.ts';
+
+/** Milliseconds until a container that cannot be configured is tried again. */
+const problemRetry = 5000;
+/** Milliseconds that a container always has after its preStop handler (`minimumGracePeriodInSeconds`). */
+const leastGrace = 2000;
+
+/** Makes the containers of Pods what a plan says, and asks them by their probes. */
+export class PodContainers {
+  readonly #context: ControllerContext;
+  readonly #runtime: ContainerRuntime;
+  readonly #files: PodFiles | undefined;
+  readonly #touch: (pod: Pod) => void;
+
+  /** @param touch is called when something was seen of a Pod. */
+  constructor(
+    context: ControllerContext,
+    runtime: ContainerRuntime,
+    files: PodFiles | undefined,
+    touch: (pod: Pod) => void,
+  ) {
+    this.#context = context;
+    this.#runtime = runtime;
+    this.#files = files;
+    this.#touch = touch;
+  }
+
+  /**
+   * Starts what should run and does not, stops what runs and should not.
+   *
+   * @returns true when there is more to know than the plan knew.
+   */
+  async follow(
+    { pod, node, state }: { pod: Pod; node: Node; state: PodState },
+    wanted: readonly Attempt[],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const attempts = new Map(wanted.map(({ container, attempt }) => [container.name, attempt]));
+    for (const [name, attempt] of state.running) {
+      if (attempts.get(name) !== attempt) this.#stop(pod, state, name);
+    }
+    if (state.ending !== undefined) return false;
+    for (const each of wanted) {
+      const { container, attempt, startedAt } = each;
+      if (state.running.get(container.name) === attempt) continue;
+      if (this.#runtime.isStandIn(pod, container) && !this.#hasProbes(pod, container)) {
+        try {
+          await this.#runtime.start({ pod, container, attempt, environment: new Map() }, () => undefined);
+          state.started(container.name, attempt, startedAt, { startup: false, readiness: false });
+          continue;
+        } catch (error) {
+          this.#fail(pod, state, each, error);
+          return true;
+        }
+      }
+      await this.#start(pod, node, state, each, signal);
+      return true;
+    }
+    return false;
+  }
+
+  /** Asks the programs of a Pod to end: handlers first, then those that run beside the others, in reverse order. */
+  end(pod: Pod, state: PodState, grace: number): void {
+    if (state.askedGrace !== undefined && state.askedGrace <= grace) return;
+    const isFirst = state.askedGrace === undefined;
+    state.askedGrace = grace;
+    this.#end(pod, state, grace, isFirst).catch((error: unknown) => {
+      this.#context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot stop the containers of a Pod');
+    });
+  }
+
+  async #end(pod: Pod, state: PodState, grace: number, isFirst: boolean): Promise<void> {
+    const { clock } = this.#context;
+    const started = clock.monotonic();
+    const left = (): number => Math.max(0, grace - (clock.monotonic() - started));
+    const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec;
+    const main = [
+      ...containers,
+      ...ephemeralContainers,
+      ...initContainers.filter((each) => !isSidecar(each)),
+    ];
+    const stop = async (container: Container): Promise<void> => {
+      if (!state.running.has(container.name) || this.#runtime.isStandIn(pod, container)) return;
+      // The annotation says when it has stopped: it is killed then.
+      if (behaviourOf(pod, false).stopAfter !== undefined) return;
+      const { preStop } = container.lifecycle ?? {};
+      if (isFirst && preStop !== undefined && grace > 0) {
+        await this.#handle(pod, container, 'PreStop', preStop, left());
+        await this.#runtime.stop(pod, container.name, Math.max(leastGrace, left()));
+      } else await this.#runtime.stop(pod, container.name, left());
+    };
+    await Promise.all(main.map(stop));
+    for (const sidecar of initContainers.filter(isSidecar).reverse()) await stop(sidecar);
+  }
+
+  async #start(pod: Pod, node: Node, state: PodState, each: Attempt, signal: AbortSignal): Promise<void> {
+    const { container, attempt, startedAt } = each;
+    const { events, clock } = this.#context;
+    const isStandIn = this.#runtime.isStandIn(pod, container);
+    const { name, image = '' } = container;
+    try {
+      const environment =
+        isStandIn || this.#files === undefined
+          ? new Map<string, string>()
+          : await this.#files.environment(pod, container, node, signal);
+      const isProbed = (probe: Container['startupProbe']): boolean => this.#isAsked(pod, container, probe);
+      state.started(name, attempt, startedAt, {
+        startup: isProbed(container.startupProbe),
+        readiness: isProbed(container.readinessProbe),
+      });
+      const failed = await this.#runtime.start({ pod, container, attempt, environment }, (exit) => {
+        if (state.ended(name, attempt, exit, clock.now())) this.#touch(pod);
+      });
+      if (!isStandIn) {
+        events.event(pod, 'Normal', 'Pulled', `Container image "${image}" already present on machine`);
+        events.event(pod, 'Normal', 'Created', `Created container: ${name}`);
+      }
+      if (failed !== undefined) {
+        state.ended(name, attempt, failed, clock.now());
+        events.event(pod, 'Warning', 'Failed', `Error: ${failed.message ?? ''}`);
+        return;
+      }
+    } catch (error) {
+      state.running.delete(name);
+      this.#fail(pod, state, each, error);
+      return;
+    }
+    if (!isStandIn) events.event(pod, 'Normal', 'Started', `Started container ${name}`);
+    const { postStart } = container.lifecycle ?? {};
+    if (postStart !== undefined && !isStandIn) {
+      const done = await this.#handle(pod, container, 'PostStart', postStart, undefined);
+      if (!done) {
+        events.event(pod, 'Normal', 'Killing', 'FailedPostStartHook');
+        await this.#runtime.stop(pod, name, graceOf(pod));
+        return;
+      }
+    }
+    this.#probe(pod, state, container, attempt);
+  }
+
+  /** @throws what is no problem of the container. */
+  #fail(pod: Pod, state: PodState, { container, attempt }: Attempt, error: unknown): void {
+    const known =
+      error instanceof ConfigError ? new ContainerError('CreateContainerConfigError', error.message) : error;
+    if (!(known instanceof ContainerError)) throw error;
+    const { clock, events } = this.#context;
+    const { reason, message } = known;
+    state.failed(container.name, attempt, { reason, message, until: clock.now() + problemRetry });
+    events.event(pod, 'Warning', 'Failed', `Error: ${message}`);
+  }
+
+  #stop(pod: Pod, state: PodState, name: string): void {
+    const { spec } = pod;
+    const container = [...(spec.initContainers ?? []), ...(spec.containers ?? [])].find(
+      (each) => each.name === name,
+    );
+    const isStandIn = container === undefined || this.#runtime.isStandIn(pod, container);
+    // What an annotation ends is said to have ended.
+    const grace = !isStandIn && isSidecar(container) ? graceOf(pod) : 0;
+    if (grace === 0) state.running.delete(name);
+    state.stopProbes(name);
+    this.#runtime.stop(pod, name, grace).catch((error: unknown) => {
+      this.#context.log.warn({ err: error, pod: keyOf(pod), container: name }, 'cannot stop a container');
+    });
+  }
+
+  /** @returns false where it failed, after its Event. */
+  async #handle(
+    pod: Pod,
+    container: Container,
+    kind: 'PostStart' | 'PreStop',
+    handler: NonNullable<NonNullable<Container['lifecycle']>['preStop']>,
+    limit: number | undefined,
+  ): Promise<boolean> {
+    const { clock, events } = this.#context;
+    const stop = new AbortController();
+    const timer = limit === undefined ? undefined : clock.after(limit, () => stop.abort());
+    const why = await runHook(this.#runtime, clock, pod, container, handler, stop.signal);
+    timer?.cancel();
+    if (why === undefined) return true;
+    events.event(pod, 'Warning', `Failed${kind}Hook`, `${kind}Hook failed: ${why}`);
+    return false;
+  }
+
+  #hasProbes(pod: Pod, { startupProbe, livenessProbe, readinessProbe, ...container }: Container): boolean {
+    return [startupProbe, livenessProbe, readinessProbe].some((probe) =>
+      this.#isAsked(pod, container, probe),
+    );
+  }
+
+  #isAsked(pod: Pod, container: Container, probe: Container['startupProbe']): boolean {
+    return probe !== undefined && this.#runtime.isAsked(pod, container, probe);
+  }
+
+  #probe(pod: Pod, state: PodState, container: Container, attempt: number): void {
+    const { clock, events } = this.#context;
+    const { name } = container;
+    if (state.running.get(name) !== attempt) return;
+    const startedAt = clock.monotonic();
+    const probes = new Map<ProbeKind, ProbeWorker>();
+    let hasStarted = !this.#isAsked(pod, container, container.startupProbe);
+    for (const kind of probeKinds) {
+      const probe = container[`${kind}Probe`];
+      if (probe === undefined || !this.#isAsked(pod, container, probe)) continue;
+      const word = `${kind[0]?.toUpperCase() ?? ''}${kind.slice(1)}`;
+      const decided = (verdict: boolean): void => {
+        if (kind === 'readiness') state.decided(name, attempt, { ready: verdict });
+        if (kind === 'startup' && verdict) {
+          hasStarted = true;
+          state.decided(name, attempt, { started: true });
+          probes.get('readiness')?.trigger();
+        }
+        if (kind !== 'readiness' && !verdict && state.ending === undefined) {
+          state.stopProbes(name);
+          events.event(pod, 'Normal', 'Killing', `Container ${name} failed ${kind} probe, will be restarted`);
+          const { terminationGracePeriodSeconds: own } = probe;
+          const grace = own === undefined ? graceOf(pod) : own * 1000;
+          this.#kill(pod, state, container, attempt, grace);
+        }
+        this.#touch(pod);
+      };
+      const worker = new ProbeWorker({
+        ...{ clock, kind, probe, startedAt, decided },
+        hasStarted: () => hasStarted,
+        ask: (signal) => askProbe(this.#runtime, pod, container, probe, signal),
+        refused: (output) => {
+          events.event(pod, 'Warning', 'Unhealthy', `${word} probe failed: ${output}`);
+        },
+      });
+      probes.set(kind, worker);
+    }
+    state.probes.set(name, [...probes.values()]);
+  }
+
+  /** A stand-in does not say how it ended: the kubelet would see the signal. */
+  #kill(pod: Pod, state: PodState, container: Container, attempt: number, grace: number): void {
+    const { name } = container;
+    const { clock, log } = this.#context;
+    this.#runtime.stop(pod, name, grace).then(
+      () => {
+        if (!this.#runtime.isStandIn(pod, container)) return;
+        if (state.ended(name, attempt, { exitCode: 137 }, clock.now())) this.#touch(pod);
+      },
+      (error: unknown) =>
+        log.warn({ err: error, pod: keyOf(pod), container: name }, 'cannot stop a container'),
+    );
+  }
+}
+
+function graceOf({ spec }: Pod): number {
+  return (spec.terminationGracePeriodSeconds ?? 30) * 1000;
+}

@@ -1,0 +1,83 @@
+import type { PodStatus } from '../../objects/core.generated.ts';
+import type { ContainerExit } from './container-runtime.ts';
+import type { PodEnding } from './plan.ts';
+import type { Observed, Problem } from './plan-containers.ts';
+import type { ProbeWorker } from './probe-worker.ts';
+
+/** The lists of a status that only the kubelet writes. */
+export type ContainerStatuses = Pick<
+  PodStatus,
+  'initContainerStatuses' | 'containerStatuses' | 'ephemeralContainerStatuses'
+>;
+
+/** What this process knows of a Pod beside its status: what it has started, and what it has seen since. */
+export class PodState {
+  /** By the name of the container. */
+  readonly observed = new Map<string, Observed>();
+  /** The attempts that were started and have not ended, by the name of the container. */
+  readonly running = new Map<string, number>();
+  readonly probes = new Map<string, readonly ProbeWorker[]>();
+  /** Sandbox and volumes are there. */
+  isPrepared = false;
+  /** Milliseconds since 1970 when the files of volumes are read again. */
+  refreshAt = Infinity;
+  /** How often, and until when, mounting has failed. */
+  mounts = { failures: 0, until: 0 };
+  /** Statuses of containers that were decided and may not be in the API yet. */
+  decidedStatus: ContainerStatuses | undefined;
+  ending: PodEnding | undefined;
+  /** Of a deletion: what has been asked of the containers, in milliseconds. */
+  askedGrace: number | undefined;
+
+  /** A container was started. */
+  started(
+    name: string,
+    attempt: number,
+    startedAt: number,
+    probed: { startup: boolean; readiness: boolean },
+  ): void {
+    this.running.set(name, attempt);
+    this.observed.set(name, {
+      ...{ attempt, startedAt, ending: undefined, problem: undefined },
+      started: probed.startup ? false : undefined,
+      ready: probed.readiness ? false : undefined,
+    });
+  }
+
+  /** An attempt could not be started. */
+  failed(name: string, attempt: number, problem: Problem): void {
+    this.observed.set(name, {
+      ...{ attempt, startedAt: undefined, ending: undefined, problem },
+      ...{ started: undefined, ready: undefined },
+    });
+  }
+
+  /** An attempt has ended. @returns false where it is not the present one. */
+  ended(name: string, attempt: number, exit: ContainerExit, now: number): boolean {
+    const seen = this.observed.get(name);
+    if (seen?.attempt !== attempt) return false;
+    const ending = { ...exit, startedAt: seen.startedAt ?? now, finishedAt: now };
+    this.observed.set(name, { ...seen, ending });
+    if (this.running.get(name) === attempt) this.running.delete(name);
+    this.stopProbes(name);
+    return true;
+  }
+
+  /** What a probe has decided. */
+  decided(name: string, attempt: number, verdict: { started?: boolean; ready?: boolean }): void {
+    const seen = this.observed.get(name);
+    if (seen?.attempt === attempt) this.observed.set(name, { ...seen, ...verdict });
+  }
+
+  stopProbes(name: string): void {
+    for (const probe of this.probes.get(name) ?? []) probe.stop();
+    this.probes.delete(name);
+  }
+
+  /** Nothing of it is seen any more. */
+  close(): void {
+    for (const name of this.probes.keys()) this.stopProbes(name);
+    this.observed.clear();
+    this.running.clear();
+  }
+}

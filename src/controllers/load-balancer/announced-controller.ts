@@ -1,0 +1,307 @@
+import { isNotFound } from '../../client/errors.ts';
+import type { Informer } from '../../client/informer.ts';
+import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
+import { TimeSlices } from '../../client/slices.ts';
+import { type AgentReport, decodeReport } from '../../network/announcing/agent-report.ts';
+import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
+import { readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
+import { announcerOf } from '../../network/announcing/announcers.ts';
+import {
+  announcedPools,
+  assignedAddresses,
+  type ServiceAddress,
+} from '../../network/announcing/assigned-addresses.ts';
+import { leaseLastsMs } from '../../network/announcing/fence.ts';
+import { Liveness } from '../../network/announcing/liveness.ts';
+import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
+import { parseStrictAddress } from '../../objects/address.ts';
+import type { Lease } from '../../objects/coordination.generated.ts';
+import type { Node, Service } from '../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { conditionStatus } from '../../objects/read.ts';
+import type { AddressPool } from '../../objects/servicenet.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import type { ReconcileResult } from '../../runtime/controller.ts';
+import { Reconciler } from '../../runtime/reconciler.ts';
+import { replacedCondition } from './plan.ts';
+import {
+  type AnnouncedPlan,
+  type AnnouncedReason,
+  announcedCondition,
+  announcedConditionOf,
+  planAnnounced,
+  type PlannedAddress,
+  type PoolAnnounced,
+  reasonOf,
+} from './plan-announced.ts';
+import { loadBalancerReadyCondition } from './status.ts';
+
+const byService = 'announced-service';
+
+/** The key of the work queue that plans for all Services; their keys have a slash. */
+const everyKey = '*every';
+
+/**
+ * Milliseconds in which changes are collected. The agents need less for a move, so that a Service is written once, and
+ * that a process which missed the last renewals for a moment writes nothing.
+ */
+const collectMs = 1000;
+
+/** Who the reconciler works for. */
+export interface AnnouncedOptions {
+  /** Whether the addresses of a Service are this process's to assign. */
+  readonly isServed: (service: Service) => boolean;
+  /** Called when {@link AnnouncedReconciler.ofPool} may answer otherwise. */
+  readonly poolsChanged: () => void;
+}
+
+/**
+ * Says in the status of Services who announces their addresses: the same plan as the agents', and what they report. While
+ * agents only renew their Leases, nothing is planned or written.
+ */
+export class AnnouncedReconciler extends Reconciler {
+  readonly #options: AnnouncedOptions;
+  readonly #services: Informer<Service>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #nodes: Informer<Node>;
+  readonly #pools: Informer<AddressPool>;
+  readonly #leases: Informer<Lease>;
+  readonly #liveness = new Liveness(leaseLastsMs);
+  readonly #reports = new Map<string, AgentReport>();
+  #ofPools: ReadonlyMap<string, PoolAnnounced> = new Map();
+  /** Undefined: to be computed again. */
+  #addresses: ReadonlyMap<string, ServiceAddress> | undefined;
+  /** Whether anything but the time has changed since all Services were planned. */
+  #isDirty = true;
+  /** The agents that lived then. */
+  #alive = '';
+
+  constructor(context: ControllerContext, options: AnnouncedOptions) {
+    super(context, 'announced', { workers: 4 });
+    this.#options = options;
+    this.#services = this.informer(services);
+    this.#slices = this.informer(endpointSlices);
+    this.#nodes = this.informer(nodes);
+    this.#pools = this.informer(addressPools);
+    this.#leases = this.informer(leases);
+    this.#slices.addIndex(byService, serviceIndex);
+    const touch = (): void => this.#touch();
+    this.#services.addHandler({
+      added: touch,
+      updated: (service, old) => {
+        if (!jsonEqual(partsOfService(service), partsOfService(old))) this.#touch();
+        else if (!jsonEqual(announcedConditionOf(service), announcedConditionOf(old))) {
+          this.queue.enqueue(keyOf(service), { after: collectMs });
+        }
+      },
+      deleted: touch,
+    });
+    const touchIfLocal = (slice: EndpointSlice): void => {
+      const service = this.#services.cache.get(serviceOfSlice(slice) ?? '');
+      if (service?.spec.externalTrafficPolicy === 'Local') this.#touch();
+    };
+    this.#slices.addHandler({ added: touchIfLocal, updated: touchIfLocal, deleted: touchIfLocal });
+    this.#pools.addHandler({
+      added: touch,
+      updated: (pool, old) => {
+        if (!jsonEqual(pool.spec, old.spec)) this.#touch();
+      },
+      deleted: touch,
+    });
+    this.#nodes.addHandler({
+      added: touch,
+      updated: (node, old) => {
+        if (!jsonEqual(partsOfNode(node), partsOfNode(old))) this.#touch();
+      },
+      deleted: touch,
+    });
+    this.#leases.addHandler({
+      added: (lease) => this.#see(lease, undefined),
+      updated: (lease, old) => this.#see(lease, old),
+      deleted: (lease) => {
+        const read = readAnnouncerLease(lease);
+        if (read === undefined) return;
+        this.#reports.delete(read.node);
+        this.#liveness.forget(read.node);
+        this.#touch();
+      },
+    });
+  }
+
+  /** What the status of a pool says about announcing; undefined: nothing. */
+  ofPool(name: string): PoolAnnounced | undefined {
+    return this.#ofPools.get(name);
+  }
+
+  protected async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    if (key === everyKey) return this.#planAll();
+    const service = this.#services.cache.get(key);
+    if (service !== undefined) await this.#write(service, this.#plan(service, this.#living()), signal);
+    return undefined;
+  }
+
+  #touch(): void {
+    this.#addresses = undefined;
+    this.#isDirty = true;
+    this.queue.enqueue(everyKey, { after: collectMs });
+  }
+
+  #see(lease: Lease, old: Lease | undefined): void {
+    const read = readAnnouncerLease(lease);
+    if (read === undefined) return;
+    const { node, renewal, reportText } = read;
+    const now = this.context.clock.monotonic();
+    const lived = this.#liveness.isAlive(node, now);
+    this.#liveness.observe(node, renewal, now);
+    const isNew = old === undefined || readAnnouncerLease(old)?.reportText !== reportText;
+    if (isNew) {
+      this.#reports.set(node, decodeReport(reportText));
+      this.#isDirty = true;
+    }
+    if (isNew || lived !== this.#liveness.isAlive(node, now)) {
+      this.queue.enqueue(everyKey, { after: collectMs });
+    }
+  }
+
+  /** Enqueues the Services whose condition is to change, and comes again when the next agent would have died. */
+  async #planAll(): Promise<ReconcileResult | undefined> {
+    const now = this.context.clock.monotonic();
+    const living = this.#living();
+    const alive = [...living.reports.keys()].toSorted().join(' ');
+    if (this.#isDirty || alive !== this.#alive) {
+      this.#isDirty = false;
+      this.#alive = alive;
+      const slices = new TimeSlices();
+      for (const service of [...this.#services.cache.values()]) {
+        if (slices.due) await slices.pause();
+        const { condition } = this.#plan(service, living);
+        if (!jsonEqual(condition, announcedConditionOf(service))) this.queue.enqueue(keyOf(service));
+      }
+      await this.#planPools(living, slices);
+    }
+    const next = this.#liveness.nextEnd(now);
+    return Number.isFinite(next) ? { requeueAfter: next - now + collectMs } : undefined;
+  }
+
+  async #planPools(living: Living, slices: TimeSlices): Promise<void> {
+    const ofPools = new Map<string, PoolAnnounced & { reasons: Map<AnnouncedReason, number> }>();
+    // A cluster in which no agent ever ran may have another announcer: see #plan.
+    const addresses = this.#reports.size === 0 ? [] : this.#known().values();
+    const refused = [...living.reports].flatMap(([node, report]) =>
+      report.refused.map((refusal) => ({ node, ...refusal })),
+    );
+    for (const assigned of addresses) {
+      if (slices.due) await slices.pause();
+      if (assigned.pool === undefined) continue;
+      const { reasons } = ofPools.get(assigned.pool) ?? { reasons: new Map<AnnouncedReason, number>() };
+      const reason = reasonOf(planned(assigned, living));
+      reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+      ofPools.set(assigned.pool, { reasons, refused: [] });
+    }
+    this.#ofPools = new Map(
+      [...ofPools].map(([name, { reasons }]) => [
+        name,
+        { reasons, refused: refused.filter(({ address }) => this.#known().get(address)?.pool === name) },
+      ]),
+    );
+    this.#options.poolsChanged();
+  }
+
+  /**
+   * No condition before the first agent has left a Lease: `spec.announce` cannot tell a cluster that another program
+   * announces for, since without it pools are announced by layer 2.
+   */
+  #plan(service: Service, living: Living): AnnouncedPlan {
+    const isSilent = this.#reports.size === 0 && announcedConditionOf(service) === undefined;
+    const addresses = isSilent || !this.#options.isServed(service) ? [] : this.#addressesOf(service);
+    return planAnnounced(
+      service,
+      addresses.map((assigned) => planned(assigned, living)),
+      this.context.clock.now(),
+    );
+  }
+
+  #addressesOf({ status }: Service): readonly ServiceAddress[] {
+    return (status.loadBalancer?.ingress ?? []).flatMap(({ ip = '' }) => {
+      const address = parseStrictAddress(ip)?.canonical;
+      return address === undefined ? [] : (this.#known().get(address) ?? []);
+    });
+  }
+
+  #known(): ReadonlyMap<string, ServiceAddress> {
+    this.#addresses ??= assignedAddresses(
+      [...this.#services.cache.values()].filter((service) => this.#options.isServed(service)),
+      (key) => this.#slices.cache.byIndex(byService, key),
+      announcedPools(this.#pools.cache.values()),
+    );
+    return this.#addresses;
+  }
+
+  #living(): Living {
+    const now = this.context.clock.monotonic();
+    const isAlive = (node: string): boolean => this.#liveness.isAlive(node, now);
+    return {
+      announcers: [...this.#reports].flatMap(([name, report]) => {
+        const node = this.#nodes.cache.get(name);
+        return node === undefined ? [] : announcerOf(node, report, isAlive(name));
+      }),
+      reports: new Map([...this.#reports].filter(([name]) => isAlive(name))),
+    };
+  }
+
+  async #write(service: Service, plan: AnnouncedPlan, signal: AbortSignal): Promise<void> {
+    // What is no longer served loses the condition with its addresses, by the reconciler that takes them back.
+    if (loadBalancerReadyCondition(service) === undefined || !this.#options.isServed(service)) return;
+    const { condition, events } = plan;
+    if (jsonEqual(condition, announcedConditionOf(service))) return;
+    const { namespace = '', name = '', resourceVersion } = service.metadata;
+    const before = service.status.conditions ?? [];
+    const conditions =
+      condition === undefined
+        ? before.filter(({ type }) => type !== announcedCondition)
+        : replacedCondition(before, condition);
+    try {
+      const patch = { metadata: { resourceVersion }, status: { conditions } };
+      await this.context.clients
+        .for(services)
+        .mergePatch(namespace, name, patch, { signal, subresource: 'status' });
+    } catch (error) {
+      if (isNotFound(error)) return;
+      throw error;
+    }
+    for (const { type, reason, message } of events) {
+      this.context.events.event(service, type, reason, message);
+      this.context.log.info({ key: keyOf(service), reason }, message);
+    }
+  }
+}
+
+/** The agents, and what those that live report. */
+interface Living {
+  readonly announcers: readonly Announcer[];
+  readonly reports: ReadonlyMap<string, AgentReport>;
+}
+
+function planned(assigned: ServiceAddress, { announcers, reports }: Living): PlannedAddress {
+  return { address: assigned.address, plan: planAnnouncement(assigned, announcers), reports };
+}
+
+function partsOfService(service: Service): unknown {
+  const { metadata, spec, status } = service;
+  return [
+    ...[spec.type, spec.externalTrafficPolicy, spec.loadBalancerClass, status.loadBalancer],
+    ...[metadata.labels, metadata.deletionTimestamp, loadBalancerReadyCondition(service) === undefined],
+  ];
+}
+
+function partsOfNode({ metadata, spec, status }: Node): unknown {
+  const ready = conditionStatus(status.conditions ?? [], 'Ready');
+  return [metadata.labels, spec.unschedulable ?? false, ready];
+}
+
+function serviceIndex(slice: EndpointSlice): readonly string[] {
+  const key = serviceOfSlice(slice);
+  return key === undefined ? [] : [key];
+}

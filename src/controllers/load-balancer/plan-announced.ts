@@ -1,0 +1,206 @@
+/** What the status of Services and pools says about who announces their addresses. */
+import type { AgentReport } from '../../network/announcing/agent-report.ts';
+import type {
+  AnnouncementPlan,
+  NotAnnouncedReason,
+  Refusal,
+} from '../../network/announcing/announcement-plan.ts';
+import type { Service } from '../../objects/core.generated.ts';
+import type { Condition } from '../../objects/meta.ts';
+import type { RefusedPoolAddress } from '../../objects/servicenet.ts';
+import { formatTime } from '../../objects/time.ts';
+import { firstFew, type PlannedEvent } from './reasons.ts';
+
+/** The condition of Services whose addresses nodes announce, or do not. */
+export const announcedCondition = 'servicenet.dev/Announced';
+
+/** What the condition of a Service has as its reason. */
+export type AnnouncedReason =
+  | NotAnnouncedReason
+  | 'Announced'
+  /** A node is to announce the address by layer 2, and has not said yet that it does. */
+  | 'Pending';
+
+/** An address of a Service, who is to announce it, and what the agents say. */
+export interface PlannedAddress {
+  /** Canonical. */
+  readonly address: string;
+  readonly plan: AnnouncementPlan;
+  /** Of agents that live, by node. */
+  readonly reports: ReadonlyMap<string, AgentReport>;
+}
+
+/** What to write for one Service. */
+export interface AnnouncedPlan {
+  /** Undefined: there is nothing to say, and a former condition goes. */
+  readonly condition: Condition | undefined;
+  readonly events: readonly PlannedEvent[];
+}
+
+/** No Event tells of them: `Pending` lasts until the next report, and the others are what was asked for. */
+const quiet: ReadonlySet<AnnouncedReason> = new Set(['NoAgent', 'AnnouncingOff', 'Pending']);
+
+/**
+ * The condition of a Service. An address that is on its way from one node to another is said to be at the former.
+ *
+ * @param addresses of the Service, in the order of its status; empty: it has none, or no agent has ever run in the cluster.
+ * @param now milliseconds since 1970.
+ */
+export function planAnnounced(
+  service: Service,
+  addresses: readonly PlannedAddress[],
+  now: number,
+): AnnouncedPlan {
+  if (addresses.length === 0) return { condition: undefined, events: [] };
+  const before = announcedConditionOf(service);
+  const said = addresses.map((one) => describe(one, before?.message ?? '', now));
+  const reason = said.find((one) => one.reason !== 'Announced')?.reason ?? 'Announced';
+  const status = reason === 'Announced' ? 'True' : 'False';
+  const message = said.map(({ text }) => text).join(separator);
+  const since = before?.status === status ? before.lastTransitionTime : formatTime(now);
+  const isNews = before?.message !== message && !quiet.has(reason);
+  return {
+    condition: { type: announcedCondition, status, reason, message, lastTransitionTime: since },
+    events: isNews ? [{ type: status === 'True' ? 'Normal' : 'Warning', reason, message }] : [],
+  };
+}
+
+/** The condition that {@link planAnnounced} wrote. */
+export function announcedConditionOf({ status }: Service): Condition | undefined {
+  return status.conditions?.find(({ type }) => type === announcedCondition);
+}
+
+/** Who announces an address of a Service, as its condition says: nodes, or the reason word; undefined without a condition. */
+export function announcedBy(service: Service, address: string): string | undefined {
+  const condition = announcedConditionOf(service);
+  if (condition === undefined) return undefined;
+  const prefix = `${address} by `;
+  const text = condition.message.split(separator).find((one) => one.startsWith(prefix));
+  return text === undefined ? condition.reason : text.slice(prefix.length).replace(/ since \S+$/, '');
+}
+
+/** Between addresses in a message. */
+const separator = '; ';
+
+/** `192.0.2.1 by node-1 on eth0 since 2026-01-01T00:00:00Z`; the time stays while the node does. */
+function describe(
+  { address, plan, reports }: PlannedAddress,
+  before: string,
+  now: number,
+): { reason: AnnouncedReason; text: string } {
+  const reason = reasonOf({ address, plan, reports });
+  if (reason === 'Pending') {
+    return {
+      reason,
+      text: `${address}: ${plan.layer2?.node ?? ''} has not announced it yet: see the log of its agent`,
+    };
+  }
+  if (reason !== 'Announced') {
+    const holder = holderOf(address, reports);
+    const of = holder === '' ? '' : ` (${holder})`;
+    return { reason, text: `${address}: ${notAnnounced[reason]}${of}` };
+  }
+  const by = [...layer2Of(address, plan, reports), ...bgpOf(plan)].join(' and ');
+  const former = before.split(separator).find((text) => text.startsWith(`${address} by ${by} since `));
+  return { reason, text: former ?? `${address} by ${by} since ${formatTime(now)}` };
+}
+
+/** Whether an address is announced, or why not. Only the agent of a node knows whether layer 2 has succeeded. */
+export function reasonOf({ address, plan, reports }: PlannedAddress): AnnouncedReason {
+  if (plan.reason !== undefined) return plan.reason;
+  return plan.bgp.length > 0 || announcerOnLayer2(address, plan, reports) !== undefined
+    ? 'Announced'
+    : 'Pending';
+}
+
+/** The node that says that it announces an address: the planned one, or on a move the former one. */
+function announcerOnLayer2(
+  address: string,
+  { layer2 }: AnnouncementPlan,
+  reports: PlannedAddress['reports'],
+): string | undefined {
+  if (layer2 === undefined) return undefined;
+  const has = (node: string): boolean => reports.get(node)?.announced.includes(address) === true;
+  return has(layer2.node) ? layer2.node : [...reports.keys()].toSorted().find(has);
+}
+
+function layer2Of(
+  address: string,
+  plan: AnnouncementPlan,
+  reports: PlannedAddress['reports'],
+): readonly string[] {
+  const node = announcerOnLayer2(address, plan, reports);
+  if (node === undefined) return [];
+  return [`${node}${node === plan.layer2?.node ? ` on ${plan.layer2.interfaces.join(' and ')}` : ''}`];
+}
+
+function bgpOf({ bgp }: AnnouncementPlan): readonly string[] {
+  return bgp.length === 0 ? [] : [`BGP from ${firstFew(bgp)}`];
+}
+
+/** Of several nodes the first one by name, so that the message stays. */
+function holderOf(address: string, reports: PlannedAddress['reports']): string {
+  for (const [, { refused }] of [...reports].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const refusal = refused.find((one) => one.address === address);
+    if (refusal !== undefined) return refusal.holder;
+  }
+  return '';
+}
+
+const notAnnounced: Readonly<Record<NotAnnouncedReason, string>> = {
+  AnnouncingOff: 'spec.announce of its pool names neither layer2 nor bgp',
+  NoAgent: 'no node runs servicenet node --features=announce',
+  LeaseExpired: 'no agent renews its Lease',
+  NodeNotReady: 'no node that could announce it is ready',
+  NodeExcluded: 'nodes have the label node.kubernetes.io/exclude-from-external-load-balancers',
+  NodeNotSelected: 'the nodeSelector of its pool selects no node that could announce it',
+  NoInterface:
+    'no node has an interface with a link of the names in its pool, or in a subnet that contains it',
+  NoSession: 'no node has a session with a BGP peer of its pool',
+  NoLocalEndpoint: 'externalTrafficPolicy is Local, and no node that could announce it has a ready endpoint',
+  GatewayAddress: "it is the address of the nodes' router: take it out of the pool",
+  NodeAddress: 'it is an address of a node: take it out of the pool',
+  OtherAnnouncer: 'another announcer on a node of this cluster has it: MetalLB, kube-vip, Cilium',
+  AddressConflict: 'another machine answers for it',
+};
+
+/** What the status of a pool says about announcing. */
+export interface PoolAnnounced {
+  /** How many addresses in use are announced, and how many are not, by reason. */
+  readonly reasons: ReadonlyMap<AnnouncedReason, number>;
+  readonly refused: readonly (Refusal & { readonly node: string })[];
+}
+
+/** The condition of a pool, with the most frequent reason where an address is not announced; undefined: none is in use. */
+export function poolCondition({ reasons }: PoolAnnounced): Omit<Condition, 'lastTransitionTime'> | undefined {
+  const total = [...reasons.values()].reduce((sum, count) => sum + count, 0);
+  if (total === 0) return undefined;
+  const missing = [...reasons].filter(([reason]) => reason !== 'Announced').toSorted(mostFirst);
+  const others = missing.map(([name, count]) => `, ${count} ${name}`).join('');
+  return {
+    type: 'Announced',
+    status: missing.length === 0 ? 'True' : 'False',
+    reason: missing[0]?.[0] ?? 'Announced',
+    message: `${reasons.get('Announced') ?? 0} of ${total} addresses in use are announced${others}`,
+  };
+}
+
+function mostFirst([a, ofA]: readonly [string, number], [b, ofB]: readonly [string, number]): number {
+  return ofB - ofA || (a < b ? -1 : 1);
+}
+
+/** The list in the status of a pool; entries that were there keep their time. */
+export function refusedAddresses(
+  before: readonly RefusedPoolAddress[],
+  { refused }: PoolAnnounced,
+  now: number,
+): RefusedPoolAddress[] {
+  return refused.slice(0, maxRefused).map(({ address, node, reason, holder }) => {
+    const known = before.find((one) => one.address === address && one.node === node && one.reason === reason);
+    const message = holder === '' ? {} : { message: `held by ${holder}` };
+    return { address, node, reason, ...message, since: known?.since ?? formatTime(now) };
+  });
+}
+
+/** Of the CRD. */
+const maxRefused = 1000;

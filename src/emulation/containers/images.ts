@@ -1,0 +1,102 @@
+/** Which program an image stands for: no image is ever pulled. */
+import { accessSync, constants, statSync } from 'node:fs';
+import type { Container } from '../../objects/core.generated.ts';
+
+/** A program that stands for an image. */
+export type ImageProgram =
+  /** A server of ours on the declared ports. */
+  | { readonly kind: 'server' }
+  /** Our own version of Kubernetes' test image. */
+  | { readonly kind: 'agnhost' }
+  /** Programs of this machine. */
+  | { readonly kind: 'commands'; readonly entrypoint: readonly string[]; readonly cmd: readonly string[] };
+
+/** Programs that an image can be given by name. */
+export const programNames = ['server', 'agnhost', 'pause', 'commands'] as const;
+
+const shell: ImageProgram = { kind: 'commands', entrypoint: [], cmd: ['sh'] };
+const pause: ImageProgram = { kind: 'commands', entrypoint: ['/pause'], cmd: [] };
+
+const named: Readonly<Record<(typeof programNames)[number], ImageProgram>> = {
+  ...{ server: { kind: 'server' }, agnhost: { kind: 'agnhost' }, pause, commands: shell },
+};
+
+/** The program of a name: one of {@link programNames}, or a file of this machine; undefined for neither. */
+export function programNamed(name: string): ImageProgram | undefined {
+  const known = programNames.find((each) => each === name);
+  if (known !== undefined) return named[known];
+  return name.startsWith('/') ? { kind: 'commands', entrypoint: [name], cmd: [] } : undefined;
+}
+
+/** Whether there is a program of this name. */
+export function isProgram(name: string): boolean {
+  if (programNamed(name) === undefined) return false;
+  if (!name.startsWith('/')) return true;
+  try {
+    accessSync(name, constants.X_OK);
+    return statSync(name).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** By repository, as {@link repositoryOf} shortens it. */
+const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>([
+  ...['registry.k8s.io/e2e-test-images/agnhost', 'k8s.gcr.io/e2e-test-images/agnhost'].map(
+    (image) => [image, named.agnhost] as const,
+  ),
+  ...['registry.k8s.io/pause', 'k8s.gcr.io/pause'].map((image) => [image, pause] as const),
+  ...[
+    ...['busybox', 'alpine', 'debian', 'ubuntu', 'fedora', 'bash', 'nicolaka/netshoot'],
+    ...['registry.k8s.io/e2e-test-images/busybox', 'registry.k8s.io/e2e-test-images/jessie-dnsutils'],
+  ].map((image) => [image, shell] as const),
+  ['curlimages/curl', { kind: 'commands', entrypoint: ['curl'], cmd: ['--help'] }],
+]);
+
+/** An image without tag, digest, and the registry that is meant where none is named. */
+function repositoryOf(image: string): string {
+  const [withoutDigest = ''] = image.split('@');
+  const slash = withoutDigest.lastIndexOf('/');
+  const colon = withoutDigest.indexOf(':', slash + 1);
+  const repository = colon === -1 ? withoutDigest : withoutDigest.slice(0, colon);
+  return repository.replace(/^(?:docker\.io|index\.docker\.io)\//, '').replace(/^library\//, '');
+}
+
+/** What is to run for a container. */
+export type Resolved =
+  | { readonly kind: 'stand-in' }
+  | { readonly kind: 'agnhost'; readonly args: readonly string[] }
+  /** Words before `$(VAR)` is replaced. */
+  | { readonly kind: 'command'; readonly words: readonly string[] };
+
+/** The table of images. */
+export class Images {
+  /** By image, with or without its tag. */
+  readonly #programs: ReadonlyMap<string, ImageProgram>;
+  readonly #runsCommands: boolean;
+
+  /** @param own programs by image, before those that are built in. */
+  constructor(own: ReadonlyMap<string, ImageProgram>, runsCommands: boolean) {
+    this.#programs = own;
+    this.#runsCommands = runsCommands;
+  }
+
+  /** Unknown images keep the server, unless commands can be run and they have one. */
+  resolve({ image = '', command = [], args = [] }: Pick<Container, 'image' | 'command' | 'args'>): Resolved {
+    const repository = repositoryOf(image);
+    const program =
+      this.#programs.get(image) ?? this.#programs.get(repository) ?? builtIn.get(repository) ?? named.server;
+    if (program.kind === 'server') {
+      const isRun = this.#runsCommands && command.length > 0;
+      return isRun ? { kind: 'command', words: [...command, ...args] } : { kind: 'stand-in' };
+    }
+    if (program.kind === 'agnhost') {
+      const [first, ...rest] = [...(command.length > 0 ? command : ['/agnhost']), ...args];
+      const isOwn = first === '/agnhost' || first === 'agnhost';
+      if (isOwn) return { kind: 'agnhost', args: rest.length > 0 ? rest : ['pause'] };
+      return { kind: 'command', words: [...command, ...args] };
+    }
+    if (command.length > 0) return { kind: 'command', words: [...command, ...args] };
+    return { kind: 'command', words: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
+  }
+}

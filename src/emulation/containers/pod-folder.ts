@@ -1,0 +1,191 @@
+import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { WantedVolume } from '../../controllers/kubelet/container-runtime.ts';
+import { ContainerError } from '../../controllers/kubelet/container-runtime.ts';
+import type { Container, Pod } from '../../objects/core.generated.ts';
+import { run } from '../../host/run.ts';
+import type { Mount } from './root.ts';
+import { VolumeFolder } from './volume-folder.ts';
+
+/** Where files of Pods are: in a file system of the network, in memory, which ends with it. */
+export const podsFolder = '/run/pods';
+
+/** The files of one Pod. */
+export class PodFolder {
+  readonly path: string;
+  readonly #volumes = new Map<
+    string,
+    { readonly folder: VolumeFolder; readonly hostPath: string | undefined }
+  >();
+  /** File systems of their own. */
+  readonly #mounted: string[] = [];
+
+  constructor(uid: string) {
+    this.path = join(podsFolder, uid);
+  }
+
+  /** Makes a volume or writes its files anew. @throws the system's error. */
+  async write({ name, files, sizeLimit, hostPath }: WantedVolume): Promise<void> {
+    const known = this.#volumes.get(name);
+    const folder = known?.folder ?? new VolumeFolder(join(this.path, 'volumes', name));
+    if (known === undefined) {
+      await mkdir(folder.path, { recursive: true, mode: 0o777 });
+      if (sizeLimit !== undefined) {
+        const words = ['-t', 'tmpfs', '-o', `mode=1777,size=${sizeLimit}`, 'tmpfs', folder.path];
+        const { exitCode, stderr } = await run('mount', words);
+        if (exitCode !== 0) throw new Error(stderr.trim());
+        this.#mounted.push(folder.path);
+      }
+      this.#volumes.set(name, { folder, hostPath });
+    }
+    if (files.length > 0 || known !== undefined) await folder.write(files);
+  }
+
+  /**
+   * What appears in a container: its volumes, and the files that every container has.
+   *
+   * @throws {ContainerError} for a mount of what is no volume.
+   */
+  async mounts(pod: Pod, container: Container, own: OwnFiles): Promise<readonly Mount[]> {
+    const folder = join(this.path, 'containers', container.name);
+    await mkdir(folder, { recursive: true });
+    const files: readonly (readonly [string, string, string])[] = [
+      ['/etc/hosts', 'hosts', own.hosts],
+      ['/etc/resolv.conf', 'resolv.conf', own.resolvConf],
+      ['/etc/hostname', 'hostname', `${own.hostname}\n`],
+      [container.terminationMessagePath ?? '/dev/termination-log', 'termination-log', ''],
+      ['/agnhost', 'agnhost', own.agnhost],
+    ];
+    const mounts = new Map<string, Mount>();
+    for (const [at, name, text] of files) {
+      const from = join(folder, name);
+      await writeFile(from, text, { mode: 0o755 });
+      mounts.set(at, { from, at, isFile: true, isReadOnly: name !== 'termination-log' && name !== 'hosts' });
+    }
+    for (const mount of container.volumeMounts ?? []) {
+      const volume = this.#volumes.get(mount.name);
+      if (volume === undefined) {
+        throw new ContainerError(
+          'CreateContainerConfigError',
+          `no volume "${mount.name}" in Pod ${pod.metadata.name ?? ''}`,
+        );
+      }
+      const isOfFiles = (pod.spec.volumes ?? []).some(
+        ({ name, emptyDir, hostPath }) =>
+          name === mount.name && emptyDir === undefined && hostPath === undefined,
+      );
+      let from = volume.hostPath ?? volume.folder.path;
+      const { subPath = '' } = mount;
+      if (subPath !== '') {
+        from = join(from, subPath);
+        // The kubelet makes the folder of a subPath that is not there.
+        if (!isOfFiles) await mkdir(from, { recursive: true }).catch(() => undefined);
+      }
+      const isFile = await isFileAt(from);
+      if (isFile === undefined) {
+        throw new ContainerError(
+          'CreateContainerConfigError',
+          `failed to prepare subPath for volumeMount "${mount.name}"`,
+        );
+      }
+      const at = mount.mountPath;
+      mounts.set(at, { from, at, isFile, isReadOnly: isOfFiles || mount.readOnly === true });
+    }
+    return [...mounts.values()];
+  }
+
+  /** A file as a container sees it, where it is in one of its volumes. @throws the system's error. */
+  async readFile({ volumeMounts = [] }: Container, path: string): Promise<Buffer> {
+    const mount = volumeMounts
+      .filter(({ mountPath }) => path === mountPath || path.startsWith(`${mountPath.replace(/\/$/, '')}/`))
+      .sort((a, b) => b.mountPath.length - a.mountPath.length)[0];
+    const volume = this.#volumes.get(mount?.name ?? '');
+    if (mount === undefined || volume === undefined) {
+      throw Object.assign(new Error(`open ${path}: no such file or directory`), { code: 'ENOENT' });
+    }
+    const folder = volume.hostPath ?? volume.folder.path;
+    return await readFile(join(folder, mount.subPath ?? '', path.slice(mount.mountPath.length)));
+  }
+
+  /** Bytes in each volume that has no file system of its own. */
+  async usage(): Promise<ReadonlyMap<string, number>> {
+    const usage = new Map<string, number>();
+    for (const [name, { folder, hostPath }] of this.#volumes) {
+      if (hostPath === undefined && !this.#mounted.includes(folder.path)) {
+        usage.set(name, await sizeOf(folder.path));
+      }
+    }
+    return usage;
+  }
+
+  /** Removes what containers had; logs stay. */
+  async empty(): Promise<void> {
+    for (const path of this.#mounted.splice(0)) await run('umount', ['-l', path]);
+    this.#volumes.clear();
+    await rm(join(this.path, 'volumes'), { recursive: true, force: true });
+    await rm(join(this.path, 'containers'), { recursive: true, force: true });
+  }
+
+  async remove(): Promise<void> {
+    await this.empty();
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Files that the kubelet gives every container, and our own program. */
+export interface OwnFiles {
+  readonly hostname: string;
+  readonly hosts: string;
+  readonly resolvConf: string;
+  /** A script. */
+  readonly agnhost: string;
+}
+
+async function isFileAt(path: string): Promise<boolean | undefined> {
+  try {
+    const stat = await lstat(path);
+    return !stat.isDirectory() && !stat.isSymbolicLink() ? true : stat.isSymbolicLink();
+  } catch {
+    return undefined;
+  }
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  let size = 0;
+  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
+    if (entry.isFile()) size += (await lstat(join(entry.parentPath, entry.name))).size;
+  }
+  return size;
+}
+
+/** `/etc/hosts` (pkg/kubelet/kubelet_pods.go `managedHostsFileContent`). */
+export function hostsFile(pod: Pod, addresses: readonly string[], hostname: string): string {
+  const { subdomain = '', hostAliases = [] } = pod.spec;
+  const domain =
+    subdomain === '' ? '' : `${hostname}.${subdomain}.${pod.metadata.namespace ?? ''}.svc.cluster.local`;
+  const names = domain === '' ? hostname : `${domain}\t${hostname}`;
+  const own = pod.spec.hostNetwork === true ? [] : addresses.map((address) => `${address}\t${names}`);
+  const aliases = hostAliases.map(({ ip, hostnames = [] }) => `${ip}\t${hostnames.join('\t')}`);
+  return [
+    ...[
+      '# Kubernetes-managed hosts file.',
+      '127.0.0.1\tlocalhost',
+      '::1\tlocalhost ip6-localhost ip6-loopback',
+    ],
+    ...[
+      'fe00::\tip6-localnet',
+      'fe00::\tip6-mcastprefix',
+      'fe00::1\tip6-allnodes',
+      'fe00::2\tip6-allrouters',
+    ],
+    ...own,
+    ...(aliases.length === 0 ? [] : ['', '# Entries added by HostAliases.', ...aliases]),
+    '',
+  ].join('\n');
+}
+
+/** The host name of a Pod (`GeneratePodHostNameAndDomain`). */
+export function hostnameOf({ metadata, spec }: Pod): string {
+  const name = spec.hostname ?? metadata.name ?? '';
+  return name.slice(0, 63).replace(/(?<![-.])[-.]+$/, '');
+}

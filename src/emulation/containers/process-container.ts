@@ -1,0 +1,172 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
+import type { ContainerLog } from './container-log.ts';
+import type { ExecBeside, Program } from '../programs/program.ts';
+import { report, sandboxWords, type SandboxOptions, withCapabilities } from './sandbox-words.ts';
+
+export interface ProcessOptions {
+  readonly sandbox: SandboxOptions;
+  /** The file of its network namespace. */
+  readonly network: string;
+  readonly words: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly workingDirectory: string;
+  readonly log: ContainerLog;
+  /** Its standard input stays open. */
+  readonly hasStdin: boolean;
+}
+
+/** Bytes of output between two pauses of so many milliseconds: an endless writer leaves time for others. */
+const burst = 512 * 1024;
+const pause = 100;
+
+const exec128 =
+  'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: ';
+
+/** A process of this machine in namespaces of its own. */
+export class ProcessContainer implements Program {
+  readonly ended: Promise<ContainerExit>;
+  failed: ContainerExit | undefined;
+  readonly #options: ProcessOptions;
+  readonly #child: ChildProcess;
+  #inside: number | undefined;
+
+  private constructor(options: ProcessOptions, child: ChildProcess, ended: Promise<ContainerExit>) {
+    this.#options = options;
+    this.#child = child;
+    this.ended = ended;
+  }
+
+  /** Resolves when the program has begun, or has failed to: then `ended` says why. */
+  static async start(options: ProcessOptions): Promise<ProcessContainer> {
+    const { network, sandbox, words, workingDirectory, environment, log, hasStdin } = options;
+    const [first = '', ...rest] = [
+      ...['nsenter', `--net=${network}`, '--', ...sandboxWords(sandbox)],
+      ...withEnvironment(environment),
+      ...['sh', '-c', report, workingDirectory, ...words],
+    ];
+    const child = spawn(first, rest, {
+      stdio: [hasStdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe'],
+    });
+    const said = Promise.withResolvers<string>();
+    let heard = '';
+    const reports = child.stdio[3];
+    if (isReadable(reports)) {
+      reports.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+      reports.on('error', () => undefined);
+      reports.once('close', () => said.resolve(heard.trim()));
+    }
+    const printed: Buffer[] = [];
+    const hasBegun = (): boolean => heard.trim() === 'started';
+    let isPrinted = false;
+    throttled(child.stdout, (chunk) => log.write('stdout', chunk));
+    throttled(child.stderr, (chunk) => {
+      // What is said before the program begins is about its sandbox.
+      if (!isPrinted) printed.push(chunk);
+      else log.write('stderr', chunk);
+    });
+    const ended = endOf(child);
+    const container = new ProcessContainer(
+      options,
+      child,
+      ended.then((exitCode) => {
+        if (hasBegun()) return { exitCode };
+        const why = heard.trim() || Buffer.concat(printed).toString().trim();
+        return { exitCode: 128, reason: 'StartError', message: `${exec128}${why}: unknown` };
+      }),
+    );
+    child.stdin?.on('error', () => undefined);
+    await Promise.race([said.promise, ended]);
+    if (hasBegun()) {
+      for (const chunk of printed) log.write('stderr', chunk);
+      isPrinted = true;
+    } else container.failed = await container.ended;
+    return container;
+  }
+
+  get stdin(): Writable | undefined {
+    return this.#child.stdin ?? undefined;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    if (name === 'SIGKILL') {
+      // With process 1 all processes of its namespace end.
+      if (this.#inside !== undefined && this.#child.exitCode === null) process.kill(this.#inside, name);
+      else this.#child.kill(name);
+      return;
+    }
+    this.#processOne().then(
+      (pid) => {
+        if (pid !== undefined && this.#child.exitCode === null) process.kill(pid, name);
+      },
+      () => undefined,
+    );
+  }
+
+  readonly exec: ExecBeside = async (command) => {
+    const { environment, workingDirectory, sandbox } = this.#options;
+    await this.#ready();
+    if (this.#inside === undefined) throw new Error('the container has ended');
+    return [
+      ...['setpriv', '--pdeathsig', 'KILL', 'nsenter', `--target=${this.#inside}`],
+      ...['--mount', '--uts', '--ipc', '--net', '--pid', '--', 'setpriv', '--pdeathsig', 'KILL'],
+      ...withCapabilities(sandbox.capabilities).slice(1),
+      ...withEnvironment(environment),
+      ...['sh', '-c', 'cd "$0" && unset OLDPWD && exec "$@"', workingDirectory, ...command],
+    ];
+  };
+
+  async #ready(): Promise<void> {
+    for (let tries = 0; tries < 50 && (await this.#processOne()) === undefined; tries++) await delay(2);
+  }
+
+  /** Process 1 of the container, seen from here. */
+  async #processOne(): Promise<number | undefined> {
+    const { pid } = this.#child;
+    if (this.#inside !== undefined || pid === undefined) return this.#inside;
+    try {
+      const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+      const [first = ''] = children.trim().split(' ');
+      if (first !== '') this.#inside = Number(first);
+    } catch {
+      // It has ended.
+    }
+    return this.#inside;
+  }
+}
+
+/** 128 and the signal's number where a signal ended it. */
+async function endOf(child: ChildProcess): Promise<number> {
+  const ended = Promise.withResolvers<number>();
+  child.once('error', () => ended.resolve(128));
+  child.once('close', (code, signal) => {
+    ended.resolve(code ?? (signal === null ? 1 : 128 + constants.signals[signal]));
+  });
+  return await ended.promise;
+}
+
+/** Nothing of this process's own environment. */
+function withEnvironment(environment: Readonly<Record<string, string>>): readonly string[] {
+  return ['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)];
+}
+
+function throttled(stream: Readable | null, hear: (chunk: Buffer) => void): void {
+  let heard = 0;
+  stream?.on('data', (chunk: Buffer) => {
+    hear(chunk);
+    heard += chunk.length;
+    if (heard < burst) return;
+    heard = 0;
+    stream.pause();
+    setTimeout(() => stream.resume(), pause).unref();
+  });
+  stream?.on('error', () => undefined);
+}
+
+function isReadable(stream: unknown): stream is Readable {
+  return typeof stream === 'object' && stream !== null && 'readable' in stream && 'on' in stream;
+}

@@ -1,0 +1,86 @@
+/** The file system of a container: this machine's, read-only, with the container's own files in it. */
+import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** A step in making a root, in order. */
+export type MountStep =
+  | { readonly kind: 'symlink'; readonly to: string; readonly at: string }
+  | { readonly kind: 'bind'; readonly from: string; readonly at: string; readonly isReadOnly: boolean }
+  | { readonly kind: 'tmpfs' | 'dev' | 'proc'; readonly at: string };
+
+/** A file or a folder that appears at a path. */
+export interface Mount {
+  readonly from: string;
+  readonly at: string;
+  readonly isReadOnly: boolean;
+  readonly isFile: boolean;
+}
+
+/** A folder of the machine to which names are added: they are in the first folder. */
+export interface Overlay {
+  readonly added: string;
+  readonly of: string;
+  readonly at: string;
+}
+
+export interface Root {
+  readonly overlays: readonly Overlay[];
+  readonly steps: readonly MountStep[];
+}
+
+/** What a container has of its own. */
+const ownFolders: ReadonlySet<string> = new Set(['proc', 'dev', 'run', 'tmp', 'sys']);
+const scratch = ['/tmp', '/run', '/dev/shm'];
+
+/**
+ * Plans a root, and makes the names that are mounted over and that this machine does not have.
+ *
+ * @param folder of the container, empty.
+ * @throws the system's error.
+ */
+export async function makeRoot(folder: string, mounts: readonly Mount[]): Promise<Root> {
+  const resolved = mounts.map((mount) => ({ ...mount, at: resolveOnMachine(mount.at) }));
+  const overlays = new Map<string, Overlay>();
+  for (const { at, isFile } of resolved) {
+    const [top = ''] = at.slice(1).split('/');
+    const isOwn = ownFolders.has(top) || at === `/${top}` || !existsSync(`/${top}`);
+    if (isOwn || (existsSync(at) && !lstatSync(at).isSymbolicLink())) continue;
+    const overlay = { added: join(folder, 'added', top), of: `/${top}`, at: join(folder, 'root', top) };
+    overlays.set(top, overlay);
+    const place = join(folder, 'added', at);
+    await mkdir(isFile ? dirname(place) : place, { recursive: true });
+    if (isFile) await writeFile(place, '');
+    await mkdir(overlay.at, { recursive: true });
+  }
+  const tops = readdirSync('/').filter((name) => !ownFolders.has(name));
+  const steps = tops.flatMap((name): MountStep[] => {
+    const at = `/${name}`;
+    const overlay = overlays.get(name);
+    if (overlay !== undefined) return [{ kind: 'bind', from: overlay.at, at, isReadOnly: true }];
+    const stat = lstatSync(at);
+    if (stat.isSymbolicLink()) return [{ kind: 'symlink', to: readlinkSync(at), at }];
+    return stat.isDirectory() ? [{ kind: 'bind', from: at, at, isReadOnly: true }] : [];
+  });
+  return {
+    overlays: [...overlays.values()],
+    steps: [
+      ...steps,
+      { kind: 'dev', at: '/dev' },
+      { kind: 'proc', at: '/proc' },
+      ...scratch.map((at): MountStep => ({ kind: 'tmpfs', at })),
+      // A mount inside of another comes after it.
+      ...resolved
+        .toSorted((a, b) => a.at.length - b.at.length)
+        .map(({ from, at, isReadOnly }): MountStep => ({ kind: 'bind', from, at, isReadOnly })),
+    ],
+  };
+}
+
+/** Follows the links that this machine has on the way: `/var/run` may be `/run`. */
+function resolveOnMachine(path: string): string {
+  const clean = join('/', path);
+  let known = dirname(clean);
+  while (known !== '/' && !existsSync(known)) known = dirname(known);
+  return join(realpathSync(known), clean.slice(known.length));
+}

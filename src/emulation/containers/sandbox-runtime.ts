@@ -1,0 +1,481 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync } from 'node:fs';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { constants } from 'node:os';
+import { extname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { Logger } from 'pino';
+import {
+  ContainerError,
+  type ContainerExit,
+  type ContainerRuntime,
+  type ExecStreams,
+  type LogLine,
+  type LogRequest,
+  type WantedContainer,
+  type WantedSandbox,
+  type WantedVolume,
+} from '../../controllers/kubelet/container-runtime.ts';
+import { expand } from '../../controllers/kubelet/plan-environment.ts';
+import { run } from '../../host/run.ts';
+import type { Container, Pod, Probe } from '../../objects/core.generated.ts';
+import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
+import { startAgnhost } from '../programs/agnhost/start.ts';
+import { BesideProcess } from './beside-process.ts';
+import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts';
+import { ContainerLog } from './container-log.ts';
+import type { Images } from './images.ts';
+import { hostnameOf, hostsFile, PodFolder, podsFolder } from './pod-folder.ts';
+import { ProcessContainer } from './process-container.ts';
+import type { Program } from '../programs/program.ts';
+import { makeRoot } from './root.ts';
+import { defaultCapabilities } from './sandbox-words.ts';
+import { canBeAsked, startStandIn } from './stand-in.ts';
+import { openTerminal } from './terminal.ts';
+
+export interface SandboxRuntimeOptions {
+  readonly networks: NamespaceSandboxes;
+  readonly images: Images;
+  /** `--containers=processes`. */
+  readonly runsProcesses: boolean;
+  /** A Pod's `/etc/resolv.conf`. */
+  readonly resolvConfOf: (pod: Pod) => string;
+  readonly log: Logger;
+}
+
+interface Running {
+  readonly attempt: number;
+  readonly program: Program;
+  readonly log: ContainerLog;
+  /** When it is killed, by a monotonic clock. */
+  killAt: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+interface PodRecord {
+  readonly pod: Pod;
+  readonly folder: PodFolder;
+  readonly running: Map<string, Running>;
+  /** By the name of the container: the log of its last attempt, and of the one before. */
+  readonly logs: Map<string, { readonly last: ContainerLog; readonly previous: ContainerLog | undefined }>;
+  healthy: boolean;
+}
+
+/** Bytes of `/dev/termination-log`, and of the end of the log that stands in for it. */
+const longestMessage = 4096;
+const longestLogMessage = 2048;
+
+/** Share of the machine's memory that volumes and logs may take. */
+const poolSize = '25%';
+
+/** Containers in the sandboxes of `up`: programs of ours in this process, and processes of this machine. */
+export class SandboxRuntime implements ContainerRuntime {
+  readonly isReal = true;
+  readonly #options: SandboxRuntimeOptions;
+  /** By uid. */
+  readonly #pods = new Map<string, PodRecord>();
+  #pool: Promise<void> | undefined;
+  #bubblewrap: Promise<boolean> | undefined;
+
+  constructor(options: SandboxRuntimeOptions) {
+    this.#options = options;
+  }
+
+  isStandIn(_pod: Pod, container: Container): boolean {
+    return this.#options.images.resolve(container).kind === 'stand-in';
+  }
+
+  isAsked(pod: Pod, container: Container, probe: Probe): boolean {
+    return !this.isStandIn(pod, container) || canBeAsked(container, probe);
+  }
+
+  ensureSandbox(wanted: WantedSandbox): Promise<void> {
+    return this.#options.networks.ensure(wanted);
+  }
+
+  async removeSandbox(pod: Pod): Promise<void> {
+    const record = this.#pods.get(uidOf(pod));
+    if (record !== undefined) {
+      const all = [...record.running.values()];
+      for (const { program } of all) program.signal('SIGKILL');
+      await Promise.all(all.map(({ program }) => program.ended));
+      await record.folder.empty();
+    }
+    await this.#options.networks.remove(pod);
+  }
+
+  async removePod(pod: Pod): Promise<void> {
+    await this.removeSandbox(pod);
+    const record = this.#pods.get(uidOf(pod));
+    this.#pods.delete(uidOf(pod));
+    await record?.folder.remove();
+  }
+
+  setHealthy(pod: Pod, healthy: boolean): void {
+    const record = this.#pods.get(uidOf(pod));
+    if (record !== undefined) record.healthy = healthy;
+  }
+
+  async writeVolume(pod: Pod, volume: WantedVolume): Promise<void> {
+    await this.#makePool();
+    await this.#recordOf(pod).folder.write(volume);
+  }
+
+  async start(
+    wanted: WantedContainer,
+    ended: (exit: ContainerExit) => void,
+  ): Promise<ContainerExit | undefined> {
+    const { pod, container, attempt } = wanted;
+    const network = this.#options.networks.get(pod);
+    if (network === undefined)
+      throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
+    const record = this.#recordOf(pod);
+    const { name } = container;
+    // The attempt before may be on its way out.
+    await record.running.get(name)?.program.ended;
+    const log = await this.#openLog(record, container, attempt);
+    let program: Program;
+    try {
+      program = await this.#program(record, network, wanted, log);
+    } catch (error) {
+      log.close();
+      if (error instanceof ContainerError) throw error;
+      throw new ContainerError('RunContainerError', error instanceof Error ? error.message : String(error));
+    }
+    if (program.failed !== undefined) {
+      log.close();
+      return program.failed;
+    }
+    const running: Running = { attempt, program, log, killAt: Infinity, timer: undefined };
+    record.running.set(name, running);
+    void program.ended.then(async (exit) => {
+      clearTimeout(running.timer);
+      log.close();
+      record.running.delete(name);
+      ended({ ...exit, ...(await terminationMessage(record, container, exit, log)) });
+    });
+    return undefined;
+  }
+
+  async stop(pod: Pod, name: string, grace: number): Promise<void> {
+    const running = this.#pods.get(uidOf(pod))?.running.get(name);
+    if (running === undefined) return;
+    const { program } = running;
+    const killAt = performance.now() + grace;
+    if (grace === 0) program.signal('SIGKILL');
+    else if (killAt < running.killAt) {
+      if (running.killAt === Infinity) program.signal(stopSignalOf(pod, name));
+      running.killAt = killAt;
+      clearTimeout(running.timer);
+      running.timer = setTimeout(() => program.signal('SIGKILL'), grace);
+      running.timer.unref();
+    }
+    await program.ended;
+  }
+
+  async exec(pod: Pod, name: string, command: readonly string[], streams: ExecStreams): Promise<number> {
+    const { exec } = this.#runningOf(pod, name).program;
+    if (exec === undefined) {
+      const { stdout, stderr, terminal } = streams;
+      (terminal === undefined ? stderr : stdout).write(`${refusal(command)}\n`);
+      return 127;
+    }
+    const words = await exec(command);
+    return await (streams.terminal === undefined ? runWords(words, streams) : runInTerminal(words, streams));
+  }
+
+  async attach(pod: Pod, name: string, { stdin, stdout, stderr, signal }: ExecStreams): Promise<number> {
+    const { program, log } = this.#runningOf(pod, name);
+    const detach = log.onWrite((stream, chunk) => (stream === 'stdout' ? stdout : stderr).write(chunk));
+    const gone = Promise.withResolvers<never>();
+    signal?.addEventListener('abort', () => gone.reject(asError(signal.reason)), { once: true });
+    // The program has its input to itself: where the client ends, it goes on.
+    if (program.stdin !== undefined) stdin?.pipe(program.stdin, { end: false });
+    try {
+      return (await Promise.race([program.ended, gone.promise])).exitCode;
+    } finally {
+      detach();
+      stdin?.unpipe();
+    }
+  }
+
+  async connectInside(pod: Pod, port: number, signal: AbortSignal): Promise<Socket> {
+    const network = this.#options.networks.get(pod);
+    if (network === undefined)
+      throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
+    return await network.host.connect('127.0.0.1', port, { signal });
+  }
+
+  #runningOf(pod: Pod, name: string): Running {
+    const running = this.#pods.get(uidOf(pod))?.running.get(name);
+    if (running !== undefined) return running;
+    throw new ContainerError(
+      'RunContainerError',
+      `container ${name} is not running in Pod ${pod.metadata.name ?? ''}`,
+    );
+  }
+
+  async connect(pod: Pod, address: string, port: number, signal: AbortSignal): Promise<Socket> {
+    const network = this.#options.networks.get(pod);
+    if (network === undefined)
+      throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
+    return await network.node.host.connect(address, port, { signal });
+  }
+
+  async *logs(
+    pod: Pod,
+    name: string,
+    { previous = false, follow = false, signal }: LogRequest,
+  ): AsyncGenerator<LogLine> {
+    const logs = this.#pods.get(uidOf(pod))?.logs.get(name);
+    const log = previous ? logs?.previous : logs?.last;
+    if (log === undefined) {
+      const which = previous ? 'previous terminated container' : 'container';
+      throw new ContainerError('NoLog', `${which} "${name}" in pod "${pod.metadata.name ?? ''}" not found`);
+    }
+    yield* log.lines(follow, signal);
+  }
+
+  usageOf(pod: Pod): Promise<ReadonlyMap<string, number>> {
+    return this.#recordOf(pod).folder.usage();
+  }
+
+  #recordOf(pod: Pod): PodRecord {
+    const uid = uidOf(pod);
+    const known = this.#pods.get(uid);
+    if (known !== undefined) return known;
+    const made: PodRecord = {
+      ...{ pod, folder: new PodFolder(uid), running: new Map(), logs: new Map(), healthy: true },
+    };
+    this.#pods.set(uid, made);
+    return made;
+  }
+
+  async #openLog(record: PodRecord, { name }: Container, attempt: number): Promise<ContainerLog> {
+    await this.#makePool();
+    const before = record.logs.get(name);
+    const log = new ContainerLog(join(record.folder.path, 'logs', name, String(attempt)));
+    await log.open();
+    record.logs.set(name, { last: log, previous: before?.last });
+    if (before?.previous !== undefined) await rm(before.previous.folder, { recursive: true, force: true });
+    return log;
+  }
+
+  async #program(
+    record: PodRecord,
+    network: PodNetwork,
+    wanted: WantedContainer,
+    log: ContainerLog,
+  ): Promise<Program> {
+    const { pod, container, environment } = wanted;
+    const resolved = this.#options.images.resolve(container);
+    if (resolved.kind === 'stand-in')
+      return await startStandIn(pod, container, network, () => record.healthy);
+    const words = (resolved.kind === 'agnhost' ? resolved.args : resolved.words).map((word) =>
+      expand(word, [environment]),
+    );
+    if (resolved.kind === 'agnhost') {
+      const beside = new BesideProcess(() =>
+        this.#process(record, network, wanted, ['sleep', 'infinity'], log),
+      );
+      const { runsProcesses } = this.#options;
+      const own = await startAgnhost(words, {
+        ...{ host: network.host, listenAt: network.listenAt, environment },
+        hostname: pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod),
+        write: (stream, text) => log.write(stream, Buffer.from(text)),
+        readFile: (path) => record.folder.readFile(container, path),
+        exec: async (command) => {
+          if (!runsProcesses) throw new Error(refusal(command));
+          const [first = '', ...rest] = await beside.words(command);
+          return await run(first, rest);
+        },
+      });
+      if (own !== undefined) return runsProcesses ? beside.joinTo(own) : own;
+      if (!this.#options.runsProcesses) return refusedCommand(['agnhost', ...words], log);
+      return await this.#process(record, network, wanted, ['/agnhost', ...words], log);
+    }
+    if (!this.#options.runsProcesses || words[0] === '/pause') {
+      return builtInCommand(words) ?? refusedCommand(words, log);
+    }
+    return await this.#process(record, network, wanted, words, log);
+  }
+
+  async #process(
+    record: PodRecord,
+    network: PodNetwork,
+    { pod, container, environment }: WantedContainer,
+    words: readonly string[],
+    log: ContainerLog,
+  ): Promise<ProcessContainer> {
+    const folder = join(record.folder.path, 'containers', container.name);
+    await rm(folder, { recursive: true, force: true });
+    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
+    const mounts = await record.folder.mounts(pod, container, {
+      hostname,
+      hosts: hostsFile(pod, network.addresses, hostname),
+      resolvConf: this.#options.resolvConfOf(pod),
+      agnhost: agnhostScript,
+    });
+    const variables = Object.fromEntries(environment);
+    return await ProcessContainer.start({
+      sandbox: {
+        ...{ root: await makeRoot(folder, mounts), hostname, folder },
+        hasBubblewrap: await this.#hasBubblewrap(),
+        capabilities: capabilitiesOf(container),
+      },
+      network: network.path,
+      words,
+      environment: { PATH: defaultPath, HOSTNAME: hostname, HOME: '/root', ...variables },
+      workingDirectory: container.workingDir ?? '/',
+      log,
+      hasStdin: container.stdin === true,
+    });
+  }
+
+  #hasBubblewrap(): Promise<boolean> {
+    this.#bubblewrap ??= run('bwrap', ['--version']).then(
+      ({ exitCode }) => exitCode === 0,
+      () => false,
+    );
+    return this.#bubblewrap;
+  }
+
+  /** Volumes and logs are in a file system of their own: where it is full, nothing else is. */
+  #makePool(): Promise<void> {
+    this.#pool ??= (async () => {
+      await mkdir(podsFolder, { recursive: true });
+      const { exitCode, stderr } = await run('mount', [
+        ...['-t', 'tmpfs', '-o', `mode=0755,size=${poolSize}`, 'tmpfs', podsFolder],
+      ]);
+      if (exitCode !== 0)
+        this.#options.log.warn({ said: stderr.trim() }, 'volumes and logs have no limit of their own');
+    })();
+    return this.#pool;
+  }
+}
+
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Our agnhost as a program of the container: TypeScript in the source tree, JavaScript in the package. */
+const agnhostScript = `#!/bin/sh
+exec ${process.execPath} ${join(import.meta.dirname, '..', 'programs', 'agnhost', `main${extname(import.meta.filename)}`)} "$@"
+`;
+
+function uidOf({ metadata }: Pod): string {
+  return metadata.uid ?? '';
+}
+
+function stopSignalOf({ spec }: Pod, name: string): NodeJS.Signals {
+  const wanted = [...(spec.containers ?? []), ...(spec.initContainers ?? [])].find(
+    (container) => container.name === name,
+  )?.lifecycle?.stopSignal;
+  const known = Object.keys(constants.signals).find((signal) => signal === wanted);
+  return isSignal(known) ? known : 'SIGTERM';
+}
+
+function isSignal(name: string | undefined): name is NodeJS.Signals {
+  return name !== undefined && Object.hasOwn(constants.signals, name);
+}
+
+function capabilitiesOf({ securityContext }: Container): readonly string[] {
+  const { privileged = false, capabilities } = securityContext ?? {};
+  const named = (list: readonly string[] = []): string[] =>
+    list.map((name) => name.toLowerCase().replace(/^cap_/, '')).filter((name) => /^[a-z_]+$/.test(name));
+  const added = named(capabilities?.add);
+  if (privileged || added.includes('all')) return ['all'];
+  const dropped = new Set(named(capabilities?.drop));
+  const kept = dropped.has('all') ? [] : defaultCapabilities.filter((name) => !dropped.has(name));
+  return [...new Set([...kept, ...added])];
+}
+
+async function terminationMessage(
+  record: PodRecord,
+  { name, terminationMessagePolicy }: Container,
+  { exitCode, message }: ContainerExit,
+  log: ContainerLog,
+): Promise<{ message?: string }> {
+  if (message !== undefined) return {};
+  try {
+    const text = await readFile(join(record.folder.path, 'containers', name, 'termination-log'), 'utf8');
+    if (text !== '') return { message: text.slice(-longestMessage) };
+  } catch {
+    // It was no process, or its Pod is gone.
+  }
+  if (terminationMessagePolicy !== 'FallbackToLogsOnError' || exitCode === 0) return {};
+  const lines: string[] = [];
+  for await (const { text } of log.lines(false)) {
+    lines.push(`${text.toString()}\n`);
+    if (lines.length > 80) lines.shift();
+  }
+  const text = lines.join('').slice(-longestLogMessage);
+  return text === '' ? {} : { message: text };
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}
+
+/** Runs words to their end, in a terminal of their own. */
+async function runInTerminal(
+  words: readonly string[],
+  { stdin, stdout, terminal: wanted, signal }: ExecStreams,
+): Promise<number> {
+  signal?.throwIfAborted();
+  const terminal = openTerminal();
+  const { programEnd, stream } = terminal;
+  // Reading fails with EIO once no program has the terminal any more.
+  stream.on('error', () => stream.destroy());
+  const child = spawn('setsid', ['--ctty', '--wait', ...words], {
+    stdio: [programEnd, programEnd, programEnd],
+  });
+  closeSync(programEnd);
+  const end = (): boolean => child.kill('SIGKILL');
+  signal?.addEventListener('abort', end, { once: true });
+  wanted?.onResize((size) => terminal.resize(size));
+  try {
+    stdin?.pipe(stream);
+    const printed = pipeline(stream, stdout, { end: false }).catch(() => undefined);
+    const code = await exitOf(child);
+    await printed;
+    signal?.throwIfAborted();
+    return code;
+  } finally {
+    signal?.removeEventListener('abort', end);
+    stdin?.unpipe();
+    stream.destroy();
+  }
+}
+
+async function exitOf(child: ChildProcess): Promise<number> {
+  const ended = Promise.withResolvers<number>();
+  child.once('error', ended.reject);
+  child.once('exit', (code, by) => ended.resolve(code ?? (by === null ? 1 : 128 + constants.signals[by])));
+  return await ended.promise;
+}
+
+/** Runs words to their end, between streams. */
+async function runWords(
+  [program = '', ...args]: readonly string[],
+  { stdin, stdout, stderr, signal }: ExecStreams,
+): Promise<number> {
+  signal?.throwIfAborted();
+  const child = spawn(program, args, { stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+  const end = (): boolean => child.kill('SIGKILL');
+  signal?.addEventListener('abort', end, { once: true });
+  const ended = exitOf(child);
+  try {
+    // What a program does not read is no error.
+    if (stdin !== undefined && child.stdin !== null) pipeline(stdin, child.stdin).catch(() => undefined);
+    const outputs = [
+      ...(child.stdout === null ? [] : [pipeline(child.stdout, stdout, { end: false })]),
+      ...(child.stderr === null ? [] : [pipeline(child.stderr, stderr, { end: false })]),
+    ];
+    const code = await ended;
+    await Promise.allSettled(outputs);
+    signal?.throwIfAborted();
+    return code;
+  } finally {
+    signal?.removeEventListener('abort', end);
+  }
+}

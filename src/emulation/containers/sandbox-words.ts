@@ -1,0 +1,119 @@
+/** The words that run a program in a root and namespaces of its own, with bubblewrap or without it. */
+import type { MountStep, Root } from './root.ts';
+
+export interface SandboxOptions {
+  readonly root: Root;
+  readonly hostname: string;
+  readonly hasBubblewrap: boolean;
+  /** An empty folder, for the root that is made without bubblewrap. */
+  readonly folder: string;
+  /** Names of Linux' capabilities without `CAP_`, in lower case; `all`. */
+  readonly capabilities: readonly string[];
+}
+
+/** What containers may by default (containerd `defaultUnixCaps`), but for making devices and writing audits. */
+export const defaultCapabilities: readonly string[] = [
+  ...['chown', 'dac_override', 'fsetid', 'fowner', 'net_raw', 'setgid', 'setuid', 'setfcap', 'setpcap'],
+  ...['net_bind_service', 'sys_chroot', 'kill'],
+];
+
+/** Without more privileges than these. */
+export function withCapabilities(capabilities: readonly string[]): readonly string[] {
+  if (capabilities.includes('all')) return ['setpriv', '--no-new-privs', '--'];
+  const set = ['-all', ...capabilities.map((name) => `+${name}`)].join(',');
+  return ['setpriv', '--no-new-privs', `--bounding-set=${set}`, `--inh-caps=-all`, '--'];
+}
+
+/** Says on descriptor 3 whether the program is there, then becomes it. */
+export const report = `cd "$0" 2>/dev/null || { echo "chdir to cwd (\\"$0\\") set in config.json failed: no such file or directory" >&3; exit 128; }
+if ! command -v -- "$1" >/dev/null 2>&1; then
+  case "$1" in
+    */*) echo "exec: \\"$1\\": stat $1: no such file or directory" >&3 ;;
+    *) echo "exec: \\"$1\\": executable file not found in \\$PATH" >&3 ;;
+  esac
+  exit 127
+fi
+echo started >&3
+unset OLDPWD
+exec 3>&-
+exec "$@"`;
+
+/** The words before a program, which is process 1 there. Run in a network namespace that is the program's already. */
+export function sandboxWords(options: SandboxOptions): readonly string[] {
+  const { root, capabilities, hasBubblewrap } = options;
+  const overlays = root.overlays.map(
+    ({ added, of, at }) =>
+      `mount -t overlay overlay -o ro,lowerdir=${quoted(`${added}:${of}`)} ${quoted(at)} 2>/dev/null || mount --rbind ${quoted(of)} ${quoted(at)}`,
+  );
+  if (hasBubblewrap) {
+    return [
+      ...['unshare', '--mount', 'sh', '-c', `set -e\n${[...overlays, 'exec bwrap "$@"'].join('\n')}`, 'sh'],
+      ...root.steps.flatMap(bubblewrapStep),
+      ...['--remount-ro', '/', '--unshare-pid', '--unshare-uts', '--unshare-ipc'],
+      ...['--hostname', options.hostname, '--as-pid-1', '--die-with-parent', '--new-session'],
+      ...(capabilities.includes('all') ? ['--cap-add', 'ALL'] : []),
+      ...withCapabilities(capabilities),
+    ];
+  }
+  const at = `${options.folder}/all`;
+  const script = [
+    'set -e',
+    'mount --make-rprivate /',
+    // Where there is no such program, the name stays that of the machine.
+    `hostname ${quoted(options.hostname)} || true`,
+    ...overlays,
+    `mkdir -p ${quoted(at)}\nmount -t tmpfs -o mode=0755 tmpfs ${quoted(at)}`,
+    ...root.steps.map((step) => shellStep(at, step)),
+    // One command a line: `set -e` does not see what fails before `&&`, and the program must not begin without its root.
+    `mount -o remount,bind,ro ${quoted(at)}`,
+    `cd ${quoted(at)}`,
+    'pivot_root . .',
+    'umount -l .',
+    'cd /',
+    'exec "$@"',
+  ].join('\n');
+  return [
+    ...['unshare', '--mount', '--uts', '--ipc', '--pid', '--fork', '--kill-child', 'sh', '-c', script, 'sh'],
+    ...withCapabilities(capabilities),
+  ];
+}
+
+function bubblewrapStep(step: MountStep): readonly string[] {
+  switch (step.kind) {
+    case 'symlink':
+      return ['--symlink', step.to, step.at];
+    case 'bind':
+      return [step.isReadOnly ? '--ro-bind' : '--bind', step.from, step.at];
+    case 'tmpfs':
+      return ['--perms', '1777', '--tmpfs', step.at];
+    default:
+      return [`--${step.kind}`, step.at];
+  }
+}
+
+function shellStep(root: string, step: MountStep): string {
+  const at = quoted(`${root}${step.at}`);
+  switch (step.kind) {
+    case 'symlink':
+      return `ln -s ${quoted(step.to)} ${at}`;
+    case 'bind': {
+      const from = quoted(step.from);
+      const place = `if [ -d ${from} ]; then mkdir -p ${at}; else mkdir -p "$(dirname ${at})"; [ -e ${at} ] || : >${at}; fi`;
+      return `${place}\nmount --rbind ${from} ${at}${step.isReadOnly ? `\nmount -o remount,bind,ro ${at}` : ''}`;
+    }
+    case 'tmpfs':
+      return `mkdir -p ${at}\nmount -t tmpfs -o mode=1777 tmpfs ${at}`;
+    case 'proc':
+      return `mkdir -p ${at}\nmount -t proc proc ${at}`;
+    case 'dev':
+      return `mkdir -p ${at}
+mount -t tmpfs -o mode=0755 tmpfs ${at}
+for device in null zero full random urandom tty; do : >${at}/$device; mount --bind /dev/$device ${at}/$device; done
+ln -s /proc/self/fd ${at}/fd; ln -s /proc/self/fd/0 ${at}/stdin; ln -s /proc/self/fd/1 ${at}/stdout; ln -s /proc/self/fd/2 ${at}/stderr
+mkdir ${at}/shm ${at}/pts; mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts ${at}/pts; ln -s pts/ptmx ${at}/ptmx`;
+  }
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

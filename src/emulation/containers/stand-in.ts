@@ -1,0 +1,67 @@
+/** What listens where a program of an image is not run: the built-in server, on the ports that the container declares. */
+import type { Container, Pod, Probe } from '../../objects/core.generated.ts';
+import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
+import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
+import { type DeclaredPort, PodServer } from '../programs/pod-server.ts';
+import type { Program } from '../programs/program.ts';
+
+/** Starts the server of one container. Ports of its Pod that another container has are left out. @throws the system's error. */
+export async function startStandIn(
+  pod: Pod,
+  container: Container,
+  { host, listenAt, node }: PodNetwork,
+  isReady: () => boolean,
+): Promise<Program> {
+  const { name = '', namespace = '' } = pod.metadata;
+  const server = await PodServer.listen({
+    ...{ host, addresses: listenAt, ports: ownPorts(pod, container) },
+    identity: { pod: name, namespace, node: node.name, isReady },
+  });
+  const ended = Promise.withResolvers<ContainerExit>();
+  return {
+    ended: ended.promise,
+    signal: () => {
+      server.close();
+      ended.resolve({ exitCode: 0 });
+    },
+  };
+}
+
+/** Each once: two containers may declare one, and so may one container by two names. */
+function ownPorts({ spec }: Pod, container: Container): readonly DeclaredPort[] {
+  const all = [...(spec.initContainers ?? []).filter(isSidecar), ...(spec.containers ?? [])];
+  const before = all.slice(
+    0,
+    all.findIndex(({ name }) => name === container.name),
+  );
+  const taken = new Set(before.flatMap(declaredPorts).map(keyOf));
+  const ports = new Map(declaredPorts(container).map((port) => [keyOf(port), port]));
+  return [...ports].filter(([key]) => !taken.has(key)).map(([, port]) => port);
+}
+
+function isSidecar({ restartPolicy }: Container): boolean {
+  return restartPolicy === 'Always';
+}
+
+function keyOf({ protocol, port }: DeclaredPort): string {
+  return `${protocol} ${port}`;
+}
+
+function declaredPorts({ ports = [] }: Container): readonly DeclaredPort[] {
+  return ports.flatMap(({ containerPort: port, protocol = 'TCP' }) =>
+    protocol === 'TCP' || protocol === 'UDP' ? [{ protocol, port }] : [],
+  );
+}
+
+/**
+ * Whether a probe can ask the server: by HTTP or TCP, on a port that is declared. Others are about programs that are not
+ * there.
+ */
+export function canBeAsked(container: Container, { httpGet, tcpSocket }: Probe): boolean {
+  const port = httpGet?.port ?? tcpSocket?.port;
+  if (port === undefined || httpGet?.scheme === 'HTTPS') return false;
+  return (container.ports ?? []).some(
+    ({ name, containerPort, protocol = 'TCP' }) =>
+      protocol === 'TCP' && (port === containerPort || port === name),
+  );
+}

@@ -1,0 +1,141 @@
+/** Port-forward over WebSocket (apimachinery `util/portforward`, kubelet `cri/streaming/portforward`). */
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import type { WebSocket } from 'ws';
+import { onMessages, send, sendOn } from './channels.ts';
+import { SpdySession, type SpdyStream } from './spdy-session.ts';
+
+/** The protocol of kubectl 1.31 and later: a SPDY connection inside a WebSocket. */
+export const tunnelProtocol = 'SPDY/3.1+portforward.k8s.io';
+/** The protocol of channels: two for each port. */
+export const channelProtocol = 'v4.channel.k8s.io';
+
+/** Where connections go to. */
+export interface PortForwardTarget {
+  /** For messages: `pod shop/cart`. */
+  readonly name: string;
+  /** Connects to a port of the Pod. @throws the system's error, or the reason of the signal. */
+  connect(port: number, signal: AbortSignal): Promise<Socket>;
+}
+
+/** Serves {@link tunnelProtocol}: the client opens a pair of streams, of errors and of data, for each connection. */
+export function forwardTunnel(socket: WebSocket, target: PortForwardTarget): void {
+  const closed = new AbortController();
+  /** Error streams that wait for their data stream, by request. */
+  const errors = new Map<string, SpdyStream>();
+  const session = new SpdySession(
+    async (bytes) => send(socket, bytes),
+    (stream) => {
+      stream.on('error', () => undefined);
+      const request = stream.headers.get('requestid') ?? stream.headers.get('port') ?? '';
+      if (stream.headers.get('streamtype') === 'error') {
+        errors.set(request, stream);
+        stream.once('close', () => errors.delete(request));
+        stream.resume();
+        return;
+      }
+      const error = errors.get(request);
+      errors.delete(request);
+      const port = Number(stream.headers.get('port'));
+      void forwardStream(stream, port, target, closed.signal).then(
+        () => error?.end(),
+        (failure: unknown) => {
+          error?.end(failureText(failure, port, target));
+          // The client waits for the end of the data before it looks at the error.
+          stream.resume().end();
+        },
+      );
+    },
+  );
+  onMessages(
+    socket,
+    async (message) => session.receive(message),
+    () => session.close(),
+  );
+  socket.on('close', () => {
+    closed.abort(new Error('the client is gone'));
+    session.close();
+  });
+}
+
+async function forwardStream(
+  stream: SpdyStream,
+  port: number,
+  target: PortForwardTarget,
+  signal: AbortSignal,
+): Promise<void> {
+  checkPort(port);
+  const connection = await target.connect(port, signal);
+  signal.addEventListener('abort', () => connection.destroy(), { once: true });
+  try {
+    // Each direction ends by itself: a client that has sent all still wants the answer.
+    await Promise.all([pipeline(stream, connection), pipeline(connection, stream)]);
+  } finally {
+    connection.destroy();
+  }
+}
+
+/** Serves {@link channelProtocol}: for the port of index i, data goes by channel 2i and an error by 2i + 1. */
+export function forwardChannels(
+  socket: WebSocket,
+  ports: readonly number[],
+  target: PortForwardTarget,
+): void {
+  const closed = new AbortController();
+  const connections = new Map<number, Promise<Socket>>();
+  socket.on('close', () => closed.abort(new Error('the client is gone')));
+  for (const [index, port] of ports.entries()) {
+    const opened = target.connect(port, closed.signal);
+    connections.set(2 * index, opened);
+    void serveChannel(socket, 2 * index, port, opened, closed.signal).catch(async (error: unknown) => {
+      if (!closed.signal.aborted)
+        await sendOn(socket, 2 * index + 1, Buffer.from(failureText(error, port, target)));
+    });
+  }
+  onMessages(
+    socket,
+    async (message) => {
+      const connection = await connections.get(message[0] ?? -1)?.catch(() => undefined);
+      if (connection === undefined || message.length < 2 || connection.destroyed) return;
+      if (!connection.write(message.subarray(1))) {
+        await once(connection, 'drain', { signal: closed.signal }).catch(() => undefined);
+      }
+    },
+    () => closed.abort(new Error('the client is gone')),
+  );
+}
+
+async function serveChannel(
+  socket: WebSocket,
+  channel: number,
+  port: number,
+  opened: Promise<Socket>,
+  signal: AbortSignal,
+): Promise<void> {
+  // The client learns which channel is whose: the port comes first on both.
+  const number = Buffer.alloc(2);
+  number.writeUInt16LE(port, 0);
+  await sendOn(socket, channel, number);
+  await sendOn(socket, channel + 1, number);
+  const connection = await opened;
+  signal.addEventListener('abort', () => connection.destroy(), { once: true });
+  for await (const chunk of connection) if (Buffer.isBuffer(chunk)) await sendOn(socket, channel, chunk);
+}
+
+function checkPort(port: number): void {
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new Error(`unable to parse port ${JSON.stringify(String(port))}`);
+}
+
+/** As the kubelet reports it. */
+function failureText(error: unknown, port: number, { name }: PortForwardTarget): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const why =
+    code === 'ECONNREFUSED'
+      ? `dial tcp4 127.0.0.1:${port}: connect: connection refused`
+      : error instanceof Error
+        ? error.message
+        : String(error);
+  return `error forwarding port ${port} to ${name}: ${why}`;
+}

@@ -1,0 +1,151 @@
+/** Exec and attach over WebSocket (apimachinery `util/remotecommand`, kubelet `cri/streaming/remotecommand`). */
+import { PassThrough, Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import type { WebSocket } from 'ws';
+import type { ExecStreams, TerminalSize } from '../../controllers/kubelet/container-runtime.ts';
+import { isRecord } from '../../objects/json.ts';
+import { onMessages, sendOn } from './channels.ts';
+
+/** The protocols that are spoken, the newest first. v5 can end standard input. */
+export const remoteCommandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const;
+
+const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
+
+/** What a client wants to be connected to. */
+export interface RemoteCommand {
+  readonly stdin: boolean;
+  readonly stdout: boolean;
+  readonly stderr: boolean;
+  readonly tty: boolean;
+}
+
+/**
+ * Connects a client to a program, and tells how it ended.
+ *
+ * @param run resolves with the exit code.
+ */
+export async function serveRemoteCommand(
+  socket: WebSocket,
+  wanted: RemoteCommand,
+  run: (streams: ExecStreams) => Promise<number>,
+): Promise<void> {
+  const gone = new AbortController();
+  const stdin = wanted.stdin ? new PassThrough() : undefined;
+  let size: TerminalSize | undefined;
+  let resized: ((size: TerminalSize) => void) | undefined;
+  socket.on('close', () => {
+    gone.abort(new Error('the client is gone'));
+    stdin?.destroy();
+  });
+  onMessages(
+    socket,
+    async (message) => {
+      const payload = message.subarray(1);
+      switch (message[0]) {
+        case channels.stdin:
+          if (stdin !== undefined && !stdin.writableEnded) await writeTo(stdin, payload);
+          break;
+        case channels.resize: {
+          const read = terminalSize(payload);
+          if (read === undefined) break;
+          size = read;
+          resized?.(read);
+          break;
+        }
+        case channels.close:
+          if (payload[0] === channels.stdin) stdin?.end();
+          break;
+        default:
+        // Other channels are the server's to write to.
+      }
+    },
+    () => gone.abort(new Error('the client is gone')),
+  );
+  const output = (channel: number, isWanted: boolean): Writable =>
+    new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        if (!isWanted) done();
+        else sendOn(socket, channel, chunk).then(() => done(), done);
+      },
+    });
+  const stdout = output(channels.stdout, wanted.stdout);
+  const stderr = output(channels.stderr, wanted.stderr);
+  // A client that has gone breaks them; the program is ended by the signal.
+  for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+  // The client learns that the connection stands, whatever the program prints.
+  await sendOn(socket, wanted.stdout ? channels.stdout : channels.error, Buffer.alloc(0));
+  const status = await statusOf(
+    run({
+      ...(stdin === undefined ? {} : { stdin }),
+      ...{ stdout, stderr, signal: gone.signal },
+      ...(wanted.tty
+        ? {
+            terminal: {
+              onResize: (listener) => {
+                resized = listener;
+                if (size !== undefined) listener(size);
+              },
+            },
+          }
+        : {}),
+    }),
+  );
+  for (const stream of [stdout, stderr]) {
+    stream.end();
+    await finished(stream).catch(() => undefined);
+  }
+  if (gone.signal.aborted) return;
+  await sendOn(socket, channels.error, Buffer.from(JSON.stringify(status)));
+  socket.close(1000);
+}
+
+/** How the program ended, as a Status (`remotecommand.NonZeroExitCodeReason`). */
+async function statusOf(ended: Promise<number>): Promise<object> {
+  try {
+    const code = await ended;
+    if (code === 0) return { metadata: {}, status: 'Success' };
+    return {
+      metadata: {},
+      status: 'Failure',
+      message: `command terminated with non-zero exit code: exit status ${code}`,
+      reason: 'NonZeroExitCode',
+      details: { causes: [{ reason: 'ExitCode', message: String(code) }] },
+    };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return {
+      metadata: {},
+      status: 'Failure',
+      message: `error executing command in container: ${why}`,
+      reason: 'InternalError',
+      details: { causes: [{ message: `error executing command in container: ${why}` }] },
+      code: 500,
+    };
+  }
+}
+
+async function writeTo(stream: PassThrough, chunk: Buffer): Promise<void> {
+  if (stream.destroyed || chunk.length === 0 || stream.write(chunk)) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done).off('close', done);
+      resolve();
+    };
+    stream.once('drain', done).once('close', done);
+  });
+}
+
+/** `{"Width":80,"Height":24}`; undefined for anything else, which is passed over. */
+function terminalSize(payload: Buffer): TerminalSize | undefined {
+  let size: unknown;
+  try {
+    size = JSON.parse(payload.toString());
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(size)) return undefined;
+  const { Width: columns, Height: rows } = size;
+  const isCount = (value: unknown): value is number =>
+    typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff;
+  return isCount(columns) && isCount(rows) ? { columns, rows } : undefined;
+}

@@ -1,0 +1,133 @@
+import type { Socket as DatagramSocket } from 'node:dgram';
+import type { Server, Socket } from 'node:net';
+import type { ExecResult, Host } from '../../../host/host.ts';
+
+/** What agnhost needs of the container that it runs in. */
+export interface AgnhostPlace {
+  readonly host: Host;
+  /** Where servers listen: `0.0.0.0` and `::`, or a node's addresses. */
+  readonly listenAt: readonly string[];
+  readonly hostname: string;
+  readonly environment: ReadonlyMap<string, string>;
+  readonly write: (stream: 'stdout' | 'stderr', text: string) => void;
+  /** @throws the system's error. */
+  readonly readFile: (path: string) => Promise<Buffer>;
+  /** Runs a program of the container to its end. @throws {Error} where none can be run. */
+  readonly exec: (command: readonly string[]) => Promise<ExecResult>;
+}
+
+/** One run of agnhost: what it opened is closed at its end. */
+export class AgnhostRun {
+  readonly place: AgnhostPlace;
+  readonly args: AgnhostArguments;
+  /** Resolves with the exit code. */
+  readonly ended: Promise<number>;
+  /** What SIGTERM does; by default a Go program that is process 1 exits with 2. */
+  onTerm: () => void = () => this.end(2);
+  readonly #end: (code: number) => void;
+  readonly #open = new Set<{ close: () => void }>();
+
+  constructor(place: AgnhostPlace, args: AgnhostArguments) {
+    this.place = place;
+    this.args = args;
+    const ended = Promise.withResolvers<number>();
+    this.ended = ended.promise;
+    this.#end = ended.resolve;
+  }
+
+  /** Closes everything; the first call gives the exit code. */
+  end(code: number): void {
+    for (const each of this.#open) each.close();
+    this.#open.clear();
+    this.#end(code);
+  }
+
+  print(line: string): void {
+    this.place.write('stdout', `${line}\n`);
+  }
+
+  /** Keeps something until the end. */
+  keep(each: { close: () => void }): void {
+    this.#open.add(each);
+  }
+
+  /** Listens at all addresses of the container. @throws the system's error. */
+  async listen(port: number, make: () => Server): Promise<void> {
+    for (const address of this.place.listenAt) {
+      const server = make();
+      const connections = new Set<Socket>();
+      server.on('connection', (socket: Socket) => {
+        connections.add(socket);
+        socket.on('error', () => undefined);
+        socket.once('close', () => connections.delete(socket));
+      });
+      await this.place.host.listen(server, address, port);
+      this.keep({
+        close: () => {
+          server.close();
+          for (const socket of connections) socket.destroy();
+        },
+      });
+    }
+  }
+
+  /** The same for UDP. @throws the system's error. */
+  async receive(
+    port: number,
+    answer: (message: Buffer, from: { address: string; port: number }) => string | undefined,
+  ): Promise<void> {
+    for (const address of this.place.listenAt) {
+      const socket: DatagramSocket = await this.place.host.datagram(address, port);
+      socket.on('error', () => undefined);
+      socket.on('message', (message, from) => {
+        const text = answer(message, from);
+        if (text !== undefined) socket.send(text, from.port, from.address);
+      });
+      this.keep({ close: () => void socket.close() });
+    }
+  }
+}
+
+/** The arguments behind a subcommand: `--name=value`, `--name value`, `--name`, and others. */
+export class AgnhostArguments {
+  readonly #flags = new Map<string, string>();
+  /** What is no flag. */
+  readonly others: readonly string[];
+
+  /** @param switches flags that stand alone. */
+  constructor(args: readonly string[], switches: readonly string[] = []) {
+    const others: string[] = [];
+    for (let i = 0; i < args.length; i++) {
+      const [, name, value] = /^--?([a-zA-Z][\w-]*)(?:=(.*))?$/s.exec(args[i] ?? '') ?? [];
+      if (name === undefined) others.push(args[i] ?? '');
+      else if (value !== undefined) this.#flags.set(name, value);
+      else if (switches.includes(name) || (args[i + 1] ?? '-').startsWith('-')) this.#flags.set(name, 'true');
+      else this.#flags.set(name, args[++i] ?? '');
+    }
+    this.others = others;
+  }
+
+  text(name: string, fallback = ''): string {
+    return this.#flags.get(name) ?? fallback;
+  }
+
+  number(name: string, fallback: number): number {
+    const value = Number(this.#flags.get(name));
+    return this.#flags.has(name) && Number.isFinite(value) ? value : fallback;
+  }
+
+  has(name: string): boolean {
+    return (this.#flags.get(name) ?? 'false') !== 'false';
+  }
+
+  /** Milliseconds of a Go duration. */
+  duration(name: string, fallback: number): number {
+    const text = this.#flags.get(name);
+    if (text === undefined) return fallback;
+    let sum = 0;
+    for (const [, amount = '', unit = ''] of text.matchAll(/(?<![\d.])([\d.]+)(ms|s|m|h)/g)) {
+      sum += Number(amount) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit] ?? 0);
+    }
+    return sum;
+  }
+}

@@ -1,0 +1,27 @@
+/** agnhost as a program of a container with `--containers=processes`: `/agnhost` there. */
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { localHost } from '../../../host/local-host.ts';
+import { run } from '../../../host/run.ts';
+import { runAgnhost } from './start.ts';
+
+const environment = new Map(Object.entries(process.env).map(([name, value = '']) => [name, value]));
+
+try {
+  const program = await runAgnhost(process.argv.slice(2), {
+    host: localHost,
+    listenAt: ['0.0.0.0', '::'],
+    hostname: hostname(),
+    environment,
+    write: (stream, text) => void process[stream].write(text),
+    readFile: (path) => readFile(path),
+    exec: ([command = '', ...args]) => run(command, args),
+  });
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => program.signal(signal));
+  const { exitCode } = await program.ended;
+  process.exitCode = exitCode;
+  process.exit();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,110 @@
+/** Servers of agnhost that say little: serve-hostname, porter, liveness, test-webserver (test/images/agnhost). */
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTcpServer } from 'node:net';
+import type { AgnhostRun } from './context.ts';
+
+/** Answers every request with the host name. */
+export async function serveHostname(run: AgnhostRun): Promise<void> {
+  const { args, place } = run;
+  const port = args.number('port', 9376);
+  if (args.has('udp')) {
+    await run.receive(port, () => `${place.hostname}\n`);
+  } else if (args.has('tcp')) {
+    await run.listen(port, () => createTcpServer((socket) => socket.end(`${place.hostname}\n`)));
+  } else {
+    await run.listen(port, () =>
+      createServer((request, response) => {
+        request.resume();
+        if (args.has('close')) response.setHeader('Connection', 'close');
+        response.end(place.hostname);
+      }),
+    );
+  }
+  run.onTerm = () => run.end(0);
+}
+
+/** Answers on each port of `SERVE_PORT_<port>` and `SERVE_TLS_PORT_<port>` with the text of the variable. */
+export async function porter(run: AgnhostRun): Promise<void> {
+  const { environment, readFile } = run.place;
+  const answer =
+    (text: string): RequestListener =>
+    (request, response) => {
+      request.resume();
+      response.end(text);
+    };
+  for (const [name, text] of environment) {
+    const [, secure, number] = /^SERVE_(TLS_)?PORT_(\d+)$/.exec(name) ?? [];
+    if (number === undefined) continue;
+    if (secure === undefined) {
+      await run.listen(Number(number), () => createServer(answer(text)));
+      continue;
+    }
+    const cert = await readFile(environment.get('CERT_FILE') ?? 'localhost.crt');
+    const key = await readFile(environment.get('KEY_FILE') ?? 'localhost.key');
+    await run.listen(Number(number), () => createTlsServer({ cert, key }, answer(text)));
+  }
+}
+
+/** Milliseconds that `liveness` is healthy. */
+const healthyFor = 10_000;
+
+/** Healthy for ten seconds. */
+export async function liveness(run: AgnhostRun): Promise<void> {
+  const started = performance.now();
+  await run.listen(8080, () =>
+    createServer((request, response) => {
+      request.resume();
+      const url = new URL(request.url ?? '/', 'http://liveness');
+      const age = performance.now() - started;
+      if (url.pathname === '/started') response.end(`${age / 1000}`);
+      else if (url.pathname === '/redirect') {
+        response.writeHead(302, { Location: url.searchParams.get('loc') ?? '' }).end();
+      } else if (age > healthyFor) response.writeHead(500).end(`error: ${age / 1000}`);
+      else response.end('ok');
+    }),
+  );
+}
+
+/** A web server without files. */
+export async function testWebserver(run: AgnhostRun): Promise<void> {
+  await run.listen(run.args.number('port', 80), () =>
+    createServer((request, response) => {
+      request.resume();
+      response.setHeader('Content-Type', 'text/html; charset=utf-8');
+      response.end('<pre>\n</pre>\n');
+    }),
+  );
+}
+
+/** Lines as kube-apiserver's log has them, for so long (`--run-duration`), so many (`--log-lines-total`). */
+export function logsGenerator(run: AgnhostRun): Promise<void> {
+  const total = run.args.number('log-lines-total', run.args.number('t', 0));
+  const duration = run.args.duration('run-duration', run.args.duration('d', 0));
+  if (total <= 0 || duration < 0) {
+    run.place.write('stderr', `Invalid total number of lines: ${total}\n`);
+    run.end(255);
+    return Promise.resolve();
+  }
+  const methods = ['GET', 'PUT', 'POST'];
+  let line = 0;
+  const print = (): void => {
+    const now = new Date().toISOString();
+    const stamp = `I${now.slice(5, 7)}${now.slice(8, 10)} ${now.slice(11, 23)}000`;
+    const path = `/api/v1/namespaces/ns${line % 3}/pods/pod-${line}`;
+    run.print(`${stamp}       1 logs_generator.go:76] ${line} ${methods[line % 3]} ${path} ${200 + line}`);
+    if (++line < total) return;
+    clearInterval(timer);
+    run.end(0);
+  };
+  const timer = setInterval(print, Math.max(1, duration / total));
+  run.keep({ close: () => clearInterval(timer) });
+  return Promise.resolve();
+}
+
+/** Waits for SIGTERM. */
+export function pause(run: AgnhostRun): Promise<void> {
+  run.print('Paused');
+  run.onTerm = () => run.end(0);
+  return Promise.resolve();
+}

@@ -1,0 +1,83 @@
+/** Kubernetes' test image agnhost, as a program of ours (test/images/agnhost). */
+import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
+import type { Program } from '../program.ts';
+import { connect, etcHosts, guestbook, inClusterClient, resolvConfWords } from './clients.ts';
+import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from './context.ts';
+import { netexec } from './netexec.ts';
+import { liveness, logsGenerator, pause, porter, serveHostname, testWebserver } from './servers.ts';
+import { conversionWebhook, webhook } from './webhook.ts';
+
+type Subcommand = (run: AgnhostRun) => Promise<void>;
+
+/** Those that need nothing but the network of their container, and files of its volumes. */
+const light: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
+  ...([
+    ['netexec', netexec],
+    ['serve-hostname', serveHostname],
+    ['pause', pause],
+    ['porter', porter],
+    ['liveness', liveness],
+    ['test-webserver', testWebserver],
+    ['logs-generator', logsGenerator],
+    ['webhook', webhook],
+    ['crd-conversion-webhook', conversionWebhook],
+  ] as const),
+]);
+
+/** Those that resolve names, too. */
+const others: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
+  ...([
+    ['connect', connect],
+    ['inclusterclient', inClusterClient],
+    ['guestbook', guestbook],
+    ['etc-hosts', etcHosts],
+    ['dns-suffix', (run: AgnhostRun) => resolvConfWords(run, 'search')],
+    ['dns-server-list', (run: AgnhostRun) => resolvConfWords(run, 'nameserver')],
+  ] as const),
+]);
+
+const switches = ['tcp', 'udp', 'http', 'close'];
+
+/** Runs agnhost in this process; undefined: the subcommand is to be run as a process. */
+export async function startAgnhost(
+  [name = '', ...args]: readonly string[],
+  place: AgnhostPlace,
+): Promise<Program | undefined> {
+  const subcommand = light.get(name);
+  return subcommand === undefined ? undefined : await begin(subcommand, args, place);
+}
+
+/** Runs any subcommand. @throws {Error} for one that there is not. */
+export async function runAgnhost(
+  [name = '', ...args]: readonly string[],
+  place: AgnhostPlace,
+): Promise<Program> {
+  const subcommand = light.get(name) ?? others.get(name);
+  if (subcommand === undefined) {
+    throw new Error(`Error: unknown command "${name}" for "app": the built-in agnhost has ${names()}`);
+  }
+  return await begin(subcommand, args, place);
+}
+
+function names(): string {
+  return [...light.keys(), ...others.keys()].join(', ');
+}
+
+async function begin(subcommand: Subcommand, args: readonly string[], place: AgnhostPlace): Promise<Program> {
+  const run = new AgnhostRun(place, new AgnhostArguments(args, switches));
+  const ended = run.ended.then((exitCode): ContainerExit => ({ exitCode }));
+  const fail = (error: unknown): void => {
+    place.write('stderr', `${error instanceof Error ? error.message : String(error)}\n`);
+    run.end(1);
+  };
+  // Some run until their end, some listen and return.
+  const begun = subcommand(run).catch(fail);
+  await Promise.race([begun, run.ended]);
+  return {
+    ended,
+    signal: (name) => {
+      if (name === 'SIGKILL') run.end(137);
+      else run.onTerm();
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import type { Writable } from 'node:stream';
+import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
+
+/** A program that runs as a container. */
+export interface Program {
+  /** Resolves when it has ended; never rejects. */
+  readonly ended: Promise<ContainerExit>;
+  /** How it ended, where it could not begin. */
+  readonly failed?: ContainerExit | undefined;
+  /** `SIGKILL` ends it for certain. */
+  signal(name: NodeJS.Signals): void;
+  /** The words that run another program in its namespaces; undefined where none can be. */
+  readonly exec?: ExecBeside | undefined;
+  /** Its standard input, where it has one that stays open. */
+  readonly stdin?: Writable | undefined;
+}
+
+/** Before and with a program and its arguments. @throws {Error} where the container has not begun. */
+export type ExecBeside = (command: readonly string[]) => Promise<readonly string[]>;

@@ -1,0 +1,38 @@
+import type { Lease } from '../../objects/coordination.generated.ts';
+
+/** The label of Leases of agents that announce: `true`. */
+export const announcerLabel = 'servicenet.dev/announcer';
+
+/** For `InformerFactoryOptions.labelSelectors`: the Leases that agents, and who plans as they do, read. */
+export const announceSelectors = { 'leases.coordination.k8s.io': announcerLabel } as const;
+
+/** The annotation of these Leases that has the agent's report, as JSON. */
+export const reportAnnotation = 'servicenet.dev/announcer-report';
+
+const namePrefix = 'announcer.';
+
+/** The name of the Lease of a node's agent. */
+export function announcerLeaseName(node: string): string {
+  return `${namePrefix}${node}`;
+}
+
+/** What the Lease of an agent says. */
+export interface AnnouncerLease {
+  readonly node: string;
+  /** `spec.renewTime`, only compared for change; undefined: the agent has given the Lease back. */
+  readonly renewal: string | undefined;
+  /** For `decodeReport`. */
+  readonly reportText: string | undefined;
+}
+
+/** Reads a Lease; undefined for one that is no agent's. */
+export function readAnnouncerLease({ metadata, spec }: Lease): AnnouncerLease | undefined {
+  const { name = '', labels, annotations } = metadata;
+  if (labels?.[announcerLabel] === undefined || !name.startsWith(namePrefix)) return undefined;
+  const { holderIdentity = '', renewTime } = spec;
+  return {
+    node: name.slice(namePrefix.length),
+    renewal: holderIdentity === '' ? undefined : renewTime,
+    reportText: annotations?.[reportAnnotation],
+  };
+}

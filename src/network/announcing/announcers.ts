@@ -1,0 +1,20 @@
+import type { Node } from '../../objects/core.generated.ts';
+import { conditionStatus } from '../../objects/read.ts';
+import type { AgentReport } from './agent-report.ts';
+import type { Announcer } from './announcement-plan.ts';
+
+/** A node and its agent's report as the planner takes them. */
+export function announcerOf(
+  { metadata, spec, status }: Node,
+  { interfaces, sessions, refused }: AgentReport,
+  isAlive: boolean,
+): Announcer {
+  return {
+    node: metadata.name ?? '',
+    labels: metadata.labels ?? {},
+    // A Node whose kubelet has said nothing yet is no reason to lose its addresses.
+    isReady: (conditionStatus(status.conditions ?? [], 'Ready') ?? 'True') === 'True',
+    isCordoned: spec.unschedulable === true,
+    ...{ isAlive, interfaces, sessions, refused },
+  };
+}

@@ -1,0 +1,112 @@
+import { type AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
+import { parseStrictAddress } from '../../objects/address.ts';
+import type { Service } from '../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { AddressPool } from '../../objects/servicenet.ts';
+import type { AssignedAddress } from './announcement-plan.ts';
+import { type PoolAnnouncement, readAnnounce } from './pool-announcement.ts';
+
+/** An address, and the Services that have it. */
+export interface ServiceAddress extends AssignedAddress {
+  readonly services: readonly ObjectKey[];
+  /** The pool that contains it; undefined: none does any more (`shrinkPolicy: Retain`), so it is announced by default. */
+  readonly pool: string | undefined;
+}
+
+/** A pool as announcing needs it. */
+export interface AnnouncedPool {
+  readonly name: string;
+  readonly ranges: readonly AddressRange[];
+  readonly announcement: PoolAnnouncement;
+}
+
+/** The condition of Services that have addresses from AddressPools (`controllers/load-balancer/status.ts`). */
+const readyCondition = 'servicenet.dev/LoadBalancerReady';
+
+/** The pools in their order: of two that overlap, the older one has the address. */
+export function announcedPools(pools: Iterable<AddressPool>): readonly AnnouncedPool[] {
+  const age = ({ metadata }: AddressPool): string =>
+    `${metadata.creationTimestamp ?? ''} ${metadata.name ?? ''}`;
+  return [...pools]
+    .toSorted((a, b) => (age(a) < age(b) ? -1 : 1))
+    .map(({ metadata, spec }) => ({
+      name: metadata.name ?? '',
+      ranges: (spec.addresses ?? []).flatMap((text) => {
+        const isRange = text.includes('/') || text.includes('-');
+        return parseAddressRange(isRange ? text : `${text}-${text}`) ?? [];
+      }),
+      announcement: readAnnounce(spec.announce).announcement,
+    }));
+}
+
+/** Whether a Service may have addresses to announce: others need not be read. */
+export function mayBeAnnounced({ spec, status }: Service): boolean {
+  return spec.type === 'LoadBalancer' && (status.loadBalancer?.ingress ?? []).length > 0;
+}
+
+/**
+ * The addresses that Services have from AddressPools, by their canonical text.
+ *
+ * @param slicesOf the EndpointSlices of a Service.
+ */
+export function assignedAddresses(
+  services: Iterable<Service>,
+  slicesOf: (service: ObjectKey) => Iterable<EndpointSlice>,
+  pools: readonly AnnouncedPool[],
+): ReadonlyMap<string, ServiceAddress> {
+  const found = new Map<string, ServiceAddress>();
+  for (const service of services) {
+    if (!mayBeAnnounced(service) || !hasPoolAddresses(service)) continue;
+    const key = keyOf(service);
+    const localNodes =
+      service.spec.externalTrafficPolicy === 'Local' ? localNodesOf(slicesOf(key)) : undefined;
+    for (const { ip, ipMode = 'VIP' } of service.status.loadBalancer?.ingress ?? []) {
+      const parsed = ipMode === 'VIP' ? parseStrictAddress(ip ?? '') : undefined;
+      if (parsed === undefined) continue;
+      const { canonical: address, family, value } = parsed;
+      const known = found.get(address);
+      const pool = pools.find(({ ranges }) => ranges.some((range) => range.contains(family, value)));
+      found.set(address, {
+        address,
+        services: [...(known?.services ?? []), key],
+        pool: pool?.name,
+        announcement: pool?.announcement ?? byDefault,
+        localNodes: intersection(known?.localNodes, localNodes),
+      });
+    }
+  }
+  return found;
+}
+
+const byDefault = readAnnounce(undefined).announcement;
+
+function hasPoolAddresses({ metadata, status }: Service): boolean {
+  if (metadata.deletionTimestamp !== undefined) return false;
+  return (status.conditions ?? []).some(({ type }) => type === readyCondition);
+}
+
+/**
+ * The nodes with a ready endpoint; where there is none at all, those with one that serves although it terminates
+ * (KEP-1669): kube-proxy forwards in the same way.
+ */
+function localNodesOf(slices: Iterable<EndpointSlice>): ReadonlySet<string> {
+  const ready = new Set<string>();
+  const terminating = new Set<string>();
+  for (const { endpoints } of slices) {
+    for (const { conditions, nodeName } of endpoints ?? []) {
+      if (nodeName === undefined) continue;
+      if (conditions?.ready !== false) ready.add(nodeName);
+      else if (conditions.serving === true && conditions.terminating === true) terminating.add(nodeName);
+    }
+  }
+  return ready.size > 0 ? ready : terminating;
+}
+
+function intersection(
+  a: ReadonlySet<string> | undefined,
+  b: ReadonlySet<string> | undefined,
+): ReadonlySet<string> | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return new Set([...a].filter((node) => b.has(node)));
+}

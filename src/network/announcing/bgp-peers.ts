@@ -1,0 +1,94 @@
+import { formatV4, parseStrictAddress } from '../../objects/address.ts';
+import type { Node } from '../../objects/core.generated.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
+import type { BGPPeer } from '../../objects/servicenet.ts';
+import type { Peer } from '../bgp/peer.ts';
+
+/** Why a node opens no session with a BGPPeer that selects it. */
+export interface PeerProblem {
+  readonly peer: string;
+  /** The API has taken it under another schema. */
+  readonly reason: 'InvalidPeer';
+  readonly message: string;
+}
+
+/** Seconds; of a BGPPeer that says none. */
+const defaultHoldTime = 9;
+
+/**
+ * Seconds that peers keep the routes of an agent that starts again. Not longer: a router keeps sending to a node that has
+ * died together with its agent for as long, where the end of the connection reached it.
+ */
+const restartTime = 30;
+
+/**
+ * The sessions that a node is to have.
+ *
+ * @param forwardingOutlives whether connections are forwarded while the agent does not run; without it there is no
+ *   graceful restart.
+ */
+export function peersOf(
+  objects: Iterable<BGPPeer>,
+  node: Node,
+  forwardingOutlives: boolean,
+): { readonly peers: readonly Peer[]; readonly problems: readonly PeerProblem[] } {
+  const peers: Peer[] = [];
+  const problems: PeerProblem[] = [];
+  for (const object of objects) {
+    const name = object.metadata.name ?? '';
+    const read = readPeer(object, node, forwardingOutlives);
+    if (typeof read === 'string') problems.push({ peer: name, reason: 'InvalidPeer', message: read });
+    else if (read !== undefined) peers.push(read);
+  }
+  return { peers: peers.toSorted((a, b) => (a.name < b.name ? -1 : 1)), problems };
+}
+
+/** Undefined: not for this node; text: what is wrong with it. */
+function readPeer(
+  { metadata, spec }: BGPPeer,
+  node: Node,
+  forwardingOutlives: boolean,
+): Peer | string | undefined {
+  try {
+    const { nodeSelector } = spec;
+    const labels = node.metadata.labels ?? {};
+    if (nodeSelector !== undefined && !matchesLabels(compileLabelSelector(nodeSelector), labels))
+      return undefined;
+  } catch (error) {
+    return `spec.nodeSelector: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  const address = parseStrictAddress(spec.peerAddress);
+  if (address === undefined) return `spec.peerAddress: "${spec.peerAddress}" is no address`;
+  if (address.family === 'IPv6' && address.value >> 118n === 0x3fan)
+    return 'spec.peerAddress: a link-local address needs an interface, which a BGPPeer cannot name';
+  const holdTime = spec.holdTime === undefined ? defaultHoldTime : secondsOf(spec.holdTime);
+  if (holdTime === undefined) return `spec.holdTime: "${spec.holdTime}" is not from 3s to 65535s`;
+  const source = spec.sourceAddress === undefined ? undefined : parseStrictAddress(spec.sourceAddress);
+  if (spec.sourceAddress !== undefined && source?.family !== address.family)
+    return `spec.sourceAddress: "${spec.sourceAddress}" is no ${address.family} address`;
+  return {
+    ...{ name: metadata.name ?? '', address: address.canonical, port: spec.peerPort ?? 179 },
+    ...{ peerAs: spec.peerASN, localAs: spec.myASN, holdTime, sourceAddress: source?.canonical },
+    routerId: spec.routerID ?? routerIdOf(node),
+    restartTime: spec.gracefulRestart !== false && forwardingOutlives ? restartTime : 0,
+  };
+}
+
+function secondsOf(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d{1,5})(s|m|h)$/.exec(text) ?? [];
+  if (count === undefined) return undefined;
+  const seconds = Number(count) * (unit === 'h' ? 3600 : unit === 'm' ? 60 : 1);
+  return seconds >= 3 && seconds <= 0xffff ? seconds : undefined;
+}
+
+/** The node's IPv4 address; of a node without one a hash of its name, since the identifier has 32 bits. */
+function routerIdOf({ metadata, status }: Node): string {
+  for (const { type, address } of status.addresses ?? []) {
+    const parsed = type === 'InternalIP' ? parseStrictAddress(address) : undefined;
+    if (parsed?.family === 'IPv4') return parsed.canonical;
+  }
+  let hash = 0x811c9dc5;
+  for (const character of metadata.name ?? '')
+    hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193);
+  return formatV4(hash >>> 0 || 1);
+}

@@ -1,0 +1,31 @@
+/**
+ * A clock that stands while nothing is seen. The silence of another agent says nothing about it while this one does not
+ * see the Leases: after an outage of the API server, all would look dead to the first that comes back.
+ */
+export class WatchedTime {
+  readonly #maxGapMs: number;
+  #passed = 0;
+  #seenAt: number | undefined;
+
+  /** @param maxGapMs the clock stands this long after the last sign. */
+  constructor(maxGapMs: number) {
+    this.#maxGapMs = maxGapMs;
+  }
+
+  /** A sign that changes of Leases arrive. @param now milliseconds of a monotonic clock. */
+  seen(now: number): void {
+    this.#passed = this.at(now);
+    this.#seenAt = now;
+  }
+
+  /** Whether changes of Leases arrive: what is known of others is not behind. */
+  isSeeing(now: number): boolean {
+    return this.#seenAt !== undefined && now - this.#seenAt <= this.#maxGapMs;
+  }
+
+  /** Milliseconds that have passed while Leases were seen. */
+  at(now: number): number {
+    if (this.#seenAt === undefined) return this.#passed;
+    return this.#passed + Math.min(Math.max(0, now - this.#seenAt), this.#maxGapMs);
+  }
+}

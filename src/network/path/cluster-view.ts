@@ -1,0 +1,165 @@
+import {
+  type IPFamily,
+  type ParsedAddress,
+  type ParsedCidr,
+  parseAddress,
+  parseCidr,
+} from '../../objects/address.ts';
+import type { Namespace, Node, Pod, Service } from '../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Labels } from '../../objects/label-requirement.ts';
+import type { NetworkPolicy } from '../../objects/networking.generated.ts';
+import type { EgressFirewall } from '../../objects/ovn.ts';
+import { isFinished } from '../../objects/pods.ts';
+import type { ForwardingPlan } from '../forwarding/forwarding-plan.ts';
+import { planForwarding } from '../forwarding/forwarding-planner.ts';
+import type { ForwardingOptions } from '../forwarding/options.ts';
+import { type FirewallRules, type FirewallSurroundings, firewallRules } from '../policy/egress-firewall.ts';
+import { type PolicyPod, policyPod, type PolicySide } from '../policy/connection.ts';
+import { policyRules, type PolicyRules } from '../policy/network-policy.ts';
+
+/** The objects of a cluster that decide where packets go. */
+export interface ClusterObjects {
+  readonly namespaces: readonly Namespace[];
+  readonly nodes: readonly Node[];
+  readonly pods: readonly Pod[];
+  readonly services: readonly Service[];
+  readonly slices: readonly EndpointSlice[];
+  readonly policies: readonly NetworkPolicy[];
+  readonly firewalls: readonly EgressFirewall[];
+}
+
+/** A cluster as packets find it. */
+export class ClusterView {
+  readonly objects: ClusterObjects;
+  readonly options: ForwardingOptions;
+  readonly policies: readonly PolicyRules[];
+  readonly #firewalls: ReadonlyMap<string, FirewallRules>;
+  readonly #namespaceLabels: ReadonlyMap<string, Labels>;
+  readonly #podAt = new Map<string, Pod>();
+  readonly #nodeAt = new Map<string, Node>();
+  readonly #plans = new Map<string, ForwardingPlan>();
+
+  constructor(objects: ClusterObjects, options: ForwardingOptions) {
+    this.objects = objects;
+    this.options = options;
+    this.policies = objects.policies.map(policyRules);
+    this.#firewalls = new Map(
+      objects.firewalls.map((firewall) => [firewall.metadata.namespace ?? '', firewallRules(firewall)]),
+    );
+    this.#namespaceLabels = new Map(
+      objects.namespaces.map(({ metadata }) => [metadata.name ?? '', metadata.labels ?? {}]),
+    );
+    for (const node of objects.nodes) {
+      for (const { canonical } of addressesOfNode(node)) this.#nodeAt.set(canonical, node);
+    }
+    for (const pod of objects.pods) {
+      // An address of a Pod that has ended may be another one's by now.
+      if (pod.spec.hostNetwork === true || isFinished(pod)) continue;
+      for (const { canonical } of addressesOfPod(pod)) this.#podAt.set(canonical, pod);
+    }
+  }
+
+  pod(key: ObjectKey): Pod | undefined {
+    return this.objects.pods.find((pod) => keyOf(pod) === key);
+  }
+
+  node(name: string): Node | undefined {
+    return this.objects.nodes.find(({ metadata }) => metadata.name === name);
+  }
+
+  service(key: ObjectKey): Service | undefined {
+    return this.objects.services.find((service) => keyOf(service) === key);
+  }
+
+  hasNamespace(name: string): boolean {
+    return this.#namespaceLabels.has(name);
+  }
+
+  /** The Pod that has an address for itself. */
+  podAt(address: string): Pod | undefined {
+    return this.#podAt.get(address);
+  }
+
+  /** Who has an address, as policies see it. */
+  sideAt(address: string): PolicySide {
+    const pod = this.#podAt.get(address);
+    if (pod !== undefined) return this.policyPod(pod);
+    const node = this.#nodeAt.get(address);
+    return node === undefined ? { kind: 'other' } : { kind: 'node', name: node.metadata.name ?? '' };
+  }
+
+  policyPod(pod: Pod): PolicyPod {
+    return policyPod(pod, this.#namespaceLabels.get(pod.metadata.namespace ?? '') ?? {});
+  }
+
+  /** The EgressFirewall of a namespace; undefined where there is none. */
+  firewall(namespace: string): FirewallRules | undefined {
+    return this.#firewalls.get(namespace);
+  }
+
+  /** What EgressFirewalls refer to. @param names addresses by DNS name. */
+  firewallSurroundings(names: FirewallSurroundings['names']): FirewallSurroundings {
+    return {
+      clusterCidrs: podRanges(this.objects.nodes, this.options),
+      nodes: this.objects.nodes.map((node) => ({
+        labels: node.metadata.labels ?? {},
+        addresses: addressesOfNode(node).map(({ canonical }) => canonical),
+      })),
+      names,
+    };
+  }
+
+  /** What a node does with Services; its addresses are those of the Node object. */
+  forwardingPlan(node: Node): ForwardingPlan {
+    const name = node.metadata.name ?? '';
+    let plan = this.#plans.get(name);
+    if (plan === undefined) {
+      const addresses = addressesOfNode(node);
+      plan = planForwarding(
+        this.objects.services,
+        this.objects.slices,
+        {
+          name,
+          labels: node.metadata.labels ?? {},
+          primaryAddresses: primary(addresses),
+          interfaceAddresses: addresses,
+        },
+        this.options,
+      );
+      this.#plans.set(name, plan);
+    }
+    return plan;
+  }
+}
+
+/** The addresses of a Node, internal ones first. */
+export function addressesOfNode({ status }: Node): readonly ParsedAddress[] {
+  const addresses = status.addresses ?? [];
+  return ['InternalIP', 'ExternalIP'].flatMap((wanted) =>
+    addresses.flatMap(({ type, address }) => (type === wanted ? (parseAddress(address) ?? []) : [])),
+  );
+}
+
+/** The addresses of a Pod, the primary family first. */
+export function addressesOfPod({ status }: Pod): readonly ParsedAddress[] {
+  const { podIPs = status.podIP === undefined ? [] : [{ ip: status.podIP }] } = status;
+  return podIPs.flatMap(({ ip = '' }) => parseAddress(ip) ?? []);
+}
+
+/** The address of the family that is there; undefined where there is none. */
+export function ofFamily(addresses: readonly ParsedAddress[], family: IPFamily): string | undefined {
+  return addresses.find((address) => address.family === family)?.canonical;
+}
+
+function primary(addresses: readonly ParsedAddress[]): readonly ParsedAddress[] {
+  const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
+  return families.flatMap((family) => addresses.find((address) => address.family === family) ?? []);
+}
+
+/** The range of the cluster where it is known, else those of the nodes. */
+function podRanges(nodes: readonly Node[], { podDetection }: ForwardingOptions): readonly ParsedCidr[] {
+  if (podDetection?.by === 'cidr' && podDetection.cidrs.length > 0) return podDetection.cidrs;
+  return nodes.flatMap(({ spec }) => (spec.podCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []));
+}

@@ -1,0 +1,147 @@
+/** EgressFirewall of OVN-Kubernetes: what Pods of a namespace reach outside of the cluster (`pkg/ovn/egressfirewall.go`). */
+import { parseAddress, type ParsedAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Labels } from '../../objects/label-requirement.ts';
+import { matchesLabels, type ParsedLabelSelector, readLabelSelector } from '../../objects/labels.ts';
+import type { EgressFirewall, EgressFirewallRule } from '../../objects/ovn.ts';
+import type { Protocol } from '../forwarding/forwarding-plan.ts';
+import { cidrContains } from '../forwarding/node-plan.ts';
+
+/** One EgressFirewall, parsed; with problems, none of its rules is in force. */
+export interface FirewallRules {
+  readonly key: ObjectKey;
+  readonly namespace: string;
+  readonly rules: readonly FirewallRule[];
+  readonly problems: readonly string[];
+}
+
+/** One rule; the first that matches decides. */
+export interface FirewallRule {
+  readonly allow: boolean;
+  /** Undefined: every protocol and port. */
+  readonly ports: readonly { readonly protocol: string; readonly port: number }[] | undefined;
+  readonly to:
+    | { readonly kind: 'cidr'; readonly cidr: ParsedCidr }
+    | { readonly kind: 'nodes'; readonly selector: ParsedLabelSelector }
+    | { readonly kind: 'name'; readonly name: string };
+}
+
+/** What rules refer to. */
+export interface FirewallSurroundings {
+  /** The ranges of Pods: no rule is about what is in them. */
+  readonly clusterCidrs: readonly ParsedCidr[];
+  readonly nodes: readonly { readonly labels: Labels; readonly addresses: readonly string[] }[];
+  /** Addresses by DNS name, in lower case and without a dot at the end. */
+  readonly names: ReadonlyMap<string, readonly string[]>;
+}
+
+/** What an EgressFirewall says to a connection. */
+export interface FirewallVerdict {
+  readonly allowed: boolean;
+  readonly reason: 'InClusterNetwork' | 'RuleMatches' | 'NoRuleMatches' | 'NotInForce';
+  /** The rule that decided. */
+  readonly rule: number | undefined;
+}
+
+/** Rules behind this one have no priority left (`egressFirewallStartPriority`). */
+const maxRules = 8000;
+/** The only name that an EgressFirewall may have. */
+const onlyName = 'default';
+
+/** Reads an EgressFirewall: one rule that does not parse keeps all of them out of force. */
+export function firewallRules(firewall: EgressFirewall): FirewallRules {
+  const problems: string[] = [];
+  const { name, namespace = '' } = firewall.metadata;
+  const given = firewall.spec.egress ?? [];
+  if (name !== onlyName) problems.push(`an EgressFirewall has to be called ${onlyName}`);
+  if (given.length > maxRules + 1) problems.push(`there are ${given.length} rules, more than ${maxRules}`);
+  const rules = given.flatMap((rule, index) => readRule(rule, `spec.egress[${index}].to`, problems) ?? []);
+  return { key: keyOf(firewall), namespace, rules: problems.length > 0 ? [] : rules, problems };
+}
+
+function readRule(
+  { type, ports, to }: EgressFirewallRule,
+  path: string,
+  problems: string[],
+): FirewallRule | undefined {
+  const target = readTarget(to, path, problems);
+  // Entries of other protocols are passed over; a rule with none left matches no port.
+  return target === undefined
+    ? undefined
+    : {
+        allow: type === 'Allow',
+        ports: ports === undefined || ports.length === 0 ? undefined : ports,
+        to: target,
+      };
+}
+
+function readTarget(
+  { cidrSelector, dnsName, nodeSelector }: EgressFirewallRule['to'],
+  path: string,
+  problems: string[],
+): FirewallRule['to'] | undefined {
+  if (cidrSelector !== undefined) {
+    const cidr = parseCidr(cidrSelector);
+    if (cidr !== undefined) return { kind: 'cidr', cidr };
+    problems.push(`${path}.cidrSelector: ${JSON.stringify(cidrSelector)} is not a CIDR`);
+  } else if (dnsName !== undefined) {
+    if (!dnsName.includes('*')) {
+      return { kind: 'name', name: dnsName.toLowerCase().replace(/\.$/, '') };
+    }
+    problems.push(
+      `${path}.dnsName: ${JSON.stringify(dnsName)}: wildcards need the DNS name resolver, which is off`,
+    );
+  } else if (nodeSelector !== undefined) {
+    const before = problems.length;
+    const selector = readLabelSelector(
+      nodeSelector,
+      { path: `${path}.nodeSelector`, consequence: 'no rule is in force' },
+      problems,
+    );
+    if (selector !== undefined && problems.length === before) return { kind: 'nodes', selector };
+  } else {
+    problems.push(`${path}: one of cidrSelector, dnsName and nodeSelector is required`);
+  }
+  return undefined;
+}
+
+/** Judges a connection of a Pod of the firewall's namespace that is not in its node's network. */
+export function firewallVerdict(
+  { rules, problems }: FirewallRules,
+  connection: { readonly destinationAddress: string; readonly protocol: Protocol; readonly port: number },
+  surroundings: FirewallSurroundings,
+): FirewallVerdict {
+  if (problems.length > 0) return { allowed: true, reason: 'NotInForce', rule: undefined };
+  const address = parseAddress(connection.destinationAddress);
+  if (address === undefined || surroundings.clusterCidrs.some((cidr) => cidrContains(cidr, address))) {
+    return { allowed: true, reason: 'InClusterNetwork', rule: undefined };
+  }
+  const index = rules.findIndex(
+    ({ ports, to }) =>
+      (ports === undefined ||
+        ports.some(({ protocol, port }) => protocol === connection.protocol && port === connection.port)) &&
+      reaches(to, address, surroundings),
+  );
+  const rule = rules[index];
+  if (rule === undefined) return { allowed: true, reason: 'NoRuleMatches', rule: undefined };
+  return { allowed: rule.allow, reason: 'RuleMatches', rule: index };
+}
+
+function reaches(
+  to: FirewallRule['to'],
+  address: ParsedAddress,
+  surroundings: FirewallSurroundings,
+): boolean {
+  const isOne = (texts: readonly string[]): boolean =>
+    texts.some((text) => parseAddress(text)?.canonical === address.canonical);
+  switch (to.kind) {
+    case 'cidr':
+      return cidrContains(to.cidr, address);
+    case 'nodes':
+      return surroundings.nodes.some(
+        ({ labels, addresses }) => matchesLabels(to.selector, labels) && isOne(addresses),
+      );
+    case 'name':
+      return isOne(surroundings.names.get(to.name) ?? []);
+  }
+}

@@ -1,0 +1,143 @@
+/** NetworkPolicies as rules that can be asked (networking.k8s.io/v1; KEP-2079 for endPort). */
+import { type ParsedCidr, parseCidr } from '../../objects/address.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { type ParsedLabelSelector, readLabelSelector } from '../../objects/labels.ts';
+import type {
+  NetworkPolicy,
+  NetworkPolicyPeer,
+  NetworkPolicyPort,
+} from '../../objects/networking.generated.ts';
+import type { Protocol } from '../forwarding/forwarding-plan.ts';
+
+/** A direction, as the subject of a policy sees it. */
+export type Direction = 'ingress' | 'egress';
+
+/** One NetworkPolicy, parsed. */
+export interface PolicyRules {
+  readonly key: ObjectKey;
+  readonly namespace: string;
+  /** Which Pods of the namespace it isolates. */
+  readonly podSelector: ParsedLabelSelector;
+  /** The rules of a direction; undefined: the policy does not isolate in it. An empty list allows nothing. */
+  readonly ingress: readonly PolicyRule[] | undefined;
+  readonly egress: readonly PolicyRule[] | undefined;
+  /** What does not parse, and selects or matches nothing. */
+  readonly problems: readonly string[];
+}
+
+/** One rule: a connection has to match one of the peers and one of the ports. */
+export interface PolicyRule {
+  /** `all`: `from` or `to` is empty or missing. */
+  readonly peers: 'all' | readonly PolicyPeer[];
+  /** `all`: `ports` is empty or missing. */
+  readonly ports: 'all' | readonly PolicyPort[];
+}
+
+/** Whom one item of `from` or `to` matches. */
+export type PolicyPeer =
+  | {
+      readonly kind: 'pods';
+      /** Undefined: the policy's own namespace alone. */
+      readonly namespaceSelector: ParsedLabelSelector | undefined;
+      /** Undefined: all Pods of the namespaces. */
+      readonly podSelector: ParsedLabelSelector | undefined;
+    }
+  /** `cidr` undefined: it does not parse, and matches nothing. */
+  | {
+      readonly kind: 'ipBlock';
+      readonly cidr: ParsedCidr | undefined;
+      readonly except: readonly ParsedCidr[];
+    };
+
+/** What one item of `ports` matches. */
+export interface PolicyPort {
+  readonly protocol: Protocol;
+  /** A range of numbers, a name of a container's port of the destination, or any port. */
+  readonly port: { readonly first: number; readonly last: number } | { readonly name: string } | 'any';
+}
+
+/** Reads a NetworkPolicy. What an older server let through and does not parse matches nothing. */
+export function policyRules(policy: NetworkPolicy): PolicyRules {
+  const { podSelector, ingress = [], egress = [], policyTypes } = policy.spec;
+  const problems: string[] = [];
+  const read = (direction: Direction, rules: readonly GivenRule[]): readonly PolicyRule[] =>
+    rules.map(({ ports, peers }, index) => {
+      const path = `spec.${direction}[${index}].${direction === 'ingress' ? 'from' : 'to'}`;
+      return {
+        peers: peers.length === 0 ? 'all' : peers.map((peer, i) => readPeer(peer, `${path}[${i}]`, problems)),
+        ports: ports.length === 0 ? 'all' : ports.map(readPort),
+      };
+    });
+  const isolates = (direction: Direction, type: string): boolean =>
+    policyTypes === undefined || policyTypes.length === 0
+      ? direction === 'ingress' || egress.length > 0
+      : policyTypes.includes(type);
+  const selected = readLabelSelector(
+    podSelector,
+    { path: 'spec.podSelector', consequence: 'it selects no Pods' },
+    problems,
+  );
+  return {
+    key: keyOf(policy),
+    namespace: policy.metadata.namespace ?? '',
+    podSelector: selected ?? 'nothing',
+    ingress: isolates('ingress', 'Ingress')
+      ? read(
+          'ingress',
+          ingress.map(({ ports = [], from = [] }) => ({ ports, peers: from })),
+        )
+      : undefined,
+    egress: isolates('egress', 'Egress')
+      ? read(
+          'egress',
+          egress.map(({ ports = [], to = [] }) => ({ ports, peers: to })),
+        )
+      : undefined,
+    problems,
+  };
+}
+
+/** A rule of either direction. */
+interface GivenRule {
+  readonly ports: readonly NetworkPolicyPort[];
+  readonly peers: readonly NetworkPolicyPeer[];
+}
+
+function readPeer(peer: NetworkPolicyPeer, path: string, problems: string[]): PolicyPeer {
+  const { ipBlock, namespaceSelector, podSelector } = peer;
+  if (ipBlock !== undefined) {
+    const cidr = readCidr(ipBlock.cidr, `${path}.ipBlock.cidr`, 'it matches nothing', problems);
+    const except = (ipBlock.except ?? []).flatMap(
+      (text, i) => readCidr(text, `${path}.ipBlock.except[${i}]`, 'nothing is excepted', problems) ?? [],
+    );
+    return { kind: 'ipBlock', cidr, except };
+  }
+  const consequence = 'it matches nothing';
+  return {
+    kind: 'pods',
+    namespaceSelector: readLabelSelector(
+      namespaceSelector,
+      { path: `${path}.namespaceSelector`, consequence },
+      problems,
+    ),
+    podSelector: readLabelSelector(podSelector, { path: `${path}.podSelector`, consequence }, problems),
+  };
+}
+
+function readCidr(
+  text: string,
+  path: string,
+  consequence: string,
+  problems: string[],
+): ParsedCidr | undefined {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) problems.push(`${path}: ${JSON.stringify(text)} is not a CIDR; ${consequence}`);
+  return cidr;
+}
+
+function readPort({ protocol = 'TCP', port, endPort }: NetworkPolicyPort): PolicyPort {
+  const of = protocol === 'UDP' || protocol === 'SCTP' ? protocol : 'TCP';
+  if (port === undefined) return { protocol: of, port: 'any' };
+  if (typeof port === 'string') return { protocol: of, port: { name: port } };
+  return { protocol: of, port: { first: port, last: endPort ?? port } };
+}

@@ -1,0 +1,157 @@
+import { parseAddress } from '../../objects/address.ts';
+import { matchesLabels } from '../../objects/labels.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import { cidrContains } from '../forwarding/node-plan.ts';
+import type { PolicyConnection, PolicyPod, PolicySide } from './connection.ts';
+import type { Direction, PolicyPeer, PolicyPort, PolicyRule, PolicyRules } from './network-policy.ts';
+
+/** What the policies at one end say. */
+export interface DirectionVerdict {
+  readonly allowed: boolean;
+  readonly reason: DirectionReason;
+  /** The policies that isolate the Pod in this direction, in the order that they were given. */
+  readonly policies: readonly PolicyMatch[];
+}
+
+export type DirectionReason =
+  /** Policies apply to Pods alone. */
+  | 'NotAPod'
+  /** Pods of the node's own network are exempt. */
+  | 'HostNetwork'
+  /** A Pod always reaches itself. */
+  | 'SamePod'
+  /** A node always reaches its own Pods. */
+  | 'OwnNode'
+  /** No policy selects the Pod in this direction. */
+  | 'NotIsolated'
+  /** A rule of a policy matches. */
+  | 'Allowed'
+  /** Policies select the Pod, and no rule of them matches. */
+  | 'NoRuleMatches';
+
+/** What one policy says. */
+export interface PolicyMatch {
+  readonly policy: ObjectKey;
+  /** The first rule that matches; undefined: none does. */
+  readonly rule: RuleMatch | undefined;
+}
+
+/** Where in a policy a connection is allowed. */
+export interface RuleMatch {
+  readonly index: number;
+  /** The item of `from` or `to`; undefined: there are none, and everybody matches. */
+  readonly peer: number | undefined;
+  /** The item of `ports`; undefined: there are none, and every port matches. */
+  readonly port: number | undefined;
+}
+
+/**
+ * What the NetworkPolicies at one end of a connection say: it has to be allowed by `egress` at its source and by
+ * `ingress` at its destination. Replies are always allowed.
+ *
+ * @param policies of all namespaces.
+ */
+export function directionVerdict(
+  policies: readonly PolicyRules[],
+  connection: PolicyConnection,
+  direction: Direction,
+): DirectionVerdict {
+  const subject = direction === 'egress' ? connection.source : connection.destination;
+  const exemption = exemptionOf(subject, connection, direction);
+  if (exemption !== undefined || subject.kind !== 'pod') {
+    return { allowed: true, reason: exemption ?? 'NotAPod', policies: [] };
+  }
+  const matches = policies
+    .filter((policy) => isolates(policy, subject, direction))
+    .map((policy) => ({ policy: policy.key, rule: ruleOf(policy, connection, direction) }));
+  if (matches.length === 0) return { allowed: true, reason: 'NotIsolated', policies: [] };
+  const allowed = matches.some(({ rule }) => rule !== undefined);
+  return { allowed, reason: allowed ? 'Allowed' : 'NoRuleMatches', policies: matches };
+}
+
+function exemptionOf(
+  subject: PolicySide,
+  { source, destination }: PolicyConnection,
+  direction: Direction,
+): DirectionReason | undefined {
+  if (subject.kind !== 'pod') return 'NotAPod';
+  if (subject.hostNetwork) return 'HostNetwork';
+  if (source.kind === 'pod' && destination.kind === 'pod' && source.key === destination.key) return 'SamePod';
+  // Probes have to arrive; what a Pod in the node's network sends cannot be told from the node's own.
+  if (direction === 'ingress' && nodeOf(source) === subject.node) return 'OwnNode';
+  return undefined;
+}
+
+/** The node whose own network a connection comes from. */
+function nodeOf(source: PolicySide): string | undefined {
+  if (source.kind === 'node') return source.name;
+  return source.kind === 'pod' && source.hostNetwork ? source.node : undefined;
+}
+
+/** True when a policy isolates a Pod in a direction. */
+function isolates(policy: PolicyRules, pod: PolicyPod, direction: Direction): boolean {
+  return (
+    policy[direction] !== undefined &&
+    policy.namespace === pod.namespace &&
+    !pod.hostNetwork &&
+    matchesLabels(policy.podSelector, pod.labels)
+  );
+}
+
+function ruleOf(
+  policy: PolicyRules,
+  connection: PolicyConnection,
+  direction: Direction,
+): RuleMatch | undefined {
+  for (const [index, rule] of (policy[direction] ?? []).entries()) {
+    const match = matchOf(rule, policy.namespace, connection, direction);
+    if (match !== undefined) return { index, ...match };
+  }
+  return undefined;
+}
+
+function matchOf(
+  { peers, ports }: PolicyRule,
+  namespace: string,
+  connection: PolicyConnection,
+  direction: Direction,
+): Omit<RuleMatch, 'index'> | undefined {
+  const { source, sourceAddress, destination, destinationAddress } = connection;
+  const [side, address] =
+    direction === 'ingress' ? [source, sourceAddress] : [destination, destinationAddress];
+  const peer = peers === 'all' ? -1 : peers.findIndex((each) => peerMatches(each, namespace, side, address));
+  const port = ports === 'all' ? -1 : ports.findIndex((each) => portMatches(each, connection));
+  if ((peer === -1 && peers !== 'all') || (port === -1 && ports !== 'all')) return undefined;
+  return { peer: peers === 'all' ? undefined : peer, port: ports === 'all' ? undefined : port };
+}
+
+function peerMatches(peer: PolicyPeer, namespace: string, side: PolicySide, address: string): boolean {
+  if (peer.kind === 'ipBlock') {
+    const parsed = parseAddress(address);
+    return (
+      parsed !== undefined &&
+      peer.cidr !== undefined &&
+      cidrContains(peer.cidr, parsed) &&
+      !peer.except.some((cidr) => cidrContains(cidr, parsed))
+    );
+  }
+  // A Pod of the host network has its node's address: nothing shows that it is a Pod.
+  if (side.kind !== 'pod' || side.hostNetwork) return false;
+  const isNamespace =
+    peer.namespaceSelector === undefined
+      ? side.namespace === namespace
+      : matchesLabels(peer.namespaceSelector, side.namespaceLabels);
+  return isNamespace && (peer.podSelector === undefined || matchesLabels(peer.podSelector, side.labels));
+}
+
+/** Names are those of the destination's containers: each Pod may have another number. */
+function portMatches(wanted: PolicyPort, { destination, protocol, port }: PolicyConnection): boolean {
+  if (wanted.protocol !== protocol) return false;
+  if (wanted.port === 'any') return true;
+  if (!('name' in wanted.port)) return wanted.port.first <= port && port <= wanted.port.last;
+  const { name } = wanted.port;
+  return (
+    destination.kind === 'pod' &&
+    destination.ports.some((each) => each.name === name && each.protocol === protocol && each.port === port)
+  );
+}

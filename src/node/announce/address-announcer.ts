@@ -1,0 +1,32 @@
+import type { PoolAnnouncement } from '../../network/announcing/pool-announcement.ts';
+
+/** An address that this node announces now, in one of the ways. */
+export interface AddressToAnnounce {
+  /** Canonical. */
+  readonly address: string;
+  /** Of its pool: the announcer reads the member of its own way, which is defined. */
+  readonly announcement: PoolAnnouncement;
+  /** Names of the interfaces to announce it on; empty for BGP. */
+  readonly interfaces: readonly string[];
+}
+
+/**
+ * One way to announce addresses of a node: layer 2, or BGP. Who announces what is planned outside of it
+ * (`network/announcing`); an announcer makes it so, and knows no other node's share.
+ */
+export interface AddressAnnouncer {
+  /**
+   * Announces these addresses from now on, and no others. Never called twice at once; with the same addresses it sends
+   * nothing. What cannot be announced is logged by its reason and tried again, here or with the next call.
+   *
+   * @throws {Error} where nothing could be announced at all: the call is repeated.
+   */
+  announce(addresses: readonly AddressToAnnounce[]): Promise<void>;
+  /** Canonical: those that are announced now. */
+  readonly announced: ReadonlySet<string>;
+  /**
+   * Ends in an orderly way. What {@link announce} was last told goes on without the process for as long as it can, so
+   * that the next one finds it; what is to end before is taken away by `announce([])`.
+   */
+  close(): Promise<void>;
+}

@@ -1,0 +1,178 @@
+import type { CacheHandler } from '../../client/cache.ts';
+import type { Informer, Informers } from '../../client/informer.ts';
+import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
+import { type AgentReport, decodeReport } from '../../network/announcing/agent-report.ts';
+import type { Announcer } from '../../network/announcing/announcement-plan.ts';
+import { announcerOf } from '../../network/announcing/announcers.ts';
+import {
+  announcedPools,
+  assignedAddresses,
+  mayBeAnnounced,
+  type ServiceAddress,
+} from '../../network/announcing/assigned-addresses.ts';
+import { type AnnouncerLease, readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
+import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
+import type { Lease } from '../../objects/coordination.generated.ts';
+import type { Node, Service } from '../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { AddressPool } from '../../objects/servicenet.ts';
+import { keptOfService, keptOfSlice } from '../kept-fields.ts';
+
+const byService = 'announce-service';
+
+/** Called with what has happened; both only ask for work, and do none. */
+export interface ViewHandler {
+  /** What is announced, or by whom, may have changed. */
+  readonly changed: () => void;
+  /** A Lease of an agent, this one's too, was seen new or changed; undefined report: it is gone. */
+  readonly leaseSeen: (node: string, lease: AnnouncerLease | undefined) => void;
+}
+
+/** Follows the objects that announcing depends on. */
+export class AnnouncementView {
+  readonly #services: Informer<Service>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #nodes: Informer<Node>;
+  readonly #pools: Informer<AddressPool>;
+  readonly #leases: Informer<Lease>;
+  readonly #reports = new Map<string, AgentReport>();
+  #addresses: ReadonlyMap<string, ServiceAddress> | undefined;
+  #named: ReadonlySet<string> = new Set();
+
+  constructor(informers: Informers) {
+    this.#services = informers.informer(services, { transform: keptOfService });
+    this.#slices = informers.informer(endpointSlices, { transform: keptOfSlice });
+    this.#nodes = informers.informer(nodes);
+    this.#pools = informers.informer(addressPools);
+    this.#leases = informers.informer(leases);
+    this.#slices.addIndex(byService, serviceIndex);
+  }
+
+  /** Tells of what comes from now on, and at once of what there is. Call once. */
+  follow({ changed, leaseSeen }: ViewHandler): void {
+    const touch = (): void => {
+      this.#addresses = undefined;
+      changed();
+    };
+    const touchIfAnnounced = (service: Service): void => {
+      if (mayBeAnnounced(service)) touch();
+    };
+    this.#services.addHandler({
+      added: touchIfAnnounced,
+      updated: (service, old) => {
+        if (mayBeAnnounced(service) || mayBeAnnounced(old)) touch();
+      },
+      deleted: touchIfAnnounced,
+    });
+    this.#slices.addHandler(
+      onEach((slice) => {
+        if (this.#isOfLocal(slice)) touch();
+      }),
+    );
+    this.#pools.addHandler(onEach(touch));
+    this.#nodes.addHandler({
+      added: changed,
+      // A heartbeat of the kubelet changes nothing that matters.
+      updated: (node, old) => {
+        if (!jsonEqual(partsOf(node), partsOf(old))) changed();
+      },
+      deleted: changed,
+    });
+    this.#leases.addHandler({
+      added: (lease) => this.#see(lease, undefined, leaseSeen, changed),
+      updated: (lease, old) => this.#see(lease, old, leaseSeen, changed),
+      deleted: (lease) => {
+        const known = readAnnouncerLease(lease);
+        if (known === undefined) return;
+        this.#reports.delete(known.node);
+        leaseSeen(known.node, undefined);
+        changed();
+      },
+    });
+  }
+
+  /** True once all objects are known; false: the signal has aborted. */
+  async synced(signal: AbortSignal): Promise<boolean> {
+    const sources = [this.#services, this.#slices, this.#nodes, this.#pools, this.#leases];
+    const synced = await Promise.all(sources.map((source) => source.synced(signal)));
+    return synced.every(Boolean);
+  }
+
+  /** The addresses of Services, by their canonical text. */
+  get addresses(): ReadonlyMap<string, ServiceAddress> {
+    if (this.#addresses === undefined) {
+      const pools = announcedPools(this.#pools.cache.values());
+      this.#named = new Set(pools.flatMap(({ announcement }) => announcement.layer2?.interfaces ?? []));
+      this.#addresses = assignedAddresses(
+        this.#services.cache.values(),
+        (key) => this.#slices.cache.byIndex(byService, key),
+        pools,
+      );
+    }
+    return this.#addresses;
+  }
+
+  /** The interfaces that pools name. */
+  get namedInterfaces(): ReadonlySet<string> {
+    return this.addresses.size === 0 ? new Set() : this.#named;
+  }
+
+  /** The agents of nodes that the API knows, by node. */
+  get reports(): ReadonlyMap<string, AgentReport> {
+    return this.#reports;
+  }
+
+  /** A node with the report of its agent; undefined: the API knows no such node. */
+  announcer(node: string, report: AgentReport, isAlive: boolean): Announcer | undefined {
+    const object = this.#nodes.cache.get(node);
+    return object === undefined ? undefined : announcerOf(object, report, isAlive);
+  }
+
+  node(name: string): Node | undefined {
+    return this.#nodes.cache.get(name);
+  }
+
+  /** The InternalIPs of all nodes. */
+  nodeAddresses(): ReadonlySet<string> {
+    return new Set([...this.#nodes.cache.values()].flatMap(internalAddresses));
+  }
+
+  #see(lease: Lease, old: Lease | undefined, leaseSeen: ViewHandler['leaseSeen'], changed: () => void): void {
+    const read = readAnnouncerLease(lease);
+    if (read === undefined) return;
+    const before = old === undefined ? undefined : readAnnouncerLease(old);
+    const hasNewReport = before === undefined || before.reportText !== read.reportText;
+    if (hasNewReport) this.#reports.set(read.node, decodeReport(read.reportText));
+    leaseSeen(read.node, read);
+    const isGivenBack = read.renewal === undefined;
+    if (hasNewReport || isGivenBack !== (before.renewal === undefined)) changed();
+  }
+
+  #isOfLocal(slice: EndpointSlice): boolean {
+    const key = serviceOfSlice(slice);
+    const service = key === undefined ? undefined : this.#services.cache.get(key);
+    return service !== undefined && mayBeAnnounced(service) && service.spec.externalTrafficPolicy === 'Local';
+  }
+}
+
+/** The addresses of a node by which other nodes reach it. */
+export function internalAddresses({ status }: Node): readonly string[] {
+  return (status.addresses ?? []).flatMap(({ type, address }) => (type === 'InternalIP' ? [address] : []));
+}
+
+function partsOf({ metadata, spec, status }: Node): unknown {
+  const ready = (status.conditions ?? []).find(({ type }) => type === 'Ready')?.status;
+  return [metadata.labels, spec.unschedulable ?? false, status.addresses, ready];
+}
+
+/** The index that all views of one process share. */
+function serviceIndex(slice: EndpointSlice): readonly string[] {
+  const key = serviceOfSlice(slice);
+  return key === undefined ? [] : [key];
+}
+
+function onEach<T extends KubeObject>(each: (object: T) => void): CacheHandler<T> {
+  return { added: each, updated: each, deleted: each };
+}

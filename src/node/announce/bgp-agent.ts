@@ -1,0 +1,197 @@
+import type { Informer } from '../../client/informer.ts';
+import { bgpPeers } from '../../client/resources.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import type { Host } from '../../host/host.ts';
+import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
+import { type PeerProblem, peersOf } from '../../network/announcing/bgp-peers.ts';
+import { bgpRoutes } from '../../network/announcing/bgp-routes.ts';
+import type { ServiceAddress } from '../../network/announcing/assigned-addresses.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { BGPPeer, BGPPeerSession } from '../../objects/servicenet.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { Alarm } from './alarm.ts';
+import type { AnnouncementView } from './announcement-view.ts';
+import type { BGPSessionStatus } from './bgp-session.ts';
+import { BGPPeerStatusWriter } from './bgp-peer-status.ts';
+import { BGPSpeaker } from './bgp-speaker.ts';
+
+export interface BGPAgentOptions {
+  readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log'>;
+  readonly host: Host;
+  readonly nodeName: string;
+  readonly view: () => AnnouncementView;
+  /** The other nodes whose agents announce. */
+  readonly others: () => readonly Announcer[];
+  /** Whether connections go on being forwarded while the agent does not run. */
+  readonly forwardingOutlives: boolean;
+  /** {@link BGPAgent.statuses} have changed. */
+  readonly changed: () => void;
+  /** Writes `status.sessions` of BGPPeers. */
+  readonly client: ResourceClient<BGPPeer>;
+}
+
+/** Milliseconds in which changes are collected. */
+const collectMs = 20;
+
+/** Milliseconds between two writes of statuses, at least: a session that fails again and again is no reason for more. */
+const statusPauseMs = 1000;
+
+/** Milliseconds between two plans, at most. */
+const longestPauseMs = 600_000;
+
+/**
+ * Announces addresses of LoadBalancer Services from one node to its BGP peers. Every node announces all that it may, and
+ * routers share connections among them; so a plan needs other nodes only while this one is drained.
+ */
+export class BGPAgent {
+  readonly #options: BGPAgentOptions;
+  readonly #objects: Informer<BGPPeer>;
+  readonly #speaker: BGPSpeaker;
+  readonly #changes: Alarm;
+  /** Rings when a status may be to be written. */
+  readonly #statusChanges: Alarm;
+  readonly #writer: BGPPeerStatusWriter;
+  #problems: readonly PeerProblem[] = [];
+  /** Milliseconds since 1970. */
+  #problemsSince = 0;
+  #isFailing = false;
+
+  constructor(options: BGPAgentOptions) {
+    const { context, host, changed, client, nodeName } = options;
+    const { clock, random, log, informers } = context;
+    this.#options = options;
+    this.#changes = new Alarm(clock);
+    this.#statusChanges = new Alarm(clock);
+    this.#writer = new BGPPeerStatusWriter(client, nodeName);
+    this.#speaker = new BGPSpeaker({
+      ...{ host, clock, random, log },
+      changed: () => {
+        this.#statusChanges.ring();
+        changed();
+      },
+    });
+    this.#objects = informers.informer(bgpPeers);
+    const planSoon = (): void => this.planSoon();
+    this.#objects.addHandler({ added: planSoon, updated: planSoon, deleted: planSoon });
+  }
+
+  /** What is announced may have changed. */
+  planSoon(): void {
+    this.#changes.ring();
+  }
+
+  /** Of each peer, in the order of their names. */
+  get statuses(): readonly BGPSessionStatus[] {
+    return this.#speaker.statuses;
+  }
+
+  /**
+   * Announces until the signal aborts. Then peers that know graceful restart keep the routes for the next agent, unless
+   * there is nothing to keep: the node is drained.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const { context, nodeName } = this.#options;
+    if (!(await this.#objects.synced(signal))) return;
+    const stop = (): void => {
+      this.planSoon();
+      this.#statusChanges.ring();
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    const writing = this.#keepStatuses(signal);
+    try {
+      while (!signal.aborted) {
+        this.#sync();
+        await this.#changes.sleep(longestPauseMs);
+        await context.clock.sleep(collectMs, signal);
+      }
+    } finally {
+      signal.removeEventListener('abort', stop);
+      await Promise.all([this.#speaker.close(`the agent of ${nodeName} ends`), writing]);
+    }
+  }
+
+  async #keepStatuses(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options.context;
+    while (!signal.aborted) {
+      try {
+        await this.#writeStatuses();
+        this.#isFailing = false;
+      } catch (error) {
+        if (!this.#isFailing) log.warn({ err: error }, 'cannot write the status of BGPPeers, will retry');
+        this.#isFailing = true;
+        this.#statusChanges.ring();
+      }
+      await clock.sleep(statusPauseMs, signal);
+      await this.#statusChanges.sleep(longestPauseMs);
+    }
+  }
+
+  async #writeStatuses(): Promise<void> {
+    const { nodeName } = this.#options;
+    const objects = [...this.#objects.cache.values()];
+    this.#writer.retain(objects);
+    const { statuses } = this;
+    for (const object of objects) {
+      const { name = '' } = object.metadata;
+      const status = statuses.find(({ peer }) => peer === name);
+      const problem = this.#problems.find(({ peer }) => peer === name);
+      const session =
+        status === undefined
+          ? problem === undefined
+            ? undefined
+            : entryOf(nodeName, { ...problem, since: this.#problemsSince, warnings: [] })
+          : entryOf(nodeName, status);
+      await this.#writer.write(object, session);
+    }
+  }
+
+  #sync(): void {
+    const { nodeName, forwardingOutlives } = this.#options;
+    const view = this.#options.view();
+    const node = view.node(nodeName);
+    if (node === undefined) return;
+    const { peers, problems } = peersOf(this.#objects.cache.values(), node, forwardingOutlives);
+    this.#report(problems);
+    const names = peers.map(({ name }) => name);
+    // Routes are known before a session is there: its first ones replace those that the last agent left.
+    const report = { interfaces: [], sessions: names, refused: [], announced: [] };
+    const self = view.announcer(nodeName, report, true);
+    if (self === undefined) return;
+    const announcers = self.isCordoned ? [self, ...this.#options.others()] : [self];
+    const isOurs = (address: ServiceAddress): boolean =>
+      address.announcement.bgp !== undefined && planAnnouncement(address, announcers).bgp.includes(nodeName);
+    const routes = bgpRoutes([...view.addresses.values()].filter(isOurs), names);
+    this.#speaker.sync(peers.map((peer) => ({ peer, routes: routes.get(peer.name) ?? new Map() })));
+    this.#statusChanges.ring();
+  }
+
+  #report(problems: readonly PeerProblem[]): void {
+    const { log } = this.#options.context;
+    const known = new Set(this.#problems.map(({ peer, message }) => `${peer} ${message}`));
+    for (const { peer, reason, message } of problems) {
+      if (!known.has(`${peer} ${message}`)) log.warn({ key: peer, reason, why: message }, 'no BGP session');
+    }
+    if (JSON.stringify(problems) === JSON.stringify(this.#problems)) return;
+    this.#problems = problems;
+    this.#problemsSince = this.#options.context.clock.now();
+  }
+}
+
+function entryOf(
+  node: string,
+  {
+    reason,
+    message,
+    since,
+    warnings,
+  }: Pick<BGPSessionStatus, 'message' | 'since' | 'warnings'> & { readonly reason: string },
+): BGPPeerSession {
+  const time = formatTime(since);
+  return {
+    node,
+    reason,
+    message,
+    since: time,
+    ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
+  };
+}

@@ -1,0 +1,119 @@
+/** Links and addresses of a machine, by `ip` (package iproute2). */
+import type { Host } from '../../../host/host.ts';
+import { parseAddress, parseCidr, type ParsedAddress, type ParsedCidr } from '../../../objects/address.ts';
+import { at, listAt, numberAt, textAt } from '../../../objects/read.ts';
+
+export interface Link {
+  readonly index: number;
+  readonly name: string;
+  /** Lower case. */
+  readonly mac: string;
+  /** Up, and something at the other end (`LOWER_UP`). */
+  readonly hasCarrier: boolean;
+  readonly isEthernet: boolean;
+  readonly addresses: readonly LinkAddress[];
+}
+
+export interface LinkAddress {
+  readonly address: ParsedAddress;
+  readonly prefixLength: number;
+  /** Of scope `global`; others reach nobody beyond the link, or nobody at all. */
+  readonly isGlobal: boolean;
+  /** For use by nothing of the machine itself, and only for a time: how announced addresses are placed. */
+  readonly isDeprecated: boolean;
+}
+
+/** The answer of a batch: what it listed, and what went wrong in lines before. */
+export interface LinkListing {
+  readonly links: readonly Link[];
+  /** What `ip` said of lines that failed; the others were done. */
+  readonly errors: string;
+}
+
+/**
+ * Runs lines of `ip -batch`, each for itself, and lists all links afterwards.
+ *
+ * @throws {Error} where the list does not come.
+ * @throws {ProgramMissingError} without `ip`.
+ */
+export async function changeLinks(host: Host, lines: readonly string[]): Promise<LinkListing> {
+  const { stdout, stderr } = await host.exec('ip', ['-json', '-force', '-batch', '-'], {
+    input: [...lines, 'address show', ''].join('\n'),
+  });
+  if (!stdout.startsWith('[')) throw new Error(`ip address show: ${stderr.trim()}`);
+  const links: unknown = JSON.parse(stdout);
+  return { links: Array.isArray(links) ? links.flatMap(linkOf) : [], errors: stderr.trim() };
+}
+
+/** The names of interfaces that are made for announced addresses: the index of the interface below follows. */
+export const ownLinkName = /^servicenet\d+$/;
+
+/** Takes away the interfaces that were made for announced addresses, and the addresses with them. @throws {Error} as {@link changeLinks}. */
+export async function removeAnnounceLinks(host: Host): Promise<void> {
+  const { links } = await changeLinks(host, []);
+  const own = links.filter(({ name }) => ownLinkName.test(name));
+  if (own.length > 0)
+    await changeLinks(
+      host,
+      own.map(({ name }) => `link del ${name}`),
+    );
+}
+
+/** The addresses of default routers. @throws {Error} where they are not listed. */
+export async function defaultGateways(host: Host): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const family of ['-4', '-6']) {
+    const { exitCode, stdout, stderr } = await host.exec('ip', ['-json', family, 'route', 'show', 'default']);
+    if (exitCode !== 0) throw new Error(`ip route show: ${stderr.trim()}`);
+    const routes: unknown = stdout.trim() === '' ? [] : JSON.parse(stdout);
+    for (const route of Array.isArray(routes) ? routes : []) {
+      const gateway = parseAddress(textAt(route, 'gateway'));
+      if (gateway !== undefined) found.add(gateway.canonical);
+    }
+  }
+  return found;
+}
+
+/** MAC addresses of neighbours that answer, by canonical address; those that are still asked are not in it. */
+export async function neighbours(host: Host): Promise<ReadonlyMap<string, string>> {
+  const { exitCode, stdout, stderr } = await host.exec('ip', ['-json', 'neighbour', 'show']);
+  if (exitCode !== 0) throw new Error(`ip neighbour show: ${stderr.trim()}`);
+  const entries: unknown = stdout.trim() === '' ? [] : JSON.parse(stdout);
+  const found = new Map<string, string>();
+  for (const entry of Array.isArray(entries) ? entries : []) {
+    const address = parseAddress(textAt(entry, 'dst'));
+    const mac = textAt(entry, 'lladdr').toLowerCase();
+    if (address !== undefined && mac !== '') found.set(address.canonical, mac);
+  }
+  return found;
+}
+
+/** The subnets of a link: what is reached there without a router. */
+export function subnetsOf({ addresses }: Link): readonly ParsedCidr[] {
+  return addresses.flatMap(({ address, prefixLength, isGlobal }) => {
+    const isHost = prefixLength === (address.family === 'IPv4' ? 32 : 128);
+    if (!isGlobal || isHost) return [];
+    return parseCidr(`${address.canonical}/${prefixLength}`) ?? [];
+  });
+}
+
+function linkOf(entry: unknown): readonly Link[] {
+  const name = textAt(entry, 'ifname');
+  if (name === '') return [];
+  return [
+    {
+      name,
+      index: numberAt(entry, 'ifindex'),
+      mac: textAt(entry, 'address').toLowerCase(),
+      hasCarrier: listAt(entry, 'flags').includes('LOWER_UP') && listAt(entry, 'flags').includes('UP'),
+      isEthernet: textAt(entry, 'link_type') === 'ether',
+      addresses: listAt(entry, 'addr_info').flatMap((info) => {
+        const address = parseAddress(textAt(info, 'local'));
+        if (address === undefined) return [];
+        const isGlobal = textAt(info, 'scope') === 'global';
+        const isDeprecated = at(info, 'dynamic') === true && at(info, 'preferred_life_time') === 0;
+        return [{ address, prefixLength: numberAt(info, 'prefixlen'), isGlobal, isDeprecated }];
+      }),
+    },
+  ];
+}

@@ -1,0 +1,17 @@
+/** Kinds of OVN-Kubernetes (`k8s.ovn.org/v1`), as their definitions have them. */
+import type { KubeObject, LabelSelector } from './meta.ts';
+
+/** k8s.ovn.org/v1 EgressFirewall: one a namespace, named `default`. */
+export interface EgressFirewall extends KubeObject {
+  spec: { egress?: EgressFirewallRule[] };
+  status?: { status?: string; messages?: string[] };
+}
+
+/** k8s.ovn.org/v1 EgressFirewallRule. */
+export interface EgressFirewallRule {
+  /** Everything but `Allow` denies. */
+  type: string;
+  ports?: { protocol: string; port: number }[];
+  /** One of the three. */
+  to: { cidrSelector?: string; dnsName?: string; nodeSelector?: LabelSelector };
+}

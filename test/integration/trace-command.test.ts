@@ -1,0 +1,199 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { runCommandLine } from '../../src/commands/command-line.ts';
+import { listAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { call } from '../support/test-server.ts';
+
+let api: TestServer;
+let folder = '';
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'servicenet-trace-'));
+  api = await startApiServer({ nodes: 2, network: false });
+  await writeFile(join(folder, 'kubeconfig'), api.kubeconfig);
+  await post('/api/v1/namespaces', { metadata: { name: 'shop', labels: { team: 'shop' } } });
+  for (const name of ['cart', 'catalog', 'admin']) await pod(name);
+  await service('catalog', { ports: [{ name: 'http', port: 80, targetPort: 'http' }] });
+  await service('none', { selector: { app: 'nobody' }, ports: [{ port: 80 }] });
+  await service('peers', { clusterIP: 'None', ports: [{ name: 'http', port: 8080 }] });
+  await post('/api/v1/namespaces/shop/services', {
+    metadata: { name: 'world' },
+    spec: { type: 'ExternalName', externalName: 'world.invalid' },
+  });
+  await vi.waitUntil(async () => (await endpointsOf('catalog')) === 1, { timeout: 20_000 });
+  await vi.waitUntil(async () => (await endpointsOf('peers')) === 1, { timeout: 20_000 });
+});
+afterAll(async () => {
+  await api.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function post(path: string, body: object): Promise<void> {
+  const answer = await call(api.client, 'POST', path, { body });
+  expect(answer).toMatchObject({ status: 201 });
+}
+
+async function pod(name: string): Promise<void> {
+  const ports = [{ name: 'http', containerPort: 8080 }];
+  await post('/api/v1/namespaces/shop/pods', {
+    metadata: { name, labels: { app: name } },
+    spec: { containers: [{ name, image: 'web', ports }] },
+  });
+  const phase = async (): Promise<string> =>
+    textAt((await call(api.client, 'GET', `/api/v1/namespaces/shop/pods/${name}`)).body, 'status', 'phase');
+  await vi.waitUntil(async () => (await phase()) === 'Running', { timeout: 20_000 });
+}
+
+async function service(name: string, spec: object): Promise<void> {
+  const selected = { selector: { app: 'catalog' }, ...spec };
+  await post('/api/v1/namespaces/shop/services', { metadata: { name }, spec: selected });
+}
+
+async function endpointsOf(name: string): Promise<number> {
+  const query = { labelSelector: `kubernetes.io/service-name=${name}` };
+  const slices = await call(api.client, 'GET', '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices', {
+    query,
+  });
+  return listAt(listAt(slices.body, 'items')[0], 'endpoints').length;
+}
+
+/** Runs the command in this process. */
+async function trace(...args: string[]): Promise<{ code: number; output: string; errors: string }> {
+  let output = '';
+  let errors = '';
+  const out = vi
+    .spyOn(process.stdout, 'write')
+    .mockImplementation((text) => (output += text.toString()) !== '');
+  const err = vi
+    .spyOn(process.stderr, 'write')
+    .mockImplementation((text) => (errors += text.toString()) !== '');
+  try {
+    process.exitCode = undefined;
+    const kubeconfig = ['--kubeconfig', join(folder, 'kubeconfig')];
+    const code = await runCommandLine(['node', 'servicenet', 'trace', ...kubeconfig, ...args]);
+    return { code, output, errors };
+  } finally {
+    process.exitCode = undefined;
+    out.mockRestore();
+    err.mockRestore();
+  }
+}
+
+async function withPolicy(spec: object, work: () => Promise<void>): Promise<void> {
+  const policies = '/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies';
+  await post(policies, { metadata: { name: 'web' }, spec });
+  try {
+    await work();
+  } finally {
+    await call(api.client, 'DELETE', `${policies}/web`);
+  }
+}
+
+describe('servicenet trace', () => {
+  test.each([
+    [
+      'a Service',
+      'svc/shop/catalog:80',
+      /service +allow +Service shop\/catalog +the cluster IP .* leads to its endpoint/,
+    ],
+    ['a Service by the only port', 'svc/shop/catalog', /leads to its endpoint/],
+    ['a Service by the name of a port', 'svc/shop/catalog:http', /leads to its endpoint/],
+    [
+      'a DNS name of the source namespace',
+      'catalog:80',
+      /dns +allow +catalog\.shop\.svc\.cluster\.local has 10\.96\./,
+    ],
+    ['a headless Service', 'peers:8080', /dns +allow +peers\.shop\.svc\.cluster\.local has 10\.244\./],
+    ['a Pod', 'pod/shop/catalog', /reachable/],
+  ])('follows a connection to %s', async (_what, destination, line) => {
+    const { code, output } = await trace('pod/shop/cart', destination);
+    expect(output).toMatch(line);
+    expect(output).toMatch(/^reachable \(proxy: cluster CIDR 10\.244\..*\(spec\.podCIDRs of the Nodes\)/m);
+    expect(code).toBe(0);
+  });
+
+  test.each([
+    ['a Service without endpoints', 'svc/shop/none', /the Service has no endpoint; the packet is refused/, 1],
+    ['a port that the Service has not', 'svc/shop/catalog:81', /the Service does not have this port/, 1],
+    ['an unused cluster IP', '10.96.255.1:80', /no Service has this cluster IP; the packet is dropped/, 1],
+    ['a name that is not there', 'nothing.shop.svc.cluster.local:80', /dns +deny +no name of the cluster/, 1],
+    ['an unknown name', 'svc/shop/world:80', /dns +unknown +world\.invalid is no name of the cluster/, 2],
+  ])('says where a connection to %s ends', async (_what, destination, line, expected) => {
+    const { code, output } = await trace('pod/shop/cart', destination);
+    expect(output).toMatch(line);
+    expect(code).toBe(expected);
+  });
+
+  test('names the policy, rule and peer that decided, for each endpoint', async () => {
+    const ingress = [
+      { from: [{ podSelector: { matchLabels: { app: 'cart' } } }], ports: [{ port: 'http' }] },
+    ];
+    await withPolicy({ podSelector: { matchLabels: { app: 'catalog' } }, ingress }, async () => {
+      const allowed = await trace('pod/shop/cart', 'svc/shop/catalog', '-o', 'json');
+      const [found] = listAt(listAt(JSON.parse(allowed.output), 'traces')[0], 'endpoints');
+      expect(found).toMatchObject({
+        object: 'Pod shop/catalog',
+        port: 8080,
+        reachable: true,
+        stages: [
+          { stage: 'egress NetworkPolicy', verdict: 'pass' },
+          { stage: 'EgressFirewall', verdict: 'pass' },
+          {
+            ...{ stage: 'ingress NetworkPolicy', verdict: 'allow' },
+            ...{ object: 'NetworkPolicy shop/web', field: 'spec.ingress[0].from[0]' },
+          },
+          { stage: 'target port', verdict: 'pass', message: 'a container declares 8080/TCP' },
+        ],
+      });
+      const denied = await trace('pod/shop/admin', 'svc/shop/catalog');
+      expect(denied.code).toBe(1);
+      expect(denied.output).toMatch(
+        /ingress NetworkPolicy +deny +NetworkPolicy shop\/web +spec\.ingress +the policy isolates/,
+      );
+      // The node of an endpoint is exempt; a machine outside is not, unless a node hides it.
+      expect((await trace('outside', 'pod/shop/catalog')).code).toBe(1);
+      expect((await trace('-n', 'shop', '--matrix', '--port', '8080')).output).toBe(
+        [
+          'FROM \\ TO   admin   cart   catalog',
+          'admin       .       .      X',
+          'cart        .       .      .',
+          'catalog     .       .      .',
+          '',
+          '. reachable, X not',
+          '',
+        ].join('\n'),
+      );
+    });
+  });
+
+  test('judges egress before ingress', async () => {
+    const egress = [{ to: [{ ipBlock: { cidr: '203.0.113.0/24' } }] }];
+    await withPolicy({ podSelector: {}, policyTypes: ['Egress'], egress }, async () => {
+      expect((await trace('pod/shop/cart', '203.0.113.9:443')).code).toBe(0);
+      const denied = await trace('pod/shop/cart', '198.51.100.9:443');
+      expect(denied.output).toMatch(/egress NetworkPolicy +deny +NetworkPolicy shop\/web +spec\.egress /);
+    });
+  });
+
+  test.each([
+    [['pod/shop/nobody', 'svc/shop/catalog'], 'there is no Pod shop/nobody'],
+    [['pod/shop/cart', 'svc/shop/nobody:80'], 'there is no Service shop/nobody'],
+    [
+      ['pod/shop/cart', 'svc/shop/catalog:https'],
+      'Service shop/catalog has no TCP port https: it has 80 (http)',
+    ],
+    [['pod/shop/cart', 'node/node-1'], 'give a port: the destination has none of its own'],
+    [['pod/shop/cart', 'catalog:0'], '"0" is no port: a number from 1 to 65535'],
+    [['svc/shop/catalog', 'catalog:80'], '"svc/shop/catalog" is no source'],
+    [['pod/shop/cart'], 'give a source and a destination'],
+    [['--matrix', '-n', 'nowhere', '--port', '80'], 'there is no namespace nowhere'],
+    [['--matrix'], '--matrix: give the port with --port'],
+  ])('says what is wrong with %j, and exits with 2', async (args, message) => {
+    const { code, errors } = await trace(...args);
+    expect(errors).toContain(message);
+    expect(code).toBe(2);
+  });
+});

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AnnouncingCluster } from '../support/announcing.ts';
+import { missingFor } from '../support/gate.ts';
+
+const missing = missingFor('user');
+const address = '192.0.2.200';
+/** Milliseconds: what the documents promise. */
+const crashLimit = 3000;
+
+/** What fails, and how it is whole again. */
+interface Crash {
+  readonly of: string;
+  readonly crash: (cluster: AnnouncingCluster, owner: string) => Promise<void>;
+  readonly mend: (cluster: AnnouncingCluster, owner: string) => Promise<void>;
+}
+
+const crashes: readonly Crash[] = [
+  {
+    of: 'an agent by SIGKILL',
+    crash: (cluster, owner) => cluster.agent(owner).send('KILL'),
+    mend: async (cluster, owner) => {
+      cluster.startAgent(owner);
+      return Promise.resolve();
+    },
+  },
+  {
+    of: 'an agent that hangs (SIGSTOP)',
+    crash: (cluster, owner) => cluster.agent(owner).send('STOP'),
+    mend: (cluster, owner) => cluster.agent(owner).send('CONT'),
+  },
+  {
+    of: 'the link to the LAN',
+    crash: (cluster, owner) => cluster.plug(owner, false),
+    mend: (cluster, owner) => cluster.plug(owner, true),
+  },
+  {
+    of: 'the link to the API server',
+    crash: async (cluster, owner) => {
+      cluster.relay(owner).cut();
+      return Promise.resolve();
+    },
+    mend: async (cluster, owner) => {
+      cluster.relay(owner).mend();
+      return Promise.resolve();
+    },
+  },
+];
+
+describe.skipIf(missing !== '')(`a crash${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
+  let cluster: AnnouncingCluster;
+  let owner: string;
+  beforeAll(async () => {
+    cluster = await AnnouncingCluster.start(3);
+    await cluster.service('web', [address]);
+    cluster.startAgents();
+  });
+  beforeEach(async () => {
+    await cluster.settled();
+    owner = await cluster.owner(address);
+  });
+  afterAll(() => cluster.close());
+
+  it.each(crashes)(
+    'of $of moves its address within 3 s, once, and never has two owners; what is mended gets it back by a planned move',
+    async ({ crash, mend }) => {
+      expect(await cluster.holders(address)).toEqual([owner]);
+      const watch = cluster.watch(address);
+      const macs = await cluster.watchMacs(address);
+      await crash(cluster, owner);
+      await expect.poll(() => watch.owners.length, { timeout: 20_000 }).toBe(2);
+      const next = await cluster.owner(address);
+      await expect.poll(() => cluster.holders(address)).toEqual([next]);
+      const { gap, owners } = await watch.stop();
+      expect(owners).toEqual([owner, next]);
+      expect(gap).toBeLessThan(crashLimit);
+      await expect.poll(() => macs.answerers()).toEqual([owner, next]);
+      await macs.stop();
+
+      const back = cluster.watch(address);
+      await mend(cluster, owner);
+      // The highest hash wins again.
+      await expect.poll(() => back.owners.at(-1)).toBe(owner);
+      await expect.poll(() => cluster.holders(address)).toEqual([owner]);
+      expect((await back.stop()).failedTwice).toBe(0);
+    },
+  );
+});

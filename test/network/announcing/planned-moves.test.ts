@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AnnouncingCluster } from '../support/announcing.ts';
+import { missingFor } from '../support/gate.ts';
+import { endpointSlice } from '../support/objects.ts';
+
+const missing = missingFor('user');
+const address = '192.0.2.200';
+const excluded = 'node.kubernetes.io/exclude-from-external-load-balancers';
+/** Milliseconds: what the documents promise. */
+const moveLimit = 500;
+/** Milliseconds: less than any address that was let go is away, more than a busy machine takes to answer. */
+const noticeable = 1000;
+
+describe.skipIf(missing !== '')(`a planned move${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
+  let cluster: AnnouncingCluster;
+  let owner: string;
+  beforeAll(async () => {
+    cluster = await AnnouncingCluster.start(2);
+    await cluster.service('web', [address]);
+    cluster.startAgents();
+  });
+  beforeEach(async () => {
+    await cluster.settled();
+    owner = await cluster.owner(address);
+  });
+  afterAll(() => cluster.close());
+
+  it.each([
+    ['by the label of excluded nodes', (value: '' | null) => cluster.label(owner, { [excluded]: value })],
+    [
+      'from a cordoned node',
+      (value: '' | null) =>
+        cluster.cluster.send('PATCH', `/api/v1/nodes/${owner}`, {
+          spec: { unschedulable: value === '' ? true : null },
+        }),
+    ],
+  ])('%s loses no connection of a client that tries twice', async (_, change) => {
+    const watch = cluster.watch(address);
+    await change('');
+    await expect.poll(() => watch.owners.length).toBeGreaterThan(1);
+    await expect.poll(() => cluster.holders(address)).not.toContain(owner);
+    const { failedTwice, gap } = await watch.stop();
+    await change(null);
+    expect(failedTwice).toBe(0);
+    expect(gap).toBeLessThan(moveLimit);
+  });
+
+  it('at the orderly end of an agent comes before it, and leaves no interface', async () => {
+    const watch = cluster.watch(address);
+    const { exitCode, stderr } = await cluster.agent(owner).signal('TERM');
+    expect(exitCode, stderr).toBe(0);
+    await expect.poll(() => watch.owners.at(-1)).not.toBe(owner);
+    const { failedTwice, gap } = await watch.stop();
+    expect((await cluster.ip(owner, '-brief', 'link', 'show', 'type', 'macvlan')).stdout).toBe('');
+    cluster.startAgent(owner);
+    expect(failedTwice).toBe(0);
+    expect(gap).toBeLessThan(moveLimit);
+  });
+
+  it('is made for a Service of local traffic when its node loses the last endpoint; without any, nobody has it', async () => {
+    const local = '192.0.2.210';
+    const [from = '', to = ''] = cluster.nodes;
+    const at = (...nodes: readonly string[]): Promise<void> =>
+      cluster.cluster.slice(
+        endpointSlice(
+          'IPv4',
+          nodes.map((node) => ({ address: '10.244.1.9', node })),
+          8080,
+          'local',
+        ),
+      );
+    await cluster.service('local', [local], { externalTrafficPolicy: 'Local' });
+    await at(from);
+    await expect.poll(() => cluster.holders(local)).toEqual([from]);
+    await at(to);
+    await expect.poll(() => cluster.holders(local)).toEqual([to]);
+    await at();
+    await expect.poll(() => cluster.holders(local)).toEqual([]);
+    await cluster.remove('local', [local]);
+  });
+
+  it('is not made to an address that another machine has, which is said with its MAC address', async () => {
+    const taken = '192.0.2.220';
+    await cluster.ip('outside', 'address', 'add', `${taken}/32`, 'dev', 'eth0');
+    await cluster.service('taken', [taken], {});
+    await expect.poll(() => cluster.refused(), { timeout: 30_000 }).toContain(`${taken} AddressConflict`);
+    expect(await cluster.holders(taken)).toEqual([]);
+    await cluster.remove('taken', [taken]);
+  });
+});
+
+describe.skipIf(missing !== '')(`one agent${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
+  let cluster: AnnouncingCluster;
+  beforeAll(async () => {
+    cluster = await AnnouncingCluster.start(1);
+    await cluster.service('web', [address]);
+    cluster.startAgents();
+  });
+  afterAll(() => cluster.close());
+
+  it('keeps its addresses over a restart, and while the API server is away', async () => {
+    await cluster.settled();
+    const restarted = cluster.watch(address);
+    expect((await cluster.agent('node-1').signal('TERM')).exitCode).toBe(0);
+    cluster.startAgent('node-1');
+    await cluster.settled();
+    expect((await restarted.stop()).gap).toBeLessThan(noticeable);
+
+    const away = cluster.watch(address);
+    cluster.relay('node-1').cut();
+    await expect.poll(() => away.seconds, { timeout: 60_000 }).toBeGreaterThan(30);
+    cluster.relay('node-1').mend();
+    await cluster.settled();
+    expect((await away.stop()).gap).toBeLessThan(noticeable);
+  });
+});

@@ -1,0 +1,396 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/core.generated.ts';
+import {
+  createCertificateAuthority,
+  issueServerCertificate,
+} from '../../../src/apiserver/pki/certificates.ts';
+import { isRecord } from '../../../src/objects/json.ts';
+import { listAt, textAt } from '../../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
+import { call } from '../../support/test-server.ts';
+import { missingFor } from '../support/gate.ts';
+
+/** Containers have a /tmp of their own: programs of a checkout below that of the machine are not in it. */
+const isHidden = import.meta.dirname.startsWith('/tmp/');
+const hidden = isHidden ? ' (skipped: containers do not see a checkout below /tmp)' : '';
+
+const missing = missingFor('user');
+const core = '/api/v1/namespaces/default';
+
+describe.skipIf(missing !== '')(
+  `containers as processes${missing === '' ? '' : ` (missing: ${missing})`}`,
+  () => {
+    let server: TestServer;
+
+    beforeAll(async () => {
+      server = await startApiServer({ network: true, nodes: 1, containers: 'processes' });
+    });
+    afterAll(() => server.stop());
+
+    it('run one after another with the files, the names and the environment of their Pod', async () => {
+      await create('configmaps', { metadata: { name: 'settings' }, data: { color: 'blue' } });
+      await create('secrets', { metadata: { name: 'keys' }, stringData: { key: 'hidden' } });
+      const mounts = [
+        { name: 'shared', mountPath: '/data' },
+        { name: 'settings', mountPath: '/etc/settings' },
+        { name: 'podinfo', mountPath: '/var/run/podinfo' },
+      ];
+      const script = `cat /data/first /etc/settings/color /var/run/podinfo/labels; echo
+        hostname; grep "$POD_IP" /etc/hosts; grep nameserver /etc/resolv.conf; echo "$KEY $COLOR $KUBERNETES_SERVICE_PORT"
+        touch /changed || echo read-only; touch /tmp/own && ps ax | wc -l; echo why >/dev/termination-log; exit 3`;
+      await pod('files', {
+        restartPolicy: 'Never',
+        volumes: [
+          { name: 'shared', emptyDir: {} },
+          { name: 'settings', configMap: { name: 'settings' } },
+          {
+            name: 'podinfo',
+            downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] },
+          },
+        ],
+        initContainers: [shell('first', 'echo first >/data/first', { volumeMounts: mounts })],
+        containers: [
+          shell('main', script, {
+            volumeMounts: mounts,
+            env: [
+              { name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
+              { name: 'KEY', valueFrom: { secretKeyRef: { name: 'keys', key: 'key' } } },
+              { name: 'COLOR', value: 'is $(KEY) $$(KEY)' },
+            ],
+          }),
+        ],
+      });
+      const ended = await until('files', ({ status }) => status.phase === 'Failed');
+      expect(statusOf(ended, 'main')).toMatchObject({
+        state: { terminated: { exitCode: 3, reason: 'Error', message: 'why\n' } },
+      });
+      const said = await logOf(ended, 'main');
+      expect(said.slice(0, 3)).toEqual(['first', 'blueapp="files"', expect.stringContaining('zone')]);
+      expect(said).toContain('files');
+      expect(said).toContain(`${ended.status.podIP ?? ''}\tfiles`);
+      expect(said).toContain('nameserver 10.96.0.10');
+      expect(said).toContain('hidden is hidden $(KEY) 443');
+      expect(said).toContain('read-only');
+    });
+
+    it.skipIf(isHidden)(
+      `give clients of the API their account, by the name of the API server${hidden}`,
+      async () => {
+        const program = new URL('../support/in-cluster-client.ts', import.meta.url).pathname;
+        await pod('leader', {
+          containers: [{ name: 'main', image: 'x', command: [process.execPath, program] }],
+        });
+        const { metadata } = await until('leader', ({ status }) => status.phase === 'Running');
+        const said = (text: string): Promise<void> => untilLogged('leader', text);
+        await said('leader leads in default');
+        await create('configmaps', { metadata: { name: 'news' }, data: {} });
+        await said('ADDED news');
+        const { body: lease } = await call(
+          server.client,
+          'GET',
+          '/apis/coordination.k8s.io/v1/namespaces/default/leases/election',
+        );
+        expect(lease).toMatchObject({ spec: { holderIdentity: 'leader' } });
+        const tls = `curl -s --cacert $A/ca.crt -H "Authorization: Bearer $(cat $A/token)" https://kubernetes.default.svc`;
+        await pod('asks', {
+          restartPolicy: 'Never',
+          containers: [
+            shell(
+              'main',
+              `A=/var/run/secrets/kubernetes.io/serviceaccount; ${tls}/apis/authentication.k8s.io/v1/selfsubjectreviews -X POST -H 'Content-Type: application/json' -d '{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'`,
+            ),
+          ],
+        });
+        const asked = await until('asks', ({ status }) => status.phase === 'Succeeded');
+        expect((await logOf(asked, 'main')).join('')).toContain('system:serviceaccount:default:default');
+        // A token ends with its Pod.
+        const token = `cat /run/pods/${metadata.uid ?? ''}/volumes/kube-api-access-*/token`;
+        const { stdout } = await server.run(['sh', '-c', token], { node: 'node-1' });
+        const review = { spec: { token: stdout } };
+        const reviewed = async (): Promise<unknown> =>
+          (
+            await call(server.client, 'POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
+              body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', ...review },
+            })
+          ).body;
+        expect(await reviewed()).toMatchObject({ status: { authenticated: true } });
+        await call(server.client, 'DELETE', `${core}/pods/leader`, { body: { gracePeriodSeconds: 0 } });
+        expect(await reviewed()).not.toMatchObject({ status: { authenticated: true } });
+      },
+    );
+
+    it('wait for what is missing, in the words of a kubelet, and go on when it is there', async () => {
+      const env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'later', key: 'key' } } }];
+      await pod('unset', { containers: [shell('main', 'sleep 100', { env })] });
+      const volumes = [{ name: 'v', secret: { secretName: 'later' } }];
+      const volumeMounts = [{ name: 'v', mountPath: '/v' }];
+      await pod('unmounted', { volumes, containers: [shell('main', 'sleep 100', { volumeMounts })] });
+      await pod('unknown', {
+        volumes: [{ name: 'v', nfs: { server: 'nfs', path: '/' } }],
+        containers: [shell('main', 'sleep 100', { volumeMounts })],
+      });
+      const unset = await until(
+        'unset',
+        (each) => statusOf(each, 'main')?.state?.waiting?.message !== undefined,
+      );
+      expect(statusOf(unset, 'main')?.state?.waiting).toEqual({
+        reason: 'CreateContainerConfigError',
+        message: 'secret "later" not found',
+      });
+      const mount = 'MountVolume.SetUp failed for volume "v" : ';
+      await untilEvent('unmounted', 'FailedMount', `${mount}secret "later" not found`);
+      await untilEvent('unknown', 'FailedMount', `${mount}no volume plugin matched`);
+      const waiting = await until('unmounted', (each) => statusOf(each, 'main') !== undefined);
+      expect(waiting.status.phase).toBe('Pending');
+      expect(statusOf(waiting, 'main')?.state?.waiting?.reason).toBe('ContainerCreating');
+      await create('secrets', { metadata: { name: 'later' }, stringData: { key: 'k' } });
+      for (const name of ['unset', 'unmounted'])
+        await until(name, ({ status }) => status.phase === 'Running');
+    });
+
+    it('end as their programs do: missing, killed, without an end of output', async () => {
+      const never = { restartPolicy: 'Never' };
+      await pod('missing', {
+        ...never,
+        containers: [{ name: 'main', image: 'busybox', command: ['no-such'] }],
+      });
+      await pod('killed', { ...never, containers: [shell('main', 'kill -9 $$')] });
+      await pod('endless', { ...never, containers: [shell('main', 'yes "$(seq -s, 200)"')] });
+      const [missing, killed] = [
+        await until('missing', ({ status }) => status.phase === 'Failed'),
+        await until('killed', ({ status }) => status.phase === 'Failed'),
+      ];
+      const { exitCode, reason, message } = statusOf(missing, 'main')?.state?.terminated ?? { exitCode: 0 };
+      expect([exitCode, reason]).toEqual([128, 'StartError']);
+      expect(message).toContain('exec: "no-such": executable file not found in $PATH');
+      // Process 1 does not hear a signal of its own.
+      expect(statusOf(killed, 'main')?.state?.terminated?.exitCode).not.toBe(0);
+      const endless = await until('endless', ({ status }) => status.phase === 'Running');
+      const folder = `/run/pods/${endless.metadata.uid ?? ''}/logs`;
+      const size = await server.run(['sh', '-c', `sleep 3; du -sm ${folder} | cut -f1`], { node: 'node-1' });
+      expect(Number(size.stdout)).toBeLessThan(16);
+    });
+
+    it('are restarted by their probes, and asked to end before they are killed', async () => {
+      const livenessProbe = {
+        exec: { command: ['test', '-e', '/tmp/alive'] },
+        periodSeconds: 1,
+        failureThreshold: 1,
+      };
+      await pod('probed', {
+        terminationGracePeriodSeconds: 1,
+        containers: [
+          shell('main', 'touch /tmp/alive; sleep 2; rm /tmp/alive; sleep 100', {
+            livenessProbe: { ...livenessProbe, initialDelaySeconds: 1 },
+            readinessProbe: livenessProbe,
+          }),
+        ],
+      });
+      await until('probed', (each) => statusOf(each, 'main')?.ready === true);
+      const again = await until('probed', (each) => (statusOf(each, 'main')?.restartCount ?? 0) > 0);
+      expect(statusOf(again, 'main')?.lastState?.terminated?.exitCode).toBe(137);
+      await untilEvent('probed', 'Unhealthy', 'Liveness probe failed: ');
+      const trap = `trap 'cat /tmp/hook; echo bye; exit 4' TERM; while :; do sleep 0.1; done`;
+      const preStop = { exec: { command: ['sh', '-c', 'echo hooked >/tmp/hook'] } };
+      await pod('asked', { containers: [shell('main', trap, { lifecycle: { preStop } })] });
+      const asked = await until('asked', ({ status }) => status.phase === 'Running');
+      await call(server.client, 'PATCH', `${core}/pods/asked`, {
+        body: { metadata: { finalizers: ['example.com/keep'] } },
+        contentType: 'application/merge-patch+json',
+      });
+      await call(server.client, 'DELETE', `${core}/pods/asked`);
+      const ended = await until('asked', ({ status }) => status.phase === 'Failed');
+      expect(statusOf(ended, 'main')?.state?.terminated?.exitCode).toBe(4);
+      expect(await logOf(asked, 'main')).toEqual(['hooked', 'bye']);
+    });
+
+    it('serve webhooks of a Service, which deny and mutate', async () => {
+      const now = new Date();
+      const authority = createCertificateAuthority('webhook-ca', { now });
+      const { certificate, key } = issueServerCertificate(authority, 'webhook', ['hook.default.svc'], {
+        now,
+      });
+      await create('secrets', {
+        metadata: { name: 'tls' },
+        stringData: { 'tls.crt': certificate, 'tls.key': key },
+      });
+      const folder = '/webhook.local.config/certificates';
+      const files = [`--tls-cert-file=${folder}/tls.crt`, `--tls-private-key-file=${folder}/tls.key`];
+      await pod('hook', {
+        volumes: [{ name: 'tls', secret: { secretName: 'tls' } }],
+        containers: [
+          {
+            ...{ name: 'main', image: 'registry.k8s.io/e2e-test-images/agnhost:2.53' },
+            args: ['webhook', '--port=8444', ...files],
+            volumeMounts: [{ name: 'tls', mountPath: folder }],
+            readinessProbe: { httpGet: { scheme: 'HTTPS', port: 8444, path: '/readyz' }, periodSeconds: 1 },
+          },
+        ],
+      });
+      await create('services', {
+        metadata: { name: 'hook' },
+        spec: { selector: { app: 'hook' }, ports: [{ port: 8443, targetPort: 8444 }] },
+      });
+      await until('hook', (each) => statusOf(each, 'main')?.ready === true);
+      const hooks = (path: string): object => ({
+        name: `${path}.example.com`,
+        ...{ sideEffects: 'None', admissionReviewVersions: ['v1'], failurePolicy: 'Fail' },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] }],
+        clientConfig: {
+          caBundle: Buffer.from(authority.certificate).toString('base64'),
+          service: { namespace: 'default', name: 'hook', path: `/${path}`, port: 8443 },
+        },
+      });
+      const configurations = '/apis/admissionregistration.k8s.io/v1';
+      for (const [kind, path] of [
+        ['validating', 'configmaps'],
+        ['mutating', 'mutating-configmaps'],
+      ] as const) {
+        const plural = `${kind}webhookconfigurations`;
+        const body = { metadata: { name: 'hook' }, webhooks: [hooks(path)] };
+        expect((await call(server.client, 'POST', `${configurations}/${plural}`, { body })).status).toBe(201);
+      }
+      const post = (data: Record<string, string>) =>
+        call(server.client, 'POST', `${core}/configmaps`, {
+          body: { metadata: { generateName: 'x-' }, data },
+        });
+      const answered = async (): Promise<unknown> => {
+        for (let tries = 0; tries < 100; tries++) {
+          const { status, body } = await post({ 'mutation-start': 'yes' });
+          if (status !== 500) return body;
+        }
+        return undefined;
+      };
+      expect(await answered()).toMatchObject({ data: { 'mutation-stage-1': 'yes' } });
+      const denied = await post({ 'webhook-e2e-test': 'webhook-disallow' });
+      expect(denied.body).toMatchObject({
+        message: expect.stringContaining('the configmap contains unwanted key and value') as string,
+      });
+    });
+
+    it('serve conversions of a custom resource', async () => {
+      const now = new Date();
+      const authority = createCertificateAuthority('conversion-ca', { now });
+      const { certificate, key } = issueServerCertificate(authority, 'convert', ['convert.default.svc'], {
+        now,
+      });
+      const data = { 'tls.crt': certificate, 'tls.key': key };
+      await create('secrets', { metadata: { name: 'convert-tls' }, stringData: data });
+      const args = ['crd-conversion-webhook', '--port=9444', '--tls-cert-file=/tls/tls.crt'];
+      await pod('convert', {
+        volumes: [{ name: 'tls', secret: { secretName: 'convert-tls' } }],
+        containers: [
+          {
+            ...{ name: 'main', image: 'registry.k8s.io/e2e-test-images/agnhost:2.53' },
+            args: [...args, '--tls-private-key-file=/tls/tls.key'],
+            volumeMounts: [{ name: 'tls', mountPath: '/tls' }],
+            readinessProbe: { httpGet: { scheme: 'HTTPS', port: 9444, path: '/readyz' }, periodSeconds: 1 },
+          },
+        ],
+      });
+      const ports = [{ port: 9443, targetPort: 9444 }];
+      await create('services', {
+        metadata: { name: 'convert' },
+        spec: { selector: { app: 'convert' }, ports },
+      });
+      await until('convert', (each) => statusOf(each, 'main')?.ready === true);
+      const text = { type: 'string' };
+      const version = (name: string, properties: object, storage: boolean): object => ({
+        ...{ name, storage, served: true },
+        schema: { openAPIV3Schema: { type: 'object', properties } },
+      });
+      const service = { namespace: 'default', name: 'convert', path: '/crdconvert', port: 9443 };
+      const caBundle = Buffer.from(authority.certificate).toString('base64');
+      const definition = {
+        metadata: { name: 'places.example.com' },
+        spec: {
+          group: 'example.com',
+          scope: 'Namespaced',
+          names: { plural: 'places', kind: 'Place' },
+          versions: [
+            version('v1', { hostPort: text }, true),
+            version('v2', { host: text, port: text }, false),
+          ],
+          conversion: {
+            strategy: 'Webhook',
+            webhook: { conversionReviewVersions: ['v1'], clientConfig: { service, caBundle } },
+          },
+        },
+      };
+      const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+      expect((await call(server.client, 'POST', definitions, { body: definition })).status).toBe(201);
+      const places = (name: string): string => `/apis/example.com/${name}/namespaces/default/places`;
+      const body = { apiVersion: 'example.com/v1', kind: 'Place', metadata: { name: 'x' }, hostPort: 'a:1' };
+      const posted = async (): Promise<number> =>
+        (await call(server.client, 'POST', places('v1'), { body })).status;
+      await expect.poll(posted, { timeout: 20_000 }).toBe(201);
+      const read = async (): Promise<unknown> => (await call(server.client, 'GET', `${places('v2')}/x`)).body;
+      await expect.poll(read, { timeout: 20_000 }).toMatchObject({ host: 'a', port: '1' });
+    });
+
+    async function untilEvent(name: string, reason: string, start: string): Promise<void> {
+      const end = performance.now() + 20_000;
+      for (;;) {
+        const { body } = await call(server.client, 'GET', `${core}/events`);
+        const messages = listAt(body, 'items')
+          .filter(
+            (event) => textAt(event, 'involvedObject', 'name') === name && textAt(event, 'reason') === reason,
+          )
+          .map((event) => textAt(event, 'message'));
+        if (messages.some((message) => message.startsWith(start))) return;
+        if (performance.now() > end) throw new Error(`${name}: ${messages.join('; ')}`);
+      }
+    }
+
+    async function untilLogged(name: string, text: string): Promise<void> {
+      const end = performance.now() + 20_000;
+      for (;;) {
+        const lines = await logOf(await until(name, () => true), 'main');
+        if (lines.includes(text)) return;
+        if (performance.now() > end) throw new Error(`${name} said ${lines.join('; ')}`);
+      }
+    }
+
+    async function create(plural: string, body: unknown): Promise<void> {
+      const { status, body: answer } = await call(server.client, 'POST', `${core}/${plural}`, { body });
+      expect(status, JSON.stringify(answer)).toBe(201);
+    }
+
+    async function pod(name: string, spec: PodSpec): Promise<void> {
+      await create('pods', { metadata: { name, labels: { app: name } }, spec });
+    }
+
+    async function until(name: string, holds: (pod: Pod) => boolean): Promise<Pod> {
+      const end = performance.now() + 20_000;
+      for (;;) {
+        const { body } = await call(server.client, 'GET', `${core}/pods/${name}`);
+        if (isPod(body) && holds(body)) return body;
+        if (performance.now() > end) throw new Error(`Pod ${name}: ${JSON.stringify(body)}`);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+
+    /** The lines of a container's log, as its file on the node has them. */
+    async function logOf({ metadata: { uid = '' } }: Pod, container: string, attempt = 0): Promise<string[]> {
+      const files = `/run/pods/${uid}/logs/${container}/${attempt}/*`;
+      const { stdout } = await server.run(['sh', '-c', `cat ${files}`], { node: 'node-1' });
+      return stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split(' ').slice(3).join(' '));
+    }
+  },
+);
+
+function shell(name: string, script: string, more: Partial<Container> = {}): Container {
+  return { name, image: 'busybox', command: ['sh', '-c', script], ...more };
+}
+
+function statusOf({ status }: Pod, name: string): ContainerStatus | undefined {
+  const { initContainerStatuses = [], containerStatuses = [] } = status;
+  return [...initContainerStatuses, ...containerStatuses].find((each) => each.name === name);
+}
+
+function isPod(value: unknown): value is Pod {
+  return isRecord(value) && value['kind'] === 'Pod';
+}

@@ -1,0 +1,32 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { asUser, makers, missingProgram } from '../support/gate.ts';
+
+const program = new URL('../support/sandbox-program.ts', import.meta.url).pathname;
+
+const script = `hostname; cat /etc/hosts /etc/new/volume/file; echo $$
+touch /changed /etc/changed /etc/new/volume/changed 2>&1 | grep -c 'Read-only'
+touch /tmp/own /run/own /dev/shm/own /data/own && ls /data
+grep CapEff /proc/self/status; exit 7`;
+
+describe.each(makers)('a sandbox of $maker (missing: $missing)', ({ maker, missing }) => {
+  it.skipIf(missing !== '').each(['bwrap', 'unshare'])('made with %s', (way) => {
+    if (way === 'bwrap' && missingProgram('bwrap', 'bubblewrap') !== '') return;
+    const words = [
+      ...(maker === 'user' ? [...asUser, 'unshare', '--user', '--map-root-user'] : ['unshare']),
+      ...['--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child', 'sh', '-c'],
+      'mount -t tmpfs tmpfs /run && exec "$@"',
+      ...['sh', process.execPath, program, way, 'sh', '-c', script],
+    ];
+    const { status, stdout, stderr } = spawnSync(words[0] ?? '', words.slice(1), {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
+    });
+    expect({ status, stderr, lines: stdout.trim().split('\n') }).toEqual({
+      status: 7,
+      stderr: '',
+      lines: ['pod', '10.0.0.1 here', 'of the volume', '1', '3', 'file', 'own', 'CapEff:\t00000000800425fb'],
+    });
+  });
+});

@@ -1,0 +1,198 @@
+import type { ChildProcess } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { isRecord } from '../../../src/objects/json.ts';
+import { Kubectl } from '../../support/kubectl.ts';
+import { describePods, PodNetwork, until } from '../support/pod-network.ts';
+
+describePods('streams of containers', () => {
+  let pods: PodNetwork;
+  let kubectl: Kubectl;
+  const running: ChildProcess[] = [];
+
+  beforeAll(async () => {
+    pods = await PodNetwork.start({ containers: 'processes', nodes: 1 });
+    kubectl = new Kubectl(pods.server.kubeconfig);
+    await pods.pod('web', 'web', { ports: [{ containerPort: 8080 }] });
+    const print = 'echo two >&2; echo one; sleep 0.3; echo three; exec sleep 1000';
+    await pods.pod('box', 'box', { image: 'busybox', command: ['sh', '-c', print], stdin: true });
+    await pods.pod('cat', 'cat', { image: 'busybox', command: ['cat'], stdin: true });
+    for (const app of ['web', 'box', 'cat']) await pods.running(app, 1);
+  });
+  afterAll(async () => {
+    for (const child of running) child.kill();
+    kubectl.dispose();
+    await pods.server.stop();
+  });
+
+  it('exec runs a program, with its output, its input and its exit code', async () => {
+    const script = 'echo out; echo err >&2; cat; exit 3';
+    expect(await kubectl.run(['exec', '-i', 'box', '--', 'sh', '-c', script], 'input')).toEqual({
+      code: 3,
+      stdout: 'out\ninput',
+      stderr: 'err\ncommand terminated with exit code 3\n',
+    });
+    expect(await kubectl.fails(['exec', 'box', '--', 'nothing-like-it'])).toContain('exit code 127');
+    expect(await kubectl.fails(['exec', 'box', '-c', 'other', '--', 'ls'])).toContain(
+      'container other is not valid for pod box',
+    );
+    expect(await kubectl.fails(['exec', 'nobody', '--', 'ls'])).toContain('pods "nobody" not found');
+  });
+
+  it('exec carries 10 MB in and back unchanged', async () => {
+    const sent = randomBytes(10_000_000);
+    const child = kubectl.start(['exec', '-i', 'box', '--', 'cat']);
+    running.push(child);
+    const hash = createHash('sha256');
+    child.stdout?.on('data', (chunk: Buffer) => hash.update(chunk));
+    child.stdin?.end(sent);
+    await once(child, 'close');
+    expect(hash.digest('hex')).toBe(createHash('sha256').update(sent).digest('hex'));
+  });
+
+  it('exec gives a terminal of the size of the user', async () => {
+    const query = ['stdin', 'stdout', 'tty'].map((name) => `${name}=true`);
+    const command = ['sh', '-c', 'read line; stty size; test -t 1 && echo terminal'];
+    const words = command.map((word) => `command=${encodeURIComponent(word)}`);
+    const url = `${pods.server.url}${pods.path('pods')}/box/exec?${[...query, ...words].join('&')}`;
+    const socket = new WebSocket(url.replace('https', 'wss'), 'v5.channel.k8s.io', {
+      ca: pods.server.ca,
+      headers: { authorization: `Bearer ${pods.server.token}` },
+    });
+    let output = '';
+    let status = '';
+    socket.on('message', (data: Buffer) => {
+      if (data[0] === 1) output += data.subarray(1).toString();
+      if (data[0] === 3) status += data.subarray(1).toString();
+    });
+    await once(socket, 'open');
+    socket.send(Buffer.concat([Buffer.from([4]), Buffer.from('{"Width":91,"Height":17}')]));
+    socket.send(Buffer.concat([Buffer.from([0]), Buffer.from('\n')]));
+    await once(socket, 'close');
+    expect(output.replaceAll('\r', '').trim().split('\n').slice(-2)).toEqual(['17 91', 'terminal']);
+    expect(JSON.parse(status)).toEqual({ metadata: {}, status: 'Success' });
+  });
+
+  it('cp copies a file there and back', async () => {
+    const file = kubectl.file('there', 'content\n');
+    await kubectl.ok(['cp', file, 'box:/tmp/there']);
+    expect(await kubectl.ok(['exec', 'box', '--', 'cat', '/tmp/there'])).toBe('content\n');
+    await kubectl.ok(['cp', 'box:/tmp/there', `${file}-back`]);
+  });
+
+  it('attach connects to the program that runs', async () => {
+    const child = kubectl.start(['attach', '-i', 'cat']);
+    running.push(child);
+    let output = '';
+    child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.stdin?.write('hello\n');
+    await until(
+      () => Promise.resolve(output),
+      (text) => text.includes('hello'),
+    );
+    child.kill();
+  });
+
+  it('logs have every option', async () => {
+    const logs = async (...args: string[]): Promise<string> => kubectl.ok(['logs', 'box', ...args]);
+    const lines = async (): Promise<string[]> => (await logs()).split('\n').toSorted();
+    expect(await until(lines, (all) => all.length === 4)).toEqual(['', 'one', 'three', 'two']);
+    expect(await logs('--tail=1')).toBe('three\n');
+    expect(await logs('--limit-bytes=2')).toHaveLength(2);
+    expect(await logs('--timestamps', '--tail=1')).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z three\n$/);
+    expect(await logs('--since=1h', '--all-containers')).toContain('one\n');
+    expect(await logs('--since-time=2100-01-01T00:00:00Z')).toBe('');
+    expect(await kubectl.fails(['logs', 'box', '--previous'])).toContain(
+      'previous terminated container "main" in pod "box" not found',
+    );
+    const refused = await pods.call('GET', `${pods.path('pods')}/box/log?tailLines=-1`);
+    expect(refused).toMatchObject({
+      status: 422,
+      body: { details: { causes: [{ field: 'tailLines', reason: 'FieldValueInvalid' }] } },
+    });
+  });
+
+  it('logs follow a container to its end', async () => {
+    const command = ['sh', '-c', 'for i in 1 2 3; do echo line $i; sleep 0.2; done'];
+    const spec = { restartPolicy: 'Never' };
+    await pods.pod('short', 'short', { image: 'busybox', command }, { spec });
+    const text = await until(
+      async () => kubectl.run(['logs', '-f', 'short']),
+      ({ code }) => code === 0,
+    );
+    expect(text.stdout).toBe('line 1\nline 2\nline 3\n');
+  });
+
+  it('port-forward leads to ports of the Pod, many at once, and says what nothing listens on', async () => {
+    const child = kubectl.start(['port-forward', 'web', ':8080']);
+    running.push(child);
+    const port = await until(
+      () => firstPort(child),
+      (found) => found > 0,
+    );
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, async () => (await fetch(`http://127.0.0.1:${port}/`)).json()),
+    );
+    expect(answers.every((answer) => isRecord(answer) && answer['pod'] === 'web')).toBe(true);
+    child.kill();
+    const refused = kubectl.start(['port-forward', 'web', ':99']);
+    running.push(refused);
+    let errors = '';
+    refused.stderr?.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+    const other = await until(
+      () => firstPort(refused),
+      (found) => found > 0,
+    );
+    await fetch(`http://127.0.0.1:${other}/`).catch(() => undefined);
+    await until(
+      () => Promise.resolve(errors),
+      (text) => text.includes('dial tcp4 127.0.0.1:99: connect: connection refused'),
+    );
+  });
+
+  it('are refused without an upgrade, and to clients that speak SPDY alone', async () => {
+    const path = `${pods.path('pods')}/box/exec?command=ls&stdout=true`;
+    expect(await pods.call('GET', path)).toMatchObject({
+      status: 400,
+      body: { message: 'Upgrade request required' },
+    });
+    const spdy = await kubectl.run(['exec', 'box', '--', 'ls'], '', {
+      KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false',
+    });
+    expect(spdy.stderr).toContain('streams are served over WebSocket only');
+  });
+
+  it('end with their client', async () => {
+    const child = kubectl.start(['exec', 'box', '--', 'sleep', '987654']);
+    const isThere = async (): Promise<boolean> => {
+      const list = await kubectl.ok([
+        'exec',
+        'box',
+        '--',
+        'sh',
+        '-c',
+        'cat /proc/[0-9]*/cmdline | tr "\\0" " "',
+      ]);
+      return list.includes('sleep 987654');
+    };
+    await until(isThere, Boolean);
+    child.kill('SIGKILL');
+    await until(isThere, (there) => !there);
+  });
+});
+
+const printed = new WeakMap<ChildProcess, { text: string }>();
+
+/** The local port that `kubectl port-forward` has printed; 0: none yet. */
+function firstPort(child: ChildProcess): Promise<number> {
+  let seen = printed.get(child);
+  if (seen === undefined) {
+    const heard = { text: '' };
+    seen = heard;
+    printed.set(child, heard);
+    child.stdout?.on('data', (chunk: Buffer) => (heard.text += chunk.toString()));
+  }
+  return Promise.resolve(Number(/127\.0\.0\.1:(\d+) ->/.exec(seen.text)?.[1] ?? 0));
+}

@@ -1,0 +1,30 @@
+/** Runs a command in a sandbox: `sandbox-program.ts bwrap|unshare COMMAND`; in namespaces that it may change. */
+import { spawn } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { makeRoot } from '../../../src/emulation/containers/root.ts';
+import {
+  defaultCapabilities,
+  report,
+  sandboxWords,
+} from '../../../src/emulation/containers/sandbox-words.ts';
+
+const [way, ...command] = process.argv.slice(2);
+const folder = '/run/sandbox';
+await mkdir(`${folder}/volume`, { recursive: true });
+await writeFile(`${folder}/volume/file`, 'of the volume\n');
+await writeFile(`${folder}/hosts`, '10.0.0.1 here\n');
+const root = await makeRoot(folder, [
+  { from: `${folder}/hosts`, at: '/etc/hosts', isReadOnly: true, isFile: true },
+  { from: `${folder}/volume`, at: '/etc/new/volume', isReadOnly: true, isFile: false },
+  { from: `${folder}/volume`, at: '/data', isReadOnly: false, isFile: false },
+]);
+const [first = '', ...rest] = [
+  ...sandboxWords({
+    ...{ root, folder, hostname: 'pod', hasBubblewrap: way === 'bwrap', capabilities: defaultCapabilities },
+  }),
+  ...['sh', '-c', report, '/', ...command],
+];
+const child = spawn(first, rest, { stdio: ['ignore', 'inherit', 'inherit', 'pipe'] });
+child.once('close', (code, signal) => {
+  process.exitCode = code ?? (signal === null ? 1 : 128);
+});

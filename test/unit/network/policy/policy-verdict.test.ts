@@ -1,0 +1,233 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { PolicyConnection, PolicySide } from '../../../../src/network/policy/connection.ts';
+import { policyRules } from '../../../../src/network/policy/network-policy.ts';
+import { directionVerdict } from '../../../../src/network/policy/policy-verdict.ts';
+import { joinKey } from '../../../../src/objects/key.ts';
+import type { LabelSelector } from '../../../../src/objects/meta.ts';
+import type { NetworkPolicy, NetworkPolicySpec } from '../../../../src/objects/networking.generated.ts';
+import { bruteForce, type BrutePod, type BruteWorld } from './brute-force.ts';
+
+const namespaces = { x: { team: 'a' }, y: { team: 'b', kind: 'test' } } as const;
+
+function pod(namespace: 'x' | 'y', name: string, host: number, more: Partial<BrutePod> = {}): BrutePod {
+  const ports = [{ name: 'http', protocol: 'TCP', containerPort: 80 + host }];
+  const address = `10.0.${namespace === 'x' ? 1 : 2}.${host}`;
+  return {
+    ...{ namespace, name, labels: { pod: name }, address, node: 'n1', hostNetwork: false, ports },
+    ...more,
+  };
+}
+
+const pods = [
+  ...(['x', 'y'] as const).flatMap((namespace) => ['a', 'b', 'c'].map((name, i) => pod(namespace, name, i))),
+  pod('x', 'host', 9, { address: '192.168.0.1', hostNetwork: true }),
+];
+
+function policy(spec: Partial<NetworkPolicySpec>, namespace = 'x', name = 'p'): NetworkPolicy {
+  return { metadata: { namespace, name }, spec: { podSelector: {}, ...spec } };
+}
+
+function sideOf(given: BrutePod | string): PolicySide {
+  if (typeof given === 'string') return { kind: 'other' };
+  const { namespace, name, labels, node, hostNetwork, ports } = given;
+  return {
+    ...{ kind: 'pod', key: joinKey(namespace, name), namespace, labels, node, hostNetwork },
+    namespaceLabels: namespace === 'x' ? namespaces.x : namespaces.y,
+    ports: ports.map((each) => ({ name: each.name, protocol: each.protocol, port: each.containerPort })),
+  };
+}
+
+function connection(
+  source: BrutePod | string,
+  destination: BrutePod | string,
+  port: number,
+  protocol: 'TCP' | 'UDP' = 'TCP',
+): PolicyConnection {
+  const addressOf = (given: BrutePod | string): string => (typeof given === 'string' ? given : given.address);
+  return {
+    ...{ source: sideOf(source), sourceAddress: addressOf(source) },
+    ...{ destination: sideOf(destination), destinationAddress: addressOf(destination), protocol, port },
+  };
+}
+
+const [xa = expect.unreachable(), xb = expect.unreachable(), , ya = expect.unreachable()] = pods;
+
+describe('NetworkPolicies', () => {
+  const verdict = (
+    policies: readonly NetworkPolicy[],
+    direction: 'ingress' | 'egress',
+    ...given: Parameters<typeof connection>
+  ) => directionVerdict(policies.map(policyRules), connection(...given), direction);
+
+  test('that select no Pod isolate none', () => {
+    const policies = [policy({ podSelector: { matchLabels: { pod: 'b' } } }), policy({}, 'y')];
+    expect(verdict(policies, 'ingress', ya, xa, 80)).toEqual({
+      allowed: true,
+      reason: 'NotIsolated',
+      policies: [],
+    });
+  });
+
+  test('without rules deny, with an empty rule allow', () => {
+    expect(verdict([policy({ ingress: [] })], 'ingress', ya, xa, 80)).toEqual({
+      ...{ allowed: false, reason: 'NoRuleMatches', policies: [{ policy: 'x/p', rule: undefined }] },
+    });
+    expect(verdict([policy({ ingress: [{}] })], 'ingress', ya, xa, 80)).toMatchObject({
+      policies: [{ rule: { index: 0, peer: undefined, port: undefined } }],
+    });
+  });
+
+  test('isolate in the direction that they list, and by default in egress only with rules for it', () => {
+    const onlyEgress = policy({ policyTypes: ['Egress'] });
+    expect(verdict([onlyEgress], 'ingress', ya, xa, 80).reason).toBe('NotIsolated');
+    expect(verdict([onlyEgress], 'egress', xa, ya, 80).reason).toBe('NoRuleMatches');
+    expect(verdict([policy({})], 'egress', xa, ya, 80).reason).toBe('NotIsolated');
+    expect(verdict([policy({ egress: [{}] })], 'egress', xa, ya, 80).reason).toBe('Allowed');
+  });
+
+  test('add up: one rule of one policy is enough, and the verdict names it', () => {
+    const from = [
+      { ipBlock: { cidr: '10.9.0.0/16' } },
+      { namespaceSelector: { matchLabels: { team: 'b' } } },
+    ];
+    const policies = [
+      policy({}, 'x', 'deny'),
+      policy({ ingress: [{ from, ports: [{ port: 81 }, { port: 80 }] }] }),
+    ];
+    expect(verdict(policies, 'ingress', ya, xa, 80)).toEqual({
+      allowed: true,
+      reason: 'Allowed',
+      policies: [
+        { policy: 'x/deny', rule: undefined },
+        { policy: 'x/p', rule: { index: 0, peer: 1, port: 1 } },
+      ],
+    });
+  });
+
+  test('find a named port in the destination, not in the source', () => {
+    const policies = [policy({ ingress: [{ ports: [{ port: 'http' }] }] })];
+    expect(verdict(policies, 'ingress', xa, xb, 81).allowed).toBe(true);
+    expect(verdict(policies, 'ingress', xb, xa, 81).allowed).toBe(false);
+  });
+
+  test('leave a Pod to itself, its node to it, and Pods of the host network out', () => {
+    const policies = [policy({ policyTypes: ['Ingress', 'Egress'] })];
+    const host = pods.at(-1) ?? expect.unreachable();
+    expect(verdict(policies, 'ingress', xa, xa, 80).reason).toBe('SamePod');
+    expect(verdict(policies, 'ingress', host, xa, 80).reason).toBe('OwnNode');
+    expect(verdict(policies, 'ingress', { ...host, node: 'n2' }, xa, 80).reason).toBe('NoRuleMatches');
+    expect(verdict(policies, 'egress', host, ya, 80).reason).toBe('HostNetwork');
+  });
+
+  test('with what does not parse match nothing there, and say so', () => {
+    const broken = policyRules(
+      policy({
+        podSelector: { matchExpressions: [{ key: 'a', operator: 'Near', values: ['b'] }] },
+        ingress: [{ from: [{ ipBlock: { cidr: '10.0.0.0/33' } }] }],
+      }),
+    );
+    expect(broken.problems).toEqual([
+      'spec.podSelector: "Near" is not a valid label selector operator; it selects no Pods',
+      'spec.ingress[0].from[0].ipBlock.cidr: "10.0.0.0/33" is not a CIDR; it matches nothing',
+    ]);
+    expect(directionVerdict([broken], connection(ya, xa, 80), 'ingress').reason).toBe('NotIsolated');
+  });
+});
+
+const labelValue = fc.constantFrom('a', 'b', 'c', 'test');
+const selector: fc.Arbitrary<LabelSelector> = fc.oneof(
+  fc.constant({}),
+  fc.record({ matchLabels: fc.dictionary(fc.constantFrom('pod', 'team'), labelValue, { maxKeys: 2 }) }),
+  fc.record({
+    matchExpressions: fc.array(
+      fc.oneof(
+        fc.record({
+          key: fc.constantFrom('pod', 'team', 'kind'),
+          operator: fc.constantFrom('In', 'NotIn'),
+          values: fc.array(labelValue, { minLength: 1, maxLength: 2 }),
+        }),
+        fc.record({
+          key: fc.constantFrom('team', 'kind'),
+          operator: fc.constantFrom('Exists', 'DoesNotExist'),
+        }),
+      ),
+      { maxLength: 2 },
+    ),
+  }),
+);
+const peer = fc.oneof(
+  fc.record({ podSelector: selector }),
+  fc.record({ namespaceSelector: selector }),
+  fc.record({ podSelector: selector, namespaceSelector: selector }),
+  fc.record({
+    ipBlock: fc.record({
+      cidr: fc.constantFrom('0.0.0.0/0', '10.0.0.0/8', '10.0.1.0/24', '192.168.0.0/16'),
+      except: fc.array(fc.constantFrom('10.0.1.0/31', '10.0.2.2/32', '192.168.0.1/32'), { maxLength: 2 }),
+    }),
+  }),
+);
+const wantedPort = fc.oneof(
+  fc.record({ port: fc.constantFrom(80, 81, 'http'), protocol: fc.constantFrom('TCP', 'UDP') }),
+  fc.constant({ port: 79, endPort: 81 }),
+  fc.constant({ protocol: 'UDP' }),
+);
+const rules = fc.array(
+  fc.record(
+    { peers: fc.array(peer, { maxLength: 2 }), ports: fc.array(wantedPort, { maxLength: 2 }) },
+    { requiredKeys: [] },
+  ),
+  { maxLength: 2 },
+);
+const randomPolicy = fc
+  .record({
+    namespace: fc.constantFrom('x', 'y'),
+    podSelector: selector,
+    ingress: fc.option(rules, { nil: undefined }),
+    egress: fc.option(rules, { nil: undefined }),
+    policyTypes: fc.option(fc.subarray(['Ingress', 'Egress'], { minLength: 1 }), { nil: undefined }),
+  })
+  .map(({ namespace, podSelector, ingress, egress, policyTypes }) =>
+    policy(
+      {
+        podSelector,
+        ...(ingress === undefined
+          ? {}
+          : { ingress: ingress.map(({ peers = [], ports = [] }) => ({ from: peers, ports })) }),
+        ...(egress === undefined
+          ? {}
+          : { egress: egress.map(({ peers = [], ports = [] }) => ({ to: peers, ports })) }),
+        ...(policyTypes === undefined ? {} : { policyTypes }),
+      },
+      namespace,
+    ),
+  );
+
+test('for all pairs of Pods, the verdict is that of a matcher written apart', () => {
+  const ends: readonly (BrutePod | string)[] = [...pods, '203.0.113.7'];
+  fc.assert(
+    fc.property(
+      fc.array(randomPolicy, { maxLength: 4 }),
+      fc.constantFrom(79, 80, 81, 82),
+      fc.constantFrom('TCP' as const, 'UDP' as const),
+      (policies, port, protocol) => {
+        const world: BruteWorld = { namespaces, policies };
+        const parsed = policies.map(policyRules);
+        for (const source of ends) {
+          for (const destination of ends) {
+            const of = connection(source, destination, port, protocol);
+            for (const direction of ['Ingress', 'Egress'] as const) {
+              const { allowed } = directionVerdict(
+                parsed,
+                of,
+                direction === 'Ingress' ? 'ingress' : 'egress',
+              );
+              expect(allowed).toBe(bruteForce(world, direction, source, destination, protocol, port));
+            }
+          }
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
