@@ -1,8 +1,8 @@
 import type { ServiceCidr } from '../allocation/address-range.ts';
 import { jsonEqual } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import type { Service } from '../objects/core.generated.ts';
-import type { ServiceCIDR } from '../objects/networking.generated.ts';
+import type { Service } from '../objects/types/core.generated.ts';
+import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { builtInResources } from '../registry/catalog.ts';
 import { customResourceDefinitionStrategy } from '../registry/apiextensions/customresourcedefinition/strategy.ts';
 import type { ResourceDefinition } from '../registry/generic/strategy.ts';

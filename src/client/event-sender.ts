@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { ObjectReference } from '../objects/core.generated.ts';
+import type { ObjectReference } from '../objects/types/core.generated.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

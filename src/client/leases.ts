@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { jsonEqual } from '../objects/json.ts';
-import type { Lease } from '../objects/coordination.generated.ts';
+import type { Lease } from '../objects/types/coordination.generated.ts';
 import { StatusError } from '../objects/status.ts';
 import { formatMicroTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

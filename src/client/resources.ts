@@ -1,12 +1,12 @@
-import type { Lease } from '../objects/coordination.generated.ts';
-import type { Endpoints, Namespace, Node, Pod, Service } from '../objects/core.generated.ts';
-import type { EndpointSlice } from '../objects/discovery.generated.ts';
-import type { IPAddress, NetworkPolicy, ServiceCIDR } from '../objects/networking.generated.ts';
+import type { Lease } from '../objects/types/coordination.generated.ts';
+import type { Endpoints, Namespace, Node, Pod, Service } from '../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
+import type { IPAddress, NetworkPolicy, ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
 import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import type { EgressFirewall } from '../objects/ovn.ts';
-import type { AddressPool, BGPPeer } from '../objects/servicenet.ts';
+import type { EgressFirewall } from '../objects/types/ovn.ts';
+import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
 
 /** A resource of the API and the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {

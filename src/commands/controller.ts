@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { ControllerConfig } from '../config/controller.ts';
 import { controllersBesideACluster, runControllers } from '../controllers/index.ts';
 import { announceSelectors } from '../network/announcing/announcer-lease.ts';
-import { matchesLabels } from '../objects/labels.ts';
+import { matchesLabels } from '../objects/labels/labels.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { connectCluster } from './cluster.ts';

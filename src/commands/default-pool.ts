@@ -4,7 +4,7 @@ import { ResourceClient } from '../client/resource-client.ts';
 import { services, addressPools } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { loadBalancerReadyCondition } from '../controllers/load-balancer/status.ts';
-import type { Service } from '../objects/core.generated.ts';
+import type { Service } from '../objects/types/core.generated.ts';
 import definitions from './definitions.generated.json' with { type: 'json' };
 import { applyObjects } from './apply.ts';
 

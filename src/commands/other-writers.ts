@@ -8,7 +8,7 @@ import {
 } from '../controllers/service-endpoints/endpoint-slices/slice-metadata.ts';
 import { mirroringController } from '../controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
 import { isRecord } from '../objects/json.ts';
-import type { Lease } from '../objects/coordination.generated.ts';
+import type { Lease } from '../objects/types/coordination.generated.ts';
 import { parseTime } from '../objects/time.ts';
 
 /** The Lease of kube-controller-manager, also where it is part of another program. */

@@ -2,7 +2,7 @@ import type { PoolsPlanConfig } from '../config/pools.ts';
 import { readPooledCluster } from '../pools/read-cluster.ts';
 import { poolProblems } from '../pools/plan-cluster.ts';
 import { planEdit, type EditEffect } from '../pools/plan-edit.ts';
-import type { AddressPool } from '../objects/servicenet.ts';
+import type { AddressPool } from '../objects/types/servicenet.ts';
 import { addressPools, bgpPeers } from '../client/resources.ts';
 import { formatTime } from '../objects/time.ts';
 import { isDNS1123Subdomain } from '../objects/names.ts';

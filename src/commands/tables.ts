@@ -2,7 +2,7 @@ import { ResourceClient } from '../client/resource-client.ts';
 import { services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { maxOf } from '../objects/lists.ts';
-import type { Service } from '../objects/core.generated.ts';
+import type { Service } from '../objects/types/core.generated.ts';
 
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
 

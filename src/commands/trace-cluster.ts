@@ -14,7 +14,7 @@ import type { Transport } from '../client/transport.ts';
 import { readYaml } from '../client/yaml.ts';
 import type { TraceProxyFlags } from '../config/trace.ts';
 import { type IPFamily, type ParsedCidr, parseCidr } from '../objects/address.ts';
-import type { Node } from '../objects/core.generated.ts';
+import type { Node } from '../objects/types/core.generated.ts';
 import { isStringList } from '../objects/json.ts';
 import { at, textAt } from '../objects/read.ts';
 import type { ForwardingOptions } from '../network/forwarding/options.ts';

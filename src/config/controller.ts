@@ -1,5 +1,5 @@
-import type { LabelRequirement } from '../objects/label-requirement.ts';
-import { parseLabelSelector } from '../objects/labels.ts';
+import type { LabelRequirement } from '../objects/labels/label-requirement.ts';
+import { parseLabelSelector } from '../objects/labels/labels.ts';
 import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
 import { ConfigError } from './errors.ts';
 import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';

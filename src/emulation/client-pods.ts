@@ -4,7 +4,7 @@ import { isNotFound } from '../client/errors.ts';
 import type { Informer } from '../client/informer.ts';
 import type { ResourceClient } from '../client/resource-client.ts';
 import { pods as podsResource } from '../client/resources.ts';
-import type { Pod } from '../objects/core.generated.ts';
+import type { Pod } from '../objects/types/core.generated.ts';
 import { keyOf } from '../objects/key.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 

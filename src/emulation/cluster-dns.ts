@@ -9,7 +9,7 @@ import { localHost } from '../host/local-host.ts';
 import { dnsAddress, dnsServiceKey, dnsServiceObjects } from '../network/dns/dns-service.ts';
 import { resolvConf } from '../network/dns/resolv-conf.ts';
 import type { ParsedCidr } from '../objects/address.ts';
-import type { Pod } from '../objects/core.generated.ts';
+import type { Pod } from '../objects/types/core.generated.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 

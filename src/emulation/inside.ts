@@ -12,7 +12,7 @@ import { budgetEvents } from '../controllers/workloads/event-budget.ts';
 import { forwardingSelectors } from '../node/agent.ts';
 import { keptOfService } from '../node/kept-fields.ts';
 import { parseCidr } from '../objects/address.ts';
-import type { Pod, Service } from '../objects/core.generated.ts';
+import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { joinKey, keyOf } from '../objects/key.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import type { Answer, Call, Place, StartConfig, Where } from './calls.ts';

@@ -6,13 +6,13 @@ import { ForwardingPlanner, type ServiceChange } from '../network/forwarding/for
 import type { ForwardingNode, ForwardingOptions } from '../network/forwarding/options.ts';
 import { serviceOfSlice } from '../network/forwarding/service-key.ts';
 import { type ParsedAddress, parseAddress, parseCidr } from '../objects/address.ts';
-import type { EndpointSlice } from '../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../objects/json.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import type { ServiceCIDR } from '../objects/networking.generated.ts';
-import type { Node } from '../objects/core.generated.ts';
-import type { Service } from '../objects/core.generated.ts';
+import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
+import type { Node } from '../objects/types/core.generated.ts';
+import type { Service } from '../objects/types/core.generated.ts';
 import { parseTime } from '../objects/time.ts';
 import { keptOfNode, keptOfService, keptOfSlice, triggerTime } from './kept-fields.ts';
 

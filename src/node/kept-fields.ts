@@ -1,6 +1,6 @@
 /** What the agent's caches keep of objects: a cluster has hundreds of thousands of endpoints. */
-import type { Node, Service } from '../objects/core.generated.ts';
-import type { Endpoint, EndpointConditions, EndpointSlice } from '../objects/discovery.generated.ts';
+import type { Node, Service } from '../objects/types/core.generated.ts';
+import type { Endpoint, EndpointConditions, EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
 /** Says when what a slice tells began to change (RFC 3339), written by the controller of the slice. */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { EventRecorder } from '../client/events.ts';
 import type { ServiceChange } from '../network/forwarding/forwarding-planner.ts';
-import type { Service } from '../objects/core.generated.ts';
+import type { Service } from '../objects/types/core.generated.ts';
 import type { ObjectKey } from '../objects/key.ts';
 
 /** Tells users what is odd in their Services and slices. */

@@ -1,6 +1,6 @@
 import { isRecord, isStringList } from './json.ts';
-import type { EndpointAddress, EndpointSubset } from './core.generated.ts';
-import type { Endpoint } from './discovery.generated.ts';
+import type { EndpointAddress, EndpointSubset } from './types/core.generated.ts';
+import type { Endpoint } from './types/discovery.generated.ts';
 /** True for subsets in the shape that all readers rely on. */
 export function isEndpointSubset(value: unknown): value is EndpointSubset {
   if (!isRecord(value)) return false;

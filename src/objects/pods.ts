@@ -1,6 +1,6 @@
 /** The fields of a Pod that workload controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
 import type { OwnerReference, KubeObject } from './meta.ts';
-import type { Pod, PodCondition } from './core.generated.ts';
+import type { Pod, PodCondition } from './types/core.generated.ts';
 import { parseTime } from './time.ts';
 
 /** A condition by its type. */

@@ -1,7 +1,7 @@
-import type { Service } from '../objects/core.generated.ts';
+import type { Service } from '../objects/types/core.generated.ts';
 import { type ServedService, isForeign, statusAddresses } from '../controllers/load-balancer/status.ts';
 import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
-import type { AddressPool } from '../objects/servicenet.ts';
+import type { AddressPool } from '../objects/types/servicenet.ts';
 import { readPool, type Pool } from '../controllers/load-balancer/pool.ts';
 import { layOut, type ForbiddenRange } from '../controllers/load-balancer/pool-addresses.ts';
 import { readQuarantined } from '../controllers/load-balancer/quarantine.ts';

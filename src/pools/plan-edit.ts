@@ -2,7 +2,7 @@ import { parseStrictAddress } from '../objects/address.ts';
 import type { ObjectKey } from '../objects/key.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
-import type { AddressPool } from '../objects/servicenet.ts';
+import type { AddressPool } from '../objects/types/servicenet.ts';
 import type { AddressRequest } from '../controllers/load-balancer/request.ts';
 import { poolsOf, servedServices, startController, type PooledCluster } from './plan-cluster.ts';
 

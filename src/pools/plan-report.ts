@@ -2,7 +2,7 @@ import type { IPFamily } from '../objects/address.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { Allocation } from '../controllers/load-balancer/allocations.ts';
 import { announcedBy } from '../controllers/load-balancer/plan-announced.ts';
-import type { AddressPool, FamilyUsage } from '../objects/servicenet.ts';
+import type { AddressPool, FamilyUsage } from '../objects/types/servicenet.ts';
 import { loadBalancerReadyCondition } from '../controllers/load-balancer/status.ts';
 import { poolProblems, startController, type PooledCluster } from './plan-cluster.ts';
 

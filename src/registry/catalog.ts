@@ -1,4 +1,4 @@
-import type { Service } from '../objects/core.generated.ts';
+import type { Service } from '../objects/types/core.generated.ts';
 import {
   mutatingBindingStrategy,
   mutatingPolicyStrategy,

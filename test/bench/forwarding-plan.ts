@@ -3,9 +3,9 @@
  * from scratch (CPU time of the main thread), and after one endpoint of one Service changed (elapsed time). Prints a
  * table and writes bench-results/forwarding-plan.json.
  */
-import type { EndpointSlice } from '../../src/objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../src/objects/types/discovery.generated.ts';
 import { keyOf } from '../../src/objects/key.ts';
-import type { Service } from '../../src/objects/core.generated.ts';
+import type { Service } from '../../src/objects/types/core.generated.ts';
 import { ForwardingPlanner, planForwarding } from '../../src/network/forwarding/forwarding-planner.ts';
 import type { ForwardingNode, ForwardingOptions } from '../../src/network/forwarding/options.ts';
 import { parseAddress, parseCidr } from '../../src/objects/address.ts';

@@ -3,7 +3,7 @@
  * Prints a table and writes bench-results/services.json. A create over HTTP may take 250 µs of one core in all
  * (DESIGN.md: 4,000 a second); its rules shall take less than 50.
  */
-import type { Service } from '../../src/objects/core.generated.ts';
+import type { Service } from '../../src/objects/types/core.generated.ts';
 import { validateCommonFields } from '../../src/registry/generic/metadata.ts';
 import { ServiceAllocators } from '../../src/registry/core/service/allocators.ts';
 import type { ClusterFamilies } from '../../src/registry/core/service/families.ts';

@@ -11,7 +11,7 @@ import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { listAt } from '../../src/objects/read.ts';
 import type { IPFamily } from '../../src/objects/address.ts';
-import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { type Controllers, DeployedControllers, OwnControllers } from './controllers.ts';
 import { onlyNode, TestPods } from './pods.ts';
 import type { TargetChoice } from './targets/chosen.ts';

@@ -4,7 +4,7 @@ import { ResourceClient } from '../../src/client/resource-client.ts';
 import { leases, pods } from '../../src/client/resources.ts';
 import { isNotFound } from '../../src/client/errors.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import type { Pod } from '../../src/objects/core.generated.ts';
+import type { Pod } from '../../src/objects/types/core.generated.ts';
 import { numberAt } from '../../src/objects/read.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { call } from '../support/test-server.ts';

@@ -2,7 +2,7 @@ import type { Clients } from '../../src/client/clients.ts';
 import { pods } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { IPFamily } from '../../src/objects/address.ts';
-import type { ContainerPort, Pod } from '../../src/objects/core.generated.ts';
+import type { ContainerPort, Pod } from '../../src/objects/types/core.generated.ts';
 
 /** Of Pods where nothing runs Pods: Endpoints need the name of a Node, slices the Node. */
 export const onlyNode = 'servicenet-e2e';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AddressPoolSpec } from '../../src/objects/servicenet.ts';
+import type { AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
 import { peersOf } from '../../src/network/announcing/bgp-peers.ts';
 import { readAnnounce } from '../../src/network/announcing/pool-announcement.ts';
 import { readPool } from '../../src/controllers/load-balancer/pool.ts';

@@ -5,7 +5,7 @@ import { applyObjects } from '../../src/commands/apply.ts';
 import definitions from '../../src/commands/definitions.generated.json' with { type: 'json' };
 import { readAnnounce } from '../../src/network/announcing/pool-announcement.ts';
 import { listAt, textAt } from '../../src/objects/read.ts';
-import type { AddressPoolAnnounce } from '../../src/objects/servicenet.ts';
+import type { AddressPoolAnnounce } from '../../src/objects/types/servicenet.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '../../src/network/announcing/announcer-lease.ts';
 import { parseCidr } from '../../src/objects/address.ts';
 import { listAt, textAt } from '../../src/objects/read.ts';
-import type { AddressPool } from '../../src/objects/servicenet.ts';
+import type { AddressPool } from '../../src/objects/types/servicenet.ts';
 import { formatMicroTime } from '../../src/objects/time.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';

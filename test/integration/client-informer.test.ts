@@ -5,7 +5,7 @@ import { byNamespace, indexByLabel, indexByNamespace } from '../../src/client/in
 import { InformerFactory } from '../../src/client/informer-factory.ts';
 import { pods, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import type { Pod } from '../../src/objects/core.generated.ts';
+import type { Pod } from '../../src/objects/types/core.generated.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { listed, pod, podList } from '../support/objects.ts';

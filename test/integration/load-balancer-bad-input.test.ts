@@ -3,7 +3,7 @@ import { ResourceClient } from '../../src/client/resource-client.ts';
 import { services, type ResourceType, addressPools } from '../../src/client/resources.ts';
 import { conditionType, loadBalancerReadyCondition } from '../../src/controllers/load-balancer/status.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import type { AddressPool } from '../../src/objects/servicenet.ts';
+import type { AddressPool } from '../../src/objects/types/servicenet.ts';
 import type { RunningControllers } from '../../src/controllers/run.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';

@@ -8,7 +8,7 @@ import { services } from '../../src/client/resources.ts';
 import type { ApiStream, Transport } from '../../src/client/transport.ts';
 import { addressPools } from '../../src/client/resources.ts';
 import type { LeaderElectionSettings } from '../../src/runtime/leadership.ts';
-import type { Service } from '../../src/objects/core.generated.ts';
+import type { Service } from '../../src/objects/types/core.generated.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
 

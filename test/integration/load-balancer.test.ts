@@ -10,8 +10,8 @@ import { loadBalancerController } from '../../src/controllers/load-balancer/cont
 import { loadBalancerCleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
 import { conditionType } from '../../src/controllers/load-balancer/status.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
-import type { AddressPoolSpec } from '../../src/objects/servicenet.ts';
-import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
+import type { AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
+import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ForgetfulWatch } from '../support/forgetful-watch.ts';
 

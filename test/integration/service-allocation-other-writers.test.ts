@@ -7,7 +7,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { nodePortRange } from '../../src/config/service-ranges.ts';
 import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
 import { at } from '../../src/objects/read.ts';
-import type { Service } from '../../src/objects/core.generated.ts';
+import type { Service } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { overtaken, type Request } from '../support/overtaken.ts';
 

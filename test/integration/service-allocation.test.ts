@@ -13,7 +13,7 @@ import {
   serviceAllocation,
 } from '../../src/controllers/index.ts';
 import { at, listAt, textAt } from '../../src/objects/read.ts';
-import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 import { fastClock } from '../support/fast-clock.ts';
 import { call } from '../support/test-server.ts';

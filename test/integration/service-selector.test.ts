@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, services } from '../../src/client/resources.ts';
 import { clusterControllers, runControllers, type RunningControllers } from '../../src/controllers/index.ts';
-import { matchesLabels, parseLabelSelector } from '../../src/objects/labels.ts';
+import { matchesLabels, parseLabelSelector } from '../../src/objects/labels/labels.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
 describe('--service-selector', () => {

@@ -5,7 +5,7 @@ import { planForwarding } from '../../src/network/forwarding/forwarding-planner.
 import { type Packet, sourceOf, verdictFor } from '../../src/network/forwarding/verdict.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
 import type { IPFamily } from '../../src/objects/address.ts';
-import type { Service } from '../../src/objects/core.generated.ts';
+import type { Service } from '../../src/objects/types/core.generated.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import { startNetwork, type TestNetwork } from './support/network.ts';

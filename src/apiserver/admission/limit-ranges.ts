@@ -1,4 +1,4 @@
-import type { LimitRange } from '../../objects/core.generated.ts';
+import type { LimitRange } from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { isRecord } from '../../objects/json.ts';
 import { recordAt } from '../../objects/read.ts';

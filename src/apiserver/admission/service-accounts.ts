@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Container, Pod, ServiceAccount, Volume } from '../../objects/core.generated.ts';
+import type { Container, Pod, ServiceAccount, Volume } from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden } from '../../objects/status-errors.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';

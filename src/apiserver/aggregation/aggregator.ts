@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { APIService } from '../../objects/apiregistration.generated.ts';
+import type { APIService } from '../../objects/types/apiregistration.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { textAt } from '../../objects/read.ts';

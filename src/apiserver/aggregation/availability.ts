@@ -1,5 +1,5 @@
 /** When an extension API server counts as available (kube-aggregator `status/remote/remote_available_controller.go`). */
-import type { APIService, APIServiceCondition } from '../../objects/apiregistration.generated.ts';
+import type { APIService, APIServiceCondition } from '../../objects/types/apiregistration.generated.ts';
 import { goQuote } from '../../objects/go-text.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';

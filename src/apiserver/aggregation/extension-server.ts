@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import type { APIServiceSpec } from '../../objects/apiregistration.generated.ts';
+import type { APIServiceSpec } from '../../objects/types/apiregistration.generated.ts';
 import type { WebhookNetwork } from '../admission/webhooks/client.ts';
 import { joinHostPort } from '../proxy/backend.ts';
 import { dialInTime, noClusterNetwork } from '../proxy/dial-pod.ts';

@@ -1,4 +1,4 @@
-import type { PolicyRule } from '../../objects/rbac.generated.ts';
+import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { UserInfo } from '../authentication/users.ts';

@@ -1,5 +1,5 @@
-import type { ClusterRole, PolicyRule } from '../../objects/rbac.generated.ts';
-import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
+import type { ClusterRole, PolicyRule } from '../../objects/types/rbac.generated.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';

@@ -1,4 +1,4 @@
-import type { ConfigMap } from '../../objects/core.generated.ts';
+import type { ConfigMap } from '../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { recordAt, textAt } from '../../objects/read.ts';

@@ -1,4 +1,4 @@
-import type { ClusterRole, RoleBinding, Subject } from '../../objects/rbac.generated.ts';
+import type { ClusterRole, RoleBinding, Subject } from '../../objects/types/rbac.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { bootstrapBindings, bootstrapRoles } from './rbac-rules.ts';

@@ -1,4 +1,4 @@
-import type { PolicyRule } from '../../objects/rbac.generated.ts';
+import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 import type { BootstrapRole, BootstrapBinding } from './rule-rows.ts';
 /**
  * The roles that every cluster with RBAC has from the start, and who has them: those of

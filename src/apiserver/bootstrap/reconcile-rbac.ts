@@ -1,5 +1,5 @@
 /** What a new version adds to roles and bindings that are stored already (`component-helpers/auth/rbac/reconciliation`). PURE. */
-import type { ClusterRole, PolicyRule, RoleBinding, Subject } from '../../objects/rbac.generated.ts';
+import type { ClusterRole, PolicyRule, RoleBinding, Subject } from '../../objects/types/rbac.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 

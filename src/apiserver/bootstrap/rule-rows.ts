@@ -1,4 +1,4 @@
-import type { PolicyRule } from '../../objects/rbac.generated.ts';
+import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 
 /** Verbs, groups (`core` for the one without a name), resources and names of resources, each in their order. */
 export type Row = readonly [verbs: string, groups: string, resources: string, names?: string];

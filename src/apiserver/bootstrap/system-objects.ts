@@ -1,6 +1,6 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import { StatusError } from '../../objects/status.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
 import type { UserInfo } from '../authentication/users.ts';

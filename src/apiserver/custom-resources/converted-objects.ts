@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../objects/types/apiextensions.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
 import { dropNulls, mayDefault, withDefaults } from '../../registry/apiextensions/schema/defaulting.ts';

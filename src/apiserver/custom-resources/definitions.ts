@@ -1,4 +1,4 @@
-import type { CustomResourceDefinition } from '../../objects/apiextensions.generated.ts';
+import type { CustomResourceDefinition } from '../../objects/types/apiextensions.generated.ts';
 import { setMaxListeners } from 'node:events';
 import { jsonEqual } from '../../objects/json.ts';
 import { withApproval } from '../../registry/apiextensions/customresourcedefinition/approval.ts';

@@ -3,7 +3,7 @@ import type {
   CustomResourceDefinition,
   CustomResourceDefinitionCondition,
   CustomResourceDefinitionNames,
-} from '../../objects/apiextensions.generated.ts';
+} from '../../objects/types/apiextensions.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { hasWrongBundle } from '../../registry/apiextensions/customresourcedefinition/conversion.ts';
 import {

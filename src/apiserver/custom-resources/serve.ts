@@ -1,7 +1,7 @@
 import type {
   CustomResourceDefinition,
   CustomResourceDefinitionVersion,
-} from '../../objects/apiextensions.generated.ts';
+} from '../../objects/types/apiextensions.generated.ts';
 import { createHash } from 'node:crypto';
 import { forbidden } from '../../objects/status-errors.ts';
 import { customScale } from '../../registry/apiextensions/customresource/scale.ts';

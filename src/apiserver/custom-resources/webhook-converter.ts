@@ -1,4 +1,4 @@
-import type { CustomResourceDefinition } from '../../objects/apiextensions.generated.ts';
+import type { CustomResourceDefinition } from '../../objects/types/apiextensions.generated.ts';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, notFound } from '../../objects/status-errors.ts';
-import type { Namespace } from '../../objects/core.generated.ts';
+import type { Namespace } from '../../objects/types/core.generated.ts';
 import type { UserInfo } from '../authentication/users.ts';
 import { objectKey, type Storage } from '../storage/storage.ts';
 import { Reinvocation } from './reinvocation.ts';

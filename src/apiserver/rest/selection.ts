@@ -1,6 +1,6 @@
 import { matchesFields, parseFieldSelector, type FieldRequirement } from '../../objects/field-selector.ts';
-import type { LabelRequirement } from '../../objects/label-requirement.ts';
-import { matchesLabels, parseLabelSelector } from '../../objects/labels.ts';
+import type { LabelRequirement } from '../../objects/labels/label-requirement.ts';
+import { matchesLabels, parseLabelSelector } from '../../objects/labels/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest } from '../../objects/status-errors.ts';
 import type { ListOptions } from './list-options.ts';

@@ -1,4 +1,4 @@
-import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, methodNotAllowed, notFound } from '../../objects/status-errors.ts';

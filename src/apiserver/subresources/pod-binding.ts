@@ -1,4 +1,4 @@
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';

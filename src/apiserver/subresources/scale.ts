@@ -3,7 +3,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
 import { invalidObject } from '../../registry/validation/field-errors.ts';
-import type { Scale } from '../../objects/autoscaling.generated.ts';
+import type { Scale } from '../../objects/types/autoscaling.generated.ts';
 import {
   fromScale,
   type Scalable,

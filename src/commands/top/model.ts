@@ -1,6 +1,6 @@
 /** The content of the live view, computed from objects. Pure. */
-import type { Node, Service } from '../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { Node, Service } from '../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { conditionStatus, numberAt, textAt } from '../../objects/read.ts';
 import { externalAddresses, port } from '../tables.ts';

@@ -3,7 +3,7 @@ import { byNamespace, indexByNamespace } from '../../client/indexes.ts';
 import { pods as podsResource } from '../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { persistentVolumeClaims } from '../workloads/resources.ts';

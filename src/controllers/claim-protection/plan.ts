@@ -1,6 +1,6 @@
 /** The users of a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import { controllerOf } from '../../objects/pods.ts';
 
 /** The finalizer of claims, which the server adds to every claim (admission StorageObjectInUseProtection). */

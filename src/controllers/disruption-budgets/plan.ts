@@ -1,7 +1,7 @@
 /** How many Pods may be disrupted (pkg/controller/disruption/disruption.go). */
 import type { Condition, LabelSelector } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/core.generated.ts';
-import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import { conditionOf, controllerOf, isPodReady } from '../../objects/pods.ts';
 import { scaledValue } from '../workloads/plan-scaled-value.ts';

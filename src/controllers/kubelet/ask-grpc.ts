@@ -1,5 +1,5 @@
 import { connect, constants } from 'node:http2';
-import type { GRPCAction, Pod, Probe } from '../../objects/core.generated.ts';
+import type { GRPCAction, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
 
 /** `grpc.health.v1.HealthCheckResponse.ServingStatus`. */

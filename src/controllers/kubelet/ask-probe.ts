@@ -10,7 +10,7 @@ import type {
   Pod,
   Probe,
   TCPSocketAction,
-} from '../../objects/core.generated.ts';
+} from '../../objects/types/core.generated.ts';
 import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
 
 /** Bytes of a program's output that an Event shows (pkg/probe `maxProbeMessageLength`). */

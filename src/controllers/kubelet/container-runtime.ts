@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
-import type { Container, Node, Pod } from '../../objects/core.generated.ts';
+import type { Container, Node, Pod } from '../../objects/types/core.generated.ts';
 
 /** What a Pod's sandbox should be. */
 export interface WantedSandbox {

@@ -6,7 +6,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Node, Pod, PodStatus, Service } from '../../objects/core.generated.ts';
+import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
 import { quantityIn } from '../../objects/quantity.ts';
 import { parseTime } from '../../objects/time.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';

@@ -1,7 +1,7 @@
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { leases as leasesResource, nodes as nodesResource } from '../../client/resources.ts';
 import { keyOf } from '../../objects/key.ts';
-import type { Node } from '../../objects/core.generated.ts';
+import type { Node } from '../../objects/types/core.generated.ts';
 import { formatMicroTime } from '../../objects/time.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import type { ControllerContext } from '../../runtime/context.ts';

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import type { Clock } from '../../client/clock.ts';
-import type { Container, LifecycleHandler, Pod } from '../../objects/core.generated.ts';
+import type { Container, LifecycleHandler, Pod } from '../../objects/types/core.generated.ts';
 import { askHttp } from './ask-probe.ts';
 import type { ContainerRuntime } from './container-runtime.ts';
 

@@ -1,7 +1,7 @@
 /**
  * The behaviour of a simulated Pod's containers, by its annotations. Durations are `5s`, `1m30s`, `500ms` or seconds.
  */
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import { parseDuration } from '../../objects/time.ts';
 import { controllerOf } from '../../objects/pods.ts';
 

@@ -1,5 +1,5 @@
 /** The conditions of a Pod's status (pkg/kubelet/status/generate.go). */
-import type { ContainerStatus, Pod, PodCondition } from '../../objects/core.generated.ts';
+import type { ContainerStatus, Pod, PodCondition } from '../../objects/types/core.generated.ts';
 import { conditionOf } from '../../objects/pods.ts';
 import { formatTime } from '../../objects/time.ts';
 

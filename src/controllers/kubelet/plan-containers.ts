@@ -1,5 +1,5 @@
 /** One container of a Pod over time: running, failing, restarting with back-off, done. */
-import type { Container, ContainerState, ContainerStatus, Pod } from '../../objects/core.generated.ts';
+import type { Container, ContainerState, ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { Behaviour } from './plan-behaviour.ts';
 

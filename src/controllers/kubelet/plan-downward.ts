@@ -1,5 +1,5 @@
 /** What a Pod can be told of itself: the downward API (pkg/fieldpath, pkg/api/v1/resource). */
-import type { Container, Node, Pod, ResourceFieldSelector } from '../../objects/core.generated.ts';
+import type { Container, Node, Pod, ResourceFieldSelector } from '../../objects/types/core.generated.ts';
 import { parseQuantity } from '../../objects/quantity.ts';
 
 /** A field of a Pod by its path; undefined for one that cannot be told. */

@@ -7,7 +7,7 @@ import type {
   Pod,
   Secret,
   Service,
-} from '../../objects/core.generated.ts';
+} from '../../objects/types/core.generated.ts';
 import { containerNamed, podField, resourceField } from './plan-downward.ts';
 
 /** The objects that a Pod refers to, as they are now: undefined for one that does not exist. */

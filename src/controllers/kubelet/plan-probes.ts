@@ -1,5 +1,5 @@
 /** When a container is asked, and what follows from the answers (pkg/kubelet/prober/worker.go). */
-import type { Probe } from '../../objects/core.generated.ts';
+import type { Probe } from '../../objects/types/core.generated.ts';
 
 /** The kinds of probes. */
 export const probeKinds = ['startup', 'liveness', 'readiness'] as const;

@@ -7,7 +7,7 @@ import type {
   ServiceAccountTokenProjection,
   Volume,
   VolumeProjection,
-} from '../../objects/core.generated.ts';
+} from '../../objects/types/core.generated.ts';
 import { quantityIn } from '../../objects/quantity.ts';
 import type { VolumeFile, WantedVolume } from './container-runtime.ts';
 import { containerNamed, podField, resourceField } from './plan-downward.ts';

@@ -1,5 +1,5 @@
 /** The status of a Pod at a time, and what should run (pkg/kubelet/kubelet_pods.go, kuberuntime_manager.go). */
-import type { Container, ContainerStatus, Node, Pod, PodStatus } from '../../objects/core.generated.ts';
+import type { Container, ContainerStatus, Node, Pod, PodStatus } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { behaviourOf, type Behaviour } from './plan-behaviour.ts';
 import { conditionsOf } from './plan-conditions.ts';

@@ -1,7 +1,7 @@
 import { AddressAllocator } from '../../allocation/address-allocator.ts';
 import { parseServiceCidr } from '../../allocation/address-range.ts';
 import type { Random } from '../../client/clock.ts';
-import type { Node, Pod } from '../../objects/core.generated.ts';
+import type { Node, Pod } from '../../objects/types/core.generated.ts';
 
 /**
  * Allocates the addresses of Pods from the pod CIDRs of their nodes. Addresses in use are read from the Pods and stored

@@ -1,4 +1,4 @@
-import type { Container, Node, Pod } from '../../objects/core.generated.ts';
+import type { Container, Node, Pod } from '../../objects/types/core.generated.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { askProbe } from './ask-probe.ts';

@@ -10,7 +10,7 @@ import type {
   Secret,
   Service,
   Volume,
-} from '../../objects/core.generated.ts';
+} from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { parseTime } from '../../objects/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';

@@ -1,4 +1,4 @@
-import type { PodStatus } from '../../objects/core.generated.ts';
+import type { PodStatus } from '../../objects/types/core.generated.ts';
 import type { ContainerExit } from './container-runtime.ts';
 import type { PodEnding } from './plan.ts';
 import type { Observed, Problem } from './plan-containers.ts';

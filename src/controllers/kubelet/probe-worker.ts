@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../client/clock.ts';
-import type { Probe } from '../../objects/core.generated.ts';
+import type { Probe } from '../../objects/types/core.generated.ts';
 import type { ProbeResult } from './container-runtime.ts';
 import { countAnswer, isDue, periodOf, type ProbeKind, timeoutOf, unasked } from './plan-probes.ts';
 

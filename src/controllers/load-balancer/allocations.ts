@@ -1,6 +1,6 @@
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { FamilyUsage } from '../../objects/servicenet.ts';
+import type { FamilyUsage } from '../../objects/types/servicenet.ts';
 import type { Pool, Origin } from './pool.ts';
 import {
   indexOfSpan,

@@ -5,7 +5,7 @@ import { TimeSlices } from '../../client/slices.ts';
 import { namespaces, services } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Namespace, Service } from '../../objects/core.generated.ts';
+import type { Namespace, Service } from '../../objects/types/core.generated.ts';
 import { compareResourceVersions } from '../../objects/resource-version.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../../runtime/controller.ts';

@@ -1,6 +1,6 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { FamilyUsage } from '../../objects/servicenet.ts';
+import type { FamilyUsage } from '../../objects/types/servicenet.ts';
 import type { LoadBalancerReason } from './reasons.ts';
 
 /** Metrics of the load balancer. */

@@ -5,9 +5,9 @@ import type {
   NotAnnouncedReason,
   Refusal,
 } from '../../network/announcing/announcement-plan.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import type { Condition } from '../../objects/meta.ts';
-import type { RefusedPoolAddress } from '../../objects/servicenet.ts';
+import type { RefusedPoolAddress } from '../../objects/types/servicenet.ts';
 import { formatTime } from '../../objects/time.ts';
 import { firstFew, type PlannedEvent } from './reasons.ts';
 

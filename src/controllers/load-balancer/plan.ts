@@ -6,7 +6,7 @@ import type {
   Service,
   ServicePort,
   ServiceStatus,
-} from '../../objects/core.generated.ts';
+} from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { fieldManager } from '../../runtime/field-manager.ts';
 import {
@@ -30,7 +30,7 @@ import type {
   AddressPool,
   AddressPoolStatus,
   RestingAddress,
-} from '../../objects/servicenet.ts';
+} from '../../objects/types/servicenet.ts';
 import type { QuarantinedAddress } from './quarantine.ts';
 
 /** The finalizer of all load balancers (`k8s.io/cloud-provider/service/helpers`). */

@@ -1,6 +1,6 @@
 /** Which addresses a pool has, and which of them are free. */
-import type { Node } from '../../objects/core.generated.ts';
-import type { ServiceCIDR } from '../../objects/networking.generated.ts';
+import type { Node } from '../../objects/types/core.generated.ts';
+import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { type Bitmap } from '../../allocation/bitmap.ts';
 import { createBitmap } from '../../allocation/create-bitmap.ts';

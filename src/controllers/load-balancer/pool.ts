@@ -1,9 +1,9 @@
 import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { formatAddress, parseCidr, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
-import { readLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
+import { readLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
-import type { AddressPool, AddressPoolSpec, AddressReservation } from '../../objects/servicenet.ts';
+import type { AddressPool, AddressPoolSpec, AddressReservation } from '../../objects/types/servicenet.ts';
 import { parseDuration, parseTime } from '../../objects/time.ts';
 
 export type SharingPolicy = 'never' | 'by-key' | 'by-ports';

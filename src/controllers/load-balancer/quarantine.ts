@@ -2,7 +2,7 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { parseTime } from '../../objects/time.ts';
 import { Heap } from '../../runtime/heap.ts';
-import type { AddressPool } from '../../objects/servicenet.ts';
+import type { AddressPool } from '../../objects/types/servicenet.ts';
 
 /** A released address that only its last Service may get before `until`: the `reuseDelay` of its pool. */
 export interface QuarantinedAddress {

@@ -1,6 +1,6 @@
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 
 /** What a Service requests by its spec and annotations. */

@@ -1,6 +1,6 @@
 /** What the status of a Service says about its addresses: the only record that outlives the process. */
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
-import type { LoadBalancerIngress, Service } from '../../objects/core.generated.ts';
+import type { LoadBalancerIngress, Service } from '../../objects/types/core.generated.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Condition } from '../../objects/meta.ts';
 import { backoffDelay } from '../../runtime/backoff.ts';

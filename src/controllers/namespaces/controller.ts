@@ -2,7 +2,7 @@ import { isConflict, isNotFound } from '../../client/errors.ts';
 import { namespaces } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Namespace } from '../../objects/core.generated.ts';
+import type { Namespace } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';

@@ -1,7 +1,7 @@
 /**
  * The conditions of a namespace that is being emptied, and when it is empty (pkg/controller/namespace/deletion). Pure.
  */
-import type { Namespace, PodCondition } from '../../objects/core.generated.ts';
+import type { Namespace, PodCondition } from '../../objects/types/core.generated.ts';
 
 /** The finalizer in `spec.finalizers` that the namespace controller removes. */
 const kubernetesFinalizer = 'kubernetes';

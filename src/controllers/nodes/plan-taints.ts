@@ -1,5 +1,5 @@
 /** Taints against tolerations (k8s.io/component-helpers/scheduling/corev1, pkg/controller/tainteviction). */
-import type { Taint, Toleration } from '../../objects/core.generated.ts';
+import type { Taint, Toleration } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 
 /** True when the toleration matches this taint. */

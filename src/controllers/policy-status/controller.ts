@@ -2,7 +2,7 @@ import { isNotFound } from '../../client/errors.ts';
 import type {
   ExpressionWarning,
   ValidatingAdmissionPolicy,
-} from '../../objects/admissionregistration.generated.ts';
+} from '../../objects/types/admissionregistration.generated.ts';
 import type { ResourceType } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';

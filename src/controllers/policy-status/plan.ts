@@ -1,4 +1,4 @@
-import type { ValidatingAdmissionPolicy } from '../../objects/admissionregistration.generated.ts';
+import type { ValidatingAdmissionPolicy } from '../../objects/types/admissionregistration.generated.ts';
 
 /** A kind in a version. */
 export interface Kind {

@@ -4,7 +4,7 @@ import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { isStringMap } from '../../objects/json.ts';
-import type { ConfigMap } from '../../objects/core.generated.ts';
+import type { ConfigMap } from '../../objects/types/core.generated.ts';
 
 const configMaps: ResourceType<ConfigMap> = {
   group: '',

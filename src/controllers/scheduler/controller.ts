@@ -4,7 +4,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Node, Pod, PodCondition } from '../../objects/core.generated.ts';
+import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';

@@ -1,5 +1,5 @@
-import type { Labels } from '../../objects/label-requirement.ts';
-import type { Node, Pod } from '../../objects/core.generated.ts';
+import type { Labels } from '../../objects/labels/label-requirement.ts';
+import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { isFinished } from '../../objects/pods.ts';
 import { type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
 

@@ -2,15 +2,15 @@
  * Chooses the node of a Pod: the filters of kube-scheduler's default plugins (NodeUnschedulable, NodeName,
  * TaintToleration, NodeAffinity, required InterPodAffinity, the number of Pods), then a spread over zones and nodes.
  */
-import type { Labels } from '../../objects/label-requirement.ts';
-import { compileLabelSelector, containsLabels, matchesLabels } from '../../objects/labels.ts';
+import type { Labels } from '../../objects/labels/label-requirement.ts';
+import { compileLabelSelector, containsLabels, matchesLabels } from '../../objects/labels/labels.ts';
 import type {
   Node,
   NodeSelectorRequirement,
   NodeSelectorTerm,
   Pod,
   PodSpec,
-} from '../../objects/core.generated.ts';
+} from '../../objects/types/core.generated.ts';
 import { untolerated } from '../nodes/plan-taints.ts';
 import { zoneLabel } from '../nodes/plan.ts';
 import { conditionOf, controllerOf } from '../../objects/pods.ts';

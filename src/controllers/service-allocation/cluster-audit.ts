@@ -4,7 +4,7 @@ import { ipAddresses, type ResourceType, serviceCIDRs, services } from '../../cl
 import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import { AllocationState } from './allocation-state.ts';
 import { planAudit, type Finding } from './plan-audit.ts';
 import { viewOf } from './plan-view.ts';

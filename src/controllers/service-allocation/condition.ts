@@ -1,7 +1,7 @@
 import type { Condition } from '../../objects/meta.ts';
 import { isRecord } from '../../objects/json.ts';
 import { listAt, textAt } from '../../objects/read.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import type { AllocationProblem } from './reasons.ts';
 
 /** Whether a Service has all addresses and ports that it requests. Only on Services that once had not. */

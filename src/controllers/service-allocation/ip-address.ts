@@ -1,6 +1,6 @@
 import { textAt } from '../../objects/read.ts';
 import { joinKey, type ObjectKey, splitKey } from '../../objects/key.ts';
-import type { IPAddress } from '../../objects/networking.generated.ts';
+import type { IPAddress } from '../../objects/types/networking.generated.ts';
 import { familyOf } from './plan-view.ts';
 
 const managedByLabel = 'ipaddress.kubernetes.io/managed-by';

@@ -1,8 +1,8 @@
 /** Finds inconsistent addresses and node ports in a cluster whose API server allocates them. Pure. */
 import { parseAddress } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/core.generated.ts';
-import type { IPAddress } from '../../objects/networking.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { IPAddress } from '../../objects/types/networking.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
 import { isManaged, serviceOf } from './ip-address.ts';
 import { allocationProblems } from './plan-problem.ts';

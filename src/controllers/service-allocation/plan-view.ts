@@ -2,7 +2,7 @@
 import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import { type ObjectKey, keyOf } from '../../objects/key.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 
 /**
  * Claims values before they are written to the spec: addresses, then node ports, separated by commas (see plan.ts).

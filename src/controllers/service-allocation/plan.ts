@@ -12,7 +12,7 @@ import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { compareResourceVersions } from '../../objects/resource-version.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
 import { isReported } from './condition.ts';
 import {

@@ -1,6 +1,6 @@
 import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import type { ServiceCIDR } from '../../objects/networking.generated.ts';
+import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { conditionStatus, listAt } from '../../objects/read.ts';
 import type { CidrState } from './allocation-state.ts';
 import type { KnownFamilies } from './plan-needs.ts';

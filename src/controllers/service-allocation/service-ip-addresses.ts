@@ -3,8 +3,8 @@ import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { type ObjectKey, splitKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/core.generated.ts';
-import type { IPAddress } from '../../objects/networking.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { IPAddress } from '../../objects/types/networking.generated.ts';
 import { byService, indexByService, newIPAddress, serviceOf } from './ip-address.ts';
 
 interface ServiceIPAddressesOptions {

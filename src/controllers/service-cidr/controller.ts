@@ -3,7 +3,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { ipAddresses, serviceCIDRs } from '../../client/resources.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { IPAddress, ServiceCIDR } from '../../objects/networking.generated.ts';
+import type { IPAddress, ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';

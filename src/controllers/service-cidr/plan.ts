@@ -8,7 +8,7 @@ import {
 } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { Condition } from '../../objects/meta.ts';
-import type { IPAddress, ServiceCIDR } from '../../objects/networking.generated.ts';
+import type { IPAddress, ServiceCIDR } from '../../objects/types/networking.generated.ts';
 
 /** The finalizer of a ServiceCIDR while addresses need it. */
 export const serviceCidrFinalizer = 'networking.k8s.io/service-cidr-finalizer';

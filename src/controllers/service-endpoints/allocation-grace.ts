@@ -1,5 +1,5 @@
 import type { ObjectKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import { clusterIPOf, isHeadless, namedFamilies } from './service.ts';
 
 /** Milliseconds to wait for the addresses of a Service. */

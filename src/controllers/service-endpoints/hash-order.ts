@@ -9,8 +9,8 @@ import type {
   EndpointPort,
   EndpointSubset,
   ObjectReference,
-} from '../../objects/core.generated.ts';
-import type { EndpointPort as SlicePort } from '../../objects/discovery.generated.ts';
+} from '../../objects/types/core.generated.ts';
+import type { EndpointPort as SlicePort } from '../../objects/types/discovery.generated.ts';
 
 /** The ports of an EndpointSlice in Kubernetes' order. */
 export function slicePortsInOrder(ports: readonly SlicePort[]): SlicePort[] {

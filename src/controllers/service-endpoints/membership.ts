@@ -4,9 +4,9 @@ import type { CacheReader } from '../../client/cache.ts';
 import type { Informer } from '../../client/informer.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import { containsLabels } from '../../objects/labels.ts';
+import { containsLabels } from '../../objects/labels/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod, Service } from '../../objects/core.generated.ts';
+import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import { isPodTerminating, managedSelector } from './pod.ts';
 
 const bySelectorPair = 'one pair of the selector';

@@ -3,7 +3,7 @@ import type { Informer } from '../../client/informer.ts';
 import { pods } from '../../client/resources.ts';
 import { isRecord, isStringMap, type JsonRecord } from '../../objects/json.ts';
 import type { ObjectMeta } from '../../objects/meta.ts';
-import type { Container, ContainerPort, Pod, PodCondition } from '../../objects/core.generated.ts';
+import type { Container, ContainerPort, Pod, PodCondition } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 
 /** The informer of Pods that all controllers of service networking share. */

@@ -3,7 +3,7 @@
  * functions are pure and accept missing fields, which a broken server may send.
  */
 import { isStringMap } from '../../objects/json.ts';
-import type { ObjectReference, Pod, Service } from '../../objects/core.generated.ts';
+import type { ObjectReference, Pod, Service } from '../../objects/types/core.generated.ts';
 
 /** True while a Pod is being deleted. */
 export function isPodTerminating(pod: Pod): boolean {

@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../../objects/json.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import type { Service, ServicePort } from '../../objects/core.generated.ts';
+import type { Service, ServicePort } from '../../objects/types/core.generated.ts';
 
 const none: readonly ServicePort[] = [];
 

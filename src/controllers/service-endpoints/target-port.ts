@@ -1,4 +1,4 @@
-import type { Container, Pod, Service, ServicePort } from '../../objects/core.generated.ts';
+import type { Container, Pod, Service, ServicePort } from '../../objects/types/core.generated.ts';
 import { portsOf } from './service.ts';
 
 /** A port of a Service as one Pod serves it. */

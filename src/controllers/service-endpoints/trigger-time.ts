@@ -1,5 +1,5 @@
 import { parseTime } from '../../objects/time.ts';
-import type { Pod, Service } from '../../objects/core.generated.ts';
+import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import { conditionOf } from '../../objects/pods.ts';
 
 /** The annotation with the time of the change that a write of endpoints answers. */

@@ -5,7 +5,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Node, Pod } from '../../objects/core.generated.ts';
+import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { evictionTime } from '../nodes/plan-taints.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';

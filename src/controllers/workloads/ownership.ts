@@ -3,7 +3,11 @@ import { byNamespace, byOwner, indexByNamespace, indexByOwner } from '../../clie
 import type { Informer } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
-import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
+import {
+  compileLabelSelector,
+  matchesLabels,
+  type ParsedLabelSelector,
+} from '../../objects/labels/labels.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
 import { controllerOf, controllerReference } from '../../objects/pods.ts';
 

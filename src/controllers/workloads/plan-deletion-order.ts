@@ -1,6 +1,6 @@
 /** Which Pods go first when there are too many (`ActivePodsWithRanks`, pkg/controller/controller_utils.go). */
 import { maxOf } from '../../objects/lists.ts';
-import type { ContainerStatus, Pod } from '../../objects/core.generated.ts';
+import type { ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 import { compareText, conditionOf, isPodReady } from '../../objects/pods.ts';
 

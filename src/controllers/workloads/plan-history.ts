@@ -3,8 +3,8 @@ import type { Draft } from '../../client/resource-client.ts';
 import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { recordAt } from '../../objects/read.ts';
-import type { ControllerRevision } from '../../objects/apps.generated.ts';
-import type { PodTemplateSpec } from '../../objects/core.generated.ts';
+import type { ControllerRevision } from '../../objects/types/apps.generated.ts';
+import type { PodTemplateSpec } from '../../objects/types/core.generated.ts';
 import { byCreation, controllerReference } from '../../objects/pods.ts';
 import { hashTemplate, inKeyOrder, safeEncode } from './plan-template.ts';
 

@@ -1,7 +1,7 @@
 /** The Pod of a template, and the hash of a template. */
 import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod, PodTemplateSpec } from '../../objects/core.generated.ts';
+import type { Pod, PodTemplateSpec } from '../../objects/types/core.generated.ts';
 import type { Draft } from '../../client/resource-client.ts';
 import { controllerReference } from '../../objects/pods.ts';
 

@@ -4,7 +4,7 @@ import type { Draft, ResourceClient } from '../../client/resource-client.ts';
 import { pods as podsResource } from '../../client/resources.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 

@@ -7,10 +7,10 @@ import type {
   Deployment,
   ReplicaSet,
   StatefulSet,
-} from '../../objects/apps.generated.ts';
-import type { Job } from '../../objects/batch.generated.ts';
-import type { ReplicationController } from '../../objects/core.generated.ts';
-import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
+} from '../../objects/types/apps.generated.ts';
+import type { Job } from '../../objects/types/batch.generated.ts';
+import type { ReplicationController } from '../../objects/types/core.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 
 function hasSpecAndStatus(object: KubeObject): boolean {
   return isRecord(Reflect.get(object, 'spec')) && isRecord(Reflect.get(object, 'status'));

@@ -1,6 +1,6 @@
 /** Which program an image stands for: no image is ever pulled. */
 import { accessSync, constants, statSync } from 'node:fs';
-import type { Container } from '../../objects/core.generated.ts';
+import type { Container } from '../../objects/types/core.generated.ts';
 
 /** A program that stands for an image. */
 export type ImageProgram =

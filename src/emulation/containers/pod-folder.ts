@@ -2,7 +2,7 @@ import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import type { WantedVolume } from '../../controllers/kubelet/container-runtime.ts';
 import { ContainerError } from '../../controllers/kubelet/container-runtime.ts';
-import type { Container, Pod } from '../../objects/core.generated.ts';
+import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import { run } from '../../host/run.ts';
 import type { Mount } from './root.ts';
 import { VolumeFolder } from './volume-folder.ts';

@@ -19,7 +19,7 @@ import {
 } from '../../controllers/kubelet/container-runtime.ts';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { run } from '../../host/run.ts';
-import type { Container, Pod, Probe } from '../../objects/core.generated.ts';
+import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { startAgnhost } from '../programs/agnhost/start.ts';
 import { BesideProcess } from './beside-process.ts';

@@ -1,5 +1,5 @@
 /** What listens where a program of an image is not run: the built-in server, on the ports that the container declares. */
-import type { Container, Pod, Probe } from '../../objects/core.generated.ts';
+import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { type DeclaredPort, PodServer } from '../programs/pod-server.ts';

@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ContainerError, type ContainerRuntime } from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import { countLines, logBytes, logOptions } from './container-logs.ts';
 import {
   channelProtocol,

@@ -1,5 +1,5 @@
 import { SandboxError, type WantedSandbox } from '../../controllers/kubelet/container-runtime.ts';
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import { ip, namespaceFolder } from '../ip.ts';
 import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';

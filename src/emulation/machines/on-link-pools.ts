@@ -1,7 +1,7 @@
 import type { Informer } from '../../client/informer.ts';
 import { addressPools } from '../../client/resources.ts';
 import { announcedPools } from '../../network/announcing/assigned-addresses.ts';
-import type { AddressPool } from '../../objects/servicenet.ts';
+import type { AddressPool } from '../../objects/types/servicenet.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
 import { ip } from '../ip.ts';

@@ -7,7 +7,7 @@ import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
 import { AnnounceAgent } from '../../node/announce/announce-agent.ts';
 import { UserspaceProxy } from '../../node/userspace/userspace-proxy.ts';
 import type { NodeForwardingOptions } from '../../node/forwarding-view.ts';
-import type { Node } from '../../objects/core.generated.ts';
+import type { Node } from '../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { ControllerContext } from '../../runtime/context.ts';

@@ -1,5 +1,5 @@
 import { type IPFamily, parseAddress, type ParsedCidr } from '../../objects/address.ts';
-import { matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
+import { matchesLabels, type ParsedLabelSelector } from '../../objects/labels/labels.ts';
 import { ownerOf } from './owner.ts';
 import type { PoolAnnouncement } from './pool-announcement.ts';
 

@@ -1,4 +1,4 @@
-import type { Lease } from '../../objects/coordination.generated.ts';
+import type { Lease } from '../../objects/types/coordination.generated.ts';
 
 /** The label of Leases of agents that announce: `true`. */
 export const announcerLabel = 'servicenet.dev/announcer';

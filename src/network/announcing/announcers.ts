@@ -1,4 +1,4 @@
-import type { Node } from '../../objects/core.generated.ts';
+import type { Node } from '../../objects/types/core.generated.ts';
 import { conditionStatus } from '../../objects/read.ts';
 import type { AgentReport } from './agent-report.ts';
 import type { Announcer } from './announcement-plan.ts';

@@ -1,9 +1,9 @@
 import { type AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
-import type { Service } from '../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { AddressPool } from '../../objects/servicenet.ts';
+import type { AddressPool } from '../../objects/types/servicenet.ts';
 import type { AssignedAddress } from './announcement-plan.ts';
 import { type PoolAnnouncement, readAnnounce } from './pool-announcement.ts';
 

@@ -1,7 +1,7 @@
 import { formatV4, parseStrictAddress } from '../../objects/address.ts';
-import type { Node } from '../../objects/core.generated.ts';
-import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
-import type { BGPPeer } from '../../objects/servicenet.ts';
+import type { Node } from '../../objects/types/core.generated.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import type { Peer } from '../bgp/peer.ts';
 
 /** Why a node opens no session with a BGPPeer that selects it. */

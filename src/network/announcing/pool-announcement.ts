@@ -1,6 +1,10 @@
 import { addressBits } from '../../objects/address.ts';
-import { readLabelSelector, type ParsedLabelSelector } from '../../objects/labels.ts';
-import type { AddressPoolAnnounce, AddressPoolBGP, AddressPoolLayer2 } from '../../objects/servicenet.ts';
+import { readLabelSelector, type ParsedLabelSelector } from '../../objects/labels/labels.ts';
+import type {
+  AddressPoolAnnounce,
+  AddressPoolBGP,
+  AddressPoolLayer2,
+} from '../../objects/types/servicenet.ts';
 import type { LargeCommunity } from '../bgp/message.ts';
 import { parseCommunity, parseLargeCommunity } from '../bgp/route.ts';
 

@@ -1,6 +1,6 @@
 import { formatAddress, type IPFamily, type ParsedCidr, parseAddress } from '../../objects/address.ts';
-import type { Service } from '../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 
 const namespace = 'kube-system';

@@ -1,4 +1,4 @@
-import type { Pod, PodDNSConfig } from '../../objects/core.generated.ts';
+import type { Pod, PodDNSConfig } from '../../objects/types/core.generated.ts';
 
 /** What the kubelet of a node knows of DNS. */
 export interface ResolvConfOptions {

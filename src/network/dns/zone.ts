@@ -1,6 +1,6 @@
 import { type IPFamily, type ParsedAddress, parseAddress } from '../../objects/address.ts';
-import type { Pod, Service } from '../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { Pod, Service } from '../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 
 /** The same words as of the plugin kubernetes of CoreDNS. */

@@ -1,4 +1,4 @@
-import type { EndpointHints } from '../../objects/discovery.generated.ts';
+import type { EndpointHints } from '../../objects/types/discovery.generated.ts';
 import { type Endpoint, isReady, isServing, isTerminating } from './endpoints.ts';
 import type { NodePlan, PlannedEndpoint } from './forwarding-plan.ts';
 

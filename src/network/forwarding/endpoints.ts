@@ -1,6 +1,6 @@
 /** From EndpointSlices to the endpoints of Service ports (`proxy/endpointslicecache.go`). Pure. */
 import { parseAddress } from '../../objects/address.ts';
-import type { EndpointSlice, Endpoint as SliceEndpoint } from '../../objects/discovery.generated.ts';
+import type { EndpointSlice, Endpoint as SliceEndpoint } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { PlannedEndpoint, Protocol } from './forwarding-plan.ts';

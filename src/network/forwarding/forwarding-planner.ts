@@ -1,8 +1,8 @@
 /** Keeps the plan of a node up to date, one Service at a time. Pure. */
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import { type Claim, Contest } from './contest.ts';
 import {
   type Destination,

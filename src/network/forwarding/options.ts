@@ -1,5 +1,5 @@
 import type { ParsedAddress, ParsedCidr } from '../../objects/address.ts';
-import type { Labels } from '../../objects/label-requirement.ts';
+import type { Labels } from '../../objects/labels/label-requirement.ts';
 import type { IPFamily } from '../../objects/address.ts';
 
 /** The node that a plan is for. */

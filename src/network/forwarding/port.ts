@@ -1,5 +1,5 @@
 import type { ObjectKey } from '../../objects/key.ts';
-import type { Service, ServicePort } from '../../objects/core.generated.ts';
+import type { Service, ServicePort } from '../../objects/types/core.generated.ts';
 import type { Protocol } from './forwarding-plan.ts';
 import type { Problems } from './problem.ts';
 

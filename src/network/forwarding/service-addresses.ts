@@ -2,7 +2,7 @@
 import { addressBits, parseAddress, parseCidr, type ParsedCidr } from '../../objects/address.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import { cidrContains } from './node-plan.ts';
 import type { NodeFamilyPlan } from './forwarding-plan.ts';
 import type { ForwardingOptions } from './options.ts';

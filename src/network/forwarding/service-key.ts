@@ -1,4 +1,4 @@
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 

@@ -1,8 +1,8 @@
 /** What a node does with one Service. Pure. */
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import { externalActions, internalActions } from './actions.ts';
 import { categorizeEndpoints } from './categorize.ts';
 import { collectEndpoints, type Endpoint, isServing } from './endpoints.ts';

@@ -1,5 +1,5 @@
 import { keyOf } from '../../objects/key.ts';
-import type { Service } from '../../objects/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import type { TrafficPolicy } from './forwarding-plan.ts';
 import { isPort } from './port.ts';
 import type { Problems } from './problem.ts';

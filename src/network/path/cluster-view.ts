@@ -5,12 +5,12 @@ import {
   parseAddress,
   parseCidr,
 } from '../../objects/address.ts';
-import type { Namespace, Node, Pod, Service } from '../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { Namespace, Node, Pod, Service } from '../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Labels } from '../../objects/label-requirement.ts';
-import type { NetworkPolicy } from '../../objects/networking.generated.ts';
-import type { EgressFirewall } from '../../objects/ovn.ts';
+import type { Labels } from '../../objects/labels/label-requirement.ts';
+import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
+import type { EgressFirewall } from '../../objects/types/ovn.ts';
 import { isFinished } from '../../objects/pods.ts';
 import type { ForwardingPlan } from '../forwarding/forwarding-plan.ts';
 import { planForwarding } from '../forwarding/forwarding-planner.ts';

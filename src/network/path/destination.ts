@@ -1,6 +1,6 @@
 /** What a user names as a destination, and the addresses that it stands for. */
 import { type IPFamily, parseAddress, parseStrictAddress } from '../../objects/address.ts';
-import type { Pod, Service } from '../../objects/core.generated.ts';
+import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import { keyOf, joinKey, type ObjectKey } from '../../objects/key.ts';
 import { answer } from '../dns/answer.ts';
 import type { Zone } from '../dns/zone.ts';

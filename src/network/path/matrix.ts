@@ -1,4 +1,4 @@
-import type { Pod } from '../../objects/core.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { isFinished } from '../../objects/pods.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';

@@ -1,6 +1,6 @@
 /** The way of a connection's first packet through the cluster, stage by stage. */
 import { parseAddress } from '../../objects/address.ts';
-import type { Node, Pod } from '../../objects/core.generated.ts';
+import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { Protocol, Source } from '../forwarding/forwarding-plan.ts';
 import { type RefusalReason, verdictFor } from '../forwarding/verdict.ts';

@@ -1,5 +1,5 @@
-import type { Pod } from '../../objects/core.generated.ts';
-import type { Labels } from '../../objects/label-requirement.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
+import type { Labels } from '../../objects/labels/label-requirement.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 

@@ -1,9 +1,9 @@
 /** EgressFirewall of OVN-Kubernetes: what Pods of a namespace reach outside of the cluster (`pkg/ovn/egressfirewall.go`). */
 import { parseAddress, type ParsedAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Labels } from '../../objects/label-requirement.ts';
-import { matchesLabels, type ParsedLabelSelector, readLabelSelector } from '../../objects/labels.ts';
-import type { EgressFirewall, EgressFirewallRule } from '../../objects/ovn.ts';
+import type { Labels } from '../../objects/labels/label-requirement.ts';
+import { matchesLabels, type ParsedLabelSelector, readLabelSelector } from '../../objects/labels/labels.ts';
+import type { EgressFirewall, EgressFirewallRule } from '../../objects/types/ovn.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
 

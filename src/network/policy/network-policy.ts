@@ -1,12 +1,12 @@
 /** NetworkPolicies as rules that can be asked (networking.k8s.io/v1; KEP-2079 for endPort). */
 import { type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import { type ParsedLabelSelector, readLabelSelector } from '../../objects/labels.ts';
+import { type ParsedLabelSelector, readLabelSelector } from '../../objects/labels/labels.ts';
 import type {
   NetworkPolicy,
   NetworkPolicyPeer,
   NetworkPolicyPort,
-} from '../../objects/networking.generated.ts';
+} from '../../objects/types/networking.generated.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 
 /** A direction, as the subject of a policy sees it. */

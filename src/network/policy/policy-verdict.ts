@@ -1,5 +1,5 @@
 import { parseAddress } from '../../objects/address.ts';
-import { matchesLabels } from '../../objects/labels.ts';
+import { matchesLabels } from '../../objects/labels/labels.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
 import type { PolicyConnection, PolicyPod, PolicySide } from './connection.ts';

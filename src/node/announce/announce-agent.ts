@@ -6,8 +6,8 @@ import { type Announcer, planAnnouncement } from '../../network/announcing/annou
 import { Fence, heartbeatEveryMs, leaseLastsMs, renewEveryMs } from '../../network/announcing/fence.ts';
 import { Liveness } from '../../network/announcing/liveness.ts';
 import { WatchedTime } from '../../network/announcing/watched-time.ts';
-import type { Lease } from '../../objects/coordination.generated.ts';
-import type { BGPPeer } from '../../objects/servicenet.ts';
+import type { Lease } from '../../objects/types/coordination.generated.ts';
+import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import type { AddressToAnnounce } from './address-announcer.ts';
 import { Alarm } from './alarm.ts';

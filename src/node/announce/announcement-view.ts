@@ -12,12 +12,12 @@ import {
 } from '../../network/announcing/assigned-addresses.ts';
 import { type AnnouncerLease, readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
-import type { Lease } from '../../objects/coordination.generated.ts';
-import type { Node, Service } from '../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../objects/discovery.generated.ts';
+import type { Lease } from '../../objects/types/coordination.generated.ts';
+import type { Node, Service } from '../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { AddressPool } from '../../objects/servicenet.ts';
+import type { AddressPool } from '../../objects/types/servicenet.ts';
 import { keptOfService, keptOfSlice } from '../kept-fields.ts';
 
 const byService = 'announce-service';

@@ -7,7 +7,7 @@ import { type PeerProblem, peersOf } from '../../network/announcing/bgp-peers.ts
 import { bgpRoutes } from '../../network/announcing/bgp-routes.ts';
 import type { ServiceAddress } from '../../network/announcing/assigned-addresses.ts';
 import { formatTime } from '../../objects/time.ts';
-import type { BGPPeer, BGPPeerSession } from '../../objects/servicenet.ts';
+import type { BGPPeer, BGPPeerSession } from '../../objects/types/servicenet.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Alarm } from './alarm.ts';
 import type { AnnouncementView } from './announcement-view.ts';

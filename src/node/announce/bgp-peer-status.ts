@@ -1,5 +1,5 @@
 import type { ResourceClient } from '../../client/resource-client.ts';
-import type { BGPPeer, BGPPeerSession } from '../../objects/servicenet.ts';
+import type { BGPPeer, BGPPeerSession } from '../../objects/types/servicenet.ts';
 
 /** The longest name that a field manager may have (apimachinery `validation.FieldManagerMaxLength`). */
 const longestManager = 128;

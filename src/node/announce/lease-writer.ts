@@ -6,7 +6,7 @@ import {
   announcerLeaseName,
   reportAnnotation,
 } from '../../network/announcing/announcer-lease.ts';
-import type { Lease } from '../../objects/coordination.generated.ts';
+import type { Lease } from '../../objects/types/coordination.generated.ts';
 import { formatMicroTime } from '../../objects/time.ts';
 
 /** Writes to the API server: at most so many a second in the long run, and so many at once. */

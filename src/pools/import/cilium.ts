@@ -1,6 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
-import type { AddressPoolSpec } from '../../objects/servicenet.ts';
+import type { AddressPoolSpec } from '../../objects/types/servicenet.ts';
 import { importedAddresses, noteOthers, objectsAt, readSelector } from './foreign.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 

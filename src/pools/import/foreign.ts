@@ -3,7 +3,7 @@ import { type AddressRange, parseAddressRange } from '../../allocation/address-r
 import { maxRangeSize } from '../../controllers/load-balancer/pool.ts';
 import { parseCidr } from '../../objects/address.ts';
 import { isRecord, isStringList, isStringMap } from '../../objects/json.ts';
-import { compileLabelSelector } from '../../objects/labels.ts';
+import { compileLabelSelector } from '../../objects/labels/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 
 /** Most entries of `spec.addresses` of an AddressPool (deploy/crds). */

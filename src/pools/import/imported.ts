@@ -1,8 +1,8 @@
 import type { AddressRange } from '../../allocation/address-range.ts';
 import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
-import type { Service } from '../../objects/core.generated.ts';
-import type { AddressPool, AddressPoolSpec, BGPPeer } from '../../objects/servicenet.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { AddressPool, AddressPoolSpec, BGPPeer } from '../../objects/types/servicenet.ts';
 import { readPool } from '../../controllers/load-balancer/pool.ts';
 import { maxEntries, selectorProblem } from './foreign.ts';
 

@@ -1,7 +1,7 @@
 /** How kube-vip announces: the environment and arguments of its DaemonSet. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { listAt, textAt } from '../../objects/read.ts';
-import type { AddressPoolAnnounce } from '../../objects/servicenet.ts';
+import type { AddressPoolAnnounce } from '../../objects/types/servicenet.ts';
 import { objectsAt } from './foreign.ts';
 import { asPeers, type ForeignPeer, type ImportedPeers } from './peers.ts';
 

@@ -1,9 +1,13 @@
 /** MetalLB's kinds that configure announcing: L2Advertisement, BGPAdvertisement, BGPPeer, Community. */
-import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
 import { recordAt, textAt } from '../../objects/read.ts';
-import type { AddressPoolAnnounce, AddressPoolBGP, AddressPoolLayer2 } from '../../objects/servicenet.ts';
+import type {
+  AddressPoolAnnounce,
+  AddressPoolBGP,
+  AddressPoolLayer2,
+} from '../../objects/types/servicenet.ts';
 import { parseCommunity, parseLargeCommunity } from '../../network/bgp/route.ts';
 import { noteOthers, objectsAt, selectorProblem, selectorsAt } from './foreign.ts';
 import { asPeers, type ForeignPeer, type ImportedPeers } from './peers.ts';

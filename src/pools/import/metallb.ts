@@ -1,6 +1,6 @@
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { AddressPoolSpec } from '../../objects/servicenet.ts';
+import type { AddressPoolSpec } from '../../objects/types/servicenet.ts';
 import { readYaml } from '../../client/yaml.ts';
 import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './foreign.ts';
 import {

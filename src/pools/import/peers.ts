@@ -1,6 +1,6 @@
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
-import type { BGPPeer, BGPPeerSpec } from '../../objects/servicenet.ts';
+import type { BGPPeer, BGPPeerSpec } from '../../objects/types/servicenet.ts';
 import { parseDuration } from '../../objects/time.ts';
 import { selectorProblem } from './foreign.ts';
 import { freeName } from './imported.ts';

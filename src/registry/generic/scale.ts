@@ -1,4 +1,4 @@
-import type { Scale } from '../../objects/autoscaling.generated.ts';
+import type { Scale } from '../../objects/types/autoscaling.generated.ts';
 import type { KubeObject, LabelSelector, ObjectMeta } from '../../objects/meta.ts';
 import { type FieldError, invalid } from '../validation/field-errors.ts';
 import { validateCustomObjectMeta } from './metadata.ts';

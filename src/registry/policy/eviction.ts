@@ -1,5 +1,5 @@
-import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
-import type { Pod } from '../../objects/core.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import { StatusError } from '../../objects/status.ts';
 import { labelSelectorMatches } from '../validation/label-selector.ts';
 

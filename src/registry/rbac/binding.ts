@@ -1,4 +1,4 @@
-import type { RoleBinding, RoleRef, Subject } from '../../objects/rbac.generated.ts';
+import type { RoleBinding, RoleRef, Subject } from '../../objects/types/rbac.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';

@@ -1,4 +1,4 @@
-import type { ClusterRole, PolicyRule } from '../../objects/rbac.generated.ts';
+import type { ClusterRole, PolicyRule } from '../../objects/types/rbac.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';

@@ -1,4 +1,4 @@
-import type { WebhookClientConfig } from '../../objects/admissionregistration.generated.ts';
+import type { WebhookClientConfig } from '../../objects/types/admissionregistration.generated.ts';
 import { type FieldError, invalid, required } from './field-errors.ts';
 import { isValidPortNumber } from './network.ts';
 

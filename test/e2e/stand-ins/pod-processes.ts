@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { ResourceClient } from '../../../src/client/resource-client.ts';
 import { pods } from '../../../src/client/resources.ts';
 import type { Transport } from '../../../src/client/transport.ts';
-import type { Pod } from '../../../src/objects/core.generated.ts';
+import type { Pod } from '../../../src/objects/types/core.generated.ts';
 import { listAt } from '../../../src/objects/read.ts';
 import { StatusError } from '../../../src/objects/status.ts';
 import { accountFlags } from '../account.ts';

@@ -1,4 +1,4 @@
-import type { Service, ServiceSpec } from '../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import type { Cluster } from '../cluster.ts';
 
 /** What users of load balancers see and write. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { services } from '../../../src/client/resources.ts';
-import type { Service } from '../../../src/objects/core.generated.ts';
+import type { Service } from '../../../src/objects/types/core.generated.ts';
 import type { Cluster } from '../cluster.ts';
 import { addressesOf, balanced, finalizer, reasonOf } from './balanced.ts';
 

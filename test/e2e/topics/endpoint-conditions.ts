@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { pods } from '../../../src/client/resources.ts';
-import type { EndpointConditions } from '../../../src/objects/discovery.generated.ts';
+import type { EndpointConditions } from '../../../src/objects/types/discovery.generated.ts';
 import type { Cluster } from '../cluster.ts';
 import type { Need } from '../need.ts';
 import { addressesIn, labels, readEndpoints, readSliceEndpoints, readSlices } from './published.ts';

@@ -1,7 +1,7 @@
 import { isNotFound } from '../../../src/client/errors.ts';
 import { endpoints, endpointSlices } from '../../../src/client/resources.ts';
-import type { Endpoints } from '../../../src/objects/core.generated.ts';
-import type { Endpoint, EndpointSlice } from '../../../src/objects/discovery.generated.ts';
+import type { Endpoints } from '../../../src/objects/types/core.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../../src/objects/types/discovery.generated.ts';
 import type { Cluster } from '../cluster.ts';
 
 /** What is published of the Service `web` of a namespace. */

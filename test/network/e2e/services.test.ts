@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ServiceSpec } from '../../../src/objects/core.generated.ts';
+import type { ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import { listAt, textAt } from '../../../src/objects/read.ts';
 import { describePods, inUrl, PodNetwork, until } from '../support/pod-network.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/core.generated.ts';
+import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
 import {
   createCertificateAuthority,
   issueServerCertificate,

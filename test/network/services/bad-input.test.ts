@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Service } from '../../../src/objects/core.generated.ts';
-import type { EndpointSlice } from '../../../src/objects/discovery.generated.ts';
+import type { Service } from '../../../src/objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../src/objects/types/discovery.generated.ts';
 import { forMakers } from '../support/for-makers.ts';
 import { endpointSlice, service } from '../support/objects.ts';
 import { clusterIPs, families, ServiceNetwork, silence } from '../support/service-network.ts';

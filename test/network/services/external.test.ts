@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { ServiceSpec } from '../../../src/objects/core.generated.ts';
+import type { ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import { forMakers } from '../support/for-makers.ts';
 import {
   both,

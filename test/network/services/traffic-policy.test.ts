@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { IPFamily } from '../../../src/objects/address.ts';
-import type { ServiceSpec } from '../../../src/objects/core.generated.ts';
+import type { ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import { forMakers } from '../support/for-makers.ts';
 import {
   both,

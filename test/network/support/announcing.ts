@@ -5,7 +5,7 @@ import { reportAnnotation } from '../../../src/network/announcing/announcer-leas
 import { applyObjects } from '../../../src/commands/apply.ts';
 import definitions from '../../../src/commands/definitions.generated.json' with { type: 'json' };
 import type { ExecResult } from '../../../src/host/host.ts';
-import type { AddressPoolAnnounce } from '../../../src/objects/servicenet.ts';
+import type { AddressPoolAnnounce } from '../../../src/objects/types/servicenet.ts';
 import { listAt, textAt } from '../../../src/objects/read.ts';
 import { call } from '../../support/test-server.ts';
 import { TestCluster } from './cluster.ts';

@@ -4,7 +4,7 @@ import { InformerFactory } from '../../../src/client/informer-factory.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Host } from '../../../src/host/host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../../../src/node/agent.ts';
-import type { EndpointSlice } from '../../../src/objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../src/objects/types/discovery.generated.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';

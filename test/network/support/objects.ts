@@ -5,9 +5,9 @@ import {
   parseCidr,
   type ParsedCidr,
 } from '../../../src/objects/address.ts';
-import type { EndpointConditions, EndpointSlice } from '../../../src/objects/discovery.generated.ts';
+import type { EndpointConditions, EndpointSlice } from '../../../src/objects/types/discovery.generated.ts';
 import type { IPFamily } from '../../../src/objects/address.ts';
-import type { Service, ServiceSpec } from '../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import type { Addresses } from './network.ts';
 
 /** A Service `shop/<name>`; without a type, a ClusterIP. */

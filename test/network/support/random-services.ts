@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { IPFamily } from '../../../src/objects/address.ts';
-import type { Service, ServiceSpec } from '../../../src/objects/core.generated.ts';
-import type { EndpointSlice } from '../../../src/objects/discovery.generated.ts';
+import type { Service, ServiceSpec } from '../../../src/objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../src/objects/types/discovery.generated.ts';
 import type { TestNetwork } from './network.ts';
 import { endpointSlice, service } from './objects.ts';
 

@@ -9,13 +9,13 @@ import type {
   Service,
   ServicePort,
   ServiceSpec,
-} from '../../../src/objects/core.generated.ts';
+} from '../../../src/objects/types/core.generated.ts';
 import type {
   EndpointConditions,
   EndpointHints,
   EndpointSlice,
-} from '../../../src/objects/discovery.generated.ts';
-import type { Labels } from '../../../src/objects/label-requirement.ts';
+} from '../../../src/objects/types/discovery.generated.ts';
+import type { Labels } from '../../../src/objects/labels/label-requirement.ts';
 import type { Maker } from './gate.ts';
 import type { Asking } from './machine.ts';
 import type { Outcome } from './machine-protocol.ts';

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { services } from '../../../src/client/resources.ts';
 import type { Transport } from '../../../src/client/transport.ts';
-import type { Service } from '../../../src/objects/core.generated.ts';
+import type { Service } from '../../../src/objects/types/core.generated.ts';
 import { addressesOf, mayShare } from './findings/balancing.ts';
 import { clusterIPs, nodePorts } from './findings/allocation.ts';
 import { keyOf } from './findings/snapshot.ts';

@@ -1,6 +1,6 @@
 import { Clients } from '../../../src/client/clients.ts';
 import { services } from '../../../src/client/resources.ts';
-import type { Service } from '../../../src/objects/core.generated.ts';
+import type { Service } from '../../../src/objects/types/core.generated.ts';
 import { addressPools } from '../../../src/client/resources.ts';
 import { handoverPools } from './actors/balancers.ts';
 import { addressesOf } from './findings/balancing.ts';

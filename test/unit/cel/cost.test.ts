@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../src/objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { Program } from '../../../src/cel/program.ts';
 import { declSize, maxElementsAt } from '../../../src/registry/apiextensions/rules/decl-size.ts';

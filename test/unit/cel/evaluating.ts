@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../src/objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../src/objects/types/apiextensions.generated.ts';
 import { Program } from '../../../src/cel/program.ts';
 import * as types from '../../../src/cel/types.ts';
 import { toJson } from '../../../src/cel/json-values.ts';

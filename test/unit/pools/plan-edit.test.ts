@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { planEdit } from '../../../src/pools/plan-edit.ts';
-import type { AddressPool, AddressPoolSpec } from '../../../src/objects/servicenet.ts';
-import type { Service } from '../../../src/objects/core.generated.ts';
+import type { AddressPool, AddressPoolSpec } from '../../../src/objects/types/servicenet.ts';
+import type { Service } from '../../../src/objects/types/core.generated.ts';
 
 const service = (name: string, ip?: string): Service => ({
   metadata: { namespace: 'n', name, creationTimestamp: '2026-01-01T00:00:00Z' },

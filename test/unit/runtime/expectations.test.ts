@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Expectations } from '../../../src/runtime/expectations.ts';
 import { SharedInformer } from '../../../src/client/shared-informer.ts';
 import { leases } from '../../../src/client/resources.ts';
-import type { Lease } from '../../../src/objects/coordination.generated.ts';
+import type { Lease } from '../../../src/objects/types/coordination.generated.ts';
 import { compareResourceVersions } from '../../../src/objects/resource-version.ts';
 import { controllerContext } from '../../support/controller-context.ts';
 import { FakeClock } from '../../support/fake-clock.ts';

@@ -1,4 +1,4 @@
-import type { MutatingAdmissionPolicy } from '../../../objects/admissionregistration.generated.ts';
+import type { MutatingAdmissionPolicy } from '../../../objects/types/admissionregistration.generated.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';

@@ -1,6 +1,6 @@
 /** What the policies of both kinds see of a write, and with which parameters (apiserver `admission/plugin/policy/generic`). */
 import { isRecord } from '../../../objects/json.ts';
-import { compileLabelSelector, matchesLabels } from '../../../objects/labels.ts';
+import { compileLabelSelector, matchesLabels } from '../../../objects/labels/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { PolicyInput } from '../../../registry/admissionregistration/expressions/input.ts';
 import type {
@@ -18,7 +18,7 @@ import { servedObject } from '../webhooks/review.ts';
 import type {
   MatchResources,
   NamedRuleWithOperations,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 
 /** A binding that matches the write, with one of its parameters. */
 export interface PolicyInvocation<P> {

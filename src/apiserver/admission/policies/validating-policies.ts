@@ -1,4 +1,4 @@
-import type { ValidatingAdmissionPolicy } from '../../../objects/admissionregistration.generated.ts';
+import type { ValidatingAdmissionPolicy } from '../../../objects/types/admissionregistration.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import { StatusError } from '../../../objects/status.ts';

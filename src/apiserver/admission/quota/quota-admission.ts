@@ -1,4 +1,4 @@
-import type { ResourceQuota } from '../../../objects/core.generated.ts';
+import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
 import { forbidden, internalError } from '../../../objects/status-errors.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { judgeQuota, missingRequests } from '../../../registry/core/resourcequota/judge.ts';

@@ -1,4 +1,4 @@
-import type { ResourceQuota } from '../../../objects/core.generated.ts';
+import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { formatQuantity, parseQuantity } from '../../../objects/quantity.ts';

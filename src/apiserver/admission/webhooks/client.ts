@@ -1,4 +1,4 @@
-import type { MutatingWebhook } from '../../../objects/admissionregistration.generated.ts';
+import type { MutatingWebhook } from '../../../objects/types/admissionregistration.generated.ts';
 import { isIP } from 'node:net';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
 

@@ -2,8 +2,8 @@ import type {
   MatchCondition,
   MutatingWebhook,
   RuleWithOperations,
-} from '../../../objects/admissionregistration.generated.ts';
-import { compileLabelSelector, type ParsedLabelSelector } from '../../../objects/labels.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
+import { compileLabelSelector, type ParsedLabelSelector } from '../../../objects/labels/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 
 import { isReviewVersion, type ReviewVersion } from './answer.ts';

@@ -1,6 +1,6 @@
 /** Which webhooks are called for a write (apiserver `admission/plugin/webhook/generic` and `predicates`). */
-import type { RuleWithOperations } from '../../../objects/admissionregistration.generated.ts';
-import { matchesLabels } from '../../../objects/labels.ts';
+import type { RuleWithOperations } from '../../../objects/types/admissionregistration.generated.ts';
+import { matchesLabels } from '../../../objects/labels/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { notFound } from '../../../objects/status-errors.ts';
 

@@ -4,7 +4,7 @@
  */
 import { parseFieldSelector } from '../../../objects/field-selector.ts';
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
-import { compileLabelSelector, parseLabelSelector } from '../../../objects/labels.ts';
+import { compileLabelSelector, parseLabelSelector } from '../../../objects/labels/labels.ts';
 
 /** `status.evaluationError` of a review; "" when all selectors can be read. */
 export function selectorErrors(spec: JsonRecord): string {

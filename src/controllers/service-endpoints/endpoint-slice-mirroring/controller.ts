@@ -1,8 +1,8 @@
 import { indexByLabel } from '../../../client/indexes.ts';
 import type { Informer } from '../../../client/informer.ts';
 import { endpoints as endpointsResource, endpointSlices, services } from '../../../client/resources.ts';
-import type { Endpoints, Service } from '../../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../../objects/key.ts';
 import { followSlices } from '../endpoint-slices/slice-events.ts';
 import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';

@@ -2,8 +2,8 @@
  * The EndpointSlices that mirror a hand-made Endpoints object (pkg/controller/endpointslicemirroring). Pure: Endpoints
  * and its mirrored slices go in, writes come out.
  */
-import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../objects/core.generated.ts';
-import type { Endpoint, EndpointPort, EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../objects/types/core.generated.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { endpointKey, sameEndpoint } from '../endpoint-slices/plan-groups.ts';

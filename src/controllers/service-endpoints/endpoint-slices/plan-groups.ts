@@ -1,8 +1,8 @@
 /** From Pods to endpoints, grouped by the ports that they serve. Pure. */
 import { isPodReady } from '../../../objects/pods.ts';
 import type { IPFamily } from '../../../objects/address.ts';
-import type { Pod, Service } from '../../../objects/core.generated.ts';
-import type { Endpoint, EndpointPort } from '../../../objects/discovery.generated.ts';
+import type { Pod, Service } from '../../../objects/types/core.generated.ts';
+import type { Endpoint, EndpointPort } from '../../../objects/types/discovery.generated.ts';
 import { canonicalIP } from '../pod-ip.ts';
 import { isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { portsKey, resolvePorts } from '../target-port.ts';

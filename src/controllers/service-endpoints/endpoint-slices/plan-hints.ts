@@ -1,6 +1,6 @@
 /** Hints by `spec.trafficDistribution`, and their removal (k8s.io/endpointslice/trafficdist). Pure. */
-import type { Service } from '../../../objects/core.generated.ts';
-import type { Endpoint, EndpointHints, EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { Service } from '../../../objects/types/core.generated.ts';
+import type { Endpoint, EndpointHints, EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { SliceDraft } from './plan-packing.ts';
 

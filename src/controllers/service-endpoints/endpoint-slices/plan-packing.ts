@@ -2,7 +2,7 @@
  * Distributes endpoints over slices (k8s.io/endpointslice, `reconciler.go`). Pure. The aim is few writes, not few
  * slices: endpoints stay where they are, and nothing is rebalanced.
  */
-import type { Endpoint, EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { endpointKey, sameEndpoint } from './plan-groups.ts';
 
 /** A slice to write. `existing` is the object it replaces; without it the slice is created. */

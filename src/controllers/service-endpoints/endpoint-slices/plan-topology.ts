@@ -1,5 +1,5 @@
 /** Hints that share endpoints among zones in proportion to CPU (topology-mode Auto, topologycache). Pure. */
-import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { draftsOf, isReadyEndpoint, removeHints, reopen, type SliceSet, withHints } from './plan-hints.ts';
 import type { ZoneShares } from './zone-capacity.ts';
 

@@ -3,8 +3,8 @@
  * the existing slices it computes the writes.
  */
 import type { IPFamily } from '../../../objects/address.ts';
-import type { Pod, Service } from '../../../objects/core.generated.ts';
-import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { Pod, Service } from '../../../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { slicePortsInOrder } from '../hash-order.ts';

@@ -1,5 +1,5 @@
 import type { Informer } from '../../../client/informer.ts';
-import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { joinKey, type ObjectKey } from '../../../objects/key.ts';
 import type { EnqueueOptions } from '../../../runtime/controller.ts';
 import { managedByLabel, serviceNameLabel } from './slice-metadata.ts';

@@ -1,7 +1,7 @@
 /** Labels, owner and name of the EndpointSlices of a Service (k8s.io/endpointslice, `utils.go`). Pure. */
 import type { IPFamily } from '../../../objects/address.ts';
-import type { Service } from '../../../objects/core.generated.ts';
-import type { EndpointPort, EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { Service } from '../../../objects/types/core.generated.ts';
+import type { EndpointPort, EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { isHeadless } from '../service.ts';
 

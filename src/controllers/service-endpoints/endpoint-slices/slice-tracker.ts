@@ -1,4 +1,4 @@
-import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 
 /** Milliseconds that the cache may lag behind own writes before they count as undone by another client. */

@@ -1,6 +1,6 @@
 import { isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
-import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 import type { SliceTracker } from './slice-tracker.ts';
 

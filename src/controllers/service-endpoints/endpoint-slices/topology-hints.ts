@@ -1,6 +1,6 @@
 import type { Informer } from '../../../client/informer.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
-import type { Node } from '../../../objects/core.generated.ts';
+import type { Node } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../../runtime/context.ts';
 import { Controller } from '../../../runtime/controller.ts';
 import { type HintsByZone, isOverloaded } from './plan-topology.ts';

@@ -1,6 +1,6 @@
 /** The share of each zone in the cluster's CPU (k8s.io/endpointslice/topologycache). Pure. */
 import { isRecord } from '../../../objects/json.ts';
-import type { Node } from '../../../objects/core.generated.ts';
+import type { Node } from '../../../objects/types/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 
 const zoneLabel = 'topology.kubernetes.io/zone';

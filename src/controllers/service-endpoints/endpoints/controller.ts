@@ -2,7 +2,7 @@ import { isConflict, isNotFound, isNamespaceTerminating } from '../../../client/
 import type { Informer } from '../../../client/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { endpoints as endpointsResource, services } from '../../../client/resources.ts';
-import type { Endpoints, Service } from '../../../objects/core.generated.ts';
+import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';
 import { keyOf, type ObjectKey, splitKey } from '../../../objects/key.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
 import { type EnqueueOptions, Priority, type ReconcileResult } from '../../../runtime/controller.ts';

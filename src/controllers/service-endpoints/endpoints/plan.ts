@@ -10,7 +10,7 @@ import type {
   Pod,
   Service,
   EndpointSubset,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { canonicalIP } from '../pod-ip.ts';
 import { isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';

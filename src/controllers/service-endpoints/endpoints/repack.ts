@@ -1,5 +1,5 @@
 /** The canonical layout of Endpoints subsets (pkg/api/v1/endpoints, `util.go`). Pure. */
-import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../../objects/core.generated.ts';
+import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { endpointPortsInOrder, subsetsInOrder } from '../hash-order.ts';
 import { endpointPortKey } from '../target-port.ts';

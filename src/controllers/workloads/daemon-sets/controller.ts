@@ -3,8 +3,8 @@ import { nodes as nodesResource, pods as podsResource } from '../../../client/re
 import { jsonEqual } from '../../../objects/json.ts';
 import { joinKey, type ObjectKey } from '../../../objects/key.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { DaemonSet } from '../../../objects/apps.generated.ts';
-import type { Node, Pod } from '../../../objects/core.generated.ts';
+import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
+import type { Node, Pod } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
 import type { ReconcileResult } from '../../../runtime/controller.ts';
 import { Reconciler } from '../../../runtime/reconciler.ts';

@@ -1,8 +1,8 @@
 /** One Pod per node (pkg/controller/daemon/daemon_controller.go, update.go, util/daemonset_util.go). */
 import type { Draft } from '../../../client/resource-client.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { DaemonSet } from '../../../objects/apps.generated.ts';
-import type { Node, Pod, PodSpec, Toleration } from '../../../objects/core.generated.ts';
+import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
+import type { Node, Pod, PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
 import { untolerated } from '../../nodes/plan-taints.ts';
 import { matchesNode } from '../../scheduler/plan.ts';
 import { byCreation, isActive, isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';

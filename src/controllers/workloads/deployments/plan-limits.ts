@@ -1,5 +1,5 @@
 /** How far a rollout may deviate from the number of replicas (pkg/controller/deployment/util, `ResolveFenceposts`). */
-import type { Deployment } from '../../../objects/apps.generated.ts';
+import type { Deployment } from '../../../objects/types/apps.generated.ts';
 import { scaledValue } from '../plan-scaled-value.ts';
 
 function fenceposts({ spec }: Deployment): { surge: number; unavailable: number } {

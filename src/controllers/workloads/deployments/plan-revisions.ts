@@ -1,6 +1,6 @@
 /** The newest ReplicaSet of a Deployment, and the revision of each (pkg/controller/deployment/util). */
 import type { Draft } from '../../../client/resource-client.ts';
-import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
+import type { Deployment, ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import { byCreation, controllerReference } from '../../../objects/pods.ts';
 import { hashTemplate, podTemplateHash, sameTemplate } from '../plan-template.ts';
 import { maxSurge } from './plan-limits.ts';

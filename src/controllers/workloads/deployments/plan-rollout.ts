@@ -1,5 +1,5 @@
 /** The next number of replicas of each ReplicaSet (pkg/controller/deployment: rolling.go, recreate.go, sync.go). */
-import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
+import type { Deployment, ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import { byCreation } from '../../../objects/pods.ts';
 import { isRolling, maxSurge, maxUnavailable } from './plan-limits.ts';
 import { desiredReplicasAnnotation, type Generations, maxReplicasAnnotation } from './plan-revisions.ts';

@@ -4,7 +4,7 @@
  */
 import { jsonEqual } from '../../../objects/json.ts';
 import type { Draft } from '../../../client/resource-client.ts';
-import type { Deployment, DeploymentStatus, ReplicaSet } from '../../../objects/apps.generated.ts';
+import type { Deployment, DeploymentStatus, ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import { conditionOf } from '../../../objects/pods.ts';
 import { isRolling } from './plan-limits.ts';
 import {

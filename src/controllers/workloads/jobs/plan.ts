@@ -1,8 +1,8 @@
 /** The next step of a Job (pkg/controller/job/job_controller.go, indexed_job_utils.go). */
 import type { Draft } from '../../../client/resource-client.ts';
 import { maxOf } from '../../../objects/lists.ts';
-import type { Job, JobStatus } from '../../../objects/batch.generated.ts';
-import type { Container, Pod, PodSpec } from '../../../objects/core.generated.ts';
+import type { Job, JobStatus } from '../../../objects/types/batch.generated.ts';
+import type { Container, Pod, PodSpec } from '../../../objects/types/core.generated.ts';
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { WorkloadCondition } from '../../../objects/workloads.ts';
 import { conditionOf, isActive, isPodReady } from '../../../objects/pods.ts';

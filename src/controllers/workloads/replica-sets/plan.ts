@@ -3,8 +3,8 @@
  * replica_set_utils.go).
  */
 import type { Draft } from '../../../client/resource-client.ts';
-import { containsLabels } from '../../../objects/labels.ts';
-import type { Pod } from '../../../objects/core.generated.ts';
+import { containsLabels } from '../../../objects/labels/labels.ts';
+import type { Pod } from '../../../objects/types/core.generated.ts';
 import { formatTime } from '../../../objects/time.ts';
 import type { Replicated, WorkloadCondition } from '../../../objects/workloads.ts';
 import { deletionOrder } from '../plan-deletion-order.ts';

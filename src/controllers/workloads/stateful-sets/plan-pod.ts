@@ -1,8 +1,8 @@
 /** The identity of a StatefulSet's Pods (pkg/controller/statefulset/stateful_set_utils.go). */
 import type { Draft } from '../../../client/resource-client.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { ControllerRevision, StatefulSet } from '../../../objects/apps.generated.ts';
-import type { Pod } from '../../../objects/core.generated.ts';
+import type { ControllerRevision, StatefulSet } from '../../../objects/types/apps.generated.ts';
+import type { Pod } from '../../../objects/types/core.generated.ts';
 import { templateOf } from '../plan-history.ts';
 import { controllerRevisionHash, podFromTemplate } from '../plan-template.ts';
 

@@ -2,8 +2,8 @@
  * The next step of a StatefulSet (pkg/controller/statefulset/stateful_set_control.go, `updateStatefulSet`): Pods are
  * created and updated one after another unless `podManagementPolicy` is Parallel.
  */
-import type { ControllerRevision, StatefulSet } from '../../../objects/apps.generated.ts';
-import type { Pod } from '../../../objects/core.generated.ts';
+import type { ControllerRevision, StatefulSet } from '../../../objects/types/apps.generated.ts';
+import type { Pod } from '../../../objects/types/core.generated.ts';
 import { isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
 import { ordinalOf, revisionNameOf } from './plan-pod.ts';
 

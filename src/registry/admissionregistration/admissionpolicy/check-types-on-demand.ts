@@ -1,7 +1,7 @@
 import type {
   ExpressionWarning,
   ValidatingAdmissionPolicy,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 

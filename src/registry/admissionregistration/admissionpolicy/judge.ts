@@ -5,7 +5,7 @@
 import type {
   ValidatingAdmissionPolicySpec,
   Validation,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 import type { Program } from '../../../cel/program.ts';
 import { boolType, dynType, nullType, stringType } from '../../../cel/types.ts';
 import type { Value } from '../../../cel/values.ts';

@@ -2,7 +2,7 @@
 import type {
   MutatingAdmissionPolicySpec,
   Mutation,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 import type { JsonRecord } from '../../../objects/json.ts';
 import { toJson } from '../../../cel/json-values.ts';
 import { jsonPatchType, patchStructs } from '../../../cel/patch-types.ts';

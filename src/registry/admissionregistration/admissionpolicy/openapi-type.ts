@@ -1,5 +1,5 @@
 /** CEL types of kinds from a server's OpenAPI document (`apiserver/pkg/cel/openapi/resolver`). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { CelType } from '../../../cel/types.ts';
 import { declType } from '../../apiextensions/rules/decl-type.ts';

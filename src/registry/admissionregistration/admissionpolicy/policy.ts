@@ -2,7 +2,7 @@ import type {
   MutatingAdmissionPolicySpec,
   ValidatingAdmissionPolicyBinding,
   ValidatingAdmissionPolicySpec,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 
 /** What policies of both kinds have. */
 export type CommonPolicySpec = Pick<

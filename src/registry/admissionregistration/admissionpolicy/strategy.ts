@@ -2,7 +2,7 @@ import type {
   MatchResources,
   MutatingAdmissionPolicy,
   ValidatingAdmissionPolicy,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, type KindRules, resetMetaForStatus, specChanges } from '../../generic/generic.ts';

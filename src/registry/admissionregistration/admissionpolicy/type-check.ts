@@ -5,7 +5,7 @@
 import type {
   ExpressionWarning,
   ValidatingAdmissionPolicySpec,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 import type { JsonRecord } from '../../../objects/json.ts';
 import { CompileError, Program } from '../../../cel/program.ts';
 import * as types from '../../../cel/types.ts';

@@ -2,7 +2,7 @@ import type {
   MutatingAdmissionPolicySpec,
   Mutation,
   ValidatingAdmissionPolicySpec,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,

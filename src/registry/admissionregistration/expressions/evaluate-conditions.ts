@@ -1,5 +1,5 @@
 /** Whether the conditions of webhooks and policies hold (apiserver `admission/plugin/webhook/matchconditions`). */
-import type { MatchCondition } from '../../../objects/admissionregistration.generated.ts';
+import type { MatchCondition } from '../../../objects/types/admissionregistration.generated.ts';
 import type { AdmissionInput } from './input.ts';
 import { admissionBindings, admissionVariables, authorizerVariables, compileExpression } from './scope.ts';
 import type { Program } from '../../../cel/program.ts';

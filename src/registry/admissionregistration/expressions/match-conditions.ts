@@ -1,5 +1,5 @@
 /** `matchConditions` of webhooks and policies: CEL over the request. */
-import type { MatchCondition } from '../../../objects/admissionregistration.generated.ts';
+import type { MatchCondition } from '../../../objects/types/admissionregistration.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
 import { compileCondition } from './evaluate-conditions.ts';

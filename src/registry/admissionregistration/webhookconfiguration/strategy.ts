@@ -1,4 +1,4 @@
-import type { MutatingWebhook } from '../../../objects/admissionregistration.generated.ts';
+import type { MutatingWebhook } from '../../../objects/types/admissionregistration.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

@@ -1,7 +1,7 @@
 import type {
   MutatingWebhook,
   RuleWithOperations,
-} from '../../../objects/admissionregistration.generated.ts';
+} from '../../../objects/types/admissionregistration.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,

@@ -1,4 +1,4 @@
-import type { CustomResourceDefinitionVersion } from '../../../objects/apiextensions.generated.ts';
+import type { CustomResourceDefinitionVersion } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { internalError } from '../../../objects/status-errors.ts';

@@ -1,7 +1,7 @@
 import type {
   CustomResourceDefinitionVersion,
   JSONSchemaProps,
-} from '../../../objects/apiextensions.generated.ts';
+} from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 

@@ -1,4 +1,4 @@
-import type { CustomResourceDefinition } from '../../../objects/apiextensions.generated.ts';
+import type { CustomResourceDefinition } from '../../../objects/types/apiextensions.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { withCondition } from './definition.ts';

@@ -1,7 +1,7 @@
 import type {
   CustomResourceConversion,
   WebhookConversion,
-} from '../../../objects/apiextensions.generated.ts';
+} from '../../../objects/types/apiextensions.generated.ts';
 import {
   type FieldError,
   forbiddenField,

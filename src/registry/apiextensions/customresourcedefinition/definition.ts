@@ -1,7 +1,7 @@
 import type {
   CustomResourceDefinition,
   CustomResourceDefinitionCondition,
-} from '../../../objects/apiextensions.generated.ts';
+} from '../../../objects/types/apiextensions.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 
 /** True for a decoded CustomResourceDefinition. */

@@ -1,4 +1,4 @@
-import type { CustomResourceDefinitionVersion } from '../../../objects/apiextensions.generated.ts';
+import type { CustomResourceDefinitionVersion } from '../../../objects/types/apiextensions.generated.ts';
 import { compileSteps, maxCompileSteps } from '../../../cel/patterns/size.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 

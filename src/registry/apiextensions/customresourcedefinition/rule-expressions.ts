@@ -1,5 +1,5 @@
 /** The expressions of a definition's rules (apiextensions `validation.go`, `apiserver/schema/cel/compilation.go`). */
-import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/types/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { times } from '../../../cel/cost/range.ts';

@@ -2,7 +2,7 @@
  * Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they are valid, and have no unknown
  * fields.
  */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { validateEmbedded } from '../schema/embedded.ts';

@@ -1,5 +1,5 @@
 /** allOf, anyOf, oneOf and not may restrict values, but not declare structure. */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { patternFault } from '../schema/pattern.ts';

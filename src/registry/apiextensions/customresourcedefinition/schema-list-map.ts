@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { itemSchemaOf } from '../schema/json-schema.ts';

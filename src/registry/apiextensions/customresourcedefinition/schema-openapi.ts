@@ -2,7 +2,7 @@
  * The OpenAPI v3 features that a schema may use (apiextensions `validation.go`
  * ValidateCustomResourceDefinitionOpenAPISchema).
  */
-import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/types/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,

@@ -1,4 +1,7 @@
-import type { CustomResourceDefinition, JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type {
+  CustomResourceDefinition,
+  JSONSchemaProps,
+} from '../../../objects/types/apiextensions.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

@@ -1,5 +1,5 @@
 /** The rules of structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';

@@ -2,7 +2,7 @@ import type {
   CustomResourceDefinition,
   CustomResourceDefinitionNames,
   CustomResourceDefinitionVersion,
-} from '../../../objects/apiextensions.generated.ts';
+} from '../../../objects/types/apiextensions.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required, tooMany } from '../../validation/field-errors.ts';

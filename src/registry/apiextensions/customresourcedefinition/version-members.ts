@@ -1,7 +1,7 @@
 import type {
   CustomResourceDefinitionVersion,
   JSONSchemaProps,
-} from '../../../objects/apiextensions.generated.ts';
+} from '../../../objects/types/apiextensions.generated.ts';
 import { readFieldPath } from '../rules/field-path.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
 

@@ -1,4 +1,4 @@
-import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/types/apiextensions.generated.ts';
 import { CompileError, Program } from '../../../cel/program.ts';
 import { type CelType, optionalType } from '../../../cel/types.ts';
 

@@ -1,5 +1,5 @@
 /** The largest size of values with a schema in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { maxOf } from '../../../objects/lists.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';

@@ -1,5 +1,5 @@
 /** CEL types of structural schemas (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import * as types from '../../../cel/types.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { escapeName } from './escape.ts';

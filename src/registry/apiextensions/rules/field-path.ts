@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { valuesOf } from '../schema/json-schema.ts';
 
 /** Delimiters, quoted keys with the closing quote, and the text between. */

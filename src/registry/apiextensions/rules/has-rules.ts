@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 
 const rulesWithin = new WeakMap<JSONSchemaProps, boolean>();

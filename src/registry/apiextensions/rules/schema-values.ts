@@ -1,5 +1,5 @@
 /** CEL values of the parts of a custom object (`apiserver/pkg/cel/common/values.go` UnstructuredToVal). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import { equals } from '../../../cel/equality.ts';
 import { parseGoDuration, parseTimestamp } from '../../../cel/go-time.ts';

@@ -1,5 +1,5 @@
 /** The rules of a custom object's schema (`x-kubernetes-validations`; apiextensions `schema/cel/validation.go`). */
-import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import { CostLimitError } from '../../../cel/meter.ts';
 import { noValue, Optional, type Value } from '../../../cel/values.ts';

@@ -1,5 +1,5 @@
 /** Defaults of structural schemas (apiextensions `schema/defaulting`). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { plainError } from '../../../objects/status-errors.ts';
 import { itemSchemaOf, valuesOf } from './json-schema.ts';

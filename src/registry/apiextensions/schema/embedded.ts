@@ -1,5 +1,5 @@
 /** Embedded resources (apiextensions `schema/objectmeta/validation.go`). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta, OwnerReference } from '../../../objects/meta.ts';

@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 
 /** The schema of list items; undefined when there is none, or several (which no structural schema has). */
 export function itemSchemaOf(schema: JSONSchemaProps): JSONSchemaProps | undefined {

@@ -1,5 +1,5 @@
 /** Lists that are sets or maps (apiextensions `schema/listtype/validation.go`). */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { itemSchemaOf, valuesOf } from './json-schema.ts';
 import { duplicate, type FieldError, invalid } from '../../validation/field-errors.ts';

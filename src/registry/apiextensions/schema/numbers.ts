@@ -1,5 +1,5 @@
 /** The numbers of custom objects, as Go's types have them. */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 
 import { checkedFormat } from '../../../objects/formats.ts';

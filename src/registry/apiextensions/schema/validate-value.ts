@@ -2,7 +2,7 @@
  * Validates values against structural schemas, with the texts of kube-openapi's validator as apiextensions-apiserver
  * returns them (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
  */
-import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import { itemSchemaOf, valuesOf } from './json-schema.ts';
 import {

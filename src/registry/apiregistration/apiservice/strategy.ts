@@ -1,4 +1,4 @@
-import type { APIService } from '../../../objects/apiregistration.generated.ts';
+import type { APIService } from '../../../objects/types/apiregistration.generated.ts';
 import { goQuote } from '../../../objects/go-text.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus, fillParts } from '../../generic/generic.ts';

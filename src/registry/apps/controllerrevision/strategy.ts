@@ -1,4 +1,4 @@
-import type { ControllerRevision } from '../../../objects/apps.generated.ts';
+import type { ControllerRevision } from '../../../objects/types/apps.generated.ts';
 import { required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';

@@ -1,4 +1,4 @@
-import type { DaemonSet } from '../../../objects/apps.generated.ts';
+import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';

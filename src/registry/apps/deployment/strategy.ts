@@ -1,4 +1,4 @@
-import type { Deployment, RollingUpdateDeployment } from '../../../objects/apps.generated.ts';
+import type { Deployment, RollingUpdateDeployment } from '../../../objects/types/apps.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import {
   type FieldError,

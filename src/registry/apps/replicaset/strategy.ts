@@ -1,4 +1,4 @@
-import type { ReplicaSet, ReplicaSetSpec } from '../../../objects/apps.generated.ts';
+import type { ReplicaSet, ReplicaSetSpec } from '../../../objects/types/apps.generated.ts';
 import type { FieldError } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';

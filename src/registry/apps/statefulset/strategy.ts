@@ -1,4 +1,4 @@
-import type { StatefulSet } from '../../../objects/apps.generated.ts';
+import type { StatefulSet } from '../../../objects/types/apps.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {

@@ -7,7 +7,7 @@ import type {
   HorizontalPodAutoscalerBehavior,
   MetricSpec,
   MetricStatus,
-} from '../../../objects/autoscaling.generated.ts';
+} from '../../../objects/types/autoscaling.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { at, listAt, numberAt, recordAt, textAt } from '../../../objects/read.ts';

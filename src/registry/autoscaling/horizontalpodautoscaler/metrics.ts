@@ -4,7 +4,7 @@ import type {
   MetricSpec,
   MetricTarget,
   CrossVersionObjectReference,
-} from '../../../objects/autoscaling.generated.ts';
+} from '../../../objects/types/autoscaling.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import {

@@ -5,7 +5,7 @@ import type {
   MetricValueStatus,
   MetricIdentifier,
   MetricTarget,
-} from '../../../objects/autoscaling.generated.ts';
+} from '../../../objects/types/autoscaling.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { textAt } from '../../../objects/read.ts';

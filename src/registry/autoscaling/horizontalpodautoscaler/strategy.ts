@@ -1,4 +1,7 @@
-import type { HorizontalPodAutoscaler, HPAScalingRules } from '../../../objects/autoscaling.generated.ts';
+import type {
+  HorizontalPodAutoscaler,
+  HPAScalingRules,
+} from '../../../objects/types/autoscaling.generated.ts';
 import { genericStrategy, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 

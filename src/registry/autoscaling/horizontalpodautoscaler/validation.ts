@@ -5,7 +5,7 @@ import type {
   HorizontalPodAutoscalerBehavior,
   HorizontalPodAutoscalerSpec,
   HorizontalPodAutoscalerStatus,
-} from '../../../objects/autoscaling.generated.ts';
+} from '../../../objects/types/autoscaling.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import {

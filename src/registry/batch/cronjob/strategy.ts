@@ -1,4 +1,4 @@
-import type { CronJob } from '../../../objects/batch.generated.ts';
+import type { CronJob } from '../../../objects/types/batch.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';

@@ -1,4 +1,4 @@
-import type { Job, JobSpec } from '../../../objects/batch.generated.ts';
+import type { Job, JobSpec } from '../../../objects/types/batch.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';

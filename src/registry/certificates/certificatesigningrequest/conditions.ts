@@ -2,7 +2,7 @@
 import type {
   CertificateSigningRequest,
   CertificateSigningRequestCondition,
-} from '../../../objects/certificates.generated.ts';
+} from '../../../objects/types/certificates.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import {
   duplicate,

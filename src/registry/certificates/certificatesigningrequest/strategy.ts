@@ -1,4 +1,4 @@
-import type { CertificateSigningRequest } from '../../../objects/certificates.generated.ts';
+import type { CertificateSigningRequest } from '../../../objects/types/certificates.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,

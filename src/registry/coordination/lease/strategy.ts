@@ -1,4 +1,4 @@
-import type { Lease } from '../../../objects/coordination.generated.ts';
+import type { Lease } from '../../../objects/types/coordination.generated.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

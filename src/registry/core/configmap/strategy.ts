@@ -1,4 +1,4 @@
-import type { ConfigMap } from '../../../objects/core.generated.ts';
+import type { ConfigMap } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, forbiddenField, invalid, tooLong } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';

@@ -1,6 +1,6 @@
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { Event, ObjectReference } from '../../../objects/core.generated.ts';
+import type { Event, ObjectReference } from '../../../objects/types/core.generated.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import {

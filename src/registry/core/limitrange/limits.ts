@@ -5,7 +5,7 @@ import type {
   LimitRangeItem,
   Pod,
   ResourceRequirements,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   canonicalQuantity,

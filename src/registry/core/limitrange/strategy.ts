@@ -1,4 +1,4 @@
-import type { LimitRange } from '../../../objects/core.generated.ts';
+import type { LimitRange } from '../../../objects/types/core.generated.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { StrategyContext } from '../../generic/strategy.ts';

@@ -1,4 +1,4 @@
-import type { LimitRangeItem } from '../../../objects/core.generated.ts';
+import type { LimitRangeItem } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
 import {

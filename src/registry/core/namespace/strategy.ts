@@ -1,4 +1,4 @@
-import type { Namespace } from '../../../objects/core.generated.ts';
+import type { Namespace } from '../../../objects/types/core.generated.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy, takeSpec } from '../../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../../generic/metadata.ts';

@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Node, Taint, NodeConfigSource } from '../../../objects/core.generated.ts';
+import type { Node, Taint, NodeConfigSource } from '../../../objects/types/core.generated.ts';
 import {
   duplicate,
   type FieldError,

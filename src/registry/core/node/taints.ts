@@ -1,4 +1,4 @@
-import type { Taint } from '../../../objects/core.generated.ts';
+import type { Taint } from '../../../objects/types/core.generated.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { isQualifiedName, isValidLabelValue } from '../../../objects/names.ts';
 

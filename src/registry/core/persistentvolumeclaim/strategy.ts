@@ -1,4 +1,4 @@
-import type { PersistentVolumeClaim } from '../../../objects/core.generated.ts';
+import type { PersistentVolumeClaim } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import {

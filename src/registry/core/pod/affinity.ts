@@ -4,7 +4,7 @@ import type {
   NodeSelectorRequirement,
   NodeSelectorTerm,
   PodAffinityTerm,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import {

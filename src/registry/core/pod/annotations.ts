@@ -1,4 +1,4 @@
-import type { Pod, PodSpec } from '../../../objects/core.generated.ts';
+import type { Pod, PodSpec } from '../../../objects/types/core.generated.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 
 const mirror = 'kubernetes.io/config.mirror';

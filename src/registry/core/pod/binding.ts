@@ -1,4 +1,4 @@
-import type { Binding, Pod } from '../../../objects/core.generated.ts';
+import type { Binding, Pod } from '../../../objects/types/core.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
 import { conflict } from '../../../objects/status-errors.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';

@@ -5,7 +5,7 @@ import type {
   ResourceRequirements,
   Volume,
   VolumeMount,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
 import {

@@ -6,7 +6,7 @@ import type {
   PodStatus,
   PodTemplateSpec,
   Probe,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { defaultPullPolicy } from './image.ts';
 
 import { setFieldDefaults, setVolumeDefaults } from './volumes.ts';

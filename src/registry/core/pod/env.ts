@@ -4,7 +4,7 @@ import type {
   ObjectFieldSelector,
   ResourceFieldSelector,
   SecretKeySelector,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { isConfigMapKey, isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';

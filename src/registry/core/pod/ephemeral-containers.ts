@@ -1,4 +1,4 @@
-import type { Pod, PodSpec } from '../../../objects/core.generated.ts';
+import type { Pod, PodSpec } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import {
   duplicate,

@@ -1,4 +1,9 @@
-import type { Container, HTTPGetAction, LifecycleHandler, Probe } from '../../../objects/core.generated.ts';
+import type {
+  Container,
+  HTTPGetAction,
+  LifecycleHandler,
+  Probe,
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,

@@ -1,5 +1,5 @@
-import type { PriorityClass } from '../../../objects/scheduling.generated.ts';
-import type { PodSpec } from '../../../objects/core.generated.ts';
+import type { PriorityClass } from '../../../objects/types/scheduling.generated.ts';
+import type { PodSpec } from '../../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../scheduling/priorityclass/strategy.ts';

@@ -1,4 +1,4 @@
-import type { PodSpec, ResourceRequirements } from '../../../objects/core.generated.ts';
+import type { PodSpec, ResourceRequirements } from '../../../objects/types/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 
 /** The resources that decide. */

@@ -1,4 +1,4 @@
-import type { Container, PodSpec } from '../../../objects/core.generated.ts';
+import type { Container, PodSpec } from '../../../objects/types/core.generated.ts';
 import { type FieldError, notSupported, required, tooMany } from '../../validation/field-errors.ts';
 
 const policies = ['Always', 'Never', 'OnFailure'];

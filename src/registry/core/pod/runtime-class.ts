@@ -1,5 +1,5 @@
-import type { PodSpec, Toleration } from '../../../objects/core.generated.ts';
-import type { RuntimeClass } from '../../../objects/node.generated.ts';
+import type { PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
+import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';

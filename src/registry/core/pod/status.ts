@@ -1,4 +1,4 @@
-import type { Container, Pod, PodSpec, PodStatus } from '../../../objects/core.generated.ts';
+import type { Container, Pod, PodSpec, PodStatus } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';

@@ -1,4 +1,4 @@
-import type { Pod } from '../../../objects/core.generated.ts';
+import type { Pod } from '../../../objects/types/core.generated.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

@@ -1,4 +1,4 @@
-import type { Container, Pod, ResourceRequirements } from '../../../objects/core.generated.ts';
+import type { Container, Pod, ResourceRequirements } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import { jsonEqual } from '../../../objects/json.ts';

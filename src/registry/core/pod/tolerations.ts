@@ -1,4 +1,4 @@
-import type { PodSpec, Toleration } from '../../../objects/core.generated.ts';
+import type { PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
 import { isQualifiedName, isValidLabelValue } from '../../../objects/names.ts';

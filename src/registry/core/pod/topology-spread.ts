@@ -1,4 +1,4 @@
-import type { TopologySpreadConstraint } from '../../../objects/core.generated.ts';
+import type { TopologySpreadConstraint } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,

@@ -1,4 +1,4 @@
-import type { Container, PodSpec, Toleration } from '../../../objects/core.generated.ts';
+import type { Container, PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';

@@ -1,4 +1,4 @@
-import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '../../../objects/core.generated.ts';
+import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,

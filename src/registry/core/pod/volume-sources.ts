@@ -3,7 +3,7 @@ import type {
   KeyToPath,
   Volume,
   VolumeProjection,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,

@@ -1,4 +1,4 @@
-import type { ObjectFieldSelector, Volume } from '../../../objects/core.generated.ts';
+import type { ObjectFieldSelector, Volume } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { duplicate, type FieldError, required } from '../../validation/field-errors.ts';
 import { pushLabelErrors } from './field-checks.ts';

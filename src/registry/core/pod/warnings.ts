@@ -8,7 +8,7 @@ import type {
   PodSpec,
   PodTemplateSpec,
   Volume,
-} from '../../../objects/core.generated.ts';
+} from '../../../objects/types/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { isDNS1123Label } from '../../../objects/names.ts';
 import { warningsForAddress } from '../../validation/network.ts';

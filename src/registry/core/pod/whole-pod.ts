@@ -1,4 +1,4 @@
-import type { Pod } from '../../../objects/core.generated.ts';
+import type { Pod } from '../../../objects/types/core.generated.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateObjectMeta } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

@@ -1,4 +1,4 @@
-import type { PodTemplateSpec } from '../../../objects/core.generated.ts';
+import type { PodTemplateSpec } from '../../../objects/types/core.generated.ts';
 import type { LabelSelector } from '../../../objects/meta.ts';
 import {
   type FieldError,

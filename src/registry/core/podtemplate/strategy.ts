@@ -1,4 +1,4 @@
-import type { PodTemplate } from '../../../objects/core.generated.ts';
+import type { PodTemplate } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

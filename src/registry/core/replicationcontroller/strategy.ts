@@ -1,5 +1,5 @@
-import type { ReplicationController } from '../../../objects/core.generated.ts';
-import { containsLabels } from '../../../objects/labels.ts';
+import type { ReplicationController } from '../../../objects/types/core.generated.ts';
+import { containsLabels } from '../../../objects/labels/labels.ts';
 import { type FieldError, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

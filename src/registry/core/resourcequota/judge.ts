@@ -1,5 +1,5 @@
 /** Checks a write against quotas (`apiserver/pkg/admission/plugin/resourcequota` CheckRequest). */
-import type { ResourceQuota } from '../../../objects/core.generated.ts';
+import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { formatQuantity, parseQuantity } from '../../../objects/quantity.ts';
 import { listAt, recordAt, scalarAt, textAt } from '../../../objects/read.ts';

@@ -1,4 +1,7 @@
-import type { ResourceQuota, ScopedResourceSelectorRequirement } from '../../../objects/core.generated.ts';
+import type {
+  ResourceQuota,
+  ScopedResourceSelectorRequirement,
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { isQuotaResource } from '../../validation/resource-names.ts';

@@ -1,4 +1,4 @@
-import type { ResourceQuota } from '../../../objects/core.generated.ts';
+import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy, fillParts } from '../../generic/generic.ts';

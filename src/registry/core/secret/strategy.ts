@@ -1,4 +1,4 @@
-import type { Secret } from '../../../objects/core.generated.ts';
+import type { Secret } from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { maxDataBytes, pushKeyErrors, validateImmutable } from '../configmap/strategy.ts';
 import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';

@@ -9,7 +9,7 @@ import {
 import { PortAllocator, type PortRange } from '../../../allocation/port-allocator.ts';
 import { parseAddress } from '../../../objects/address.ts';
 import type { IPFamily } from '../../../objects/address.ts';
-import type { Service } from '../../../objects/core.generated.ts';
+import type { Service } from '../../../objects/types/core.generated.ts';
 import type { ClusterFamilies } from './families.ts';
 import { mayHaveNodePorts, needsHealthCheck, nodePortsOf } from './type-rules.ts';
 

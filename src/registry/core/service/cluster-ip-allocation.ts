@@ -1,5 +1,5 @@
 import { parseAddress, type IPFamily } from '../../../objects/address.ts';
-import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../objects/types/core.generated.ts';
 import { isUnchangedPreferDualStack } from './families.ts';
 import type { ServiceReservation } from './reservation.ts';
 import { headlessIP } from './type-rules.ts';

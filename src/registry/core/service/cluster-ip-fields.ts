@@ -1,6 +1,6 @@
 import { parseAddress } from '../../../objects/address.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { ServiceSpec } from '../../../objects/core.generated.ts';
+import type { ServiceSpec } from '../../../objects/types/core.generated.ts';
 import {
   duplicate,
   invalid,

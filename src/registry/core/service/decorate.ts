@@ -1,5 +1,5 @@
 import { parseAddress, type IPFamily } from '../../../objects/address.ts';
-import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../objects/types/core.generated.ts';
 import { normalizeNewClusterIPs } from './refill.ts';
 import { hasNoSelector, needsClusterIP, headlessIP } from './type-rules.ts';
 

@@ -1,4 +1,4 @@
-import type { Service, ServicePort, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { Service, ServicePort, ServiceSpec } from '../../../objects/types/core.generated.ts';
 import { externallyAccessible } from './type-rules.ts';
 
 /** `v1.DefaultClientIPServiceAffinitySeconds`: three hours. */

@@ -1,4 +1,4 @@
-import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../objects/types/core.generated.ts';
 import {
   externallyAccessible,
   mayHaveNodePorts,

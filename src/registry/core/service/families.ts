@@ -1,5 +1,5 @@
 import { parseAddress, type IPFamily } from '../../../objects/address.ts';
-import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../objects/types/core.generated.ts';
 import { invalid, invalidObject, type FieldError } from '../../validation/field-errors.ts';
 import { validateClusterIPFields } from './cluster-ip-fields.ts';
 import { otherFamily } from './decorate.ts';

@@ -1,5 +1,5 @@
 import { AllocationError } from '../../../allocation/errors.ts';
-import type { Service, ServicePort, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { Service, ServicePort, ServiceSpec } from '../../../objects/types/core.generated.ts';
 import { internalError, plainError } from '../../../objects/status-errors.ts';
 import { invalid, invalidObject } from '../../validation/field-errors.ts';
 import type { ServiceReservation } from './reservation.ts';

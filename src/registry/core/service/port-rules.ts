@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { ServicePort, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { ServicePort, ServiceSpec } from '../../../objects/types/core.generated.ts';
 import {
   duplicate,
   forbiddenField,

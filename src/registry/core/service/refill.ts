@@ -1,4 +1,4 @@
-import type { ServiceSpec } from '../../../objects/core.generated.ts';
+import type { ServiceSpec } from '../../../objects/types/core.generated.ts';
 import { allocatesNodePorts, needsClusterIP, needsHealthCheck, nodePortsOf, sameList } from './type-rules.ts';
 
 /**

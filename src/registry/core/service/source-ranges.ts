@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Service } from '../../../objects/core.generated.ts';
+import type { Service } from '../../../objects/types/core.generated.ts';
 import { forbiddenField, type FieldError } from '../../validation/field-errors.ts';
 import { validateLegacyCidr } from '../../validation/network.ts';
 

@@ -1,6 +1,6 @@
 import { parseAddress } from '../../../objects/address.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { LoadBalancerIngress, Service } from '../../../objects/core.generated.ts';
+import type { LoadBalancerIngress, Service } from '../../../objects/types/core.generated.ts';
 import {
   forbiddenField,
   invalid,

@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Service } from '../../../objects/core.generated.ts';
+import type { Service } from '../../../objects/types/core.generated.ts';
 import type { FieldError } from '../../validation/field-errors.ts';
 import type { Reservation, SideObjectKey, Strategy, StrategyContext } from '../../generic/strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';

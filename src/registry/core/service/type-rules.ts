@@ -1,4 +1,4 @@
-import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../objects/types/core.generated.ts';
 
 /**
  * The fields that a Service's type and related fields allow (`pkg/api/service/util.go`,

@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { ServiceSpec } from '../../../objects/core.generated.ts';
+import type { ServiceSpec } from '../../../objects/types/core.generated.ts';
 import { forbiddenField, invalid, type FieldError } from '../../validation/field-errors.ts';
 import { validateLoadBalancerClass } from './traffic-rules.ts';
 import { hasHeadlessIPs, needsHealthCheck } from './type-rules.ts';

@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Service } from '../../../objects/core.generated.ts';
+import type { Service } from '../../../objects/types/core.generated.ts';
 import { warningsForAddress, warningsForCidr } from '../../validation/network.ts';
 import { headlessIP } from './type-rules.ts';
 

@@ -1,4 +1,4 @@
-import type { ServiceAccount } from '../../../objects/core.generated.ts';
+import type { ServiceAccount } from '../../../objects/types/core.generated.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 

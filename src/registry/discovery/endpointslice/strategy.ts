@@ -1,4 +1,4 @@
-import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField, validateObjectMeta } from '../../generic/metadata.ts';

@@ -4,7 +4,7 @@ import type {
   EndpointHints,
   EndpointPort,
   EndpointSlice,
-} from '../../../objects/discovery.generated.ts';
+} from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {

@@ -1,4 +1,8 @@
-import type { FlowSchema, PolicyRulesWithSubjects, Subject } from '../../../objects/flowcontrol.generated.ts';
+import type {
+  FlowSchema,
+  PolicyRulesWithSubjects,
+  Subject,
+} from '../../../objects/types/flowcontrol.generated.ts';
 import { autoUpdateAnnotation } from '../prioritylevelconfiguration/bootstrap.ts';
 
 /** Every request. */

@@ -1,4 +1,4 @@
-import type { FlowSchema } from '../../../objects/flowcontrol.generated.ts';
+import type { FlowSchema } from '../../../objects/types/flowcontrol.generated.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { flowStatus } from '../prioritylevelconfiguration/strategy.ts';

@@ -6,7 +6,7 @@ import type {
   PolicyRulesWithSubjects,
   ResourcePolicyRule,
   Subject,
-} from '../../../objects/flowcontrol.generated.ts';
+} from '../../../objects/types/flowcontrol.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {

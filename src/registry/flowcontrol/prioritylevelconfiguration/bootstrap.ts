@@ -1,7 +1,7 @@
 import type {
   PriorityLevelConfiguration,
   PriorityLevelConfigurationSpec,
-} from '../../../objects/flowcontrol.generated.ts';
+} from '../../../objects/types/flowcontrol.generated.ts';
 
 /** The group of both kinds. */
 export const flowcontrolGroup = 'flowcontrol.apiserver.k8s.io';

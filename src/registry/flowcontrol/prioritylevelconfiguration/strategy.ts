@@ -1,4 +1,4 @@
-import type { PriorityLevelConfiguration } from '../../../objects/flowcontrol.generated.ts';
+import type { PriorityLevelConfiguration } from '../../../objects/types/flowcontrol.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { genericStrategy, specChanges, takeSpec, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

@@ -8,7 +8,7 @@ import type {
   PriorityLevelConfiguration,
   PriorityLevelConfigurationSpec,
   QueuingConfiguration,
-} from '../../../objects/flowcontrol.generated.ts';
+} from '../../../objects/types/flowcontrol.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Ingress, IngressSpec } from '../../../objects/networking.generated.ts';
+import type { Ingress, IngressSpec } from '../../../objects/types/networking.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { invalid } from '../../validation/field-errors.ts';

@@ -4,7 +4,7 @@ import type {
   IngressBackend,
   IngressRule,
   IngressSpec,
-} from '../../../objects/networking.generated.ts';
+} from '../../../objects/types/networking.generated.ts';
 import { parseAddress } from '../../../objects/address.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';

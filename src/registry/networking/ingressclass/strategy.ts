@@ -1,4 +1,7 @@
-import type { IngressClass, IngressClassParametersReference } from '../../../objects/networking.generated.ts';
+import type {
+  IngressClass,
+  IngressClassParametersReference,
+} from '../../../objects/types/networking.generated.ts';
 import { domainPrefixedPathErrors } from '../../validation/domain-prefixed-path.ts';
 import {
   type FieldError,

@@ -1,4 +1,4 @@
-import type { IPAddress } from '../../../objects/networking.generated.ts';
+import type { IPAddress } from '../../../objects/types/networking.generated.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';

@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from '../../../objects/networking.generated.ts';
+import type { NetworkPolicy } from '../../../objects/types/networking.generated.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

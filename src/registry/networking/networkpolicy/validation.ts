@@ -2,7 +2,7 @@ import type {
   NetworkPolicy,
   NetworkPolicyPeer,
   NetworkPolicyPort,
-} from '../../../objects/networking.generated.ts';
+} from '../../../objects/types/networking.generated.ts';
 import { addressBits, parseCidr, type ParsedCidr } from '../../../objects/address.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {

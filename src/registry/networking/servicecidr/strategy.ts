@@ -1,5 +1,5 @@
 import { parseCidr } from '../../../objects/address.ts';
-import type { ServiceCIDR } from '../../../objects/networking.generated.ts';
+import type { ServiceCIDR } from '../../../objects/types/networking.generated.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';

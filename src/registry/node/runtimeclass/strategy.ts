@@ -1,4 +1,4 @@
-import type { RuntimeClass } from '../../../objects/node.generated.ts';
+import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';

@@ -1,4 +1,4 @@
-import type { PodDisruptionBudget } from '../../../objects/policy.generated.ts';
+import type { PodDisruptionBudget } from '../../../objects/types/policy.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';

@@ -1,4 +1,4 @@
-import type { PriorityClass } from '../../../objects/scheduling.generated.ts';
+import type { PriorityClass } from '../../../objects/types/scheduling.generated.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';

@@ -1,4 +1,4 @@
-import type { CSIDriver, CSIDriverSpec } from '../../../objects/storage.generated.ts';
+import type { CSIDriver, CSIDriverSpec } from '../../../objects/types/storage.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,

@@ -1,4 +1,4 @@
-import type { CSINode, CSINodeDriver } from '../../../objects/storage.generated.ts';
+import type { CSINode, CSINodeDriver } from '../../../objects/types/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { validateCsiDriverName } from '../csidriver/strategy.ts';
 import { duplicate, type FieldError, invalid, required } from '../../validation/field-errors.ts';

@@ -1,4 +1,4 @@
-import type { CSIStorageCapacity } from '../../../objects/storage.generated.ts';
+import type { CSIStorageCapacity } from '../../../objects/types/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';

@@ -1,5 +1,5 @@
-import type { StorageClass } from '../../../objects/storage.generated.ts';
-import type { TopologySelectorTerm } from '../../../objects/core.generated.ts';
+import type { StorageClass } from '../../../objects/types/storage.generated.ts';
+import type { TopologySelectorTerm } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {

@@ -1,4 +1,4 @@
-import type { VolumeAttachment, VolumeError } from '../../../objects/storage.generated.ts';
+import type { VolumeAttachment, VolumeError } from '../../../objects/types/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { validateCsiDriverName } from '../csidriver/strategy.ts';
 import {

@@ -1,4 +1,4 @@
-import type { VolumeAttributesClass } from '../../../objects/storage.generated.ts';
+import type { VolumeAttributesClass } from '../../../objects/types/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';

@@ -1,6 +1,6 @@
 import type { Clients } from '../../../../src/client/clients.ts';
 import { endpoints, services } from '../../../../src/client/resources.ts';
-import type { EndpointSubset } from '../../../../src/objects/core.generated.ts';
+import type { EndpointSubset } from '../../../../src/objects/types/core.generated.ts';
 import type { Choices } from '../random.ts';
 import { attempt, type Deed, namespace } from './actor.ts';
 import { apps } from './services.ts';

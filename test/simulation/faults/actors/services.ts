@@ -1,6 +1,6 @@
 import type { Clients } from '../../../../src/client/clients.ts';
 import { services } from '../../../../src/client/resources.ts';
-import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { Choices } from '../random.ts';
 import type { Scene } from '../scene.ts';
 import { attempt, type Deed, namespace } from './actor.ts';

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import type { Scene } from '../scene.ts';
 import { isIn, type Span, spanOf } from './addresses.ts';
 import { keyOf, type Snapshot } from './snapshot.ts';

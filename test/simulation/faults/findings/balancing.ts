@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
-import type { AddressPool } from '../../../../src/objects/servicenet.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { AddressPool } from '../../../../src/objects/types/servicenet.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import { foreignAddress } from '../actors/balancers.ts';
 import { sharingAnnotation } from '../actors/services.ts';
 import { isIn, type Span, spanOf } from './addresses.ts';

@@ -2,8 +2,13 @@ import { isIPv6 } from 'node:net';
 import { planEndpoints } from '../../../../src/controllers/service-endpoints/endpoints/plan.ts';
 import { planSlices } from '../../../../src/controllers/service-endpoints/endpoint-slices/plan.ts';
 import { planMirror } from '../../../../src/controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
-import type { EndpointSubset, Endpoints, Pod, Service } from '../../../../src/objects/core.generated.ts';
-import type { EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
+import type {
+  EndpointSubset,
+  Endpoints,
+  Pod,
+  Service,
+} from '../../../../src/objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
 import { skipMirrorLabel } from '../actors/mirrored.ts';
 import { keyOf, type Snapshot } from './snapshot.ts';
 

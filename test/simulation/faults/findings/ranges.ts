@@ -1,4 +1,4 @@
-import type { ServiceCIDR } from '../../../../src/objects/networking.generated.ts';
+import type { ServiceCIDR } from '../../../../src/objects/types/networking.generated.ts';
 import { isIn, spanOf } from './addresses.ts';
 import type { Snapshot } from './snapshot.ts';
 

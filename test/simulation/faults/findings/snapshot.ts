@@ -9,10 +9,10 @@ import {
 } from '../../../../src/client/resources.ts';
 import type { Transport } from '../../../../src/client/transport.ts';
 import { addressPools } from '../../../../src/client/resources.ts';
-import type { AddressPool } from '../../../../src/objects/servicenet.ts';
-import type { Endpoints, Pod, Service } from '../../../../src/objects/core.generated.ts';
-import type { EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
-import type { IPAddress, ServiceCIDR } from '../../../../src/objects/networking.generated.ts';
+import type { AddressPool } from '../../../../src/objects/types/servicenet.ts';
+import type { Endpoints, Pod, Service } from '../../../../src/objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
+import type { IPAddress, ServiceCIDR } from '../../../../src/objects/types/networking.generated.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 
 /** A cluster as it is now, but for what the API server itself keeps. */

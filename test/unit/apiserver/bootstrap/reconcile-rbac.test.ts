@@ -1,4 +1,4 @@
-import type { ClusterRole, RoleBinding } from '../../../../src/objects/rbac.generated.ts';
+import type { ClusterRole, RoleBinding } from '../../../../src/objects/types/rbac.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { reconciledBinding, reconciledRole } from '../../../../src/apiserver/bootstrap/reconcile-rbac.ts';
 

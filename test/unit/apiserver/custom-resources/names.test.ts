@@ -1,7 +1,7 @@
 import type {
   CustomResourceDefinition,
   CustomResourceDefinitionNames,
-} from '../../../../src/objects/apiextensions.generated.ts';
+} from '../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { establish, judgeNames } from '../../../../src/apiserver/custom-resources/names.ts';
 import { withApproval } from '../../../../src/registry/apiextensions/customresourcedefinition/approval.ts';

@@ -1,4 +1,4 @@
-import type { CustomResourceDefinition } from '../../../../src/objects/apiextensions.generated.ts';
+import type { CustomResourceDefinition } from '../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { WebhookConverter } from '../../../../src/apiserver/custom-resources/webhook-converter.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';

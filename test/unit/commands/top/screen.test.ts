@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { eventSummary, poolRows, serviceRow, type View } from '../../../../src/commands/top/model.ts';
 import { renderScreen, serviceText } from '../../../../src/commands/top/screen.ts';
 import { fit, plain } from '../../../../src/commands/top/text.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
-import type { Endpoint, EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
 
 function service(spec: Service['spec'] = {}, status: Service['status'] = {}): Service {
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { isWaiting, protection, uses } from '../../../../src/controllers/claim-protection/plan.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import type { Pod } from '../../../../src/objects/core.generated.ts';
+import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 
 const claim = (metadata: KubeObject['metadata'] = {}): KubeObject => ({
   metadata: { namespace: 'n', name: 'data', finalizers: [protection], ...metadata },

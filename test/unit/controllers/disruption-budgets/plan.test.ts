@@ -4,8 +4,8 @@ import {
   planBudgetEvent,
   planBudgetStatus,
 } from '../../../../src/controllers/disruption-budgets/plan.ts';
-import type { Pod } from '../../../../src/objects/core.generated.ts';
-import type { PodDisruptionBudget } from '../../../../src/objects/policy.generated.ts';
+import type { Pod } from '../../../../src/objects/types/core.generated.ts';
+import type { PodDisruptionBudget } from '../../../../src/objects/types/policy.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 import { now, pod } from '../workloads/samples.ts';
 

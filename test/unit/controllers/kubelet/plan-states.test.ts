@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { planPod, type PodEnding } from '../../../../src/controllers/kubelet/plan.ts';
 import type { Observed } from '../../../../src/controllers/kubelet/plan-containers.ts';
-import type { Container, Pod, PodSpec } from '../../../../src/objects/core.generated.ts';
+import type { Container, Pod, PodSpec } from '../../../../src/objects/types/core.generated.ts';
 import { node, now, pod } from '../workloads/samples.ts';
 
 /** What a container's program does at each attempt: it runs, cannot be made, or exits so after so many seconds. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type KubeletPlan, planPod, type PodEnding } from '../../../../src/controllers/kubelet/plan.ts';
 import type { Observed } from '../../../../src/controllers/kubelet/plan-containers.ts';
 import { PodAddresses } from '../../../../src/controllers/kubelet/pod-addresses.ts';
-import type { Pod, PodStatus } from '../../../../src/objects/core.generated.ts';
+import type { Pod, PodStatus } from '../../../../src/objects/types/core.generated.ts';
 import { node, now, pod } from '../workloads/samples.ts';
 
 const host = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ProbeKind } from '../../../../src/controllers/kubelet/plan-probes.ts';
 import { ProbeWorker } from '../../../../src/controllers/kubelet/probe-worker.ts';
-import type { Probe } from '../../../../src/objects/core.generated.ts';
+import type { Probe } from '../../../../src/objects/types/core.generated.ts';
 import { FakeClock } from '../../../support/fake-clock.ts';
 
 /** Asks for a while; what was asked and decided, with the second of each. */

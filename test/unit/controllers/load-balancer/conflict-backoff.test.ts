@@ -1,4 +1,4 @@
-import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import { expect, test } from 'vitest';
 import { ConflictBackoff } from '../../../../src/controllers/load-balancer/status.ts';
 import { conditionType } from '../../../../src/controllers/load-balancer/status.ts';

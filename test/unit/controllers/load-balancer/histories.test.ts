@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Service, ServiceStatus } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
 import {
   addressesOf,
   contains,

@@ -19,7 +19,7 @@ import {
   type AddressRequest,
 } from '../../../../src/controllers/load-balancer/request.ts';
 import { parseStrictAddress, type IPFamily } from '../../../../src/objects/address.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 
 /** Changes that users make in a cluster of eight Services and two pools. */

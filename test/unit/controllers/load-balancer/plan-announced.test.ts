@@ -9,7 +9,7 @@ import {
 } from '../../../../src/controllers/load-balancer/plan-announced.ts';
 import type { AgentReport } from '../../../../src/network/announcing/agent-report.ts';
 import type { AnnouncementPlan } from '../../../../src/network/announcing/announcement-plan.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 
 const begin = Date.parse('2026-01-01T00:00:00Z');
 const later = begin + 60_000;

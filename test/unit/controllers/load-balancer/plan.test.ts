@@ -13,7 +13,7 @@ import {
   isForeign,
   statusAddresses,
 } from '../../../../src/controllers/load-balancer/status.ts';
-import type { Service, ServiceStatus } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
 import type { Condition } from '../../../../src/objects/meta.ts';
 import { inStatus } from './samples.ts';
 

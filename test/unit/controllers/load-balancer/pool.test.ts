@@ -6,7 +6,7 @@ import {
   subtractSpans,
   type Span,
 } from '../../../../src/controllers/load-balancer/pool-addresses.ts';
-import type { AddressPoolSpec } from '../../../../src/objects/servicenet.ts';
+import type { AddressPoolSpec } from '../../../../src/objects/types/servicenet.ts';
 import { readPool } from '../../../../src/controllers/load-balancer/pool.ts';
 import { parseAddressRange } from '../../../../src/allocation/address-range.ts';
 import { formatAddress } from '../../../../src/objects/address.ts';

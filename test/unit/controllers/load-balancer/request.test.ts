@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { isServed, readRequest } from '../../../../src/controllers/load-balancer/request.ts';
-import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 
 const settings = { loadBalancerClass: 'servicenet.dev/lb', isDefaultClass: true, compat: true };
 

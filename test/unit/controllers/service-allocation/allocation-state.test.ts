@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { specValues, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { RangeQueues } from '../../../../src/controllers/service-allocation/range-queues.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import { service } from './samples.ts';
 
 const range = { first: 30_000, last: 30_009 };

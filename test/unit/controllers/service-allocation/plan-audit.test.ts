@@ -4,8 +4,8 @@ import { newIPAddress } from '../../../../src/controllers/service-allocation/ip-
 import { planAudit } from '../../../../src/controllers/service-allocation/plan-audit.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
-import type { IPAddress } from '../../../../src/objects/networking.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
+import type { IPAddress } from '../../../../src/objects/types/networking.generated.ts';
 import { service } from './samples.ts';
 
 function findings(services: readonly Service[], addresses: readonly IPAddress[] | undefined): string[] {

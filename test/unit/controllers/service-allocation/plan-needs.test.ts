@@ -8,7 +8,7 @@ import {
 } from '../../../../src/controllers/service-allocation/plan-needs.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import type { IPFamily } from '../../../../src/objects/address.ts';
-import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import { service } from './samples.ts';
 
 const v4: IPFamily[] = ['IPv4'];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { planAllocation, type AllocationPlan } from '../../../../src/controllers/service-allocation/plan.ts';
 import { claimAnnotation, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import { broken, service } from './samples.ts';
 
 const claimed = (text: string, resourceVersion = '5') => ({

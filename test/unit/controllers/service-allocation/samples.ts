@@ -1,5 +1,5 @@
 import { isRecord } from '../../../../src/objects/json.ts';
-import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 
 /** A Service as a server stores it. */
 export function service(

@@ -5,7 +5,7 @@ import {
   lacksHealthCheckPort,
   missingNodePorts,
 } from '../../../../src/controllers/service-allocation/plan-needs.ts';
-import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import { ClusterModel, InstanceModel } from './cluster-model.ts';
 
 const names = ['a', 'b', 'c', 'd'];

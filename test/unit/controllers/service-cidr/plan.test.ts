@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { planCidr, serviceCidrFinalizer } from '../../../../src/controllers/service-cidr/plan.ts';
-import type { IPAddress, ServiceCIDR } from '../../../../src/objects/networking.generated.ts';
+import type { IPAddress, ServiceCIDR } from '../../../../src/objects/types/networking.generated.ts';
 
 const deletedAt = '2026-01-02T03:04:05Z';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AllocationGrace } from '../../../../src/controllers/service-endpoints/allocation-grace.ts';
-import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 
 const service = (spec: ServiceSpec): Service => ({
   metadata: { name: 'a', namespace: 'ns' },

@@ -6,7 +6,7 @@ import {
   subsetsInOrder,
   fnv128a,
 } from '../../../../src/controllers/service-endpoints/hash-order.ts';
-import type { EndpointSubset } from '../../../../src/objects/core.generated.ts';
+import type { EndpointSubset } from '../../../../src/objects/types/core.generated.ts';
 
 /** FNV-1a as its authors define it, in big numbers. */
 function defined(text: string): string {

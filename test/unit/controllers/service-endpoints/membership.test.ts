@@ -12,9 +12,9 @@ import { Membership } from '../../../../src/controllers/service-endpoints/member
 import { selectorOf } from '../../../../src/controllers/service-endpoints/pod.ts';
 import { slimPod } from '../../../../src/controllers/service-endpoints/pod-cache.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
-import { containsLabels } from '../../../../src/objects/labels.ts';
+import { containsLabels } from '../../../../src/objects/labels/labels.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import type { Pod } from '../../../../src/objects/core.generated.ts';
+import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 import { pod, service } from './samples.ts';
 
 /** An informer whose cache the test fills itself. */

@@ -1,5 +1,5 @@
 /** Services, Pods and Nodes to plan with, in the shape in which an API server gives them. */
-import type { Node, Pod, Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { Node, Pod, Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 
 export function service(spec: Partial<ServiceSpec> = {}, metadata: Service['metadata'] = {}): Service {
   return {

@@ -1,6 +1,6 @@
 import type { KubeObject, ObjectMeta } from '../../../../src/objects/meta.ts';
-import type { Deployment, ReplicaSet } from '../../../../src/objects/apps.generated.ts';
-import type { Node, Pod, PodSpec } from '../../../../src/objects/core.generated.ts';
+import type { Deployment, ReplicaSet } from '../../../../src/objects/types/apps.generated.ts';
+import type { Node, Pod, PodSpec } from '../../../../src/objects/types/core.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 
 /** 2026-01-01T00:00:00Z. */

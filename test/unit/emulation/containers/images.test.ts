@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { builtInCommand, refusedCommand } from '../../../../src/emulation/containers/built-in-commands.ts';
 import { ContainerLog } from '../../../../src/emulation/containers/container-log.ts';
 import { Images, isProgram, programNamed } from '../../../../src/emulation/containers/images.ts';
-import type { Container } from '../../../../src/objects/core.generated.ts';
+import type { Container } from '../../../../src/objects/types/core.generated.ts';
 
 const agnhost = 'registry.k8s.io/e2e-test-images/agnhost';
 const standIn = { kind: 'stand-in' };

@@ -9,7 +9,7 @@ import {
 import { decodeReport, encodeReport } from '../../../../src/network/announcing/agent-report.ts';
 import { readAnnounce } from '../../../../src/network/announcing/pool-announcement.ts';
 import { parseCidr } from '../../../../src/objects/address.ts';
-import type { AddressPoolAnnounce } from '../../../../src/objects/servicenet.ts';
+import type { AddressPoolAnnounce } from '../../../../src/objects/types/servicenet.ts';
 
 const lan = parseCidr('192.0.2.7/24');
 if (lan === undefined) throw new Error('192.0.2.7/24 is a CIDR');

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { announcedPools, assignedAddresses } from '../../../../src/network/announcing/assigned-addresses.ts';
-import type { Service } from '../../../../src/objects/core.generated.ts';
-import type { Endpoint, EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
-import type { AddressPool } from '../../../../src/objects/servicenet.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
+import type { AddressPool } from '../../../../src/objects/types/servicenet.ts';
 
 function pool(name: string, addresses: string[], creationTimestamp: string): AddressPool {
   return { metadata: { name, creationTimestamp }, spec: { addresses, announce: {} } };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { peersOf } from '../../../../src/network/announcing/bgp-peers.ts';
-import type { Node } from '../../../../src/objects/core.generated.ts';
-import type { BGPPeer, BGPPeerSpec } from '../../../../src/objects/servicenet.ts';
+import type { Node } from '../../../../src/objects/types/core.generated.ts';
+import type { BGPPeer, BGPPeerSpec } from '../../../../src/objects/types/servicenet.ts';
 
 function node(addresses: readonly string[], labels: Record<string, string> = {}): Node {
   return {

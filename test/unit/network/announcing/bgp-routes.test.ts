@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type BGPAddress, bgpRoutes } from '../../../../src/network/announcing/bgp-routes.ts';
 import { readAnnounce } from '../../../../src/network/announcing/pool-announcement.ts';
 import { formatAddress, parseCidr, parseStrictAddress } from '../../../../src/objects/address.ts';
-import type { AddressPoolBGP } from '../../../../src/objects/servicenet.ts';
+import type { AddressPoolBGP } from '../../../../src/objects/types/servicenet.ts';
 
 function pool(bgp: AddressPoolBGP | undefined, ...addresses: string[]): BGPAddress[] {
   const { announcement } = readAnnounce(bgp === undefined ? { layer2: {} } : { bgp });

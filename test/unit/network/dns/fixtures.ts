@@ -1,8 +1,12 @@
 import { answer } from '../../../../src/network/dns/answer.ts';
 import type { DnsRecord } from '../../../../src/network/dns/records.ts';
 import { Zone, type ZoneOptions } from '../../../../src/network/dns/zone.ts';
-import type { Pod, Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
-import type { Endpoint, EndpointPort, EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
+import type { Pod, Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
+import type {
+  Endpoint,
+  EndpointPort,
+  EndpointSlice,
+} from '../../../../src/objects/types/discovery.generated.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
 
 export function service(namespace: string, name: string, spec: ServiceSpec): Service {

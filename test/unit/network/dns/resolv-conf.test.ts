@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseResolvConf, resolvConf } from '../../../../src/network/dns/resolv-conf.ts';
-import type { PodSpec } from '../../../../src/objects/core.generated.ts';
+import type { PodSpec } from '../../../../src/objects/types/core.generated.ts';
 
 const cluster = {
   servers: ['10.96.0.10'],

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
-import type { EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
 import { ask, type Objects, service, slice, zoneOf } from './fixtures.ts';
 

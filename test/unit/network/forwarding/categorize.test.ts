@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type {
   EndpointHints,
   Endpoint as SliceEndpoint,
-} from '../../../../src/objects/discovery.generated.ts';
-import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
+} from '../../../../src/objects/types/discovery.generated.ts';
+import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import {
   endpoint,
   flow,

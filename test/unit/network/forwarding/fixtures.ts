@@ -1,15 +1,15 @@
 import type {
   EndpointSlice,
   Endpoint as SliceEndpoint,
-} from '../../../../src/objects/discovery.generated.ts';
+} from '../../../../src/objects/types/discovery.generated.ts';
 import {
   parseAddress,
   parseCidr,
   type ParsedAddress,
   type ParsedCidr,
 } from '../../../../src/objects/address.ts';
-import type { ServiceStatus } from '../../../../src/objects/core.generated.ts';
-import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { ForwardingPlan, ServicePortPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
 import { planForwarding } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import type { ForwardingNode, ForwardingOptions } from '../../../../src/network/forwarding/options.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import {
   CLIENT,

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type {
   EndpointSlice,
   Endpoint as SliceEndpoint,
-} from '../../../../src/objects/discovery.generated.ts';
-import type { Service, ServicePort } from '../../../../src/objects/core.generated.ts';
+} from '../../../../src/objects/types/discovery.generated.ts';
+import type { Service, ServicePort } from '../../../../src/objects/types/core.generated.ts';
 import type { ForwardingPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import { verdictFor } from '../../../../src/network/forwarding/verdict.ts';

@@ -5,8 +5,8 @@
 import type {
   EndpointSlice,
   Endpoint as SliceEndpoint,
-} from '../../../../src/objects/discovery.generated.ts';
-import type { Service, ServicePort } from '../../../../src/objects/core.generated.ts';
+} from '../../../../src/objects/types/discovery.generated.ts';
+import type { Service, ServicePort } from '../../../../src/objects/types/core.generated.ts';
 
 export interface World {
   readonly services: readonly Service[];

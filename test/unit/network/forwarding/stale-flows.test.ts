@@ -5,8 +5,8 @@ import {
   type UdpFlow,
 } from '../../../../src/network/forwarding/stale-flows.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
-import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
-import type { Endpoint } from '../../../../src/objects/discovery.generated.ts';
+import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
+import type { Endpoint } from '../../../../src/objects/types/discovery.generated.ts';
 import {
   CLUSTER_IP,
   endpoint,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Endpoint as SliceEndpoint } from '../../../../src/objects/discovery.generated.ts';
-import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
+import type { Endpoint as SliceEndpoint } from '../../../../src/objects/types/discovery.generated.ts';
+import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import { sourceOf, verdictFor } from '../../../../src/network/forwarding/verdict.ts';
 import {
   cidr,

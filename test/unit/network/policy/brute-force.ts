@@ -4,7 +4,7 @@ import type {
   NetworkPolicy,
   NetworkPolicyPeer,
   NetworkPolicyPort,
-} from '../../../../src/objects/networking.generated.ts';
+} from '../../../../src/objects/types/networking.generated.ts';
 
 export interface BrutePod {
   readonly namespace: string;

@@ -5,7 +5,7 @@ import { policyRules } from '../../../../src/network/policy/network-policy.ts';
 import { directionVerdict } from '../../../../src/network/policy/policy-verdict.ts';
 import { joinKey } from '../../../../src/objects/key.ts';
 import type { LabelSelector } from '../../../../src/objects/meta.ts';
-import type { NetworkPolicy, NetworkPolicySpec } from '../../../../src/objects/networking.generated.ts';
+import type { NetworkPolicy, NetworkPolicySpec } from '../../../../src/objects/types/networking.generated.ts';
 import { bruteForce, type BrutePod, type BruteWorld } from './brute-force.ts';
 
 const namespaces = { x: { team: 'a' }, y: { team: 'b', kind: 'test' } } as const;

@@ -1,5 +1,5 @@
-import type { Pod } from '../../../../src/objects/core.generated.ts';
-import type { PodDisruptionBudget } from '../../../../src/objects/policy.generated.ts';
+import type { Pod } from '../../../../src/objects/types/core.generated.ts';
+import type { PodDisruptionBudget } from '../../../../src/objects/types/policy.generated.ts';
 import { describe, expect, it } from 'vitest';
 import { admitEviction } from '../../../../src/registry/policy/eviction.ts';
 

@@ -6,7 +6,7 @@ import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
 import { decodeValue } from '../../../../../src/apiserver/schema/decode.ts';
 import { schemaFromCustomResource } from '../../../../../src/apiserver/schema/custom-schema.ts';
 import type { FieldsV1, KubeObject, ManagedFieldsEntry } from '../../../../../src/objects/meta.ts';
-import type { Service } from '../../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../../src/objects/types/core.generated.ts';
 
 const schema = builtinSchema('io.k8s.api.core.v1.Service');
 

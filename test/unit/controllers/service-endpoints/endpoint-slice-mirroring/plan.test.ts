@@ -3,8 +3,8 @@ import {
   isMirrored,
   planMirror,
 } from '../../../../../src/controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
-import type { Endpoints } from '../../../../../src/objects/core.generated.ts';
-import type { EndpointSlice } from '../../../../../src/objects/discovery.generated.ts';
+import type { Endpoints } from '../../../../../src/objects/types/core.generated.ts';
+import type { EndpointSlice } from '../../../../../src/objects/types/discovery.generated.ts';
 
 function endpoints(subsets: Endpoints['subsets'], metadata: Endpoints['metadata'] = {}): Endpoints {
   return {

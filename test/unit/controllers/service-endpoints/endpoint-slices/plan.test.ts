@@ -6,7 +6,7 @@ import {
   type SlicesPlan,
 } from '../../../../../src/controllers/service-endpoints/endpoint-slices/plan.ts';
 import { zoneShares } from '../../../../../src/controllers/service-endpoints/endpoint-slices/zone-capacity.ts';
-import type { EndpointSlice } from '../../../../../src/objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../../../src/objects/types/discovery.generated.ts';
 import { node, pod, pods, type PodTraits, service } from '../samples.ts';
 
 const time = '2026-01-02T03:04:05Z';

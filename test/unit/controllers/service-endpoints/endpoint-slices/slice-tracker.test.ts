@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SliceTracker } from '../../../../../src/controllers/service-endpoints/endpoint-slices/slice-tracker.ts';
-import type { EndpointSlice } from '../../../../../src/objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../../../src/objects/types/discovery.generated.ts';
 
 function slice(uid: string, generation: number): EndpointSlice {
   return { metadata: { name: uid, uid, generation }, addressType: 'IPv4', endpoints: null, ports: null };

@@ -4,7 +4,7 @@ import { endpointSlices } from '../../../../../src/client/resources.ts';
 import type { Transport } from '../../../../../src/client/transport.ts';
 import { SliceTracker } from '../../../../../src/controllers/service-endpoints/endpoint-slices/slice-tracker.ts';
 import { SliceWriter } from '../../../../../src/controllers/service-endpoints/endpoint-slices/slice-writer.ts';
-import type { EndpointSlice } from '../../../../../src/objects/discovery.generated.ts';
+import type { EndpointSlice } from '../../../../../src/objects/types/discovery.generated.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
 
 const refusal = (causes: { reason: string; message: string }[] = []): StatusError =>

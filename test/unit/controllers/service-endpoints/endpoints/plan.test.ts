@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planEndpoints } from '../../../../../src/controllers/service-endpoints/endpoints/plan.ts';
-import type { Endpoints } from '../../../../../src/objects/core.generated.ts';
+import type { Endpoints } from '../../../../../src/objects/types/core.generated.ts';
 import { pod, pods, type PodTraits, service } from '../samples.ts';
 
 const time = '2026-01-02T03:04:05Z';

@@ -4,8 +4,8 @@ import {
   planDaemonSet,
   planDaemonSetStatus,
 } from '../../../../../src/controllers/workloads/daemon-sets/plan.ts';
-import type { DaemonSet } from '../../../../../src/objects/apps.generated.ts';
-import type { Node, Pod, PodSpec } from '../../../../../src/objects/core.generated.ts';
+import type { DaemonSet } from '../../../../../src/objects/types/apps.generated.ts';
+import type { Node, Pod, PodSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { node, now, pod } from '../samples.ts';
 
 function daemonSet(

@@ -6,7 +6,7 @@ import {
   maxUnavailable,
 } from '../../../../../src/controllers/workloads/deployments/plan-limits.ts';
 import { revisionOf } from '../../../../../src/controllers/workloads/deployments/plan-revisions.ts';
-import type { Deployment, ReplicaSet } from '../../../../../src/objects/apps.generated.ts';
+import type { Deployment, ReplicaSet } from '../../../../../src/objects/types/apps.generated.ts';
 import { deployment, now, settled } from '../samples.ts';
 
 /** A cluster with one Deployment: what its plans write is there at once, Pods become available on request. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planJob } from '../../../../../src/controllers/workloads/jobs/plan.ts';
-import type { Job, JobStatus } from '../../../../../src/objects/batch.generated.ts';
-import type { Pod } from '../../../../../src/objects/core.generated.ts';
+import type { Job, JobStatus } from '../../../../../src/objects/types/batch.generated.ts';
+import type { Pod } from '../../../../../src/objects/types/core.generated.ts';
 import { formatTime } from '../../../../../src/objects/time.ts';
 import { now, pod } from '../samples.ts';
 

@@ -3,7 +3,7 @@ import {
   planReplicas,
   planReplicaSetStatus,
 } from '../../../../../src/controllers/workloads/replica-sets/plan.ts';
-import type { ReplicaSet } from '../../../../../src/objects/apps.generated.ts';
+import type { ReplicaSet } from '../../../../../src/objects/types/apps.generated.ts';
 import { now, pod } from '../samples.ts';
 
 function replicaSet(replicas: number, status: ReplicaSet['status'] = {}): ReplicaSet {

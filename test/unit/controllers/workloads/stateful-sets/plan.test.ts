@@ -6,8 +6,8 @@ import {
 } from '../../../../../src/controllers/workloads/stateful-sets/plan.ts';
 import { draftPod, isMember } from '../../../../../src/controllers/workloads/stateful-sets/plan-pod.ts';
 import { hashOfData, planHistory } from '../../../../../src/controllers/workloads/plan-history.ts';
-import type { ControllerRevision, StatefulSet } from '../../../../../src/objects/apps.generated.ts';
-import type { Pod } from '../../../../../src/objects/core.generated.ts';
+import type { ControllerRevision, StatefulSet } from '../../../../../src/objects/types/apps.generated.ts';
+import type { Pod } from '../../../../../src/objects/types/core.generated.ts';
 import { now, pod } from '../samples.ts';
 
 function statefulSet(spec: Partial<StatefulSet['spec']> = {}, image = 'i:1'): StatefulSet {

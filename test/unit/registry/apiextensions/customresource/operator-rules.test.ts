@@ -1,5 +1,5 @@
 /** Rules in the manner of those that Gateway API, Cilium, Karpenter and Crossplane ship: each must compile and decide. */
-import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 import { validateRules } from '../../../../../src/registry/apiextensions/rules/validate-rules.ts';
 

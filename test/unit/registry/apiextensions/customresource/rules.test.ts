@@ -1,4 +1,7 @@
-import type { JSONSchemaProps, ValidationRule } from '../../../../../src/objects/apiextensions.generated.ts';
+import type {
+  JSONSchemaProps,
+  ValidationRule,
+} from '../../../../../src/objects/types/apiextensions.generated.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { escapeName, unescapeName } from '../../../../../src/registry/apiextensions/rules/escape.ts';

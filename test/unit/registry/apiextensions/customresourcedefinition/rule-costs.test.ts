@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 
 import { validateSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/structural.ts';

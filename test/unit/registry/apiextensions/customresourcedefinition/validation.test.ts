@@ -1,7 +1,7 @@
 import type {
   CustomResourceDefinition,
   CustomResourceDefinitionVersion,
-} from '../../../../../src/objects/apiextensions.generated.ts';
+} from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { createCertificateAuthority } from '../../../../../src/apiserver/pki/certificates.ts';
 import { mayKeepWrongBundle } from '../../../../../src/registry/apiextensions/customresourcedefinition/conversion.ts';

@@ -1,7 +1,7 @@
 import type {
   CustomResourceDefinition,
   JSONSchemaProps,
-} from '../../../../../src/objects/apiextensions.generated.ts';
+} from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 
 import { formatWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';

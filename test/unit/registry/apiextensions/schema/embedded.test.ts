@@ -1,4 +1,4 @@
-import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
+import type { JSONSchemaProps } from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 import { validateEmbedded } from '../../../../../src/registry/apiextensions/schema/embedded.ts';
 

@@ -1,4 +1,4 @@
-import type { Pod } from '../../../../../src/objects/core.generated.ts';
+import type { Pod } from '../../../../../src/objects/types/core.generated.ts';
 import { expect, it } from 'vitest';
 import {
   bindPod,

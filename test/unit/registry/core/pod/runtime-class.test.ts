@@ -1,5 +1,5 @@
-import type { PodSpec } from '../../../../../src/objects/core.generated.ts';
-import type { RuntimeClass } from '../../../../../src/objects/node.generated.ts';
+import type { PodSpec } from '../../../../../src/objects/types/core.generated.ts';
+import type { RuntimeClass } from '../../../../../src/objects/types/node.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { admitRuntimeClass } from '../../../../../src/registry/core/pod/runtime-class.ts';
 

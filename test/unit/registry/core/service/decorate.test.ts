@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decorateService, isDecoratedService } from '../../../../../src/registry/core/service/decorate.ts';
 import type { IPFamily } from '../../../../../src/objects/address.ts';
-import type { Service } from '../../../../../src/objects/core.generated.ts';
+import type { Service } from '../../../../../src/objects/types/core.generated.ts';
 
 const address = fc.constantFrom('10.0.0.1', 'None', '');
 const families = fc.constantFrom<IPFamily[]>([], ['IPv4'], ['IPv4', 'IPv6']);

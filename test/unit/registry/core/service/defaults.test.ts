@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Service, ServiceSpec } from '../../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { setServiceDefaults } from '../../../../../src/registry/core/service/defaults.ts';
 import { ServiceWorld, v4, v6 } from './world.ts';
 

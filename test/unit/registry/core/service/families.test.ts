@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ServiceSpec } from '../../../../../src/objects/core.generated.ts';
+import type { ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { dual46, dual64, failure, ServiceWorld, v4, v6, type Cluster } from './world.ts';
 
 const clusters: Record<string, Cluster> = { v4, v6, dual46, dual64 };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseAddress } from '../../../../../src/objects/address.ts';
-import type { ServicePort, ServiceSpec } from '../../../../../src/objects/core.generated.ts';
+import type { ServicePort, ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
 import { ServiceWorld, type Cluster } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ServicePort, ServiceSpec } from '../../../../../src/objects/core.generated.ts';
+import type { ServicePort, ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { failure, ServiceWorld, v4 } from './world.ts';
 
 function nodePort(...ports: ServicePort[]): ServiceSpec {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ServiceSpec } from '../../../../../src/objects/core.generated.ts';
+import type { ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { dual46, failure, ServiceWorld, v4 } from './world.ts';
 
 const ports = [{ port: 80 }];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ObjectMeta } from '../../../../../src/objects/meta.ts';
-import type { ServicePort, ServiceSpec } from '../../../../../src/objects/core.generated.ts';
+import type { ServicePort, ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { failure, ServiceWorld, v4 } from './world.ts';
 
 const port: ServicePort = { port: 80 };

@@ -5,7 +5,7 @@ import type { ClusterFamilies } from '../../../../../src/registry/core/service/f
 import { createServiceStrategy } from '../../../../../src/registry/core/service/strategy.ts';
 import type { Reservation, Strategy, StrategyContext } from '../../../../../src/registry/generic/strategy.ts';
 import type { KubeObject, ObjectMeta } from '../../../../../src/objects/meta.ts';
-import type { Service, ServiceSpec } from '../../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
 import { alreadyExists } from '../../../../../src/objects/status-errors.ts';
 

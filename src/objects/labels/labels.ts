@@ -6,7 +6,7 @@ import {
   newRequirement,
   requirementHolds,
 } from './label-requirement.ts';
-import type { LabelSelector } from './meta.ts';
+import type { LabelSelector } from '../meta.ts';
 
 /** A selector that matches every object has no requirements; one that matches none is `nothing`. */
 export type ParsedLabelSelector = readonly LabelRequirement[] | 'nothing';

@@ -1,5 +1,5 @@
 import { labelValueErrors, qualifiedNameErrors } from './label-syntax.ts';
-import { badRequest } from './status-errors.ts';
+import { badRequest } from '../status-errors.ts';
 
 /** How a requirement relates a label to its values (apimachinery `selection/operator.go`). */
 export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';

@@ -1,4 +1,4 @@
-import type { Condition, KubeObject, LabelSelector } from './meta.ts';
+import type { Condition, KubeObject, LabelSelector } from '../meta.ts';
 
 /** `servicenet.dev/v1alpha1` AddressPool, cluster-scoped (deploy/crds). */
 export interface AddressPool extends KubeObject {

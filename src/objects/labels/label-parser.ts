@@ -1,6 +1,6 @@
 import { qualifiedNameErrors } from './label-syntax.ts';
 import { type LabelOperator, type LabelRequirement, newRequirement } from './label-requirement.ts';
-import { badRequest } from './status-errors.ts';
+import { badRequest } from '../status-errors.ts';
 
 type TokenKind =
   'end' | 'identifier' | ')' | ',' | '!' | '==' | '=' | '>' | 'in' | '<' | '!=' | 'notin' | '(';

@@ -1,5 +1,5 @@
 /** Kinds of OVN-Kubernetes (`k8s.ovn.org/v1`), as their definitions have them. */
-import type { KubeObject, LabelSelector } from './meta.ts';
+import type { KubeObject, LabelSelector } from '../meta.ts';
 
 /** k8s.ovn.org/v1 EgressFirewall: one a namespace, named `default`. */
 export interface EgressFirewall extends KubeObject {
