@@ -6,7 +6,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { dispatchers } from './dispatchers.ts';
 import { HttpTransport } from './http-transport.ts';
-import { endpointIdentity, type ClientIdentity } from './identity.ts';
+import { endpointIdentity, type ClientIdentity } from './credentials/identity.ts';
 import type { ClusterSource, EndpointSource, Transport } from './transport.ts';
 
 /**
@@ -35,7 +35,7 @@ async function identityOf(source: ClusterSource): Promise<ClientIdentity> {
       return { ...endpointIdentity(ofPod, systemClock), proxy: { kind: 'environment' } };
     }
   }
-  const { kubeConfigIdentity } = await import('./kubeconfig.ts');
+  const { kubeConfigIdentity } = await import('./credentials/kubeconfig.ts');
   return kubeConfigIdentity(source, systemClock);
 }
 

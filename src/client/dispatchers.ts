@@ -1,6 +1,6 @@
 import { createSecureContext } from 'node:tls';
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } from 'undici';
-import type { Credentials, ProxySetting } from './identity.ts';
+import type { Credentials, ProxySetting } from './credentials/identity.ts';
 
 /**
  * Use of a connection pool: requests share a few connections and their answers are read whole; each watch has its own.

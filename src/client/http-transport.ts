@@ -6,7 +6,7 @@ import { Deadline } from './deadline.ts';
 import type { DispatcherFactory } from './dispatchers.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { errorFromResponse, retryAfterSeconds } from './errors.ts';
-import type { Credentials, ClientIdentity } from './identity.ts';
+import type { Credentials, ClientIdentity } from './credentials/identity.ts';
 import {
   type ApiResponse,
   type ApiStream,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import { systemClock } from '../client/clock.ts';
-import { InformerFactory } from '../client/informer-factory.ts';
+import { InformerFactory } from '../client/informers/informer-factory.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import type { DnsConfig } from '../config/dns.ts';
 import { DnsServer } from '../dns/dns-server.ts';

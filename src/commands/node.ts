@@ -1,8 +1,8 @@
 import { cpus } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { systemClock } from '../client/clock.ts';
-import { EventSender } from '../client/event-sender.ts';
-import { InformerFactory } from '../client/informer-factory.ts';
+import { EventSender } from '../client/events/event-sender.ts';
+import { InformerFactory } from '../client/informers/informer-factory.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { DetectLocal, NodeConfig } from '../config/node.ts';

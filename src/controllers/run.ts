@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { Clients } from '../client/clients.ts';
 import { type Clock, type Random, systemClock } from '../client/clock.ts';
-import { EventSender } from '../client/event-sender.ts';
-import { InformerFactory, type InformerFactoryOptions } from '../client/informer-factory.ts';
+import { EventSender } from '../client/events/event-sender.ts';
+import { InformerFactory, type InformerFactoryOptions } from '../client/informers/informer-factory.ts';
 import type { ElectionEnd } from '../client/leases.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { leases } from '../client/resources.ts';

@@ -2,7 +2,7 @@ import type { Socket as DatagramSocket, RemoteInfo } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
 import type { Clock, Random } from '../client/clock.ts';
-import type { Informers } from '../client/informer.ts';
+import type { Informers } from '../client/informers/informer.ts';
 import type { Host } from '../host/host.ts';
 import type { ZoneOptions } from '../network/dns/zone.ts';
 import type { HealthCheck } from '../telemetry/health.ts';

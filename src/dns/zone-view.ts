@@ -1,6 +1,6 @@
-import type { CacheHandler } from '../client/cache.ts';
+import type { CacheHandler } from '../client/informers/cache.ts';
 import type { Clock } from '../client/clock.ts';
-import type { Informer, Informers } from '../client/informer.ts';
+import type { Informer, Informers } from '../client/informers/informer.ts';
 import { endpointSlices, namespaces, pods, services } from '../client/resources.ts';
 import { Zone, type ZoneOptions } from '../network/dns/zone.ts';
 import { keyOf } from '../objects/key.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { whenAborted } from '../client/abort.ts';
 import { isNotFound } from '../client/errors.ts';
-import type { Informer } from '../client/informer.ts';
+import type { Informer } from '../client/informers/informer.ts';
 import type { ResourceClient } from '../client/resource-client.ts';
 import { pods as podsResource } from '../client/resources.ts';
 import type { Pod } from '../objects/types/core.generated.ts';

@@ -1,6 +1,6 @@
 import { whenAborted } from '../client/abort.ts';
 import { isNotFound } from '../client/errors.ts';
-import { InformerFactory } from '../client/informer-factory.ts';
+import { InformerFactory } from '../client/informers/informer-factory.ts';
 import type { ResourceClient } from '../client/resource-client.ts';
 import { endpointSlices, services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { createTransport } from '../client/connect.ts';
-import type { Informer } from '../client/informer.ts';
+import type { Informer } from '../client/informers/informer.ts';
 import { pods as podsResource, services as servicesResource } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { kubelet } from '../controllers/kubelet/controller.ts';

@@ -1,5 +1,5 @@
-import type { CacheHandler } from '../client/cache.ts';
-import type { Informer, Informers } from '../client/informer.ts';
+import type { CacheHandler } from '../client/informers/cache.ts';
+import type { Informer, Informers } from '../client/informers/informer.ts';
 import { endpointSlices, nodes, serviceCIDRs, services } from '../client/resources.ts';
 import type { ForwardingPlan } from '../network/forwarding/forwarding-plan.ts';
 import { ForwardingPlanner, type ServiceChange } from '../network/forwarding/forwarding-planner.ts';

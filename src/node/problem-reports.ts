@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { EventRecorder } from '../client/events.ts';
+import type { EventRecorder } from '../client/events/events.ts';
 import type { ServiceChange } from '../network/forwarding/forwarding-planner.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { ObjectKey } from '../objects/key.ts';

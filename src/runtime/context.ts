@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock, Random } from '../client/clock.ts';
-import type { EventRecorder } from '../client/events.ts';
-import type { Informers } from '../client/informer.ts';
+import type { EventRecorder } from '../client/events/events.ts';
+import type { Informers } from '../client/informers/informer.ts';
 import type { ResourceClient } from '../client/resource-client.ts';
 import type { ResourceType } from '../client/resources.ts';
 import type { KubeObject } from '../objects/meta.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../client/clock.ts';
-import type { Informer } from '../client/informer.ts';
+import type { Informer } from '../client/informers/informer.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { compareResourceVersions } from '../objects/resource-version.ts';

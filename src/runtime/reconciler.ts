@@ -1,4 +1,4 @@
-import type { Informer, InformerOptions } from '../client/informer.ts';
+import type { Informer, InformerOptions } from '../client/informers/informer.ts';
 import type { ResourceType } from '../client/resources.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { KubeObject } from '../objects/meta.ts';

@@ -9,10 +9,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pino } from 'pino';
 import { systemClock } from '../../src/client/clock.ts';
 import { createTransport } from '../../src/client/connect.ts';
-import { byNamespace, byNode, indexByNamespace, indexByNode } from '../../src/client/indexes.ts';
-import { Reflector } from '../../src/client/reflector.ts';
+import { byNamespace, byNode, indexByNamespace, indexByNode } from '../../src/client/informers/indexes.ts';
+import { Reflector } from '../../src/client/informers/reflector.ts';
 import { pods } from '../../src/client/resources.ts';
-import { SharedInformer } from '../../src/client/shared-informer.ts';
+import { SharedInformer } from '../../src/client/informers/shared-informer.ts';
 import { report, type Row } from './report.ts';
 
 const count = 200_000;

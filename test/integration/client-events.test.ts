@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
-import { EventSender } from '../../src/client/event-sender.ts';
+import { EventSender } from '../../src/client/events/event-sender.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../src/apiserver/pki/certificates.ts';
 import { dispatchers } from '../../src/client/dispatchers.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
-import { kubeConfigIdentity } from '../../src/client/kubeconfig.ts';
+import { kubeConfigIdentity } from '../../src/client/credentials/kubeconfig.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { ConnectProxy } from '../support/connect-proxy.ts';
 import { FakeClock } from '../support/fake-clock.ts';

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
-import { InformerFactory } from '../../src/client/informer-factory.ts';
-import type { Informer } from '../../src/client/informer.ts';
+import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
+import type { Informer } from '../../src/client/informers/informer.ts';
 import { pods } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { Pod } from '../../src/objects/types/core.generated.ts';

@@ -12,7 +12,7 @@ import type { Clock } from '../../src/client/clock.ts';
 import { retryAfterOf } from '../../src/client/errors.ts';
 import { dispatchers } from '../../src/client/dispatchers.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
-import { endpointIdentity } from '../../src/client/identity.ts';
+import { endpointIdentity } from '../../src/client/credentials/identity.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { services } from '../../src/client/resources.ts';
 import { type ClusterSource, ConnectionError, type Transport } from '../../src/client/transport.ts';

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
-import { InformerFactory } from '../../src/client/informer-factory.ts';
+import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { Host } from '../../src/host/host.ts';
 import { forwardingSelectors, NodeAgent } from '../../src/node/agent.ts';

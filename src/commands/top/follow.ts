@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../../client/clock.ts';
-import { indexByLabel } from '../../client/indexes.ts';
-import { InformerFactory } from '../../client/informer-factory.ts';
-import type { Informer } from '../../client/informer.ts';
+import { indexByLabel } from '../../client/informers/indexes.ts';
+import { InformerFactory } from '../../client/informers/informer-factory.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { endpointSlices, nodes, type ResourceType, services, addressPools } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { Service } from '../../objects/types/core.generated.ts';

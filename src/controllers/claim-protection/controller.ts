@@ -1,5 +1,5 @@
 import { isNotFound } from '../../client/errors.ts';
-import { byNamespace, indexByNamespace } from '../../client/indexes.ts';
+import { byNamespace, indexByNamespace } from '../../client/informers/indexes.ts';
 import { pods as podsResource } from '../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';

@@ -1,5 +1,5 @@
-import { byNamespace, indexByNamespace } from '../../client/indexes.ts';
-import type { Informer } from '../../client/informer.ts';
+import { byNamespace, indexByNamespace } from '../../client/informers/indexes.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';

@@ -1,6 +1,6 @@
-import type { CacheHandler } from '../../client/cache.ts';
+import type { CacheHandler } from '../../client/informers/cache.ts';
 import { isUnreached } from '../../client/errors.ts';
-import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
+import { Reflector, type ReflectorSink } from '../../client/informers/reflector.ts';
 import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';

@@ -1,7 +1,7 @@
 import { RangeFullError } from '../../allocation/errors.ts';
 import { isNotFound } from '../../client/errors.ts';
-import { byNode, indexByNode } from '../../client/indexes.ts';
-import type { Informer } from '../../client/informer.ts';
+import { byNode, indexByNode } from '../../client/informers/indexes.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';

@@ -1,5 +1,5 @@
 import { isNotFound } from '../../client/errors.ts';
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
 import { TimeSlices } from '../../client/slices.ts';
 import { type AgentReport, decodeReport } from '../../network/announcing/agent-report.ts';

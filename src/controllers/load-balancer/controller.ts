@@ -1,6 +1,6 @@
 import { isConflict, isNotFound } from '../../client/errors.ts';
-import { byNamespace, indexByNamespace } from '../../client/indexes.ts';
-import type { Informer } from '../../client/informer.ts';
+import { byNamespace, indexByNamespace } from '../../client/informers/indexes.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { TimeSlices } from '../../client/slices.ts';
 import { namespaces, services } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';

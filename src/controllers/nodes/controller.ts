@@ -1,7 +1,7 @@
 import { isAborted, whenAborted } from '../../client/abort.ts';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
-import { byNode, indexByNode } from '../../client/indexes.ts';
-import type { Informer } from '../../client/informer.ts';
+import { byNode, indexByNode } from '../../client/informers/indexes.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';

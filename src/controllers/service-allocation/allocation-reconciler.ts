@@ -1,7 +1,7 @@
 import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { PortRange } from '../../allocation/port-allocator.ts';
 import { isNotFound } from '../../client/errors.ts';
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
 import { jsonEqual, type JsonRecord } from '../../objects/json.ts';

@@ -1,6 +1,6 @@
 import type { PortRange } from '../../allocation/port-allocator.ts';
 import type { ServiceCidr } from '../../allocation/address-range.ts';
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
 import { TimeSlices } from '../../client/slices.ts';
 import { keyOf } from '../../objects/key.ts';

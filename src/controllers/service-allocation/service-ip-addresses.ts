@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { type ObjectKey, splitKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/types/core.generated.ts';

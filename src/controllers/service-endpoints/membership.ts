@@ -1,7 +1,7 @@
 /** Which Pods back which Services, by index: no Service is compared with all Pods, nor the reverse. */
 import { isPodReady } from '../../objects/pods.ts';
-import type { CacheReader } from '../../client/cache.ts';
-import type { Informer } from '../../client/informer.ts';
+import type { CacheReader } from '../../client/informers/cache.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { containsLabels } from '../../objects/labels/labels.ts';

@@ -1,5 +1,5 @@
 /** The part of Pods in the cache: the tenth of a Pod that endpoints are made from, in well-formed shape. */
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { pods } from '../../client/resources.ts';
 import { isRecord, isStringMap, type JsonRecord } from '../../objects/json.ts';
 import type { ObjectMeta } from '../../objects/meta.ts';

@@ -1,6 +1,6 @@
 import { isNotFound } from '../../client/errors.ts';
-import { byNode, indexByNode } from '../../client/indexes.ts';
-import type { Informer } from '../../client/informer.ts';
+import { byNode, indexByNode } from '../../client/informers/indexes.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../client/clock.ts';
-import type { EventRecorder } from '../../client/events.ts';
+import type { EventRecorder } from '../../client/events/events.ts';
 
 /** Events in a burst, and per second after that (a kubelet may send 50 a second for one node). */
 const burst = 50;

@@ -1,5 +1,5 @@
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';

@@ -1,6 +1,6 @@
 import { isNotFound } from '../../client/errors.ts';
-import { byNamespace, byOwner, indexByNamespace, indexByOwner } from '../../client/indexes.ts';
-import type { Informer } from '../../client/informer.ts';
+import { byNamespace, byOwner, indexByNamespace, indexByOwner } from '../../client/informers/indexes.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import {

@@ -1,5 +1,5 @@
 import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../client/errors.ts';
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import type { Draft, ResourceClient } from '../../client/resource-client.ts';
 import { pods as podsResource } from '../../client/resources.ts';
 import type { ObjectKey } from '../../objects/key.ts';

@@ -1,4 +1,4 @@
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { addressPools } from '../../client/resources.ts';
 import { announcedPools } from '../../network/announcing/assigned-addresses.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';

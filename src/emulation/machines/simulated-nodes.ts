@@ -1,4 +1,4 @@
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { bgpPeers, leases, nodes as nodesResource, resourceName } from '../../client/resources.ts';
 import { hostAddresses } from '../../controllers/kubelet/plan.ts';
 import { isDown, isSimulated } from '../../controllers/nodes/plan.ts';

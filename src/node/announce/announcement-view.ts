@@ -1,5 +1,5 @@
-import type { CacheHandler } from '../../client/cache.ts';
-import type { Informer, Informers } from '../../client/informer.ts';
+import type { CacheHandler } from '../../client/informers/cache.ts';
+import type { Informer, Informers } from '../../client/informers/informer.ts';
 import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
 import { type AgentReport, decodeReport } from '../../network/announcing/agent-report.ts';
 import type { Announcer } from '../../network/announcing/announcement-plan.ts';

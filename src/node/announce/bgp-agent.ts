@@ -1,4 +1,4 @@
-import type { Informer } from '../../client/informer.ts';
+import type { Informer } from '../../client/informers/informer.ts';
 import { bgpPeers } from '../../client/resources.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { Host } from '../../host/host.ts';

@@ -5,7 +5,7 @@
 import { pino } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
 import { createTransport } from '../../../src/client/connect.ts';
-import { InformerFactory } from '../../../src/client/informer-factory.ts';
+import { InformerFactory } from '../../../src/client/informers/informer-factory.ts';
 import type { Host } from '../../../src/host/host.ts';
 import { localHost } from '../../../src/host/local-host.ts';
 import { run } from '../../../src/host/run.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
-import { InformerFactory } from '../../../src/client/informer-factory.ts';
+import { InformerFactory } from '../../../src/client/informers/informer-factory.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Host } from '../../../src/host/host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../../../src/node/agent.ts';

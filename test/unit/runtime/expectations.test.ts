@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Expectations } from '../../../src/runtime/expectations.ts';
-import { SharedInformer } from '../../../src/client/shared-informer.ts';
+import { SharedInformer } from '../../../src/client/informers/shared-informer.ts';
 import { leases } from '../../../src/client/resources.ts';
 import type { Lease } from '../../../src/objects/types/coordination.generated.ts';
 import { compareResourceVersions } from '../../../src/objects/resource-version.ts';

@@ -1,5 +1,5 @@
-import { indexByLabel } from '../../../client/indexes.ts';
-import type { Informer } from '../../../client/informer.ts';
+import { indexByLabel } from '../../../client/informers/indexes.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import { endpoints as endpointsResource, endpointSlices, services } from '../../../client/resources.ts';
 import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';

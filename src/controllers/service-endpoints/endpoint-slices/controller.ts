@@ -1,6 +1,6 @@
 import { isConflict } from '../../../client/errors.ts';
-import { indexByLabel } from '../../../client/indexes.ts';
-import type { Informer } from '../../../client/informer.ts';
+import { indexByLabel } from '../../../client/informers/indexes.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import { endpointSlices, services, nodes } from '../../../client/resources.ts';
 import type { Node, Service, Pod } from '../../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';

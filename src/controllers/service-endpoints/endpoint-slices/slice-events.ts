@@ -1,4 +1,4 @@
-import type { Informer } from '../../../client/informer.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { joinKey, type ObjectKey } from '../../../objects/key.ts';
 import type { EnqueueOptions } from '../../../runtime/controller.ts';

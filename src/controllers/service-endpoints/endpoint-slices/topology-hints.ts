@@ -1,4 +1,4 @@
-import type { Informer } from '../../../client/informer.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 import type { Node } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../../runtime/context.ts';

@@ -1,5 +1,5 @@
 import { isConflict, isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
-import type { Informer } from '../../../client/informer.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { endpoints as endpointsResource, services } from '../../../client/resources.ts';
 import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';

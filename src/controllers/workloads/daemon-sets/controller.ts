@@ -1,4 +1,4 @@
-import type { Informer } from '../../../client/informer.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../../client/resources.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { joinKey, type ObjectKey } from '../../../objects/key.ts';

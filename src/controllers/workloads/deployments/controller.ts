@@ -1,6 +1,6 @@
 import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
-import { byOwner, indexByOwner } from '../../../client/indexes.ts';
-import type { Informer } from '../../../client/informer.ts';
+import { byOwner, indexByOwner } from '../../../client/informers/indexes.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import type { Draft, ResourceClient } from '../../../client/resource-client.ts';
 import { pods as podsResource } from '../../../client/resources.ts';
 import { joinKey, type ObjectKey } from '../../../objects/key.ts';

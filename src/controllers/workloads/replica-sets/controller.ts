@@ -1,5 +1,5 @@
-import { byOwner, indexByOwner } from '../../../client/indexes.ts';
-import type { Informer } from '../../../client/informer.ts';
+import { byOwner, indexByOwner } from '../../../client/informers/indexes.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import { pods as podsResource, type ResourceType } from '../../../client/resources.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 import type { ReplicaSet } from '../../../objects/types/apps.generated.ts';

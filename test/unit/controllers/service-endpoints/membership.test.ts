@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Cache, type CacheHandler, type IndexFunction } from '../../../../src/client/cache.ts';
-import type { Informer } from '../../../../src/client/informer.ts';
+import { Cache, type CacheHandler, type IndexFunction } from '../../../../src/client/informers/cache.ts';
+import type { Informer } from '../../../../src/client/informers/informer.ts';
 import {
   isKubeObject,
   pods as podResource,

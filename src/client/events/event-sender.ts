@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
-import type { ObjectReference } from '../objects/types/core.generated.ts';
-import type { KubeObject } from '../objects/meta.ts';
-import { formatTime } from '../objects/time.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { isAborted } from './abort.ts';
-import type { Clock, Random } from './clock.ts';
-import { isNotFound, isUnreached, retryAfterOf } from './errors.ts';
+import type { ObjectReference } from '../../objects/types/core.generated.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { isAborted } from '../abort.ts';
+import type { Clock, Random } from '../clock.ts';
+import { isNotFound, isUnreached, retryAfterOf } from '../errors.ts';
 import { type Correlation, EventCorrelator } from './event-correlator.ts';
 import type { EventRecorder } from './events.ts';
-import { ResourceClient } from './resource-client.ts';
-import { ConnectionError, type Transport } from './transport.ts';
+import { ResourceClient } from '../resource-client.ts';
+import { ConnectionError, type Transport } from '../transport.ts';
 
 /** Core/v1 Event, as kube-controller-manager writes it. */
 interface Event extends KubeObject {

@@ -1,5 +1,5 @@
-import { isRecord } from '../objects/json.ts';
-import type { KubeObject } from '../objects/meta.ts';
+import { isRecord } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 
 /** Parts that are remembered; the least recently used are dropped. */
 const maxParts = 1024;

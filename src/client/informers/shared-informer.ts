@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
-import { deepFreeze } from '../objects/freeze.ts';
-import { keyOf, type ObjectKey } from '../objects/key.ts';
-import type { KubeObject } from '../objects/meta.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import { deepFreeze } from '../../objects/freeze.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import { Cache, type CacheHandler, type CacheReader, type IndexFunction } from './cache.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 import type { Informer } from './informer.ts';
 import type { ReflectorSink } from './reflector.ts';
-import { apiVersionOf, resourceName, type ResourceType } from './resources.ts';
+import { apiVersionOf, resourceName, type ResourceType } from '../resources.ts';
 import { SharedParts } from './shared-parts.ts';
-import type { TimeSlices } from './slices.ts';
+import type { TimeSlices } from '../slices.ts';
 
 export interface SharedInformerOptions<T extends KubeObject> {
   readonly resource: ResourceType<T>;

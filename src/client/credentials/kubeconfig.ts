@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { OutgoingHttpHeaders, RequestOptions } from 'node:http';
 import { resolve } from 'node:path';
 import type { Cluster, KubeConfig } from '@kubernetes/client-node';
-import { isRecord } from '../objects/json.ts';
-import type { Clock } from './clock.ts';
+import { isRecord } from '../../objects/json.ts';
+import type { Clock } from '../clock.ts';
 import type { ClusterForPlugin } from './exec-plugin.ts';
 import {
   type Credentials,
@@ -15,7 +15,7 @@ import {
 } from './identity.ts';
 import { type KubeConfigUser, readKubeConfigUser } from './kubeconfig-user.ts';
 import { CachedLogin, type Login } from './login.ts';
-import type { KubeConfigSource } from './transport.ts';
+import type { KubeConfigSource } from '../transport.ts';
 
 /**
  * The identity of a kubeconfig. client-node reads the file, authorities, certificates and the service account of a Pod.

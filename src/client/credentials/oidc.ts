@@ -1,7 +1,7 @@
 /** ID tokens of an OpenID Connect provider (client-go's `plugin/pkg/client/auth/oidc`). */
 import { Agent, request } from 'undici';
 import { z } from 'zod';
-import { isRecord } from '../objects/json.ts';
+import { isRecord } from '../../objects/json.ts';
 import type { Credential } from './login.ts';
 
 /** `users[].user.auth-provider.config` of a kubeconfig. */

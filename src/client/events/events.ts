@@ -1,4 +1,4 @@
-import type { KubeObject } from '../objects/meta.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 
 /** Records Events about what a controller did. Returns at once; Events are sent in the background. */
 export interface EventRecorder {

@@ -1,5 +1,5 @@
-import { keyOf, type ObjectKey } from '../objects/key.ts';
-import type { KubeObject } from '../objects/meta.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 
 /** The values under which an index files an object; none: the object is not in the index. Must not throw. */
 export type IndexFunction<T extends KubeObject> = (object: T) => readonly string[];

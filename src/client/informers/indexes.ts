@@ -1,5 +1,5 @@
-import { isRecord } from '../objects/json.ts';
-import type { KubeObject } from '../objects/meta.ts';
+import { isRecord } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 import type { IndexFunction } from './cache.ts';
 
 /** The names of the indexes that several controllers use; their functions are below. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { SharedParts } from '../../../src/client/shared-parts.ts';
-import { deepFreeze } from '../../../src/objects/freeze.ts';
-import type { KubeObject } from '../../../src/objects/meta.ts';
+import { SharedParts } from '../../../../src/client/informers/shared-parts.ts';
+import { deepFreeze } from '../../../../src/objects/freeze.ts';
+import type { KubeObject } from '../../../../src/objects/meta.ts';
 
 interface Made extends KubeObject {
   spec: { nodeName: string; containers: { name: string; args: string[] }[] };

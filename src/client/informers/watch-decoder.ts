@@ -1,5 +1,5 @@
-import { isRecord } from '../objects/json.ts';
-import { UnexpectedAnswer } from './transport.ts';
+import { isRecord } from '../../objects/json.ts';
+import { UnexpectedAnswer } from '../transport.ts';
 
 /** One line of a watch. `object` is not validated yet. */
 export interface WatchEvent {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Cache } from '../../../src/client/cache.ts';
+import { Cache } from '../../../../src/client/informers/cache.ts';
 import {
   byNode,
   byOwner,
@@ -8,9 +8,9 @@ import {
   indexByNamespace,
   indexByNode,
   indexByOwner,
-} from '../../../src/client/indexes.ts';
-import { keyOf } from '../../../src/objects/key.ts';
-import type { KubeObject } from '../../../src/objects/meta.ts';
+} from '../../../../src/client/informers/indexes.ts';
+import { keyOf } from '../../../../src/objects/key.ts';
+import type { KubeObject } from '../../../../src/objects/meta.ts';
 
 const object = (name: string, labels: Record<string, string> = {}): KubeObject => ({
   metadata: { name, namespace: 'n', labels },

@@ -1,8 +1,8 @@
 /** Lists that come as a watch (`sendInitialEvents`, KEP-3157): how they end, and the fallback when they do not. */
-import { isRecord } from '../objects/json.ts';
-import { StatusError } from '../objects/status.ts';
-import { isFutureRevision } from './errors.ts';
-import { ConnectionError } from './transport.ts';
+import { isRecord } from '../../objects/json.ts';
+import { StatusError } from '../../objects/status.ts';
+import { isFutureRevision } from '../errors.ts';
+import { ConnectionError } from '../transport.ts';
 
 const initialEventsEnd = 'k8s.io/initial-events-end';
 

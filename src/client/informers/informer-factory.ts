@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
-import type { KubeObject } from '../objects/meta.ts';
-import type { HealthCheck } from '../telemetry/health.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import type { Clock, Random } from './clock.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { HealthCheck } from '../../telemetry/health.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { Clock, Random } from '../clock.ts';
 import type { Informer, InformerOptions, Informers } from './informer.ts';
 import { Reflector } from './reflector.ts';
-import { resourceName, type ResourceType } from './resources.ts';
+import { resourceName, type ResourceType } from '../resources.ts';
 import { SharedInformer } from './shared-informer.ts';
-import type { Transport } from './transport.ts';
+import type { Transport } from '../transport.ts';
 
 export interface InformerFactoryOptions {
   readonly transport: Transport;

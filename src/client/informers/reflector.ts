@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
-import { isRecord } from '../objects/json.ts';
-import type { KubeObject } from '../objects/meta.ts';
-import { compareResourceVersions } from '../objects/resource-version.ts';
-import { StatusError } from '../objects/status.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { isAborted } from './abort.ts';
-import { LoopBackoff } from './backoff.ts';
-import type { Clock, Random } from './clock.ts';
+import { isRecord } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { compareResourceVersions } from '../../objects/resource-version.ts';
+import { StatusError } from '../../objects/status.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { isAborted } from '../abort.ts';
+import { LoopBackoff } from '../backoff.ts';
+import type { Clock, Random } from '../clock.ts';
 import {
   errorFromStatus,
   errorWord,
@@ -17,10 +17,10 @@ import {
   isNotFound,
   isUnreached,
   retryAfterOf,
-} from './errors.ts';
-import { ResourceClient } from './resource-client.ts';
-import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
-import { TimeSlices } from './slices.ts';
+} from '../errors.ts';
+import { ResourceClient } from '../resource-client.ts';
+import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from '../resources.ts';
+import { TimeSlices } from '../slices.ts';
 import { EndlessList, endsInitialEvents, streamedList, streamedListVerdict } from './streamed-list.ts';
 import {
   type ApiStream,
@@ -28,7 +28,7 @@ import {
   type QueryParameters,
   type Transport,
   UnexpectedAnswer,
-} from './transport.ts';
+} from '../transport.ts';
 import { WatchDecoder, type WatchEvent } from './watch-decoder.ts';
 import { Watchdog } from './watchdog.ts';
 

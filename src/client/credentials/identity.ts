@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { ConnectionOptions } from 'node:tls';
-import type { Clock } from './clock.ts';
-import type { EndpointSource } from './transport.ts';
+import type { Clock } from '../clock.ts';
+import type { EndpointSource } from '../transport.ts';
 
 /** The credentials of a connection and of a request. */
 export interface Credentials {

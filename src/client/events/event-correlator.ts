@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 
 /** What to do with a new occurrence, given the Events sent before. */
 export type Correlation =

@@ -1,6 +1,6 @@
-import type { KubeObject } from '../objects/meta.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 import type { CacheHandler, CacheReader, IndexFunction } from './cache.ts';
-import type { ResourceType } from './resources.ts';
+import type { ResourceType } from '../resources.ts';
 
 /** A cache of one resource that follows the server. Shared: it has the handlers and indexes of all users. */
 export interface Informer<T extends KubeObject> {

@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import type { ResourceType } from '../../../src/client/resources.ts';
-import { SharedInformer } from '../../../src/client/shared-informer.ts';
-import { TimeSlices } from '../../../src/client/slices.ts';
-import type { KubeObject } from '../../../src/objects/meta.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
-import { pod } from '../../support/objects.ts';
+import type { ResourceType } from '../../../../src/client/resources.ts';
+import { SharedInformer } from '../../../../src/client/informers/shared-informer.ts';
+import { TimeSlices } from '../../../../src/client/slices.ts';
+import type { KubeObject } from '../../../../src/objects/meta.ts';
+import { FakeClock } from '../../../support/fake-clock.ts';
+import { pod } from '../../../support/objects.ts';
 
 const things: ResourceType = {
   group: '',

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, Timer } from '../clock.ts';
 
 /** Aborts a request when {@link feed} is not called in time, or when the outer signal aborts. */
 export class Watchdog {

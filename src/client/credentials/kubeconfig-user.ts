@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import { isRecord, isStringList, type JsonRecord } from '../objects/json.ts';
-import type { KubeConfigSource } from './transport.ts';
-import { readYaml } from './yaml.ts';
+import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import type { KubeConfigSource } from '../transport.ts';
+import { readYaml } from '../yaml.ts';
 
 /** The name of the extension of a cluster that exec plugins get as `config`. */
 const pluginExtension = 'client.authentication.k8s.io/exec';

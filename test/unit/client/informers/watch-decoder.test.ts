@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { WatchDecoder } from '../../../src/client/watch-decoder.ts';
+import { WatchDecoder } from '../../../../src/client/informers/watch-decoder.ts';
 
 const decodeAll = (chunks: readonly Buffer[]): unknown[] => {
   const decoder = new WatchDecoder();
