@@ -39,7 +39,7 @@ import { ValidatingPolicies } from './admission/policies/validating-policies.ts'
 import { QuotaAdmission } from './admission/quota/quota-admission.ts';
 import { QuotaStatuses } from './admission/quota/quota-status.ts';
 import { Admission } from './rest/admission.ts';
-import { OpenWatches } from './rest/open-watches.ts';
+import { OpenWatches } from './rest/watch/open-watches.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRangeOptions } from './built-ins.ts';
 import type { Store } from './open-store.ts';

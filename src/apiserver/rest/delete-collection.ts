@@ -1,9 +1,9 @@
 import { StatusError } from '../../objects/status.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
-import type { CheckedDeleteOptions } from './delete-options.ts';
+import type { CheckedDeleteOptions } from './options/delete-options.ts';
 import { deleteObject, warnOfDeletion } from './delete.ts';
 import { type Listed, listObjects } from './list.ts';
-import type { ListOptions } from './list-options.ts';
+import type { ListOptions } from './options/list-options.ts';
 import type { Selection } from './selection.ts';
 import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';

@@ -6,7 +6,7 @@ import type { UserInfo } from '../authentication/users.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
-import { type CheckedDeleteOptions, deleteOptionsObject } from './delete-options.ts';
+import { type CheckedDeleteOptions, deleteOptionsObject } from './options/delete-options.ts';
 import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
 import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
 

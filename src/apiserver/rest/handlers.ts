@@ -9,13 +9,13 @@ import { decodeBody, type ExpectedKind } from '../schema/decode-body.ts';
 import { createObject } from './create.ts';
 import { deleteCollection } from './delete-collection.ts';
 import { deleteObject, warnOfDeletion } from './delete.ts';
-import { deleteOptions } from './delete-options.ts';
+import { deleteOptions } from './options/delete-options.ts';
 import { listObjects } from './list.ts';
-import { listOptions, parseResourceVersion } from './list-options.ts';
+import { listOptions, parseResourceVersion } from './options/list-options.ts';
 import { checkPathName, matchName, matchNamespace } from './object-name.ts';
 import { outputOf } from './output.ts';
 import { responderTo } from './responder.ts';
-import { booleanParameter } from './query.ts';
+import { booleanParameter } from './options/query.ts';
 import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
 import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
@@ -25,8 +25,8 @@ import { ownableFields, tracker } from './tracker.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
 import { runInSlices, TimeSlice } from '../time-slice.ts';
-import { watchObjects } from './watch.ts';
-import { writeOptionsObject, writeOptions } from './write-options.ts';
+import { watchObjects } from './watch/watch.ts';
+import { writeOptionsObject, writeOptions } from './options/write-options.ts';
 
 /** Serves one request for a resource that exists and has the verb. */
 export type ResourceHandler = (

@@ -3,7 +3,7 @@ import type { StatusError } from '../../objects/status.ts';
 import { badRequest, expired } from '../../objects/status-errors.ts';
 import { CompactedError, type ListResult, type StoredObject } from '../storage/storage.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
-import { type ListOptions, parseResourceVersion } from './list-options.ts';
+import { type ListOptions, parseResourceVersion } from './options/list-options.ts';
 import { waitForRevision } from './read.ts';
 import type { Selection } from './selection.ts';
 import { storageKeyOf, storagePrefixOf, presented, type ServedResource } from './served-resource.ts';

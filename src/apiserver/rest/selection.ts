@@ -3,7 +3,7 @@ import type { LabelRequirement } from '../../objects/labels/label-requirement.ts
 import { matchesLabels, parseLabelSelector } from '../../objects/labels/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest } from '../../objects/status-errors.ts';
-import type { ListOptions } from './list-options.ts';
+import type { ListOptions } from './options/list-options.ts';
 import type { ServedResource } from './served-resource.ts';
 
 /** What a list or watch shows: objects whose labels and fields match. */

@@ -3,7 +3,7 @@ import type { ClusterReader, StrategyContext } from '../../registry/generic/stra
 import type { UserInfo } from '../authentication/users.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
-import type { OpenWatches } from './open-watches.ts';
+import type { OpenWatches } from './watch/open-watches.ts';
 import type { ResourceTable } from './resource-table.ts';
 
 /** What every verb needs: the store, the served resources, and the sources of time, randomness and identity. */

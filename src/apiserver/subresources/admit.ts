@@ -9,7 +9,7 @@ import {
 } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
-import type { CheckedWriteOptions } from '../rest/write-options.ts';
+import type { CheckedWriteOptions } from '../rest/options/write-options.ts';
 
 /** What a subresource has read. */
 export interface Posted {

@@ -5,7 +5,7 @@ import { badRequest, methodNotAllowed, notFound } from '../../objects/status-err
 import { admitEviction } from '../../registry/policy/eviction.ts';
 
 import { deleteObject } from '../rest/delete.ts';
-import type { CheckedDeleteOptions } from '../rest/delete-options.ts';
+import type { CheckedDeleteOptions } from '../rest/options/delete-options.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { responderTo } from '../rest/responder.ts';
 import { type ServerCore } from '../rest/server-core.ts';

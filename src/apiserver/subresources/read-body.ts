@@ -2,7 +2,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { bodyMediaType } from '../http/media-types.ts';
 import type { BodyKind } from '../rest/admission.ts';
-import { type CheckedWriteOptions, writeOptions } from '../rest/write-options.ts';
+import { type CheckedWriteOptions, writeOptions } from '../rest/options/write-options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { decodeBody } from '../schema/decode-body.ts';
 

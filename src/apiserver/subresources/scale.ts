@@ -23,7 +23,7 @@ import { Responder } from '../rest/responder.ts';
 import { storageKeyOf, type ServedResource, servedVersion } from '../rest/served-resource.ts';
 import { tracker } from '../rest/tracker.ts';
 import { updateObject } from '../rest/update.ts';
-import { writeOptions, type CheckedWriteOptions } from '../rest/write-options.ts';
+import { writeOptions, type CheckedWriteOptions } from '../rest/options/write-options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { type BodyToDecode, decodeBody, type DecodedBody } from '../schema/decode-body.ts';
 import { scalesTable } from '../tables/autoscaling.ts';

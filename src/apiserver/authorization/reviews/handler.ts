@@ -4,7 +4,7 @@ import type { ResourceHandler } from '../../rest/handlers.ts';
 import { matchNamespace } from '../../rest/object-name.ts';
 import { responderTo } from '../../rest/responder.ts';
 import { timestamp } from '../../rest/server-core.ts';
-import { writeOptions } from '../../rest/write-options.ts';
+import { writeOptions } from '../../rest/options/write-options.ts';
 import { decodeBody } from '../../schema/decode-body.ts';
 import { type Review, type ReviewSources, specOf } from './reviews.ts';
 

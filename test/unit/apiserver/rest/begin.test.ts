@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { Admission } from '../../../../src/apiserver/rest/admission.ts';
 import { commitWith } from '../../../../src/apiserver/rest/begin.ts';
-import { OpenWatches } from '../../../../src/apiserver/rest/open-watches.ts';
+import { OpenWatches } from '../../../../src/apiserver/rest/watch/open-watches.ts';
 import { ResourceTable } from '../../../../src/apiserver/rest/resource-table.ts';
 import { type ServerCore, strategyContext } from '../../../../src/apiserver/rest/server-core.ts';
 import { createMemoryStorage } from '../../../../src/apiserver/storage/memory-storage.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listOptions } from '../../../../src/apiserver/rest/list-options.ts';
+import { listOptions } from '../../../../src/apiserver/rest/options/list-options.ts';
 import { selectionOf } from '../../../../src/apiserver/rest/selection.ts';
 import { serveResource } from '../../../../src/apiserver/rest/served-resource.ts';
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';

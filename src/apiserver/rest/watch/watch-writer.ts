@@ -1,4 +1,4 @@
-import type { ReplyStream } from '../http/exchange.ts';
+import type { ReplyStream } from '../../http/exchange.ts';
 import type { OpenWatches, Sender } from './open-watches.ts';
 
 /** Writes to the client of one watch: a piece, and the next one when the client has read. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { VersionConversion } from '../../../../src/apiserver/rest/served-resource.ts';
-import { convertEvents } from '../../../../src/apiserver/rest/watch-conversion.ts';
-import type { StorageEvent, StoredObject } from '../../../../src/apiserver/storage/storage.ts';
+import type { VersionConversion } from '../../../../../src/apiserver/rest/served-resource.ts';
+import { convertEvents } from '../../../../../src/apiserver/rest/watch/watch-conversion.ts';
+import type { StorageEvent, StoredObject } from '../../../../../src/apiserver/storage/storage.ts';
 
 function stored(revision: number): StoredObject {
   return {

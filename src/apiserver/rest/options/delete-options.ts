@@ -1,14 +1,14 @@
-import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import { pushAll } from '../../objects/lists.ts';
+import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   invalid,
   invalidObject,
   notSupported,
-} from '../../registry/validation/field-errors.ts';
-import type { ApiRequest } from '../http/exchange.ts';
-import { bodyMediaType } from '../http/media-types.ts';
-import { decodeDeleteOptions } from '../schema/decode-options.ts';
+} from '../../../registry/validation/field-errors.ts';
+import type { ApiRequest } from '../../http/exchange.ts';
+import { bodyMediaType } from '../../http/media-types.ts';
+import { decodeDeleteOptions } from '../../schema/decode-options.ts';
 import { booleanParameter, integerParameter } from './query.ts';
 import { dryRunErrors } from './write-options.ts';
 

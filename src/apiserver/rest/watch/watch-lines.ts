@@ -1,9 +1,9 @@
 /** The bytes of a watch. What many watches get alike is made once, and kept for a moment. */
-import { isRecord } from '../../objects/json.ts';
-import type { MediaType } from '../http/media-types.ts';
-import { writeProtobufEvent } from '../schema/write-protobuf.ts';
-import type { StoredObject } from '../storage/storage.ts';
-import { type ServedResource, storedJson } from './served-resource.ts';
+import { isRecord } from '../../../objects/json.ts';
+import type { MediaType } from '../../http/media-types.ts';
+import { writeProtobufEvent } from '../../schema/write-protobuf.ts';
+import type { StoredObject } from '../../storage/storage.ts';
+import { type ServedResource, storedJson } from '../served-resource.ts';
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { listOptions, parseResourceVersion } from '../../../../src/apiserver/rest/list-options.ts';
+import { listOptions, parseResourceVersion } from '../../../../../src/apiserver/rest/options/list-options.ts';
 
 function messageOf(read: () => unknown): string {
   try {

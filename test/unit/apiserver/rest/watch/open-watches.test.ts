@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { OpenWatches, type Sender } from '../../../../src/apiserver/rest/open-watches.ts';
+import { OpenWatches, type Sender } from '../../../../../src/apiserver/rest/watch/open-watches.ts';
 
 const mebibyte = 2 ** 20;
 

@@ -1,7 +1,7 @@
-import { pushAll } from '../../objects/lists.ts';
-import { plainError } from '../../objects/status-errors.ts';
-import type { FieldError } from '../../registry/validation/field-errors.ts';
-import { forbiddenField, invalidObject, notSupported } from '../../registry/validation/field-errors.ts';
+import { pushAll } from '../../../objects/lists.ts';
+import { plainError } from '../../../objects/status-errors.ts';
+import type { FieldError } from '../../../registry/validation/field-errors.ts';
+import { forbiddenField, invalidObject, notSupported } from '../../../registry/validation/field-errors.ts';
 import { booleanParameter, boundedInteger, integerParameter, textParameter } from './query.ts';
 
 /** ListOptions (meta/v1) of a list or watch, checked except for the selectors, which the caller parses. */

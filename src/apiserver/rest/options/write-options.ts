@@ -1,14 +1,14 @@
-import type { FieldValidation } from '../schema/schema.ts';
-import { pushAll } from '../../objects/lists.ts';
+import type { FieldValidation } from '../../schema/schema.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   forbiddenField,
   invalidObject,
   notSupported,
   required,
-} from '../../registry/validation/field-errors.ts';
-import { validateFieldManager } from '../../registry/generic/metadata.ts';
-import type { ApiRequest } from '../http/exchange.ts';
+} from '../../../registry/validation/field-errors.ts';
+import { validateFieldManager } from '../../../registry/generic/metadata.ts';
+import type { ApiRequest } from '../../http/exchange.ts';
 import { booleanParameter } from './query.ts';
 
 /** CreateOptions, UpdateOptions and PatchOptions (meta/v1), checked. */

@@ -2,7 +2,7 @@
  * Query parameters as apimachinery's conversion reads them (`runtime/converter`, `meta/v1/conversion.go`): the
  * first value counts; a boolean is false for "false" and "0", true for any other text and for none.
  */
-import { badRequest } from '../../objects/status-errors.ts';
+import { badRequest } from '../../../objects/status-errors.ts';
 
 /** The boolean parameter `name`, or undefined when absent. */
 export function booleanParameter(query: URLSearchParams, name: string): boolean | undefined {

@@ -1,5 +1,5 @@
-import type { StorageEvent } from '../storage/storage.ts';
-import type { VersionConversion } from './served-resource.ts';
+import type { StorageEvent } from '../../storage/storage.ts';
+import type { VersionConversion } from '../served-resource.ts';
 
 /**
  * Events with their objects converted by a webhook, in one request.
