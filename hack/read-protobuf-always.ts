@@ -1,5 +1,5 @@
 /**
- * Writes src/apiserver/schema/protobuf-always.generated.json: which fields of a message Go writes though they are
+ * Writes src/apiserver/schema/protobuf/protobuf-always.generated.json: which fields of a message Go writes though they are
  * empty. Those are what gogo's generated marshalers write outside of every condition: scalars that are no pointers, and
  * messages that are held by value. They are read from the generated.pb.go files of k8s.io/api, apimachinery and
  * apiextensions-apiserver; what is not below that folder is in openapi/more-protobuf-always.json, in the form of the
@@ -8,10 +8,10 @@
  * Run: node hack/read-protobuf-always.ts /usr/share/gocode/src/k8s.io   (Debian: golang-k8s-api-dev and its like)
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import fields from '../src/apiserver/schema/protobuf.generated.json' with { type: 'json' };
+import fields from '../src/apiserver/schema/protobuf/protobuf.generated.json' with { type: 'json' };
 import more from './openapi/more-protobuf-always.json' with { type: 'json' };
 
-const output = new URL('../src/apiserver/schema/protobuf-always.generated.json', import.meta.url);
+const output = new URL('../src/apiserver/schema/protobuf/protobuf-always.generated.json', import.meta.url);
 const known = new Set(Object.keys(fields));
 
 /** `apimachinery/pkg/apis/meta/v1/generated.pb.go` holds messages of `meta.v1`. */

@@ -1,5 +1,5 @@
 /**
- * Writes src/apiserver/schema/protobuf.generated.json: the field numbers of the messages that clients may send. They
+ * Writes src/apiserver/schema/protobuf/protobuf.generated.json: the field numbers of the messages that clients may send. They
  * are taken from a kubectl, a Go program that carries a descriptor of every generated.proto it knows (gzipped
  * FileDescriptorProtos). What is newer than that kubectl, or not in it, is in openapi/more-protobuf.json, in the form
  * of the output.
@@ -15,7 +15,7 @@ import { gunzipSync } from 'node:zlib';
 import generated from '../src/apiserver/schema/builtin.generated.json' with { type: 'json' };
 
 const here = new URL('.', import.meta.url);
-const output = new URL('../src/apiserver/schema/protobuf.generated.json', here);
+const output = new URL('../src/apiserver/schema/protobuf/protobuf.generated.json', here);
 const more = new URL('openapi/more-protobuf.json', here);
 
 interface WireField {

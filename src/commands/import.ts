@@ -1,4 +1,4 @@
-import { writeYaml } from '../apiserver/schema/write-yaml.ts';
+import { writeYaml } from '../apiserver/schema/yaml/write-yaml.ts';
 import type { ImportConfig } from '../config/import.ts';
 import { readImport } from '../pools/import/read.ts';
 import { connectCluster } from './cluster.ts';

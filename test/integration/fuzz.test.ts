@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { parseProtobuf } from '../../src/apiserver/schema/parse-protobuf.ts';
+import { parseProtobuf } from '../../src/apiserver/schema/protobuf/parse-protobuf.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { listAt, textAt } from '../../src/objects/read.ts';
 import { type FuzzRequest, requests, type Route } from '../support/fuzz/requests.ts';

@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { wireValues } from '../../src/apiserver/schema/wire-reader.ts';
-import { writeProtobuf } from '../../src/apiserver/schema/write-protobuf.ts';
+import { wireValues } from '../../src/apiserver/schema/protobuf/wire-reader.ts';
+import { writeProtobuf } from '../../src/apiserver/schema/protobuf/write-protobuf.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';

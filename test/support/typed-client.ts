@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
-import { wireValues } from '../../src/apiserver/schema/wire-reader.ts';
-import { writeProtobuf } from '../../src/apiserver/schema/write-protobuf.ts';
+import { wireValues } from '../../src/apiserver/schema/protobuf/wire-reader.ts';
+import { writeProtobuf } from '../../src/apiserver/schema/protobuf/write-protobuf.ts';
 import type { QueryParameters } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import type { TestServer } from '../../src/testing/index.ts';

@@ -1,6 +1,6 @@
 import { builtinSchema, registeredKind } from '../../src/apiserver/schema/builtin.ts';
 import { decodeValue } from '../../src/apiserver/schema/decode.ts';
-import { parseProtobuf } from '../../src/apiserver/schema/parse-protobuf.ts';
+import { parseProtobuf } from '../../src/apiserver/schema/protobuf/parse-protobuf.ts';
 import { parseVersion } from '../../src/apiserver/schema/version-kind.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 

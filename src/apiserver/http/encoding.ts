@@ -1,6 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
-import { writeProtobuf } from '../schema/write-protobuf.ts';
-import { writeYaml } from '../schema/write-yaml.ts';
+import { writeProtobuf } from '../schema/protobuf/write-protobuf.ts';
+import { writeYaml } from '../schema/yaml/write-yaml.ts';
 import type { MediaType } from './media-types.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** Values as Go's `fmt` prints them with %v: what patch errors show of a patch. */
 import { isRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/go-json.ts';
+import { RawNumber } from '../schema/json/go-json.ts';
 
 /** `map[a:1 b:[x y]]`: members sorted, strings bare, null as `<nil>`. */
 export function goPrint(value: unknown): string {

@@ -5,7 +5,7 @@
  */
 import { isRecord } from '../../objects/json.ts';
 import { tooLarge } from '../../objects/status-errors.ts';
-import { RawNumber } from '../schema/go-json.ts';
+import { RawNumber } from '../schema/json/go-json.ts';
 import { setMember } from '../schema/schema.ts';
 
 /** Operations in one patch (apiserver `endpoints/handlers/patch.go` maxJSONPatchOperations). */

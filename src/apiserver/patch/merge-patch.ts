@@ -1,6 +1,6 @@
 /** JSON Merge Patch (RFC 7386). */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/go-json.ts';
+import { RawNumber } from '../schema/json/go-json.ts';
 import { setMember } from '../schema/schema.ts';
 
 /**

@@ -3,8 +3,8 @@ import { isRecord } from '../../objects/json.ts';
 import { badRequest } from '../../objects/status-errors.ts';
 import { DecodeError } from '../schema/decode-walk.ts';
 import { checkValue } from '../schema/decode.ts';
-import { parseJson } from '../schema/parse-json.ts';
-import { type ParsedJson, JsonSyntaxError, RawNumber } from '../schema/go-json.ts';
+import { parseJson } from '../schema/json/parse-json.ts';
+import { type ParsedJson, JsonSyntaxError, RawNumber } from '../schema/json/go-json.ts';
 import { repeatedFields } from '../schema/repeated-fields.ts';
 import {
   anySchema,

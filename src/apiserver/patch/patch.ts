@@ -8,7 +8,7 @@ import { decodeAs, type ExpectedKind, strictText } from '../schema/decode-body.t
 import { DecodeError } from '../schema/decode-walk.ts';
 import { decodeMapValue } from '../schema/decode.ts';
 import { encodeObject, encodePlain } from '../schema/encode.ts';
-import type { ParsedJson } from '../schema/go-json.ts';
+import type { ParsedJson } from '../schema/json/go-json.ts';
 import type { FieldValidation } from '../schema/schema.ts';
 import { interpretKind, VersionKindError, versionText } from '../schema/version-kind.ts';
 import { goPrint } from './go-print.ts';

@@ -1,7 +1,7 @@
 /** What a strategic merge patch may get wrong, in the words of apimachinery `util/mergepatch/errors.go`. */
 import { goQuote } from '../../objects/go-text.ts';
 import { isRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/go-json.ts';
+import { RawNumber } from '../schema/json/go-json.ts';
 import { goPrint } from './go-print.ts';
 
 /** A patch that cannot be merged. */

@@ -3,7 +3,7 @@
  * "preserve order in strategic merge patch").
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/go-json.ts';
+import { RawNumber } from '../schema/json/go-json.ts';
 import {
   badPatchType,
   goType,

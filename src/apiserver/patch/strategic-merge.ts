@@ -3,7 +3,7 @@
  * merged by a key, with directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`).
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/go-json.ts';
+import { RawNumber } from '../schema/json/go-json.ts';
 import { type Field, type Schema, setMember } from '../schema/schema.ts';
 import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
 import {

@@ -2,8 +2,8 @@ import { posix } from 'node:path';
 import { isRecord } from '../../objects/json.ts';
 import { decodeBase64Url } from '../../objects/base64url.ts';
 import { badRequest } from '../../objects/status-errors.ts';
-import { parseJson } from '../schema/parse-json.ts';
-import { JsonSyntaxError, RawNumber } from '../schema/go-json.ts';
+import { parseJson } from '../schema/json/parse-json.ts';
+import { JsonSyntaxError, RawNumber } from '../schema/json/go-json.ts';
 import { jsonTypeName } from '../schema/version-kind.ts';
 
 /** Where a chunked list goes on (apiserver `storage/continue.go`). */

@@ -10,8 +10,8 @@ import { renderValue } from '../../registry/validation/field-errors.ts';
 import { builtinSchema } from './builtin.ts';
 import { withoutRawNumbers } from './decode-leaf.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
-import type { ParsedJson } from './go-json.ts';
-import { RawNumber } from './go-json.ts';
+import type { ParsedJson } from './json/go-json.ts';
+import { RawNumber } from './json/go-json.ts';
 import { repeatedFields } from './repeated-fields.ts';
 import { anySchema, type Schema, setMember, type StructSchema, undeclaredSchema } from './schema.ts';
 

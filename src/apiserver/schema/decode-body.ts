@@ -10,15 +10,15 @@ import { builtinSchema, registeredKind } from './builtin.ts';
 import { pruneCustomObject } from './custom-object.ts';
 import { schemaFromCustomResource } from './custom-schema.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
-import { parseJson } from './parse-json.ts';
-import { type ParsedJson, JsonSyntaxError, YamlSyntaxError } from './go-json.ts';
-import { parseProtobuf } from './parse-protobuf.ts';
-import { parseYaml } from './parse-yaml.ts';
+import { parseJson } from './json/parse-json.ts';
+import { type ParsedJson, JsonSyntaxError, YamlSyntaxError } from './json/go-json.ts';
+import { parseProtobuf } from './protobuf/parse-protobuf.ts';
+import { parseYaml } from './yaml/parse-yaml.ts';
 import { checkJsonSize } from './size-limits.ts';
 import type { FieldValidation, StructSchema } from './schema.ts';
 import { type GroupVersionKind, interpretKind, VersionKindError, versionText } from './version-kind.ts';
-import { ProtobufError } from './wire-reader.ts';
-import { notMarshalable } from './write-protobuf.ts';
+import { ProtobufError } from './protobuf/wire-reader.ts';
+import { notMarshalable } from './protobuf/write-protobuf.ts';
 
 /** What an endpoint expects to read. */
 export interface ExpectedKind {

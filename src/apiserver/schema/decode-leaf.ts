@@ -4,7 +4,7 @@ import { canonicalAmount, canonicalQuantity } from '../../objects/quantity.ts';
 import { DecodeError, literalOf, UnmarshalTypeError, type Walk } from './decode-walk.ts';
 import { canonicalBase64 } from './go-base64.ts';
 import { canonicalMicroTime, canonicalTime } from './go-time.ts';
-import { RawNumber } from './go-json.ts';
+import { RawNumber } from './json/go-json.ts';
 import { type LeafSchema, type Schema, setMember } from './schema.ts';
 
 interface Width {

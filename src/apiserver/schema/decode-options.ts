@@ -4,9 +4,9 @@ import { badRequest } from '../../objects/status-errors.ts';
 import { builtinSchema } from './builtin.ts';
 import { notRegistered, parseBody } from './decode-body.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
-import { JsonSyntaxError, YamlSyntaxError } from './go-json.ts';
+import { JsonSyntaxError, YamlSyntaxError } from './json/go-json.ts';
 import { interpretKind, VersionKindError } from './version-kind.ts';
-import { ProtobufError } from './wire-reader.ts';
+import { ProtobufError } from './protobuf/wire-reader.ts';
 
 const scheme = 'k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27';
 const expected = { group: '', version: 'v1', kind: 'DeleteOptions' };

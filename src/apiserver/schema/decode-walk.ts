@@ -1,7 +1,7 @@
 /** The path of a decode, its errors, and their texts in Go. */
 import { goQuote } from '../../objects/go-text.ts';
-import type { ParsedJson } from './go-json.ts';
-import { RawNumber } from './go-json.ts';
+import type { ParsedJson } from './json/go-json.ts';
+import { RawNumber } from './json/go-json.ts';
 import type { Schema } from './schema.ts';
 
 /** A value that does not fit its type; the message is Go's. */

@@ -2,7 +2,7 @@
 import { goQuote } from '../../objects/go-text.ts';
 import { isRecord } from '../../objects/json.ts';
 import { maxStrictErrors } from './decode-walk.ts';
-import type { ParsedJson } from './go-json.ts';
+import type { ParsedJson } from './json/go-json.ts';
 
 /** Nesting below which repeated keys are not looked for. */
 const maxDepth = 1_000;

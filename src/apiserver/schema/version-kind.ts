@@ -1,6 +1,6 @@
 /** Finds apiVersion and kind of a body, as apimachinery's SimpleMetaFactory and gvkWithDefaults do. */
 import { isRecord } from '../../objects/json.ts';
-import { RawNumber } from './go-json.ts';
+import { RawNumber } from './json/go-json.ts';
 
 export interface GroupVersionKind {
   readonly group: string;

@@ -6,9 +6,9 @@ import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import { notRegistered } from '../../schema/decode-body.ts';
 import { DecodeError, decodeStruct } from '../../schema/decode.ts';
-import { parseJson } from '../../schema/parse-json.ts';
-import { type ParsedJson, JsonSyntaxError, YamlSyntaxError } from '../../schema/go-json.ts';
-import { parseYaml } from '../../schema/parse-yaml.ts';
+import { parseJson } from '../../schema/json/parse-json.ts';
+import { type ParsedJson, JsonSyntaxError, YamlSyntaxError } from '../../schema/json/go-json.ts';
+import { parseYaml } from '../../schema/yaml/parse-yaml.ts';
 import { interpretKind, VersionKindError } from '../../schema/version-kind.ts';
 
 /** What came over the wire. */

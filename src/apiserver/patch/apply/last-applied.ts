@@ -4,8 +4,8 @@
  */
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import { parseJson } from '../../schema/parse-json.ts';
-import { JsonSyntaxError } from '../../schema/go-json.ts';
+import { parseJson } from '../../schema/json/parse-json.ts';
+import { JsonSyntaxError } from '../../schema/json/go-json.ts';
 import { encodeSorted } from '../../schema/encode.ts';
 import { withoutRawNumbers } from '../../schema/decode-leaf.ts';
 import type { StructSchema } from '../../schema/schema.ts';

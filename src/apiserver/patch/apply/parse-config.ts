@@ -3,9 +3,9 @@ import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { badRequest } from '../../../objects/status-errors.ts';
 import type { ExpectedKind } from '../../schema/decode-body.ts';
 import { withoutRawNumbers } from '../../schema/decode-leaf.ts';
-import { parseJson } from '../../schema/parse-json.ts';
-import { JsonSyntaxError, YamlSyntaxError } from '../../schema/go-json.ts';
-import { parseYaml } from '../../schema/parse-yaml.ts';
+import { parseJson } from '../../schema/json/parse-json.ts';
+import { JsonSyntaxError, YamlSyntaxError } from '../../schema/json/go-json.ts';
+import { parseYaml } from '../../schema/yaml/parse-yaml.ts';
 import { checkJsonSize } from '../../schema/size-limits.ts';
 import { jsonTypeName, parseVersion, VersionKindError } from '../../schema/version-kind.ts';
 

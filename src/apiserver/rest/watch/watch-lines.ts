@@ -1,7 +1,7 @@
 /** The bytes of a watch. What many watches get alike is made once, and kept for a moment. */
 import { isRecord } from '../../../objects/json.ts';
 import type { MediaType } from '../../http/media-types.ts';
-import { writeProtobufEvent } from '../../schema/write-protobuf.ts';
+import { writeProtobufEvent } from '../../schema/protobuf/write-protobuf.ts';
 import type { StoredObject } from '../../storage/storage.ts';
 import { type ServedResource, storedJson } from '../served-resource.ts';
 

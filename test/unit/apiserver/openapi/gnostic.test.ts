@@ -4,7 +4,7 @@ import { openApiHandler } from '../../../../src/apiserver/openapi/handler.ts';
 import { writeGnosticV2 } from '../../../../src/apiserver/openapi/gnostic-v2.ts';
 import { writeGnosticV3 } from '../../../../src/apiserver/openapi/gnostic-v3.ts';
 import { runInSlices } from '../../../../src/apiserver/time-slice.ts';
-import { wireValues } from '../../../../src/apiserver/schema/wire-reader.ts';
+import { wireValues } from '../../../../src/apiserver/schema/protobuf/wire-reader.ts';
 import { call } from '../discovery/exchange-fake.ts';
 
 /** No extension API server. */

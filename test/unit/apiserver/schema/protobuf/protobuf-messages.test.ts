@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
-import generated from '../../../../src/apiserver/schema/builtin.generated.json' with { type: 'json' };
-import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
-import { messageOfKind, protobufMessage } from '../../../../src/apiserver/schema/protobuf-messages.ts';
+import generated from '../../../../../src/apiserver/schema/builtin.generated.json' with { type: 'json' };
+import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
+import {
+  messageOfKind,
+  protobufMessage,
+} from '../../../../../src/apiserver/schema/protobuf/protobuf-messages.ts';
 
 /**
  * Fields without a number here. kube-apiserver drops the first from what clients send (its feature is off by default)

@@ -1,17 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { builtinSchema, registeredKind } from '../../../../src/apiserver/schema/builtin.ts';
-import { decodeValue } from '../../../../src/apiserver/schema/decode.ts';
-import { parseProtobuf } from '../../../../src/apiserver/schema/parse-protobuf.ts';
-import { messageOfKind } from '../../../../src/apiserver/schema/protobuf-messages.ts';
-import { parseVersion } from '../../../../src/apiserver/schema/version-kind.ts';
-import { WireWriter } from '../../../../src/apiserver/schema/wire-writer.ts';
-import { wireValues } from '../../../../src/apiserver/schema/wire-reader.ts';
-import { writeProtobuf, writeProtobufEvent } from '../../../../src/apiserver/schema/write-protobuf.ts';
-import { isRecord, type JsonRecord } from '../../../../src/objects/json.ts';
-import { recordAt } from '../../../../src/objects/read.ts';
-import { StatusError } from '../../../../src/objects/status.ts';
-import { readTranscript, transcriptFiles } from '../../../conformance/transcript.ts';
+import { builtinSchema, registeredKind } from '../../../../../src/apiserver/schema/builtin.ts';
+import { decodeValue } from '../../../../../src/apiserver/schema/decode.ts';
+import { parseProtobuf } from '../../../../../src/apiserver/schema/protobuf/parse-protobuf.ts';
+import { messageOfKind } from '../../../../../src/apiserver/schema/protobuf/protobuf-messages.ts';
+import { parseVersion } from '../../../../../src/apiserver/schema/version-kind.ts';
+import { WireWriter } from '../../../../../src/apiserver/schema/protobuf/wire-writer.ts';
+import { wireValues } from '../../../../../src/apiserver/schema/protobuf/wire-reader.ts';
+import {
+  writeProtobuf,
+  writeProtobufEvent,
+} from '../../../../../src/apiserver/schema/protobuf/write-protobuf.ts';
+import { isRecord, type JsonRecord } from '../../../../../src/objects/json.ts';
+import { recordAt } from '../../../../../src/objects/read.ts';
+import { StatusError } from '../../../../../src/objects/status.ts';
+import { readTranscript, transcriptFiles } from '../../../../conformance/transcript.ts';
 import vectors from './protobuf-vectors.generated.json' with { type: 'json' };
 
 /** The recorded objects that have a kind with a message, with values for the tokens that are no text. */

@@ -1,6 +1,6 @@
 /** The exact JSON parser of parse-json.ts: it reports repeated keys, number literals, and the position of errors. */
 import { type ParsedJson, JsonSyntaxError, RawNumber } from './go-json.ts';
-import { setMember } from './schema.ts';
+import { setMember } from '../schema.ts';
 
 /**
  * Go stops at 10,000 levels (`maxNestingDepth`). No object of any kind needs a hundred, and everything behind the

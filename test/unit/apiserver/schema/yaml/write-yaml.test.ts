@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { parseYaml } from '../../../../src/apiserver/schema/parse-yaml.ts';
-import { writeYaml, yamlParts } from '../../../../src/apiserver/schema/write-yaml.ts';
+import { parseYaml } from '../../../../../src/apiserver/schema/yaml/parse-yaml.ts';
+import { writeYaml, yamlParts } from '../../../../../src/apiserver/schema/yaml/write-yaml.ts';
 
 /** What a text means to readers of YAML 1.2 and 1.1. */
 function readings(text: string): unknown[] {

@@ -4,11 +4,11 @@
  */
 import type { CST, Document, LineCounter, ParsedNode } from 'yaml';
 
-import { tooLarge } from '../../objects/status-errors.ts';
-import { kubernetesYaml } from '../../objects/yaml.ts';
-import { yaml } from '../yaml.ts';
+import { tooLarge } from '../../../objects/status-errors.ts';
+import { kubernetesYaml } from '../../../objects/yaml.ts';
+import { yaml } from './library.ts';
 import { yamlProblem } from './yaml-problem.ts';
-import { YamlSyntaxError } from './go-json.ts';
+import { YamlSyntaxError } from '../json/go-json.ts';
 import { valueOf } from './yaml-value.ts';
 
 export interface ParsedYaml {

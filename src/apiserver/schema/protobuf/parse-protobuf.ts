@@ -2,12 +2,12 @@
  * Reads protobuf bodies into the plain JSON that the same object would be (apimachinery
  * `serializer/protobuf/protobuf.go`). client-go's typed clients and controller-runtime send built-in kinds so.
  */
-import { isRecord } from '../../objects/json.ts';
-import { parseJson } from './parse-json.ts';
+import { isRecord } from '../../../objects/json.ts';
+import { parseJson } from '../json/parse-json.ts';
 import { type MessageField, messageOfKind, protobufMessage } from './protobuf-messages.ts';
-import { setMember } from './schema.ts';
-import { checkJsonSize, ValueCounter } from './size-limits.ts';
-import { parseVersion, type GroupVersionKind } from './version-kind.ts';
+import { setMember } from '../schema.ts';
+import { checkJsonSize, ValueCounter } from '../size-limits.ts';
+import { parseVersion, type GroupVersionKind } from '../version-kind.ts';
 import { ProtobufError, type WireValue, wireValues } from './wire-reader.ts';
 
 const prefix = Buffer.from([0x6b, 0x38, 0x73, 0x00]);

@@ -3,7 +3,7 @@
  * from the native parser; a linear scan beside it finds what that parser hides (repeated keys, the spelling of
  * numbers). Only a text that has such things, or an error, is read again by the slow parser.
  */
-import { isRecord } from '../../objects/json.ts';
+import { isRecord } from '../../../objects/json.ts';
 import type { ParsedJson } from './go-json.ts';
 import { parseJsonSlowly } from './parse-json-slowly.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { parseYaml } from '../../../../src/apiserver/schema/parse-yaml.ts';
+import { parseYaml } from '../../../../../src/apiserver/schema/yaml/parse-yaml.ts';
 
 describe('what is wrong with a YAML text', () => {
   it.each([

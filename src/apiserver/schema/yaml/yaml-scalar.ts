@@ -1,5 +1,5 @@
 /** The value of a YAML scalar by yaml.v2 (`resolve.go`) and by encoding/json, which writes it as JSON. */
-import { RawNumber, YamlSyntaxError } from './go-json.ts';
+import { RawNumber, YamlSyntaxError } from '../json/go-json.ts';
 
 /** A scalar as the parser has it. */
 export interface ScalarText {

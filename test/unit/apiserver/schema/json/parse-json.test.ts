@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { parseJson } from '../../../../src/apiserver/schema/parse-json.ts';
-import { JsonSyntaxError, RawNumber } from '../../../../src/apiserver/schema/go-json.ts';
-import { parseJsonSlowly } from '../../../../src/apiserver/schema/parse-json-slowly.ts';
+import { parseJson } from '../../../../../src/apiserver/schema/json/parse-json.ts';
+import { JsonSyntaxError, RawNumber } from '../../../../../src/apiserver/schema/json/go-json.ts';
+import { parseJsonSlowly } from '../../../../../src/apiserver/schema/json/parse-json-slowly.ts';
 
 function errorOf(text: string): string {
   try {

@@ -3,7 +3,7 @@
  * hack/read-protobuf-fields.ts for its notation) and `protobuf-always.generated.json`. A message is parsed at its first
  * use.
  */
-import { registeredKind } from './builtin.ts';
+import { registeredKind } from '../builtin.ts';
 import alwaysWritten from './protobuf-always.generated.json' with { type: 'json' };
 import generated from './protobuf.generated.json' with { type: 'json' };
 

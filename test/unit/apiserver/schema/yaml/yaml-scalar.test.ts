@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { RawNumber } from '../../../../src/apiserver/schema/go-json.ts';
-import { parseYaml } from '../../../../src/apiserver/schema/parse-yaml.ts';
+import { RawNumber } from '../../../../../src/apiserver/schema/json/go-json.ts';
+import { parseYaml } from '../../../../../src/apiserver/schema/yaml/parse-yaml.ts';
 
 const valueOf = (text: string): unknown => parseYaml(Buffer.from(text)).value;
 

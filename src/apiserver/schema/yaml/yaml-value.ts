@@ -1,11 +1,11 @@
 import type { Alias, Document, Node, Pair, Scalar } from 'yaml';
-import { yaml } from '../yaml.ts';
-import { RawNumber, YamlSyntaxError } from './go-json.ts';
-import { setMember } from './schema.ts';
-import { ValueCounter } from './size-limits.ts';
+import { yaml } from './library.ts';
+import { RawNumber, YamlSyntaxError } from '../json/go-json.ts';
+import { setMember } from '../schema.ts';
+import { ValueCounter } from '../size-limits.ts';
 import { requireFinite, scalarValue } from './yaml-scalar.ts';
-import { goQuote } from '../../objects/go-text.ts';
-import { isRecord } from '../../objects/json.ts';
+import { goQuote } from '../../../objects/go-text.ts';
+import { isRecord } from '../../../objects/json.ts';
 
 /** Deeper texts are refused. */
 const maxDepth = 1000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { parseYaml } from '../../../../src/apiserver/schema/parse-yaml.ts';
+import { parseYaml } from '../../../../../src/apiserver/schema/yaml/parse-yaml.ts';
 
 const valueOf = (text: string): unknown => parseYaml(Buffer.from(text)).value;
 

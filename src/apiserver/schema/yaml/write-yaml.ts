@@ -1,6 +1,6 @@
 import type { CreateNodeOptions, ScalarTag, SchemaOptions, Tags, ToStringOptions } from 'yaml';
-import { isRecord } from '../../objects/json.ts';
-import { yaml } from '../yaml.ts';
+import { isRecord } from '../../../objects/json.ts';
+import { yaml } from './library.ts';
 import { isText } from './yaml-scalar.ts';
 
 /** Values that are written in one go, which takes about 5 µs each. */

@@ -2,10 +2,10 @@
  * Writes JSON values as the protobuf that kube-apiserver answers with (apimachinery `serializer/protobuf`), byte by
  * byte: Go writes some of the values that JSON leaves out because they are zero.
  */
-import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import { notAcceptable } from '../../objects/status-errors.ts';
+import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
+import { notAcceptable } from '../../../objects/status-errors.ts';
 import { type MessageField, messageOfKind, protobufMessage } from './protobuf-messages.ts';
-import { parseVersion } from './version-kind.ts';
+import { parseVersion } from '../version-kind.ts';
 import { WireWriter } from './wire-writer.ts';
 
 const prefix = Buffer.from('k8s\0');
