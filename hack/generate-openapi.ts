@@ -1,5 +1,5 @@
 /**
- * Writes src/apiserver/openapi/components.generated.json: the OpenAPI component schemas of hack/openapi with the
+ * Writes src/apiserver/discovery/openapi/components.generated.json: the OpenAPI component schemas of hack/openapi with the
  * descriptions of `descriptions.json`, which are our own. There, "" is the component itself and the entry "*" holds
  * for members of every component that has no text of its own for them.
  *
@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { isRecord, type JsonRecord } from '../src/objects/json.ts';
 
 const here = new URL('.', import.meta.url);
-const output = new URL('../src/apiserver/openapi/components.generated.json', here);
+const output = new URL('../src/apiserver/discovery/openapi/components.generated.json', here);
 
 function readRecord(file: string): JsonRecord {
   const value: unknown = JSON.parse(readFileSync(new URL(file, here), 'utf8'));

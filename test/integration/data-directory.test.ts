@@ -5,7 +5,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keptIdentity, newIdentity } from '../../src/apiserver/identity.ts';
+import { keptIdentity, newIdentity } from '../../src/apiserver/pki/identity.ts';
 import { DamagedStorageError, StorageLockedError } from '../../src/apiserver/storage/disk/errors.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';

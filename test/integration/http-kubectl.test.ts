@@ -14,7 +14,7 @@ import { versionHandler } from '../../src/apiserver/discovery/version.ts';
 import type { Handler } from '../../src/apiserver/http/exchange.ts';
 import { createRouter } from '../../src/apiserver/http/router.ts';
 import { createHttpServer, type HttpServer } from '../../src/apiserver/http/server.ts';
-import { openApiHandler } from '../../src/apiserver/openapi/handler.ts';
+import { openApiHandler } from '../../src/apiserver/discovery/openapi/handler.ts';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { parseAddressRange } from '../../allocation/address-range.ts';
-import { kubeconfig } from '../../apiserver/kubeconfig.ts';
+import { kubeconfig } from '../../apiserver/pki/kubeconfig.ts';
 import { kubeletClientName } from '../../apiserver/embedded.ts';
 import type { CertificatePair } from '../../apiserver/pki/certificates.ts';
 import type { LogConfig } from '../../config/common-flags.ts';

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { makeDirectories } from '../../make-directories.ts';
+import { makeDirectories } from './make-directories.ts';
 import { type MultiVersionOptions, storageOf } from '../multi-version.ts';
 import type { Storage } from '../storage.ts';
 import { DataDirectory } from './data-directory.ts';

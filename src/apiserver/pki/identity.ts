@@ -11,8 +11,8 @@ import {
 } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { isRecord, type JsonRecord } from '../objects/json.ts';
-import { type CertificateAuthority, createCertificateAuthority } from './pki/certificates.ts';
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { type CertificateAuthority, createCertificateAuthority } from './certificates.ts';
 
 /** The keys of a server: its authority, its tokens, and the key that signs tokens of service accounts. */
 export interface ServerIdentity {

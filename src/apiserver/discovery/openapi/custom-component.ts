@@ -1,4 +1,4 @@
-import { isRecord, isStringList, jsonEqual, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, isStringList, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 
 const metaReference = '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const intOrString = [{ type: 'integer' }, { type: 'string' }];

@@ -1,6 +1,6 @@
-import type { JsonRecord } from '../../objects/json.ts';
-import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
-import { kubernetesVersion } from '../discovery/version.ts';
+import type { JsonRecord } from '../../../objects/json.ts';
+import type { DiscoveredResource } from '../discovered-resource.ts';
+import { kubernetesVersion } from '../version.ts';
 import { type Components, closure, reference } from './components.ts';
 import { publishedSchema } from './custom-component.ts';
 import { type Operation, type PathItem, pathItemsOf } from './operations.ts';

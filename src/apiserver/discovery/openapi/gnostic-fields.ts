@@ -2,9 +2,9 @@
  * What the tables of gnostic's messages are made of (`openapi_v2.Document`, `openapi_v3.Document`): how the parts of a
  * JSON document are written as fields. As proto3 has it, zero values are left out; only a oneof holds them.
  */
-import { isRecord } from '../../objects/json.ts';
-import type { WireWriter } from '../schema/protobuf/wire-writer.ts';
-import { yamlParts } from '../schema/yaml/write-yaml.ts';
+import { isRecord } from '../../../objects/json.ts';
+import type { WireWriter } from '../../schema/protobuf/wire-writer.ts';
+import { yamlParts } from '../../schema/yaml/write-yaml.ts';
 
 /** Writing that yields between its steps, each of which takes some 10 ms at most; undefined: all is written. */
 export type Steps = Generator<undefined, void, undefined> | undefined;

@@ -2,7 +2,7 @@
  * The operations that a resource is served with, in a form that both versions of OpenAPI are written from. Names are
  * those of kube-apiserver (apiserver `pkg/endpoints/installer.go`), since generated clients are named after them.
  */
-import type { DiscoveredResource, SubresourceRow } from '../discovery/discovered-resource.ts';
+import type { DiscoveredResource, SubresourceRow } from '../discovered-resource.ts';
 import { listComponentOf, metaV1 } from './components.ts';
 import {
   type Parameter,

@@ -1,5 +1,5 @@
-import type { KubeObject } from '../../objects/meta.ts';
-import { at, listAt, textAt } from '../../objects/read.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { at, listAt, textAt } from '../../../objects/read.ts';
 import type { CustomSchema } from './components.ts';
 
 /** Schemas of custom resources from their definitions. @param get reads a CustomResourceDefinition by its name. */

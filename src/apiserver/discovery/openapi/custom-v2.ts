@@ -1,4 +1,4 @@
-import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import { publishedSchema } from './custom-component.ts';
 
 const groupVersionKind = 'x-kubernetes-group-version-kind';

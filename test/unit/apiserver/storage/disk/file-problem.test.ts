@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fileProblem } from '../../../src/apiserver/file-problem.ts';
+import { fileProblem } from '../../../../../src/apiserver/storage/disk/file-problem.ts';
 
 function systemError(code: string, more: object = {}): Error {
   return Object.assign(new Error(`${code}: as the system says it`), { code, ...more });

@@ -1,6 +1,6 @@
 /** OpenAPI v3 documents as protobuf: field numbers of gnostic's `openapiv3/OpenAPIv3.proto`. */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { WireWriter } from '../schema/protobuf/wire-writer.ts';
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
 import {
   anyField,
   doubleField,

@@ -1,6 +1,6 @@
 /** Component schemas in the form of OpenAPI v3: the built-in ones, and those made for custom resources. */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import type { DiscoveredResource } from '../discovered-resource.ts';
 import { metadataMember, typeMembers } from './custom-component.ts';
 
 /** Schemas by component name. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { publishedSchema } from '../../../../src/apiserver/openapi/custom-component.ts';
-import { customComponentV2 } from '../../../../src/apiserver/openapi/custom-v2.ts';
-import { at } from '../../../../src/objects/read.ts';
+import { publishedSchema } from '../../../../../src/apiserver/discovery/openapi/custom-component.ts';
+import { customComponentV2 } from '../../../../../src/apiserver/discovery/openapi/custom-v2.ts';
+import { at } from '../../../../../src/objects/read.ts';
 
 const types = [{ type: 'integer' }, { type: 'string' }];
 const embedded = { type: 'object', 'x-kubernetes-embedded-resource': true };

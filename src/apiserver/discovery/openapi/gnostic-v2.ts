@@ -1,6 +1,6 @@
 /** The OpenAPI v2 document as protobuf: field numbers of gnostic's `openapiv2/OpenAPIv2.proto`. */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { WireWriter } from '../schema/protobuf/wire-writer.ts';
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
 import {
   type Member,
   anyField,

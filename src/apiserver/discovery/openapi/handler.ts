@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import type { DiscoveredResource, DiscoveredResources } from '../discovery/discovered-resource.ts';
-import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
-import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
-import { firstAccepted } from '../http/negotiation.ts';
-import { replyNotFound } from '../http/router.ts';
-import { runInSlices } from '../time-slice.ts';
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import type { DiscoveredResource, DiscoveredResources } from '../discovered-resource.ts';
+import type { RemoteGroupVersion } from '../remote-group-version.ts';
+import type { ApiRequest, Handler, Reply } from '../../http/exchange.ts';
+import { firstAccepted } from '../../http/negotiation.ts';
+import { replyNotFound } from '../../http/router.ts';
+import { runInSlices } from '../../time-slice.ts';
 import {
   type Components,
   type CustomSchema,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { customComponentV2 } from '../../../../src/apiserver/openapi/custom-v2.ts';
+import { customComponentV2 } from '../../../../../src/apiserver/discovery/openapi/custom-v2.ts';
 
 const kinds = [{ group: 'stable.example.com', kind: 'Widget', version: 'v1' }];
 const preserves = { 'x-kubernetes-preserve-unknown-fields': true };

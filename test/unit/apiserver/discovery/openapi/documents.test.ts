@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { isRecord, type JsonRecord } from '../../../../src/objects/json.ts';
-import { at, textAt } from '../../../../src/objects/read.ts';
-import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
-import { openApiHandler } from '../../../../src/apiserver/openapi/handler.ts';
-import { call } from '../discovery/exchange-fake.ts';
+import { isRecord, type JsonRecord } from '../../../../../src/objects/json.ts';
+import { at, textAt } from '../../../../../src/objects/read.ts';
+import type { DiscoveredResource } from '../../../../../src/apiserver/discovery/discovered-resource.ts';
+import { openApiHandler } from '../../../../../src/apiserver/discovery/openapi/handler.ts';
+import { call } from '../exchange-fake.ts';
 
 /** No extension API server. */
 const noRemote: readonly never[] = [];

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
-import { openApiHandler } from '../../../../src/apiserver/openapi/handler.ts';
-import { writeGnosticV2 } from '../../../../src/apiserver/openapi/gnostic-v2.ts';
-import { writeGnosticV3 } from '../../../../src/apiserver/openapi/gnostic-v3.ts';
-import { runInSlices } from '../../../../src/apiserver/time-slice.ts';
-import { wireValues } from '../../../../src/apiserver/schema/protobuf/wire-reader.ts';
-import { call } from '../discovery/exchange-fake.ts';
+import type { DiscoveredResource } from '../../../../../src/apiserver/discovery/discovered-resource.ts';
+import { openApiHandler } from '../../../../../src/apiserver/discovery/openapi/handler.ts';
+import { writeGnosticV2 } from '../../../../../src/apiserver/discovery/openapi/gnostic-v2.ts';
+import { writeGnosticV3 } from '../../../../../src/apiserver/discovery/openapi/gnostic-v3.ts';
+import { runInSlices } from '../../../../../src/apiserver/time-slice.ts';
+import { wireValues } from '../../../../../src/apiserver/schema/protobuf/wire-reader.ts';
+import { call } from '../exchange-fake.ts';
 
 /** No extension API server. */
 const noRemote: readonly never[] = [];

@@ -1,6 +1,6 @@
 /** The OpenAPI v2 (Swagger) document of everything that is served, in the subset of schemas that v2 has. */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import type { DiscoveredResource } from '../discovered-resource.ts';
 import { type Components, closure, listComponentOf, metaV1, referenced } from './components.ts';
 import { customComponentV2 } from './custom-v2.ts';
 import { describeCode, documentInfo } from './document-v3.ts';
