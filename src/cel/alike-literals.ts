@@ -1,6 +1,6 @@
-import { type Expression, partsOf } from './ast.ts';
+import { type Expression, partsOf } from './syntax/ast.ts';
 import type { Checked } from './checker.ts';
-import type { Issue } from './source.ts';
+import type { Issue } from './syntax/source.ts';
 import { type CelType, formatType } from './types.ts';
 
 /**

@@ -1,5 +1,5 @@
 /** The types of macros over lists, maps and optionals (cel-go `checker/checker.go` checkComprehension). */
-import type { Comprehension, Expression } from './ast.ts';
+import type { Comprehension, Expression } from './syntax/ast.ts';
 import { sortByKeys } from './library/list-extensions.ts';
 import { orderedTypes } from './library/lists.ts';
 import * as types from './types.ts';

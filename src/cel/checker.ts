@@ -1,9 +1,17 @@
 import { pushAll } from '../objects/lists.ts';
-import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select, StructLiteral } from './ast.ts';
+import type {
+  Call,
+  Expression,
+  ListLiteral,
+  Logical,
+  MapLiteral,
+  Select,
+  StructLiteral,
+} from './syntax/ast.ts';
 import { checkMacro, type Checking, type Locals } from './check-macros.ts';
 import { namedType, qualifiedName } from './names.ts';
 import type { Overload } from './overload.ts';
-import { type Issue, maxIssues } from './source.ts';
+import { type Issue, maxIssues } from './syntax/source.ts';
 import * as types from './types.ts';
 import { type CelType, formatType, isDynamic } from './types.ts';
 import { Substitution } from './unify.ts';

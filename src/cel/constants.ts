@@ -1,5 +1,5 @@
 /** Constant folding: parts of an expression that are evaluated once (cel-go `interpreter/decorators.go`). */
-import { type Expression, partsOf } from './ast.ts';
+import { type Expression, partsOf } from './syntax/ast.ts';
 import type { Checked } from './checker.ts';
 import { evaluate } from './evaluate.ts';
 import { Meter } from './meter.ts';

@@ -2,7 +2,7 @@
  * Macros over lists, maps and optionals. Their cost is that of the loops that cel-go expands them to
  * (`parser/macro.go`).
  */
-import type { Comprehension, Expression } from './ast.ts';
+import type { Comprehension, Expression } from './syntax/ast.ts';
 import { callCost } from './cost/call-cost.ts';
 import { units } from './cost/units.ts';
 import { sortByKeys, sortedBy } from './library/list-extensions.ts';

@@ -1,4 +1,12 @@
-import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select, StructLiteral } from './ast.ts';
+import type {
+  Call,
+  Expression,
+  ListLiteral,
+  Logical,
+  MapLiteral,
+  Select,
+  StructLiteral,
+} from './syntax/ast.ts';
 import type { Checked } from './checker.ts';
 import { callCost } from './cost/call-cost.ts';
 import { units } from './cost/units.ts';

@@ -1,4 +1,4 @@
-import type { Call, Expression } from './ast.ts';
+import type { Call, Expression } from './syntax/ast.ts';
 import type { Overload } from './overload.ts';
 import * as types from './types.ts';
 import { type CelType, formatType } from './types.ts';

@@ -1,4 +1,4 @@
-import { type Expression, partsOf } from './ast.ts';
+import { type Expression, partsOf } from './syntax/ast.ts';
 import { check, type Checked } from './checker.ts';
 import { estimateCost, type SizeLookup } from './cost/estimate.ts';
 import { environment, type Purpose } from './environment.ts';
@@ -6,8 +6,8 @@ import { validateAlike } from './alike-literals.ts';
 import { foldConstants } from './constants.ts';
 import { type Constants, evaluate } from './evaluate.ts';
 import { Meter } from './meter.ts';
-import { parse } from './parser.ts';
-import { describeIssues, SyntaxErrors, type Issue } from './source.ts';
+import { parse } from './syntax/parser.ts';
+import { describeIssues, SyntaxErrors, type Issue } from './syntax/source.ts';
 import { type CelType, formatType } from './types.ts';
 import type { Value } from './values.ts';
 import { parseGoDuration, parseTimestamp, secondsOf } from './go-time.ts';

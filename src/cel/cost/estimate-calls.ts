@@ -2,7 +2,7 @@
  * Upper bounds of the cost of calls (apiserver `pkg/cel/library/cost.go` EstimateCallCost, cel-go `checker/cost.go`
  * functionCost).
  */
-import type { Expression } from '../ast.ts';
+import type { Expression } from '../syntax/ast.ts';
 import type { CelType } from '../types.ts';
 import {
   addSizes,

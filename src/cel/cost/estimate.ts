@@ -1,5 +1,5 @@
 /** The upper bound of the cost of an expression, before any value is known (cel-go `checker/cost.go`). */
-import type { Call, Comprehension, Expression, Select } from '../ast.ts';
+import type { Call, Comprehension, Expression, Select } from '../syntax/ast.ts';
 import type { Checked } from '../checker.ts';
 import { functionName, namedType, qualifiedName } from '../names.ts';
 import type { Overload } from '../overload.ts';

@@ -1,4 +1,4 @@
-import type { Value } from './values.ts';
+import type { Value } from '../values.ts';
 
 /** A parsed CEL expression. `at` is the offset in the text that cel-go names in errors about the node. */
 export type Expression =

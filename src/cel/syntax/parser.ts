@@ -1,11 +1,11 @@
-import { pushAll } from '../objects/lists.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { Expression, ListLiteral, MapEntry, StructField } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
 import { mismatched, TokenReader } from './token-reader.ts';
 import { expandMacro } from './macros.ts';
-import { qualifiedName } from './names.ts';
+import { qualifiedName } from '../names.ts';
 import { noFieldName, type Issue, SyntaxErrors, SyntaxIssue } from './source.ts';
-import { Uint } from './values.ts';
+import { Uint } from '../values.ts';
 
 /** cel-go's limits (`parser/options.go`). */
 const maxLength = 100_000;
