@@ -1,6 +1,6 @@
 import { at } from '../../objects/read.ts';
 import { forbidden } from '../../objects/status-errors.ts';
-import { defaultPriorityClass } from '../../registry/core/pod/priority.ts';
+import { defaultPriorityClass } from '../../registry/core/pod/scheduling/priority.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
 import { type ServerCore, strategyContext } from '../rest/server-core.ts';

@@ -4,13 +4,13 @@ import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './annotations.ts';
 import { setPodDefaults } from './defaults.ts';
-import { admitPriority } from './priority.ts';
-import { admitRuntimeClass } from './runtime-class.ts';
+import { admitPriority } from './scheduling/priority.ts';
+import { admitRuntimeClass } from './scheduling/runtime-class.ts';
 import { qosClass } from './quality.ts';
-import { applyMatchKeys } from './label-keys.ts';
+import { applyMatchKeys } from './scheduling/label-keys.ts';
 import { keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
 import { ephemeralContainers, resize } from './subresources.ts';
-import { addDefaultTolerations } from './tolerations.ts';
+import { addDefaultTolerations } from './scheduling/tolerations.ts';
 import { copyTopologyLabels } from './binding.ts';
 
 import { validatePodChange } from './update.ts';

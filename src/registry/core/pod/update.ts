@@ -2,7 +2,7 @@ import type { Container, PodSpec, Toleration } from '../../../objects/types/core
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { validateTolerations } from './tolerations.ts';
+import { validateTolerations } from './scheduling/tolerations.ts';
 
 const changeable = [
   '`spec.containers[*].image`',

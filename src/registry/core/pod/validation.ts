@@ -13,13 +13,13 @@ import { validateAnnotations } from '../../generic/metadata.ts';
 import { validateLabels } from '../../validation/label-selector.ts';
 import { isDNS1123SubdomainWithUnderscore, isQualifiedName } from '../../../objects/names.ts';
 import { validateLegacyAddress } from '../../validation/network.ts';
-import { validateAffinity } from './affinity.ts';
+import { validateAffinity } from './scheduling/affinity.ts';
 import { validateContainers, validateInitContainers, validateResources } from './containers.ts';
 import { validateEphemeralContainers } from './ephemeral-containers.ts';
 import { pushChoiceErrors, pushLabelErrors, pushSubdomainErrors } from './field-checks.ts';
 import { validatePodSecurity } from './security-context.ts';
-import { validateTolerations } from './tolerations.ts';
-import { validateTopologySpread } from './topology-spread.ts';
+import { validateTolerations } from './scheduling/tolerations.ts';
+import { validateTopologySpread } from './scheduling/topology-spread.ts';
 
 import { validateVolumes } from './volumes.ts';
 

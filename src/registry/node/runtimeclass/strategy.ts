@@ -7,7 +7,7 @@ import { validateLabels } from '../../validation/label-selector.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateResources } from '../../core/pod/containers.ts';
 
-import { validateTolerations } from '../../core/pod/tolerations.ts';
+import { validateTolerations } from '../../core/pod/scheduling/tolerations.ts';
 
 /** The rules of RuntimeClasses (`apis/node/validation` ValidateRuntimeClass). */
 export const runtimeClassStrategy = genericStrategy<RuntimeClass>({

@@ -1,13 +1,13 @@
-import type { TopologySpreadConstraint } from '../../../objects/types/core.generated.ts';
-import { pushAll } from '../../../objects/lists.ts';
+import type { TopologySpreadConstraint } from '../../../../objects/types/core.generated.ts';
+import { pushAll } from '../../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
   invalid,
   notSupported,
   required,
-} from '../../validation/field-errors.ts';
-import { validateLabelSelector } from '../../validation/label-selector.ts';
+} from '../../../validation/field-errors.ts';
+import { validateLabelSelector } from '../../../validation/label-selector.ts';
 import { validateMatchKeys } from './label-keys.ts';
 
 const actions = ['DoNotSchedule', 'ScheduleAnyway'];

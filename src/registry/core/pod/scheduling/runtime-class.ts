@@ -1,10 +1,10 @@
-import type { PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
-import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
-import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
-import { compareQuantities } from '../../../objects/quantity.ts';
-import { forbidden } from '../../../objects/status-errors.ts';
-import type { ClusterReader } from '../../generic/strategy.ts';
+import type { PodSpec, Toleration } from '../../../../objects/types/core.generated.ts';
+import type { RuntimeClass } from '../../../../objects/types/node.generated.ts';
+import { jsonEqual } from '../../../../objects/json.ts';
+import type { KubeObject } from '../../../../objects/meta.ts';
+import { compareQuantities } from '../../../../objects/quantity.ts';
+import { forbidden } from '../../../../objects/status-errors.ts';
+import type { ClusterReader } from '../../../generic/strategy.ts';
 
 const otherOverhead = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 const noOverhead = 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead';

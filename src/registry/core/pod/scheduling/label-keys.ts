@@ -1,6 +1,6 @@
-import type { LabelSelector } from '../../../objects/meta.ts';
-import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
-import { isQualifiedName } from '../../../objects/names.ts';
+import type { LabelSelector } from '../../../../objects/meta.ts';
+import { type FieldError, forbiddenField, invalid } from '../../../validation/field-errors.ts';
+import { isQualifiedName } from '../../../../objects/names.ts';
 
 /** A selector of Pods with values from the labels of the Pod itself. */
 export interface KeyedSelector {

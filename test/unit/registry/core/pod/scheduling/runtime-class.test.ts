@@ -1,7 +1,7 @@
-import type { PodSpec } from '../../../../../src/objects/types/core.generated.ts';
-import type { RuntimeClass } from '../../../../../src/objects/types/node.generated.ts';
+import type { PodSpec } from '../../../../../../src/objects/types/core.generated.ts';
+import type { RuntimeClass } from '../../../../../../src/objects/types/node.generated.ts';
 import { describe, expect, test } from 'vitest';
-import { admitRuntimeClass } from '../../../../../src/registry/core/pod/runtime-class.ts';
+import { admitRuntimeClass } from '../../../../../../src/registry/core/pod/scheduling/runtime-class.ts';
 
 const kata: RuntimeClass = {
   metadata: { name: 'kata' },

@@ -1,18 +1,18 @@
-import { pushAll } from '../../../objects/lists.ts';
+import { pushAll } from '../../../../objects/lists.ts';
 import type {
   Affinity,
   NodeSelectorRequirement,
   NodeSelectorTerm,
   PodAffinityTerm,
-} from '../../../objects/types/core.generated.ts';
-import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { validateLabelSelector } from '../../validation/label-selector.ts';
+} from '../../../../objects/types/core.generated.ts';
+import { type FieldError, forbiddenField, invalid, required } from '../../../validation/field-errors.ts';
+import { validateLabelSelector } from '../../../validation/label-selector.ts';
 import {
   isDNS1123Label,
   isDNS1123Subdomain,
   isQualifiedName,
   isValidLabelValue,
-} from '../../../objects/names.ts';
+} from '../../../../objects/names.ts';
 import { validateMatchKeys } from './label-keys.ts';
 
 const requiredTerms = 'requiredDuringSchedulingIgnoredDuringExecution';

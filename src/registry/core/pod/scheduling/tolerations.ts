@@ -1,8 +1,8 @@
-import type { PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
-import { pushAll } from '../../../objects/lists.ts';
-import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
-import { isQualifiedName, isValidLabelValue } from '../../../objects/names.ts';
-import { taintEffects } from '../node/taints.ts';
+import type { PodSpec, Toleration } from '../../../../objects/types/core.generated.ts';
+import { pushAll } from '../../../../objects/lists.ts';
+import { type FieldError, invalid, notSupported } from '../../../validation/field-errors.ts';
+import { isQualifiedName, isValidLabelValue } from '../../../../objects/names.ts';
+import { taintEffects } from '../../node/taints.ts';
 
 const defaultSeconds = 300;
 const toleratedByDefault = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];

@@ -1,9 +1,9 @@
-import type { PriorityClass } from '../../../objects/types/scheduling.generated.ts';
-import type { PodSpec } from '../../../objects/types/core.generated.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
-import { forbidden } from '../../../objects/status-errors.ts';
-import { schedulingGroup, systemPriorityClasses } from '../../scheduling/priorityclass/strategy.ts';
-import type { ClusterReader } from '../../generic/strategy.ts';
+import type { PriorityClass } from '../../../../objects/types/scheduling.generated.ts';
+import type { PodSpec } from '../../../../objects/types/core.generated.ts';
+import type { KubeObject } from '../../../../objects/meta.ts';
+import { forbidden } from '../../../../objects/status-errors.ts';
+import { schedulingGroup, systemPriorityClasses } from '../../../scheduling/priorityclass/strategy.ts';
+import type { ClusterReader } from '../../../generic/strategy.ts';
 
 /** The priority of a Pod without a class when there is no default class. */
 const noClass: PriorityClass = { metadata: {}, value: 0, preemptionPolicy: 'PreemptLowerPriority' };
