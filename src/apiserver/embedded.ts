@@ -4,7 +4,7 @@ import type { StaticToken } from './authentication/static-tokens.ts';
 import { fileProblem } from './storage/disk/file-problem.ts';
 import { type ServerIdentity, identityFile, keptIdentity, newIdentity } from './pki/identity.ts';
 import { kubeconfig } from './pki/kubeconfig.ts';
-import { openStore, type Store } from './storage/open-store.ts';
+import { openStore, type Store } from './open-store.ts';
 import { type CertificatePair, issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
 import { ResourceTable } from './rest/resource-table.ts';
 import { MissingLogError, UnusableDirectoryError } from './storage/disk/errors.ts';

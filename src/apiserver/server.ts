@@ -42,7 +42,7 @@ import { Admission } from './rest/admission.ts';
 import { OpenWatches } from './rest/watch/open-watches.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRangeOptions } from './built-ins.ts';
-import type { Store } from './storage/open-store.ts';
+import type { Store } from './open-store.ts';
 import { createWebhookClient } from './admission/webhooks/client.ts';
 import { AdmissionWebhooks } from './admission/webhooks/plugin.ts';
 import { webhookNetwork } from './admission/webhooks/targets.ts';

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { openStore } from '../../../src/apiserver/storage/open-store.ts';
+import { openStore } from '../../../src/apiserver/open-store.ts';
 import { ResourceTable } from '../../../src/apiserver/rest/resource-table.ts';
 import { createApiServer } from '../../../src/apiserver/server.ts';
 import { readServiceCidrs } from '../../../src/config/service-ranges.ts';

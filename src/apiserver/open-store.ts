@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
-import type { ResourceTable } from '../rest/resource-table.ts';
-import { createMemoryStorage } from './memory-storage.ts';
-import type { MultiVersionOptions } from './multi-version.ts';
-import type { Storage } from './storage.ts';
-import type { KubeObject } from '../../objects/meta.ts';
-import { registeredSchema } from '../schema/builtin.ts';
-import { encodeObject, encodeSorted } from '../schema/encode.ts';
-import type { StructSchema } from '../schema/schema.ts';
+import type { ResourceTable } from './rest/resource-table.ts';
+import { createMemoryStorage } from './storage/memory-storage.ts';
+import type { MultiVersionOptions } from './storage/multi-version.ts';
+import type { Storage } from './storage/storage.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import { registeredSchema } from './schema/builtin.ts';
+import { encodeObject, encodeSorted } from './schema/encode.ts';
+import type { StructSchema } from './schema/schema.ts';
 
 /** The store with the resources by which its objects are encoded. */
 export interface Store {
@@ -42,7 +42,7 @@ export async function openStore(
   };
   if (directory === undefined) return { resources, storage: createMemoryStorage(options) };
   // Loading this costs more than starting the rest of the server does.
-  const { openDiskStorage } = await import('./disk/disk-storage.ts');
+  const { openDiskStorage } = await import('./storage/disk/disk-storage.ts');
   return { resources, storage: await openDiskStorage(directory, { ...options, log }) };
 }
 
