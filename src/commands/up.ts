@@ -6,7 +6,7 @@ import type { ClusterNetwork } from '../emulation/cluster-network.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './ending.ts';
-import { removeKubeconfig, writeKubeconfig } from './kubeconfig-file.ts';
+import { removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig-file.ts';
 import { introduction } from './local-cluster/introduction.ts';
 import { ClientsThread } from './local-cluster/thread.ts';
 import { type ProgramRun, runProgram } from './run-program.ts';

@@ -1,5 +1,5 @@
 import type { RefuseRequest } from '../apiserver/http/refusal.ts';
-import { selectLocal } from '../commands/select-controllers.ts';
+import { selectLocal } from '../commands/command-line/select-controllers.ts';
 import { clusterCidrs } from '../config/cluster-cidrs.ts';
 import { addressRanges } from '../config/default-pool.ts';
 import { ConfigError, WrongValue } from '../config/errors.ts';

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { runCommandLine } from '../../src/commands/command-line.ts';
+import { runCommandLine } from '../../src/commands/command-line/run-command-line.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { dnsConfig } from '../../src/config/dns.ts';
-import { program } from '../../src/commands/program.ts';
+import { program } from '../../src/commands/command-line/program.ts';
 import { listAt, recordAt } from '../../src/objects/read.ts';
 import { startDns } from '../support/dns/dns-server.ts';
 import { kustomizeWith, nameOf } from '../support/manifests.ts';

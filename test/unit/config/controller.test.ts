@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { selectRemote } from '../../../src/commands/select-controllers.ts';
+import { selectRemote } from '../../../src/commands/command-line/select-controllers.ts';
 import { controllerConfig as configOf, type ControllerConfig } from '../../../src/config/controller.ts';
 
 /** What commander gives without any flag. */

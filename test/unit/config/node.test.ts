@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { program } from '../../../src/commands/program.ts';
+import { program } from '../../../src/commands/command-line/program.ts';
 import { nodeConfig } from '../../../src/config/node.ts';
 
 /** The options that commander gives for a command line. */

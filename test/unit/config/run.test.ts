@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { program } from '../../../src/commands/program.ts';
+import { program } from '../../../src/commands/command-line/program.ts';
 import { runConfig } from '../../../src/config/run.ts';
 
 /** What the flags of a command line mean. */

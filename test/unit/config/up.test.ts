@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { program as commandLine } from '../../../src/commands/program.ts';
+import { program as commandLine } from '../../../src/commands/command-line/program.ts';
 import { upConfig } from '../../../src/config/up.ts';
 
 /** What the flags of a command line mean. */

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { removeKubeconfig, writeKubeconfig } from '../../../src/commands/kubeconfig-file.ts';
+import { removeKubeconfig, writeKubeconfig } from '../../../../src/commands/local-cluster/kubeconfig-file.ts';
 
 test('a kubeconfig is for its owner, and goes with its server only', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'servicenet-kubeconfig-'));

@@ -1,7 +1,7 @@
-import { WrongValue } from '../config/errors.ts';
-import type { SelectControllers } from '../config/local-cluster.ts';
-import { localControllers, remoteControllers } from '../controllers/names.ts';
-import { type KnownController, selectControllers, UnknownControllerError } from '../runtime/selection.ts';
+import { WrongValue } from '../../config/errors.ts';
+import type { SelectControllers } from '../../config/local-cluster.ts';
+import { localControllers, remoteControllers } from '../../controllers/names.ts';
+import { type KnownController, selectControllers, UnknownControllerError } from '../../runtime/selection.ts';
 
 /** `--controllers` of `up`, and the option of `servicenet/testing`. */
 export const selectLocal: SelectControllers = (choice, cluster) => select(choice, localControllers(cluster));

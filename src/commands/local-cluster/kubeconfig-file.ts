@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { fileProblem } from '../apiserver/storage/disk/file-problem.ts';
-import { makeDirectories } from '../apiserver/storage/disk/make-directories.ts';
+import { fileProblem } from '../../apiserver/storage/disk/file-problem.ts';
+import { makeDirectories } from '../../apiserver/storage/disk/make-directories.ts';
 
 /**
  * Writes a kubeconfig. Only its owner may read it: it holds the administrator's token.
