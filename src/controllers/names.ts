@@ -28,6 +28,7 @@ const simulationNames = [
   'statefulset-controller',
   'daemonset-controller',
   'job-controller',
+  'cronjob-controller',
   'disruption-controller',
 ] as const;
 const loadBalancer = 'load-balancer-controller';

@@ -1,4 +1,5 @@
 import type { CatalogEntry } from './run.ts';
+import { cronJobsController } from './workloads/cron-jobs/controller.ts';
 import { daemonSetsController } from './workloads/daemon-sets/controller.ts';
 import { deploymentsController } from './workloads/deployments/controller.ts';
 import { disruptionController } from './disruption-budgets/controller.ts';
@@ -34,6 +35,7 @@ export function simulationControllers(options: NodesOptions): readonly CatalogEn
     entry(statefulSetsController, 'statefulset-controller'),
     entry(daemonSetsController, 'daemonset-controller'),
     entry(jobsController, 'job-controller'),
+    entry(cronJobsController, 'cronjob-controller'),
     entry(disruptionController, 'controllermanager'),
   ];
 }

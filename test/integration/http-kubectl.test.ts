@@ -73,7 +73,7 @@ describe.runIf(hasKubectl)('kubectl', () => {
       tls: issueServerCertificate(ca, 'server', ['127.0.0.1'], { now }),
       authenticator: createAuthenticator({
         tokens: [staticTokens([{ token: 't', user: { name: 'admin', uid: '', groups: [], extra: {} } }])],
-        anonymous: false,
+        anonymousPaths: [],
         now: Date.now,
       }),
       handler: createRouter(

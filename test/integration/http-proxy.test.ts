@@ -84,7 +84,7 @@ async function front(target: Target | Error, limits: Partial<HttpLimits> = {}): 
     tls: pair,
     authenticator: createAuthenticator({
       tokens: [staticTokens([{ token: 'secret', user: { name: 'admin', uid: '', groups: [], extra: {} } }])],
-      anonymous: false,
+      anonymousPaths: [],
       now: Date.now,
     }),
     handler: proxyHandler(resolver, dialPod),

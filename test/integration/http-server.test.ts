@@ -77,7 +77,7 @@ async function start(
       tokens: [
         staticTokens([{ token: 'secret', user: { name: 'admin', uid: 'u1', groups: ['g'], extra: {} } }]),
       ],
-      anonymous: options.anonymous ?? false,
+      anonymousPaths: options.anonymous === true ? 'all' : ['/healthz'],
       now: options.now ?? Date.now,
     }),
     handler,

@@ -24,8 +24,11 @@ export interface TokenAuthenticator {
 export interface AuthenticatorOptions {
   /** Tried in this order. */
   readonly tokens: readonly TokenAuthenticator[];
-  /** Requests without any credential are system:anonymous (`--anonymous-auth`). */
-  readonly anonymous: boolean;
+  /**
+   * On which paths requests without any credential are system:anonymous (`anonymous.conditions` of an
+   * AuthenticationConfiguration; KEP-4633).
+   */
+  readonly anonymousPaths: 'all' | readonly string[];
   /** Milliseconds since 1970. */
   now(): number;
 }
@@ -39,7 +42,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   /** What each open connection showed last: a client shows the same token with every request. */
   const shown = new WeakMap<Socket, { readonly authorization: string; readonly user: UserInfo }>();
   return {
-    authenticate({ socket, headers }) {
+    authenticate({ socket, headers, url = '/' }) {
       const { authorization } = headers;
       const certificate = clientCertificateUser(socket, options.now());
       if (typeof certificate === 'object') return certificate;
@@ -61,10 +64,15 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         return owner.user;
       }
       const isBare = certificate === 'none' && token === undefined && offered === 'none';
-      if (options.anonymous && isBare) return anonymousUser;
+      if (isBare && isAnonymousPath(options.anonymousPaths, url)) return anonymousUser;
       throw unauthorized();
     },
   };
+}
+
+function isAnonymousPath(paths: AuthenticatorOptions['anonymousPaths'], url: string): boolean {
+  const [path = '/'] = url.split('?', 1);
+  return paths === 'all' || paths.includes(path);
 }
 
 interface Owner {

@@ -190,10 +190,10 @@ function subresourceRow(resource: DiscoveredResource, row: SubresourceRow): ApiR
 }
 
 /** All groups and their resources in one document (KEP-3352); `groups` is the core group alone below `/api`. */
-export function aggregatedDiscovery(groups: readonly DiscoveredGroup[], version: 'v2' | 'v2beta1'): unknown {
+export function aggregatedDiscovery(groups: readonly DiscoveredGroup[]): unknown {
   return {
     kind: 'APIGroupDiscoveryList',
-    apiVersion: `apidiscovery.k8s.io/${version}`,
+    apiVersion: 'apidiscovery.k8s.io/v2',
     metadata: {},
     items: groups.map((group) => ({
       metadata: group.name === '' ? {} : { name: group.name },

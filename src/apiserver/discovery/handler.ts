@@ -119,17 +119,17 @@ function resourceList(group: DiscoveredGroup | undefined, version: string): Docu
 }
 
 function send(request: ApiRequest, reply: Reply, snapshot: Snapshot, document: Document): void {
-  const { mediaType, aggregated } = negotiateDiscovery(request.headers.accept, document.unguarded !== true);
-  if (aggregated === undefined || document.aggregates === undefined) {
+  const { mediaType, isAggregated } = negotiateDiscovery(request.headers.accept, document.unguarded !== true);
+  if (!isAggregated || document.aggregates === undefined) {
     const { body } = write(snapshot, document.name, mediaType, () => document.build());
     reply.send(200, mediaType, body);
     return;
   }
   const { aggregates } = document;
-  const name = `${document.name} ${aggregated}`;
-  const { body, etag } = write(snapshot, name, mediaType, () => aggregatedDiscovery(aggregates, aggregated));
+  const name = `${document.name} aggregated`;
+  const { body, etag } = write(snapshot, name, mediaType, () => aggregatedDiscovery(aggregates));
   const headers = { ETag: etag, Vary: 'Accept' };
-  const contentType = `${mediaType};g=apidiscovery.k8s.io;v=${aggregated};as=APIGroupDiscoveryList`;
+  const contentType = `${mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`;
   // a 304 with another type would change the type of what the client's cache holds
   if (request.headers['if-none-match'] === etag) reply.send(304, contentType, '', headers);
   else reply.send(200, contentType, body, headers);

@@ -83,7 +83,9 @@ export function negotiateError(accept: string | undefined): MediaType | undefine
 }
 
 /**
- * Versions of the aggregated discovery that a client accepts, and the media type; undefined: the plain documents.
+ * Whether a client accepts the aggregated discovery (`apidiscovery.k8s.io/v2`) rather than the plain documents, and in
+ * which media type. A client that knows only v2beta1, which is no longer served, gets the plain documents if it takes
+ * them.
  *
  * @param guarded whether go-restful is in front, which must find a media type by its name.
  * @throws {StatusError} 406
@@ -93,23 +95,23 @@ export function negotiateDiscovery(
   guarded: boolean,
 ): {
   readonly mediaType: MediaType;
-  readonly aggregated: 'v2' | 'v2beta1' | undefined;
+  readonly isAggregated: boolean;
 } {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') {
-    return { mediaType: 'application/json', aggregated: undefined };
+    return { mediaType: 'application/json', isAggregated: false };
   }
   if (guarded) requireProducible(accept, writable);
   for (const clause of parseAccept(accept)) {
     for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
       const as = clause.parameters.get('as');
-      if (as === undefined) return { mediaType, aggregated: undefined };
+      if (as === undefined) return { mediaType, isAggregated: false };
       const version = clause.parameters.get('v');
       const known =
         mediaType !== protobuf &&
         as === 'APIGroupDiscoveryList' &&
         clause.parameters.get('g') === 'apidiscovery.k8s.io';
-      if (known && (version === 'v2' || version === 'v2beta1')) return { mediaType, aggregated: version };
+      if (known && version === 'v2') return { mediaType, isAggregated: true };
     }
   }
   throw unacceptable(servedMediaTypes);

@@ -1,6 +1,7 @@
 /** Tables of nodes, namespaces, configuration, access and admission. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { timeSince } from './age.ts';
+import type { JsonRecord } from '../../objects/json.ts';
 import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
 
@@ -30,11 +31,18 @@ export const nodesTable: TableConverter = {
       nodeAddress(object, 'InternalIP'),
       nodeAddress(object, 'ExternalIP'),
       textAt(info, 'osImage') || '<unknown>',
-      textAt(info, 'kernelVersion') || '<unknown>',
+      kernelOf(info),
       textAt(info, 'containerRuntimeVersion') || '<unknown>',
     ];
   },
 };
+
+/** The kernel and, since 1.35, its architecture. */
+function kernelOf(info: JsonRecord): string {
+  const architecture = textAt(info, 'architecture');
+  const version = textAt(info, 'kernelVersion') || '<unknown>';
+  return architecture === '' ? version : `${version} (${architecture})`;
+}
 
 function nodeStatus(node: KubeObject): string {
   const ready = conditionStatus(listAt(node, 'status', 'conditions'), 'Ready');

@@ -8,7 +8,7 @@ import type {
   ReplicaSet,
   StatefulSet,
 } from '../../objects/types/apps.generated.ts';
-import type { Job } from '../../objects/types/batch.generated.ts';
+import type { CronJob, Job } from '../../objects/types/batch.generated.ts';
 import type { ReplicationController } from '../../objects/types/core.generated.ts';
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 
@@ -77,6 +77,15 @@ export const jobs: ResourceType<Job> = {
   kind: 'Job',
   namespaced: true,
   isObject: (object): object is Job => hasSpecAndStatus(object),
+};
+
+export const cronJobs: ResourceType<CronJob> = {
+  group: 'batch',
+  version: 'v1',
+  plural: 'cronjobs',
+  kind: 'CronJob',
+  namespaced: true,
+  isObject: (object): object is CronJob => hasSpecAndStatus(object),
 };
 
 export const podDisruptionBudgets: ResourceType<PodDisruptionBudget> = {

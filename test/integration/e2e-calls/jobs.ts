@@ -210,6 +210,27 @@ export function jobs(shared: () => E2eCluster): void {
     expect([refused.status, refused.body['reason']]).toEqual([422, 'Invalid']);
   });
 
+  test('[sig-apps] CronJob should delete successful finished jobs with limit of one successful job', async () => {
+    // The limit is none here, and the schedule of a second: Jobs have names by the minute, and upstream waits for two.
+    const path = `${batch}/cronjobs/successful`;
+    const jobTemplate = {
+      spec: recordAt(job('once', {}, { 'servicenet.dev/complete-after': '1s' }), 'spec'),
+    };
+    const fields = { schedule: '@every 1s', successfulJobsHistoryLimit: 0, jobTemplate };
+    await create(`${batch}/cronjobs`, cronJob('successful', fields));
+    await eventually(
+      async () => client.call('GET', path),
+      ({ body }) => textAt(body, 'status', 'lastSuccessfulTime') !== '',
+    );
+    const suspend = { body: { spec: { suspend: true } }, patch: 'merge' as const };
+    expect((await client.call('PATCH', path, suspend)).status).toBe(200);
+    await eventually(
+      async () => client.call('GET', `${batch}/jobs`),
+      ({ body }) => listAt(body, 'items').length === 0,
+    );
+    expect((await client.call('DELETE', path)).status).toBe(200);
+  });
+
   test('[sig-apps] CronJob should support CronJob API operations', async () => {
     const path = `${batch}/cronjobs/test-api`;
     const query = { labelSelector: `special-label=${name}` };

@@ -7,7 +7,7 @@ import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { pushChoiceErrors } from '../../core/pod/field-checks.ts';
 import { validateNonNegative } from '../../core/podtemplate/rules.ts';
-import { scheduleFault } from './schedule.ts';
+import { scheduleFault } from '../../../objects/cron-schedule.ts';
 
 /** Names of Jobs are the CronJob's name, a dash and ten digits. */
 const maxName = 52;

@@ -146,7 +146,8 @@ function validateResource(
       errors.push(invalid(`${path}.apiGroup`, apiGroup, message));
   }
   for (const [member, value] of Object.entries({ kind, name })) {
-    if (value === '') errors.push(required(`${path}.${member}`, `${member} is required`));
+    if (value === '')
+      errors.push(required(`${path}.${member}`, member === 'kind' ? '' : `${member} is required`));
     for (const message of nameIsPathSegment(value, false))
       errors.push(invalid(`${path}.${member}`, value, message));
   }

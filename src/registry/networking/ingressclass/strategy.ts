@@ -63,7 +63,8 @@ function validateParameters({
       errors.push(invalid(`${path}.apiGroup`, apiGroup, message));
   }
   const segment = (member: string, value: string) => {
-    if (value === '') errors.push(required(`${path}.${member}`, `${member} is required`));
+    if (value === '')
+      errors.push(required(`${path}.${member}`, member === 'kind' ? '' : `${member} is required`));
     for (const message of nameIsPathSegment(value, false))
       errors.push(invalid(`${path}.${member}`, value, message));
   };

@@ -103,7 +103,7 @@ describe('documents', () => {
   });
 
   test('aggregated discovery nests subresources', () => {
-    expect(aggregatedDiscovery([group('apps')], 'v2')).toEqual({
+    expect(aggregatedDiscovery([group('apps')])).toEqual({
       kind: 'APIGroupDiscoveryList',
       apiVersion: 'apidiscovery.k8s.io/v2',
       metadata: {},
@@ -135,7 +135,7 @@ describe('documents', () => {
         },
       ],
     });
-    expect(aggregatedDiscovery([group('')], 'v2')).toMatchObject({ items: [{ metadata: {} }] });
+    expect(aggregatedDiscovery([group('')])).toMatchObject({ items: [{ metadata: {} }] });
   });
 });
 

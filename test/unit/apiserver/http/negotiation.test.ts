@@ -114,11 +114,13 @@ describe('Accept', () => {
 
   test('discovery can be aggregated', () => {
     const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
-    expect(negotiateDiscovery(undefined, true).aggregated).toBeUndefined();
-    expect(negotiateDiscovery(`${aggregated},application/json`, true).aggregated).toBe('v2');
-    expect(
-      negotiateDiscovery(`${aggregated.replace('v=v2', 'v=v3')},application/json`, true).aggregated,
-    ).toBeUndefined();
+    expect(negotiateDiscovery(undefined, true).isAggregated).toBe(false);
+    expect(negotiateDiscovery(`${aggregated},application/json`, true).isAggregated).toBe(true);
+    // What is not served falls to the plain documents.
+    for (const version of ['v2beta1', 'v3']) {
+      const accept = `${aggregated.replace('v=v2', `v=${version}`)},application/json`;
+      expect(negotiateDiscovery(accept, true)).toEqual({ mediaType: 'application/json', isAggregated: false });
+    }
     expect(refusal(() => negotiateDiscovery('text/html', true)).message).toContain('406: Not Acceptable');
     expect(refusal(() => negotiateDiscovery('application/*', true)).code).toBe(406);
     expect(negotiateDiscovery('application/*', false).mediaType).toBe('application/json');

@@ -375,6 +375,8 @@ describe('others', () => {
       '<unknown>',
       '<unknown>',
     ]);
+    const nodeInfo = { kernelVersion: '6.1', architecture: 'amd64' };
+    expect(cells('', 'Node', { status: { nodeInfo } })[8]).toBe('6.1 (amd64)');
     expect(cells('', 'Node', {}).slice(1, 3)).toEqual(['Unknown', '<none>']);
     expect(cells('', 'Node', { status: { conditions: [{ type: 'Ready', status: 'False' }] } })[1]).toBe(
       'NotReady',

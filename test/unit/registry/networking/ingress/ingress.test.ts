@@ -77,7 +77,7 @@ describe('an Ingress', () => {
     [
       { defaultBackend: { resource: {} } },
       [
-        'spec.defaultBackend.resource.kind: Required value: kind is required',
+        'spec.defaultBackend.resource.kind: Required value',
         'spec.defaultBackend.resource.name: Required value: name is required',
       ],
     ],

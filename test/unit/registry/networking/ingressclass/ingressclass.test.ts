@@ -29,7 +29,7 @@ describe('an IngressClass', () => {
     [
       { controller, parameters: {} },
       [
-        'spec.parameters.kind: Required value: kind is required',
+        'spec.parameters.kind: Required value',
         'spec.parameters.name: Required value: name is required',
       ],
     ],

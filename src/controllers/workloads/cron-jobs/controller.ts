@@ -1,0 +1,97 @@
+import { isAlreadyExists, isNotFound } from '../../../client/errors.ts';
+import { byOwner, indexByOwner } from '../../../client/informers/indexes.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
+import type { Draft, ResourceClient } from '../../../client/resource-client.ts';
+import type { CronJob, Job } from '../../../objects/types/batch.generated.ts';
+import { joinKey, type ObjectKey } from '../../../objects/key.ts';
+import { controllerOf } from '../../../objects/pods.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
+import type { ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
+import { cronJobs as cronJobsResource, jobs as jobsResource } from '../resources.ts';
+import { planCronJob, withCreatedJob } from './plan.ts';
+
+/** Creates the Jobs of CronJobs (kube-controller-manager's `cronjob-controller`). */
+export const cronJobsController: ControllerDefinition = {
+  name: 'cronjob-controller',
+  start(context: ControllerContext): readonly Runnable[] {
+    return [new CronJobReconciler(context)];
+  },
+};
+
+class CronJobReconciler extends Reconciler {
+  readonly #cronJobs: Informer<CronJob>;
+  readonly #jobs: Informer<Job>;
+  readonly #client: ResourceClient<Job>;
+  readonly #status: StatusWriter<CronJob>;
+
+  constructor(context: ControllerContext) {
+    super(context, 'cronjob');
+    this.#cronJobs = this.informer(cronJobsResource);
+    this.#jobs = this.informer(jobsResource);
+    this.#client = context.clients.for(jobsResource);
+    this.#status = new StatusWriter(context, this.#cronJobs);
+    this.#jobs.addIndex(byOwner, indexByOwner);
+    const tell = (job: Job): void => this.#enqueueOwner(job);
+    this.#jobs.addHandler({ added: tell, updated: tell, deleted: tell });
+    this.enqueueChanges(this.#cronJobs);
+  }
+
+  #enqueueOwner(job: Job): void {
+    const owner = controllerOf(job);
+    if (owner?.kind === 'CronJob') this.queue.enqueue(joinKey(job.metadata.namespace ?? '', owner.name));
+  }
+
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
+    const cronJob = this.#cronJobs.cache.get(key);
+    if (cronJob === undefined || cronJob.metadata.deletionTimestamp !== undefined) return undefined;
+    if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const jobs = this.#jobs.cache.byIndex(byOwner, cronJob.metadata.uid ?? '');
+    const now = this.context.clock.now();
+    const { create, remove, status, events, next } = planCronJob(cronJob, jobs, now);
+    for (const { type, reason, message } of events) this.context.events.event(cronJob, type, reason, message);
+    for (const job of remove) await this.#delete(cronJob, job, signal);
+    const created = create === undefined ? undefined : await this.#create(cronJob, create, signal);
+    await this.#status.write(
+      cronJob,
+      created === undefined ? status : withCreatedJob(status, created),
+      signal,
+    );
+    return next === undefined ? undefined : { requeueAfter: Math.max(1, next - now) };
+  }
+
+  /** @returns undefined when another object has the name. */
+  async #create(cronJob: CronJob, draft: Draft<Job>, signal: AbortSignal): Promise<Job | undefined> {
+    const { events } = this.context;
+    try {
+      const job = await this.#client.create(draft, { signal });
+      events.event(cronJob, 'Normal', 'SuccessfulCreate', `Created job ${job.metadata.name ?? ''}`);
+      return job;
+    } catch (error) {
+      if (isAlreadyExists(error)) return undefined;
+      const message = `Error creating job: ${error instanceof Error ? error.message : String(error)}`;
+      events.event(cronJob, 'Warning', 'FailedCreate', message);
+      throw error;
+    }
+  }
+
+  async #delete(cronJob: CronJob, job: Job, signal: AbortSignal): Promise<void> {
+    const { namespace = '', name = '', uid = '' } = job.metadata;
+    if (job.metadata.deletionTimestamp !== undefined) return;
+    try {
+      await this.#client.delete(namespace, name, {
+        preconditions: { uid },
+        propagationPolicy: 'Background',
+        signal,
+      });
+    } catch (error) {
+      if (isNotFound(error)) return;
+      throw error;
+    }
+    this.context.events.event(cronJob, 'Normal', 'SuccessfulDelete', `Deleted job ${name}`);
+  }
+}
