@@ -6,10 +6,10 @@ import { Zone } from '../network/dns/zone.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView } from '../network/path/cluster-view.ts';
 import {
   DestinationError,
-  ofFamilies,
+  targetsOfFamilies,
   outsideTargets,
   parseDestination,
-  type Resolved,
+  type ResolvedDestination,
   resolveDestination,
 } from '../network/path/destination.ts';
 import { reachabilityMatrix, type ReachabilityMatrix } from '../network/path/matrix.ts';
@@ -69,7 +69,7 @@ async function traceConnection(
   const destination = parseDestination(given.destination, namespace);
   const zone = zoneOf(view);
   const resolved = resolveDestination(view, zone, destination, config.protocol, searchesOf(source));
-  const whole: Resolved =
+  const whole: ResolvedDestination =
     resolved.kind === 'outsideName'
       ? outsideTargets(resolved, await addressesOf(resolved.name), config.protocol)
       : resolved;
@@ -78,7 +78,7 @@ async function traceConnection(
     return { proxyOptions, reachable: cannotTell ? undefined : false, stages: whole.stages, traces: [] };
   }
   const names = await firewallNames(view, namespace);
-  const targets = ofFamilies(whole.targets, familiesOf(source));
+  const targets = targetsOfFamilies(whole.targets, familiesOf(source));
   const traces = (targets.length === 0 ? whole.targets : targets).map((target) => ({
     destination: `${target.protocol} ${target.address} port ${target.port}`,
     ...tracePath(view, source, target, names),

@@ -2,7 +2,7 @@ import { parseStrictAddress } from '../objects/address.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../objects/names.ts';
 import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
 import { ConfigError, WrongValue } from './errors.ts';
-import { address, bindAddress, duration, Flags, integer, list, oneOf, someList, text } from './flags.ts';
+import { address, bindAddress, duration, Flags, wholeNumber, list, oneOf, someList, text } from './flags.ts';
 
 /** The configuration of `servicenet dns`: validated, frozen. */
 export interface DnsConfig extends LogConfig {
@@ -36,8 +36,8 @@ export function dnsConfig(options: Readonly<Record<string, unknown>>, isTerminal
     cluster: clusterConfig(flags),
     clusterDomain: flags.read('clusterDomain', clusterDomain),
     addresses: flags.read('bindAddress', addresses),
-    port: flags.read('port', integer(1, 65_535)),
-    ttl: flags.read('ttl', integer(0, 3600)),
+    port: flags.read('port', wholeNumber(1, 65_535)),
+    ttl: flags.read('ttl', wholeNumber(0, 3600)),
     pods: flags.read('pods', oneOf(['disabled', 'insecure', 'verified'])),
     upstreams: flags.read('upstream', list).map(upstream),
     lameduck: flags.read('lameduck', duration),

@@ -61,7 +61,7 @@ export function oneOf<const T extends string>(words: readonly T[]): FlagReader<T
 }
 
 /** A whole number, both ends included. */
-export function integer(least: number, most: number): FlagReader<number> {
+export function wholeNumber(least: number, most: number): FlagReader<number> {
   return (value) => {
     const given = text(value);
     const number = /^\d{1,9}$/.test(given) ? Number(given) : NaN;

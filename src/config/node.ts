@@ -5,7 +5,7 @@ import {
   bindAddress,
   duration,
   Flags,
-  integer,
+  wholeNumber,
   oneOf,
   optional,
   someList,
@@ -129,8 +129,8 @@ const mostConnections = 999_999_999;
 function conntrack(flags: Flags): ConntrackConfig {
   const seconds = (name: string): number => Math.floor(flags.read(name, duration) / 1000);
   return {
-    maxPerCore: flags.read('conntrackMaxPerCore', integer(0, mostConnections)),
-    min: flags.read('conntrackMin', integer(0, mostConnections)),
+    maxPerCore: flags.read('conntrackMaxPerCore', wholeNumber(0, mostConnections)),
+    min: flags.read('conntrackMin', wholeNumber(0, mostConnections)),
     tcpTimeoutEstablished: seconds('conntrackTcpTimeoutEstablished'),
     tcpTimeoutCloseWait: seconds('conntrackTcpTimeoutCloseWait'),
     tcpBeLiberal: flags.read('conntrackTcpBeLiberal', yesOrNo),
@@ -144,7 +144,7 @@ function announce(flags: Flags): AnnounceConfig {
     leaseNamespace: flags.read('leaseNamespace', text),
     onAPILoss: flags.read('onApiLoss', oneOf(['hold', 'withdraw'])),
     restartGrace: Math.floor(flags.read('restartGrace', duration) / 1000),
-    heartbeatPort: flags.read('heartbeatPort', integer(1, 65_535)),
+    heartbeatPort: flags.read('heartbeatPort', wholeNumber(1, 65_535)),
     on: flags.read('announceOn', oneOf(['macvlan', 'interface'])),
     arping: flags.read('arping', yesOrNo),
   };

@@ -1,7 +1,7 @@
 import { type ParsedCidr, parseCidr } from '../objects/address.ts';
 import { clusterConfig, type ClusterConfig } from './common-flags.ts';
 import { ConfigError } from './errors.ts';
-import { address, Flags, integer, list, oneOf, optional, textOf, yesOrNo } from './flags.ts';
+import { address, Flags, wholeNumber, list, oneOf, optional, textOf, yesOrNo } from './flags.ts';
 
 /** Options of the proxy that translates Services; undefined: as the cluster says. */
 export interface TraceProxyFlags {
@@ -47,7 +47,7 @@ export function traceConfig(
 }
 
 function subject(flags: Flags, operands: readonly string[]): TraceConfig['subject'] {
-  const port = flags.read('port', optional(integer(1, 65_535)));
+  const port = flags.read('port', optional(wholeNumber(1, 65_535)));
   if (flags.read('matrix', yesOrNo)) {
     if (operands.length > 0) throw new ConfigError('--matrix takes no source and no destination');
     if (port === undefined) throw new ConfigError('--matrix: give the port with --port');

@@ -10,7 +10,7 @@ import {
   bindAddress,
   Flags,
   hosts,
-  integer,
+  wholeNumber,
   list,
   oneOf,
   optional,
@@ -67,7 +67,7 @@ export function upConfig(
   const flags = new Flags(options);
   const serviceRanges = flags.read('serviceClusterIpRange', readServiceCidrs);
   const families = serviceRanges.map(({ range }) => range.family);
-  const nodes = flags.read('nodes', integer(0, 1000));
+  const nodes = flags.read('nodes', wholeNumber(0, 1000));
   const allocation = flags.read('allocation', oneOf(['server', 'controller']));
   const network = flags.read('network', oneOf(networkModes));
   const inside = flags.read('inside', yesOrNo);
@@ -81,7 +81,7 @@ export function upConfig(
     throw new ConfigError('--containers=processes needs the cluster network, and a node: not --network=off');
   return Object.freeze({
     bindAddress: flags.read('bindAddress', address),
-    port: flags.read('port', optional(integer(0, 65535))) ?? (alone ? 6443 : 0),
+    port: flags.read('port', optional(wholeNumber(0, 65535))) ?? (alone ? 6443 : 0),
     extraHosts: flags.read('extraHosts', hosts),
     serviceCidrs: serviceRanges,
     nodePorts: flags.read('serviceNodePortRange', nodePortRange),

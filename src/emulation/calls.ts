@@ -9,7 +9,7 @@ import type { ImageProgram } from './containers/images.ts';
  * What `up` asks of the process inside its network, over the channel between the two. Sockets pass it as descriptors: no
  * byte of a connection is relayed.
  */
-export type Call =
+export type InsideCall =
   /** Once, first: answered with the server that listens for the API server, on the LAN. */
   | { readonly call: 'start'; readonly config: StartConfig }
   /** Answered when every node has its machine. */
@@ -98,14 +98,14 @@ export function isPlace(value: unknown): value is Place {
 type Handle = Server | Socket;
 
 /** What a call is answered with. */
-export interface Answer {
+export interface InsideAnswer {
   readonly result?: unknown;
   readonly handle?: Handle;
 }
 
 interface Request {
   readonly id: number;
-  readonly request: Call;
+  readonly request: InsideCall;
 }
 
 interface Reply {
@@ -126,7 +126,7 @@ function isReply(message: unknown): message is Reply {
 /** The end of `up`. */
 export class Caller {
   readonly #process: ChildProcess;
-  readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<InsideAnswer>>();
   #calls = 0;
 
   constructor(process: ChildProcess) {
@@ -141,10 +141,10 @@ export class Caller {
   }
 
   /** @throws {Error} of the other side, with its `code`; or where that has ended. */
-  async call(request: Call): Promise<Answer> {
+  async call(request: InsideCall): Promise<InsideAnswer> {
     if (!this.#process.connected) throw ended();
     const id = ++this.#calls;
-    const answer = Promise.withResolvers<Answer>();
+    const answer = Promise.withResolvers<InsideAnswer>();
     this.#waiting.set(id, answer);
     this.#process.send({ id, request } satisfies Request, (error) => {
       if (error !== null && this.#waiting.delete(id)) answer.reject(error);
@@ -166,7 +166,7 @@ function ended(): Error {
 }
 
 /** The end inside. The process ends with the channel. */
-export function answerCalls(answer: (call: Call) => Promise<Answer>): void {
+export function answerCalls(answer: (call: InsideCall) => Promise<InsideAnswer>): void {
   process.on('disconnect', () => process.exit());
   process.on('message', (message) => {
     if (!isRequest(message)) return;

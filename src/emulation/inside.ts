@@ -15,7 +15,7 @@ import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { joinKey, keyOf } from '../objects/key.ts';
 import type { ControllerContext } from '../runtime/context.ts';
-import type { Answer, Call, Place, StartConfig, Where } from './calls.ts';
+import type { InsideAnswer, InsideCall, Place, StartConfig, Where } from './calls.ts';
 import { ClientPods } from './client-pods.ts';
 import { ClusterDns } from './cluster-dns.ts';
 import { Images } from './containers/images.ts';
@@ -118,7 +118,7 @@ export class Inside {
   }
 
   /** Answers all calls but `start`. @throws {Error} with a `code` where the system gave one. */
-  async answer(call: Exclude<Call, { call: 'start' }>): Promise<Answer> {
+  async answer(call: Exclude<InsideCall, { call: 'start' }>): Promise<InsideAnswer> {
     switch (call.call) {
       case 'complete':
         await this.#nodes.complete(this.#config.nodes);

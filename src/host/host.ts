@@ -63,11 +63,11 @@ export interface Host {
    */
   datagram(address: string, port: number): Promise<DatagramSocket>;
 
-  readonly sysctl: Sysctl;
+  readonly sysctl: KernelParameters;
 }
 
 /** Kernel parameters, by the names of `sysctl(8)` with slashes: `net/ipv4/ip_forward`. */
-export interface Sysctl {
+export interface KernelParameters {
   /** The value without surrounding blanks; undefined where the kernel has no such parameter. */
   get(name: string): Promise<string | undefined>;
   /** @throws the system's error: `ENOENT` for an unknown name, `EACCES` or `EROFS` where it may not be set. */

@@ -2,12 +2,12 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { isIPv6, type Server, Socket } from 'node:net';
-import type { Host, Sysctl } from './host.ts';
+import type { Host, KernelParameters } from './host.ts';
 import { run } from './run.ts';
 import { bindSocket, connectSocket } from './sockets.ts';
 
 /** Kernel parameters in a folder; in a container, that of the machine may be mounted elsewhere than at /proc/sys. */
-export function sysctlIn(folder: string): Sysctl {
+export function sysctlIn(folder: string): KernelParameters {
   return {
     async get(name) {
       try {

@@ -1,6 +1,7 @@
-/** The fields of a Pod that workload controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
+/** The fields of a Pod and of a Node that controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
 import type { OwnerReference, KubeObject } from './meta.ts';
-import type { Pod, PodCondition } from './types/core.generated.ts';
+import type { Node, Pod, PodCondition } from './types/core.generated.ts';
+import { conditionStatus, listAt } from './read.ts';
 import { parseTime } from './time.ts';
 
 /** A condition by its type. */
@@ -24,6 +25,11 @@ export function isActive(pod: Pod): boolean {
 /** True when the condition Ready is True. */
 export function isPodReady({ status }: Pod): boolean {
   return conditionOf(status.conditions, 'Ready')?.status === 'True';
+}
+
+/** True when the condition Ready of a Node is True; false where its conditions are malformed. */
+export function isNodeReady(node: Node): boolean {
+  return conditionStatus(listAt(node, 'status', 'conditions'), 'Ready') === 'True';
 }
 
 /** Milliseconds until a ready Pod counts as available; 0 when it does; undefined for one that is not ready. */

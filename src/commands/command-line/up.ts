@@ -125,7 +125,7 @@ export function runCommand(): Command {
     .action(async (program: readonly string[], options: Record<string, unknown>) => {
       const { runConfig } = await import('../../config/run.ts');
       const config = runConfig(options, program, process.env);
-      const { runCommand: run } = await import('../run.ts');
+      const { run } = await import('../run.ts');
       process.exitCode = await run(config);
     });
 }

@@ -9,16 +9,9 @@ import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { isNodeReady } from '../../objects/pods.ts';
 import { parseTime } from '../../objects/time.ts';
-import {
-  isNodeReady,
-  poolRows,
-  eventSummary,
-  type EventLine,
-  serviceRow,
-  type ServiceRow,
-  type View,
-} from './model.ts';
+import { poolRows, eventSummary, type EventLine, serviceRow, type ServiceRow, type View } from './model.ts';
 
 const serviceNameLabel = 'kubernetes.io/service-name';
 /** The number of Events that are kept. */

@@ -1,8 +1,8 @@
 /** The content of the live view, computed from objects. Pure. */
-import type { Node, Service } from '../../objects/types/core.generated.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { conditionStatus, numberAt, textAt } from '../../objects/read.ts';
+import { numberAt, textAt } from '../../objects/read.ts';
 import { externalAddresses, port } from '../tables.ts';
 
 /** One Service. */
@@ -100,9 +100,4 @@ export function eventSummary(event: KubeObject): EventLine {
     reason: textAt(event, 'reason'),
     message: textAt(event, 'message'),
   };
-}
-
-/** True for a node that may run Pods. */
-export function isNodeReady({ status }: Node): boolean {
-  return conditionStatus(status.conditions ?? [], 'Ready') === 'True';
 }

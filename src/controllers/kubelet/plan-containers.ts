@@ -31,7 +31,7 @@ export interface Ending {
 }
 
 /** Why a container cannot be started, and until when it is not tried again. */
-export interface Problem {
+export interface StartFailure {
   readonly reason: string;
   readonly message: string;
   readonly until: number;
@@ -43,7 +43,7 @@ export interface Observed {
   /** To the millisecond. */
   readonly startedAt: number | undefined;
   readonly ending: Ending | undefined;
-  readonly problem: Problem | undefined;
+  readonly problem: StartFailure | undefined;
   /** What probes say; undefined: there is none to ask, or no answer yet (then `isProbed`). */
   readonly started: boolean | undefined;
   readonly ready: boolean | undefined;

@@ -27,11 +27,11 @@ export interface EnvironmentInput {
 }
 
 /** A container cannot be configured: what it refers to is missing. The message is the kubelet's. */
-export class ConfigError extends Error {
+export class ContainerConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Variables by name. @throws {ConfigError} */
+/** Variables by name. @throws {ContainerConfigError} */
 export function planEnvironment(input: EnvironmentInput): ReadonlyMap<string, string> {
   const { container, pod } = input;
   const links = serviceVariables(input.services, pod);
@@ -65,7 +65,7 @@ function configData(
   optional: boolean,
 ): Readonly<Record<string, string>> {
   const map = objects.configMap(name);
-  if (map === undefined && !optional) throw new ConfigError(`configmap "${name}" not found`);
+  if (map === undefined && !optional) throw new ContainerConfigError(`configmap "${name}" not found`);
   return map?.data ?? {};
 }
 
@@ -75,7 +75,7 @@ function secretData(
   optional: boolean,
 ): Readonly<Record<string, string>> {
   const secret = objects.secret(name);
-  if (secret === undefined && !optional) throw new ConfigError(`secret "${name}" not found`);
+  if (secret === undefined && !optional) throw new ContainerConfigError(`secret "${name}" not found`);
   return Object.fromEntries(
     Object.entries(secret?.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
   );
@@ -87,7 +87,7 @@ function valueOf(input: EnvironmentInput, source: EnvVarSource): string | undefi
   const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef } = source;
   if (fieldRef !== undefined) {
     const value = podField(pod, fieldRef.fieldPath);
-    if (value === undefined) throw new ConfigError(`unsupported fieldPath: ${fieldRef.fieldPath}`);
+    if (value === undefined) throw new ContainerConfigError(`unsupported fieldPath: ${fieldRef.fieldPath}`);
     return value;
   }
   if (resourceFieldRef !== undefined) {
@@ -96,7 +96,7 @@ function valueOf(input: EnvironmentInput, source: EnvVarSource): string | undefi
       containerName === undefined || containerName === '' ? container : containerNamed(pod, containerName);
     const value = of === undefined ? undefined : resourceField(resourceFieldRef, of, node);
     if (value === undefined)
-      throw new ConfigError(`unsupported container resource : ${resourceFieldRef.resource}`);
+      throw new ContainerConfigError(`unsupported container resource : ${resourceFieldRef.resource}`);
     return value;
   }
   const namespace = pod.metadata.namespace ?? '';
@@ -104,7 +104,7 @@ function valueOf(input: EnvironmentInput, source: EnvVarSource): string | undefi
     const { name = '', key, optional = false } = configMapKeyRef;
     const value = configData(input, name, optional)[key];
     if (value === undefined && !optional) {
-      throw new ConfigError(`couldn't find key ${key} in ConfigMap ${namespace}/${name}`);
+      throw new ContainerConfigError(`couldn't find key ${key} in ConfigMap ${namespace}/${name}`);
     }
     return value;
   }
@@ -112,7 +112,7 @@ function valueOf(input: EnvironmentInput, source: EnvVarSource): string | undefi
     const { name = '', key, optional = false } = secretKeyRef;
     const value = secretData(input, name, optional)[key];
     if (value === undefined && !optional) {
-      throw new ConfigError(`couldn't find key ${key} in Secret ${namespace}/${name}`);
+      throw new ContainerConfigError(`couldn't find key ${key} in Secret ${namespace}/${name}`);
     }
     return value;
   }

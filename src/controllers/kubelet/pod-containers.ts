@@ -5,7 +5,7 @@ import { askProbe } from './ask-probe.ts';
 import { ContainerError, type ContainerRuntime } from './container-runtime.ts';
 import { runHook } from './hooks.ts';
 import { behaviourOf } from './plan-behaviour.ts';
-import { ConfigError } from './plan-environment.ts';
+import { ContainerConfigError } from './plan-environment.ts';
 import { type Attempt, isSidecar } from './plan.ts';
 import { type ProbeKind, probeKinds } from './plan-probes.ts';
 import type { PodFiles } from './pod-files.ts';
@@ -153,7 +153,9 @@ export class PodContainers {
   /** @throws what is no problem of the container. */
   #fail(pod: Pod, state: PodState, { container, attempt }: Attempt, error: unknown): void {
     const known =
-      error instanceof ConfigError ? new ContainerError('CreateContainerConfigError', error.message) : error;
+      error instanceof ContainerConfigError
+        ? new ContainerError('CreateContainerConfigError', error.message)
+        : error;
     if (!(known instanceof ContainerError)) throw error;
     const { clock, events } = this.#context;
     const { reason, message } = known;

@@ -1,7 +1,7 @@
 import type { PodStatus } from '../../objects/types/core.generated.ts';
 import type { ContainerExit } from './container-runtime.ts';
 import type { PodEnding } from './plan.ts';
-import type { Observed, Problem } from './plan-containers.ts';
+import type { Observed, StartFailure } from './plan-containers.ts';
 import type { ProbeWorker } from './probe-worker.ts';
 
 /** The lists of a status that only the kubelet writes. */
@@ -45,7 +45,7 @@ export class PodState {
   }
 
   /** An attempt could not be started. */
-  failed(name: string, attempt: number, problem: Problem): void {
+  failed(name: string, attempt: number, problem: StartFailure): void {
     this.observed.set(name, {
       ...{ attempt, startedAt: undefined, ending: undefined, problem },
       ...{ started: undefined, ready: undefined },

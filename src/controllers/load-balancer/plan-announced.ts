@@ -3,7 +3,7 @@ import type { AgentReport } from '../../network/announcing/agent-report.ts';
 import type {
   AnnouncementPlan,
   NotAnnouncedReason,
-  Refusal,
+  AnnouncementRefusal,
 } from '../../network/announcing/announcement-plan.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Condition } from '../../objects/meta.ts';
@@ -168,7 +168,7 @@ const notAnnounced: Readonly<Record<NotAnnouncedReason, string>> = {
 export interface PoolAnnounced {
   /** How many addresses in use are announced, and how many are not, by reason. */
   readonly reasons: ReadonlyMap<AnnouncedReason, number>;
-  readonly refused: readonly (Refusal & { readonly node: string })[];
+  readonly refused: readonly (AnnouncementRefusal & { readonly node: string })[];
 }
 
 /** The condition of a pool, with the most frequent reason where an address is not announced; undefined: none is in use. */

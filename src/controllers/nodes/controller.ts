@@ -10,7 +10,7 @@ import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
-import { conditionOf, isFinished, isPodReady } from '../../objects/pods.ts';
+import { isFinished, isNodeReady, isPodReady } from '../../objects/pods.ts';
 import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
 import { draftNode, hasTaints, isDown, isSimulated, planNodeStatus, planTaints } from './plan.ts';
 import { NodeCidrs } from './plan-cidrs.ts';
@@ -156,7 +156,7 @@ class NodeReconciler extends Reconciler {
   /** Sets the Pods of a node without heartbeat to not ready (`MarkPodsNotReady`). */
   async #markPods(node: Node, now: number, signal: AbortSignal): Promise<void> {
     const { events } = this.context;
-    if (conditionOf(node.status.conditions, 'Ready')?.status === 'True') {
+    if (isNodeReady(node)) {
       const name = node.metadata.name ?? '';
       events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
     }

@@ -13,7 +13,7 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import { untolerated } from '../nodes/plan-taints.ts';
 import { zoneLabel } from '../nodes/plan.ts';
-import { conditionOf, controllerOf } from '../../objects/pods.ts';
+import { controllerOf, isNodeReady } from '../../objects/pods.ts';
 
 /** A node and its Pods. */
 export interface NodeCandidate {
@@ -80,7 +80,7 @@ function obstacle(pod: Pod, { node, pods }: NodeCandidate): string | undefined {
     const value = taint.value === undefined || taint.value === '' ? '' : taint.value;
     return `node(s) had untolerated taint {${taint.key}: ${value}}`;
   }
-  if (conditionOf(status.conditions, 'Ready')?.status !== 'True') return 'node(s) were not ready';
+  if (!isNodeReady(node)) return 'node(s) were not ready';
   if (!matchesNode(pod.spec, node)) return "node(s) didn't match Pod's node affinity/selector";
   if (pods >= Number(status.allocatable?.['pods'] ?? 110)) return 'Too many pods';
   return undefined;

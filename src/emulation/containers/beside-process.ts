@@ -1,5 +1,5 @@
 import type { ProcessContainer } from './process-container.ts';
-import type { Program } from '../programs/program.ts';
+import type { ContainerProgram } from '../programs/program.ts';
 
 /** The sandbox of a program of ours, made when something is to be run in it: a process that does nothing. */
 export class BesideProcess {
@@ -17,7 +17,7 @@ export class BesideProcess {
   }
 
   /** Ends with the program. */
-  joinTo(program: Program): Program {
+  joinTo(program: ContainerProgram): ContainerProgram {
     const ended = program.ended.then(async (exit) => {
       const process = await this.#process?.catch(() => undefined);
       process?.signal('SIGKILL');

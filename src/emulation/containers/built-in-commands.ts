@@ -1,9 +1,10 @@
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
-import type { Program } from '../programs/program.ts';
+import type { ContainerProgram } from '../programs/program.ts';
 
 /** Commands that need no process; undefined for others. */
-export function builtInCommand([program = '', argument = '']: readonly string[]): Program | undefined {
+export function builtInCommand([program = '', argument = '']: readonly string[]):
+  ContainerProgram | undefined {
   const name = program.slice(program.lastIndexOf('/') + 1);
   if (name === 'pause') return new Waiting(undefined, 0);
   if (name === 'true') return new Waiting(0, undefined);
@@ -20,7 +21,7 @@ const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_0
 const longest = 2 ** 31 - 1;
 
 /** Does nothing for a while. */
-class Waiting implements Program {
+class Waiting implements ContainerProgram {
   readonly ended: Promise<ContainerExit>;
   readonly #onTerm: number | undefined;
   readonly #end: (exit: ContainerExit) => void;
@@ -46,7 +47,7 @@ class Waiting implements Program {
 }
 
 /** A command that would need `--containers=processes`. */
-export function refusedCommand(words: readonly string[], log: ContainerLog): Program {
+export function refusedCommand(words: readonly string[], log: ContainerLog): ContainerProgram {
   log.write('stderr', Buffer.from(`${refusal(words)}\n`));
   const failed = { exitCode: 127, reason: 'StartError', message: refusal(words) };
   return { failed, ended: Promise.resolve(failed), signal: () => undefined };

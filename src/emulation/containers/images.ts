@@ -63,7 +63,7 @@ function repositoryOf(image: string): string {
 }
 
 /** What is to run for a container. */
-export type Resolved =
+export type ResolvedImage =
   | { readonly kind: 'stand-in' }
   | { readonly kind: 'agnhost'; readonly args: readonly string[] }
   /** Words before `$(VAR)` is replaced. */
@@ -82,7 +82,11 @@ export class Images {
   }
 
   /** Unknown images keep the server, unless commands can be run and they have one. */
-  resolve({ image = '', command = [], args = [] }: Pick<Container, 'image' | 'command' | 'args'>): Resolved {
+  resolve({
+    image = '',
+    command = [],
+    args = [],
+  }: Pick<Container, 'image' | 'command' | 'args'>): ResolvedImage {
     const repository = repositoryOf(image);
     const program =
       this.#programs.get(image) ?? this.#programs.get(repository) ?? builtIn.get(repository) ?? named.server;

@@ -5,11 +5,11 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
-import type { ExecBeside, Program } from '../programs/program.ts';
-import { report, sandboxWords, type SandboxOptions, withCapabilities } from './sandbox-words.ts';
+import type { ExecBeside, ContainerProgram } from '../programs/program.ts';
+import { report, sandboxWords, type SandboxCommandOptions, withCapabilities } from './sandbox-words.ts';
 
 export interface ProcessOptions {
-  readonly sandbox: SandboxOptions;
+  readonly sandbox: SandboxCommandOptions;
   /** The file of its network namespace. */
   readonly network: string;
   readonly words: readonly string[];
@@ -28,7 +28,7 @@ const exec128 =
   'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: ';
 
 /** A process of this machine in namespaces of its own. */
-export class ProcessContainer implements Program {
+export class ProcessContainer implements ContainerProgram {
   readonly ended: Promise<ContainerExit>;
   failed: ContainerExit | undefined;
   readonly #options: ProcessOptions;

@@ -28,7 +28,7 @@ import { ContainerLog } from './container-log.ts';
 import type { Images } from './images.ts';
 import { hostnameOf, hostsFile, PodFolder, podsFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
-import type { Program } from '../programs/program.ts';
+import type { ContainerProgram } from '../programs/program.ts';
 import { makeRoot } from './root.ts';
 import { defaultCapabilities } from './sandbox-words.ts';
 import { canBeAsked, startStandIn } from './stand-in.ts';
@@ -46,7 +46,7 @@ export interface SandboxRuntimeOptions {
 
 interface Running {
   readonly attempt: number;
-  readonly program: Program;
+  readonly program: ContainerProgram;
   readonly log: ContainerLog;
   /** When it is killed, by a monotonic clock. */
   killAt: number;
@@ -135,7 +135,7 @@ export class SandboxRuntime implements ContainerRuntime {
     // The attempt before may be on its way out.
     await record.running.get(name)?.program.ended;
     const log = await this.#openLog(record, container, attempt);
-    let program: Program;
+    let program: ContainerProgram;
     try {
       program = await this.#program(record, network, wanted, log);
     } catch (error) {
@@ -267,7 +267,7 @@ export class SandboxRuntime implements ContainerRuntime {
     network: PodNetwork,
     wanted: WantedContainer,
     log: ContainerLog,
-  ): Promise<Program> {
+  ): Promise<ContainerProgram> {
     const { pod, container, environment } = wanted;
     const resolved = this.#options.images.resolve(container);
     if (resolved.kind === 'stand-in')

@@ -1,7 +1,7 @@
 /** The words that run a program in a root and namespaces of its own, with bubblewrap or without it. */
 import type { MountStep, Root } from './root.ts';
 
-export interface SandboxOptions {
+export interface SandboxCommandOptions {
   readonly root: Root;
   readonly hostname: string;
   readonly hasBubblewrap: boolean;
@@ -39,7 +39,7 @@ exec 3>&-
 exec "$@"`;
 
 /** The words before a program, which is process 1 there. Run in a network namespace that is the program's already. */
-export function sandboxWords(options: SandboxOptions): readonly string[] {
+export function sandboxWords(options: SandboxCommandOptions): readonly string[] {
   const { root, capabilities, hasBubblewrap } = options;
   const overlays = root.overlays.map(
     ({ added, of, at }) =>

@@ -3,7 +3,7 @@ import type { Container, Pod, Probe } from '../../objects/types/core.generated.t
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { type DeclaredPort, PodServer } from '../programs/pod-server.ts';
-import type { Program } from '../programs/program.ts';
+import type { ContainerProgram } from '../programs/program.ts';
 
 /** Starts the server of one container. Ports of its Pod that another container has are left out. @throws the system's error. */
 export async function startStandIn(
@@ -11,7 +11,7 @@ export async function startStandIn(
   container: Container,
   { host, listenAt, node }: PodNetwork,
   isReady: () => boolean,
-): Promise<Program> {
+): Promise<ContainerProgram> {
   const { name = '', namespace = '' } = pod.metadata;
   const server = await PodServer.listen({
     ...{ host, addresses: listenAt, ports: ownPorts(pod, container) },

@@ -2,7 +2,7 @@ import type { LogLine } from '../../controllers/kubelet/container-runtime.ts';
 import { parseTime } from '../../objects/time.ts';
 
 /** What of a log is wanted (`PodLogOptions`, as kube-apiserver has validated it). */
-export interface LogOptions {
+export interface PodLogOptions {
   readonly follow: boolean;
   readonly previous: boolean;
   readonly timestamps: boolean;
@@ -17,7 +17,7 @@ export interface LogOptions {
 }
 
 /** Reads the query of `/containerLogs`. @param now milliseconds since the epoch. */
-export function logOptions(query: URLSearchParams, now: number): LogOptions {
+export function logOptions(query: URLSearchParams, now: number): PodLogOptions {
   const number = (name: string): number | undefined => {
     const text = query.get(name) ?? '';
     return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
@@ -43,7 +43,7 @@ export function logOptions(query: URLSearchParams, now: number): LogOptions {
  */
 export async function* logBytes(
   lines: AsyncIterable<LogLine>,
-  { timestamps, tailLines, since, limitBytes = Infinity, stream }: LogOptions,
+  { timestamps, tailLines, since, limitBytes = Infinity, stream }: PodLogOptions,
   present: () => Promise<number>,
 ): AsyncGenerator<Buffer> {
   let skipped = tailLines === undefined ? 0 : Math.max(0, (await present()) - tailLines);

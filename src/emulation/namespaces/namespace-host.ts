@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6, type Server, Socket } from 'node:net';
-import { type Host, ProgramMissingError, type Sysctl } from '../../host/host.ts';
+import { type Host, ProgramMissingError, type KernelParameters } from '../../host/host.ts';
 import { run } from '../../host/run.ts';
 import { bindSocket, connectSocket } from '../../host/sockets.ts';
 import type { NetworkNamespace } from './network-namespace.ts';
@@ -11,7 +11,7 @@ const programMissing = /^nsenter: failed to execute /;
 
 /** A network namespace as a machine: programs are those of this machine, run by `nsenter` (package util-linux). */
 export class NamespaceHost implements Host {
-  readonly sysctl: Sysctl;
+  readonly sysctl: KernelParameters;
   readonly #namespace: NetworkNamespace;
 
   constructor(namespace: NetworkNamespace) {

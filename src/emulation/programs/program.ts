@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 
 /** A program that runs as a container. */
-export interface Program {
+export interface ContainerProgram {
   /** Resolves when it has ended; never rejects. */
   readonly ended: Promise<ContainerExit>;
   /** How it ended, where it could not begin. */

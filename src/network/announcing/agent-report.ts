@@ -1,7 +1,7 @@
 import { parseCidr, parseStrictAddress, type ParsedCidr } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
 import { listAt, textAt } from '../../objects/read.ts';
-import type { Announcer, AnnouncerInterface, Refusal } from './announcement-plan.ts';
+import type { Announcer, AnnouncerInterface, AnnouncementRefusal } from './announcement-plan.ts';
 
 /** What an agent says of its node in an annotation of its Lease, since others cannot see it; written when it changes. */
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
@@ -46,7 +46,7 @@ function interfaceOf(entry: unknown): readonly AnnouncerInterface[] {
 
 const refusalReasons = ['AddressConflict', 'OtherAnnouncer', 'NodeAddress', 'GatewayAddress'] as const;
 
-function refusalOf(entry: unknown): readonly Refusal[] {
+function refusalOf(entry: unknown): readonly AnnouncementRefusal[] {
   const address = textAt(entry, 'address');
   const reason = refusalReasons.find((known) => known === textAt(entry, 'reason'));
   if (reason === undefined || !isAddress(address)) return [];

@@ -22,10 +22,10 @@ export type NotAnnouncedReason =
   | 'NoSession'
   /** `externalTrafficPolicy: Local`, and no endpoint on the node is ready. */
   | 'NoLocalEndpoint'
-  | RefusalReason;
+  | AnnouncementRefusalReason;
 
 /** Why a node that could announce an address by layer 2 does not: another has it. */
-export type RefusalReason =
+export type AnnouncementRefusalReason =
   /** A machine that is no node answers for the address, or a node of another cluster. */
   | 'AddressConflict'
   /** Another announcer on a node of this cluster answers for it: a MetalLB speaker, kube-vip, Cilium. */
@@ -36,10 +36,10 @@ export type RefusalReason =
   | 'GatewayAddress';
 
 /** An address that a node does not announce, with the reason. */
-export interface Refusal {
+export interface AnnouncementRefusal {
   /** Canonical. */
   readonly address: string;
-  readonly reason: RefusalReason;
+  readonly reason: AnnouncementRefusalReason;
   /** Who has it: a MAC address, or the name of an interface; "" where it is not known. */
   readonly holder: string;
 }
@@ -57,7 +57,7 @@ export interface Announcer {
   /** Names of BGPPeers with which a session is established. */
   readonly sessions: readonly string[];
   /** Addresses that it does not announce by layer 2 although it could. */
-  readonly refused: readonly Refusal[];
+  readonly refused: readonly AnnouncementRefusal[];
 }
 
 /** An interface of a node that has a link, and the subnets that it is in. */

@@ -52,7 +52,7 @@ function isSame(a: Route, b: Route): boolean {
 }
 
 /** Those of some families. */
-export function ofFamilies(
+export function changesOfFamilies(
   { withdrawn, announced }: RouteChanges,
   families: readonly IPFamily[],
 ): RouteChanges {

@@ -19,7 +19,7 @@ import {
   ProtocolError,
   type UpdateMessage,
 } from './message.ts';
-import { ofFamilies, prefixKey, type Route, routeChanges } from './route.ts';
+import { changesOfFamilies, prefixKey, type Route, routeChanges } from './route.ts';
 
 /** States of RFC 4271 §8.2.2. `active` is absent: a speaker that does not listen has no use for it. */
 export type SessionState = 'idle' | 'connect' | 'openSent' | 'openConfirm' | 'established';
@@ -306,7 +306,7 @@ export class Session {
 
   #sendChanges(now: number): SessionAction[] {
     if (this.#sent === this.#wanted) return [];
-    const changes = ofFamilies(routeChanges(this.#sent, this.#wanted), this.#families);
+    const changes = changesOfFamilies(routeChanges(this.#sent, this.#wanted), this.#families);
     this.#sent = this.#wanted;
     return encodeUpdates(changes, this.#dialect).map((bytes) => this.#send(bytes, now));
   }

@@ -1,5 +1,5 @@
 import type { EndpointHints } from '../../objects/types/discovery.generated.ts';
-import { type Endpoint, isReady, isServing, isTerminating } from './endpoints.ts';
+import { type ServiceEndpoint, isReady, isServing, isTerminating } from './endpoints.ts';
 import type { NodePlan, PlannedEndpoint } from './forwarding-plan.ts';
 
 /** The endpoints that connections may go to. */
@@ -26,7 +26,7 @@ export interface UsableEndpoints {
  * @param uses which lists the Service port needs (E1).
  */
 export function categorizeEndpoints(
-  endpoints: readonly Endpoint[],
+  endpoints: readonly ServiceEndpoint[],
   uses: { readonly cluster: boolean; readonly local: boolean },
   node: Pick<NodePlan, 'name' | 'zone'>,
 ): UsableEndpoints {
@@ -45,19 +45,19 @@ export function categorizeEndpoints(
  * counts when every ready endpoint has one and at least one names this node or zone.
  */
 function preferred(
-  ready: readonly Endpoint[],
+  ready: readonly ServiceEndpoint[],
   { name, zone }: Pick<NodePlan, 'name' | 'zone'>,
-): readonly Endpoint[] {
+): readonly ServiceEndpoint[] {
   return hintedFor(ready, 'forNodes', name) ?? hintedFor(ready, 'forZones', zone) ?? ready;
 }
 
 function hintedFor(
-  ready: readonly Endpoint[],
+  ready: readonly ServiceEndpoint[],
   kind: keyof EndpointHints,
   place: string | undefined,
-): readonly Endpoint[] | undefined {
+): readonly ServiceEndpoint[] | undefined {
   if (place === undefined) return undefined;
-  const chosen: Endpoint[] = [];
+  const chosen: ServiceEndpoint[] = [];
   for (const endpoint of ready) {
     const hints = endpoint.source.hints?.[kind] ?? [];
     if (hints.length === 0) return undefined;
@@ -67,14 +67,14 @@ function hintedFor(
 }
 
 /** Serves while it terminates: used where nothing is ready. */
-function isDraining(endpoint: Endpoint): boolean {
+function isDraining(endpoint: ServiceEndpoint): boolean {
   return !isReady(endpoint) && isServing(endpoint) && isTerminating(endpoint);
 }
 
-function isLocal({ planned }: Endpoint): boolean {
+function isLocal({ planned }: ServiceEndpoint): boolean {
   return planned.isLocal;
 }
 
-function planned(endpoints: readonly Endpoint[]): readonly PlannedEndpoint[] {
+function planned(endpoints: readonly ServiceEndpoint[]): readonly PlannedEndpoint[] {
   return endpoints.map((endpoint) => endpoint.planned);
 }

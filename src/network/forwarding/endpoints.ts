@@ -8,7 +8,7 @@ import { isPort, portKey, protocolOf } from './port.ts';
 import type { Problems } from './problem.ts';
 
 /** An endpoint of one Service port, usable or not. */
-export interface Endpoint {
+export interface ServiceEndpoint {
   readonly planned: PlannedEndpoint;
   /** What its slice says of it. */
   readonly source: SliceEndpoint;
@@ -18,23 +18,23 @@ export interface Endpoint {
 /** The endpoints of a Service in one family. */
 export interface ServiceEndpoints {
   /** By {@link portKey}; sorted by address and port, without duplicates. */
-  readonly byPort: ReadonlyMap<string, readonly Endpoint[]>;
+  readonly byPort: ReadonlyMap<string, readonly ServiceEndpoint[]>;
   /** Distinct addresses of ready endpoints on this node, whatever their port. */
   readonly localReadyAddresses: number;
 }
 
 /** F6. What publishes addresses that are not ready says so by `ready: true`. */
-export function isReady({ source }: Endpoint): boolean {
+export function isReady({ source }: ServiceEndpoint): boolean {
   return source.conditions?.ready ?? true;
 }
 
 /** F6: not the same as ready; terminating endpoints may serve. */
-export function isServing({ source }: Endpoint): boolean {
+export function isServing({ source }: ServiceEndpoint): boolean {
   return source.conditions?.serving ?? true;
 }
 
 /** F6. */
-export function isTerminating({ source }: Endpoint): boolean {
+export function isTerminating({ source }: ServiceEndpoint): boolean {
   return source.conditions?.terminating ?? false;
 }
 
@@ -50,7 +50,7 @@ export function collectEndpoints(
   nodeName: string,
   problems: Problems,
 ): ServiceEndpoints {
-  const found = new Map<string, Endpoint[]>();
+  const found = new Map<string, ServiceEndpoint[]>();
   for (const slice of slices) {
     if (slice.addressType !== family) continue; // F3
     const key = keyOf(slice);
@@ -67,7 +67,7 @@ export function collectEndpoints(
       });
     }
   }
-  const byPort = new Map<string, readonly Endpoint[]>();
+  const byPort = new Map<string, readonly ServiceEndpoint[]>();
   for (const [join, endpoints] of found) byPort.set(join, withoutDuplicates(endpoints, problems));
   return { byPort, localReadyAddresses: countLocalReady(byPort) };
 }
@@ -120,7 +120,7 @@ function readPorts(
 }
 
 /** Sorts, and of each run of equal endpoints keeps the last that does not terminate, or the first. */
-function withoutDuplicates(endpoints: Endpoint[], problems: Problems): readonly Endpoint[] {
+function withoutDuplicates(endpoints: ServiceEndpoint[], problems: Problems): readonly ServiceEndpoint[] {
   endpoints.sort((a, b) => compareEndpoints(a.planned, b.planned));
   let kept = 0;
   for (const endpoint of endpoints) {
@@ -144,7 +144,7 @@ function compareEndpoints(a: PlannedEndpoint, b: PlannedEndpoint): number {
   return a.address === b.address ? a.port - b.port : a.address < b.address ? -1 : 1;
 }
 
-function countLocalReady(byPort: ReadonlyMap<string, readonly Endpoint[]>): number {
+function countLocalReady(byPort: ReadonlyMap<string, readonly ServiceEndpoint[]>): number {
   const addresses = new Set<string>();
   for (const endpoints of byPort.values()) {
     for (const endpoint of endpoints) {

@@ -5,7 +5,7 @@ import type { IPFamily } from '../../objects/address.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import { externalActions, internalActions } from './actions.ts';
 import { categorizeEndpoints } from './categorize.ts';
-import { collectEndpoints, type Endpoint, isServing } from './endpoints.ts';
+import { collectEndpoints, type ServiceEndpoint, isServing } from './endpoints.ts';
 import {
   type Destination,
   destinationKey,
@@ -92,7 +92,7 @@ interface ServiceTraits {
 
 function planPort(
   port: ReadPort,
-  candidates: readonly Endpoint[],
+  candidates: readonly ServiceEndpoint[],
   addresses: ServiceAddresses,
   traits: ServiceTraits,
   node: NodePlan,
@@ -155,7 +155,7 @@ function planDestinations(
   return planned;
 }
 
-function serving(candidates: readonly Endpoint[]): readonly PlannedEndpoint[] {
+function serving(candidates: readonly ServiceEndpoint[]): readonly PlannedEndpoint[] {
   return candidates.filter(isServing).map((endpoint) => endpoint.planned);
 }
 

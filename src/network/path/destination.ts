@@ -15,7 +15,7 @@ export type GivenDestination =
   | { readonly kind: 'address' | 'name'; readonly text: string; readonly port: string | undefined };
 
 /** What a destination came to. */
-export type Resolved =
+export type ResolvedDestination =
   | {
       readonly kind: 'found';
       readonly stages: readonly Stage[];
@@ -85,7 +85,7 @@ export function resolveDestination(
   given: GivenDestination,
   protocol: Protocol,
   searches: readonly string[],
-): Resolved {
+): ResolvedDestination {
   switch (given.kind) {
     case 'service': {
       const service = view.service(given.key);
@@ -128,7 +128,7 @@ function serviceTargets(
   wanted: string | undefined,
   protocol: Protocol,
   searches: readonly string[],
-): Resolved {
+): ResolvedDestination {
   const key = keyOf(service);
   const { type, externalName = '', clusterIP = '', ports = [] } = service.spec;
   if (type === 'ExternalName') {
@@ -164,7 +164,12 @@ function serviceTargets(
 }
 
 /** The name of a headless Service leads to its ready endpoints. */
-function headlessTargets(view: ClusterView, key: ObjectKey, portName: string, protocol: Protocol): Resolved {
+function headlessTargets(
+  view: ClusterView,
+  key: ObjectKey,
+  portName: string,
+  protocol: Protocol,
+): ResolvedDestination {
   const slices = view.objects.slices.filter(
     ({ metadata }) =>
       joinKey(metadata.namespace ?? '', metadata.labels?.['kubernetes.io/service-name'] ?? '') === key,
@@ -185,7 +190,7 @@ function headlessTargets(view: ClusterView, key: ObjectKey, portName: string, pr
   return { kind: 'found', stages: [{ stage: 'dns', verdict: 'allow', object, message }], targets };
 }
 
-function podTarget(pod: Pod, wanted: string | undefined, protocol: Protocol): Resolved {
+function podTarget(pod: Pod, wanted: string | undefined, protocol: Protocol): ResolvedDestination {
   const key = keyOf(pod);
   const [address] = addressesOfPod(pod);
   if (address === undefined) throw new DestinationError(`Pod ${key} has no address yet`);
@@ -205,7 +210,7 @@ function nameTargets(
   port: number,
   protocol: Protocol,
   searches: readonly string[],
-): Resolved {
+): ResolvedDestination {
   const dots = name.split('.').length - 1;
   const absolute = name.replace(/\.$/, '');
   const candidates = name.endsWith('.')
@@ -250,10 +255,10 @@ function addressesOfName(
 
 /** Where a name of the world leads to, once it was looked up. */
 export function outsideTargets(
-  { name, port, stages }: Extract<Resolved, { kind: 'outsideName' }>,
+  { name, port, stages }: Extract<ResolvedDestination, { kind: 'outsideName' }>,
   addresses: readonly string[] | undefined,
   protocol: Protocol,
-): Resolved {
+): ResolvedDestination {
   if (addresses === undefined || addresses.length === 0) {
     const message = `${name} is no name of the cluster, and this machine finds no address of it`;
     return { kind: 'none', stages: [...stages, { stage: 'dns', verdict: 'unknown', message }] };
@@ -267,7 +272,7 @@ export function outsideTargets(
 }
 
 /** The families that a source has addresses of decide which addresses of a name are tried. */
-export function ofFamilies(
+export function targetsOfFamilies(
   targets: readonly TraceDestination[],
   families: readonly IPFamily[],
 ): readonly TraceDestination[] {

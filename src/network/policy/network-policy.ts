@@ -19,14 +19,14 @@ export interface PolicyRules {
   /** Which Pods of the namespace it isolates. */
   readonly podSelector: ParsedLabelSelector;
   /** The rules of a direction; undefined: the policy does not isolate in it. An empty list allows nothing. */
-  readonly ingress: readonly PolicyRule[] | undefined;
-  readonly egress: readonly PolicyRule[] | undefined;
+  readonly ingress: readonly NetworkPolicyRule[] | undefined;
+  readonly egress: readonly NetworkPolicyRule[] | undefined;
   /** What does not parse, and selects or matches nothing. */
   readonly problems: readonly string[];
 }
 
 /** One rule: a connection has to match one of the peers and one of the ports. */
-export interface PolicyRule {
+export interface NetworkPolicyRule {
   /** `all`: `from` or `to` is empty or missing. */
   readonly peers: 'all' | readonly PolicyPeer[];
   /** `all`: `ports` is empty or missing. */
@@ -60,7 +60,7 @@ export interface PolicyPort {
 export function policyRules(policy: NetworkPolicy): PolicyRules {
   const { podSelector, ingress = [], egress = [], policyTypes } = policy.spec;
   const problems: string[] = [];
-  const read = (direction: Direction, rules: readonly GivenRule[]): readonly PolicyRule[] =>
+  const read = (direction: Direction, rules: readonly GivenRule[]): readonly NetworkPolicyRule[] =>
     rules.map(({ ports, peers }, index) => {
       const path = `spec.${direction}[${index}].${direction === 'ingress' ? 'from' : 'to'}`;
       return {

@@ -3,7 +3,7 @@ import { matchesLabels } from '../../objects/labels/labels.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
 import type { PolicyConnection, PolicyPod, PolicySide } from './connection.ts';
-import type { Direction, PolicyPeer, PolicyPort, PolicyRule, PolicyRules } from './network-policy.ts';
+import type { Direction, PolicyPeer, PolicyPort, NetworkPolicyRule, PolicyRules } from './network-policy.ts';
 
 /** What the policies at one end say. */
 export interface DirectionVerdict {
@@ -111,7 +111,7 @@ function ruleOf(
 }
 
 function matchOf(
-  { peers, ports }: PolicyRule,
+  { peers, ports }: NetworkPolicyRule,
   namespace: string,
   connection: PolicyConnection,
   direction: Direction,

@@ -13,48 +13,54 @@ export const tableName = 'servicenet';
 export type Atom = string | number;
 
 /** An expression, a statement: whatever JSON nft has for it. */
-export type Expression =
-  string | number | null | readonly Expression[] | { readonly [key: string]: Expression };
+export type NftExpression =
+  string | number | null | readonly NftExpression[] | { readonly [key: string]: NftExpression };
 
-export type Command = Readonly<Record<string, Expression>>;
+export type Command = Readonly<Record<string, NftExpression>>;
 
 /** What a packet carries. */
 export const field = {
-  sourceAddress: (family: NftFamily): Expression => ({ payload: { protocol: family, field: 'saddr' } }),
-  destinationAddress: (family: NftFamily): Expression => ({ payload: { protocol: family, field: 'daddr' } }),
+  sourceAddress: (family: NftFamily): NftExpression => ({ payload: { protocol: family, field: 'saddr' } }),
+  destinationAddress: (family: NftFamily): NftExpression => ({
+    payload: { protocol: family, field: 'daddr' },
+  }),
   destinationPort: { payload: { protocol: 'th', field: 'dport' } },
   protocol: { meta: { key: 'l4proto' } },
   packetMark: { meta: { key: 'mark' } },
   connectionMark: { ct: { key: 'mark' } },
 } as const;
 
-export function concat(...parts: readonly Expression[]): Expression {
+export function concat(...parts: readonly NftExpression[]): NftExpression {
   return { concat: parts };
 }
 
 /** The statement `<left> == <right>`, or another operator. */
-export function match(left: Expression, right: Expression, op: '==' | '!=' | 'in' = '=='): Expression {
+export function match(
+  left: NftExpression,
+  right: NftExpression,
+  op: '==' | '!=' | 'in' = '==',
+): NftExpression {
   return { match: { op, left, right } };
 }
 
-export function assign(key: Expression, value: Expression): Expression {
+export function assign(key: NftExpression, value: NftExpression): NftExpression {
   return { mangle: { key, value } };
 }
 
-export function goto(target: string): Expression {
+export function goto(target: string): NftExpression {
   return { goto: { target } };
 }
 
-export function jump(target: string): Expression {
+export function jump(target: string): NftExpression {
   return { jump: { target } };
 }
 
 /** Goes where the verdict map says; on without an element for the packet. */
-export function verdictOf(key: Expression, map: string): Expression {
+export function verdictOf(key: NftExpression, map: string): NftExpression {
   return { vmap: { key, data: `@${map}` } };
 }
 
-export function addRule(family: NftFamily, chain: string, ...expr: readonly Expression[]): Command {
+export function addRule(family: NftFamily, chain: string, ...expr: readonly NftExpression[]): Command {
   return { add: { rule: { family, table: tableName, chain, expr } } };
 }
 

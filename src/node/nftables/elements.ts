@@ -1,5 +1,5 @@
 import type { ObjectKey } from '../../objects/key.ts';
-import type { Atom, Expression } from './commands.ts';
+import type { Atom, NftExpression } from './commands.ts';
 import type { SetName } from './sets.ts';
 
 /** An element of one of our sets or maps, of one family. */
@@ -35,18 +35,18 @@ export function valueText(value: ElementValue | undefined): string {
 }
 
 /** A key in nft's JSON. */
-export function keyExpression(key: readonly KeyPart[]): Expression {
+export function keyExpression(key: readonly KeyPart[]): NftExpression {
   const parts = key.map(partExpression);
   return parts.length === 1 ? (parts[0] ?? null) : { concat: parts };
 }
 
 /** A value in nft's JSON. */
-export function valueExpression(value: ElementValue): Expression {
+export function valueExpression(value: ElementValue): NftExpression {
   if (value === 'drop') return { drop: null };
   return 'goto' in value ? { goto: { target: value.goto } } : keyExpression(value);
 }
 
-function partExpression(part: KeyPart): Expression {
+function partExpression(part: KeyPart): NftExpression {
   if (typeof part === 'number') return part;
   const slash = part.indexOf('/');
   if (slash === -1) return part;

@@ -6,7 +6,7 @@ import {
   assign,
   type Command,
   concat,
-  type Expression,
+  type NftExpression,
   field,
   goto,
   jump,
@@ -34,7 +34,10 @@ const newConnection = match({ ct: { key: 'state' } }, 'new', 'in');
 const fromNode = match({ fib: { result: 'type', flags: 'saddr' } }, 'local');
 
 /** The statements that match packets from Pods, or from all others. None where Pods cannot be recognised. */
-export function podSource({ family, podDetection }: LayoutOptions, op: '==' | '!='): Expression | undefined {
+export function podSource(
+  { family, podDetection }: LayoutOptions,
+  op: '==' | '!=',
+): NftExpression | undefined {
   switch (podDetection?.by) {
     case undefined:
       return undefined;
@@ -48,12 +51,12 @@ export function podSource({ family, podDetection }: LayoutOptions, op: '==' | '!
 }
 
 /** The key of the sets called `…-ips`. */
-export function serviceIPKey(family: NftFamily): readonly Expression[] {
+export function serviceIPKey(family: NftFamily): readonly NftExpression[] {
   return [field.destinationAddress(family), field.protocol, field.destinationPort];
 }
 
 /** The key of the sets called `…-node-ports`. */
-export const nodePortKey: readonly Expression[] = [field.protocol, field.destinationPort];
+export const nodePortKey: readonly NftExpression[] = [field.protocol, field.destinationPort];
 
 /**
  * The table without what Services put into it. A packet's way:
@@ -84,13 +87,13 @@ export interface TableLayout {
 
 function tableCommands(options: LayoutOptions): readonly Command[] {
   const { family } = options;
-  const chain = (name: string, ...rules: readonly (readonly Expression[])[]): readonly Command[] => [
+  const chain = (name: string, ...rules: readonly (readonly NftExpression[])[]): readonly Command[] => [
     addChain(family, name),
     ...rules.map((rule) => addRule(family, name, ...rule)),
   ];
   const hook = (
     [name, type, at, priority]: readonly [string, 'filter' | 'nat', string, number],
-    ...rules: readonly (readonly Expression[])[]
+    ...rules: readonly (readonly NftExpression[])[]
   ): readonly Command[] => [
     {
       add: {
@@ -103,7 +106,7 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
   const toNodePort = concat(...nodePortKey);
   const atNodePort = nodePortAddress(options);
   const destination = field.destinationAddress(family);
-  const bySource = (what: 'service-ips' | 'node-ports', key: Expression): readonly Command[] => {
+  const bySource = (what: 'service-ips' | 'node-ports', key: NftExpression): readonly Command[] => {
     const pods = podSource(options, '==');
     return [
       ...chain(`${what}-from-pods`, [verdictOf(key, `${what}-from-pods`)]),
@@ -194,7 +197,7 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
 }
 
 /** The statements that match packets to the addresses at which node ports answer. */
-function nodePortAddress({ family, nodePortsEverywhere }: LayoutOptions): readonly Expression[] {
+function nodePortAddress({ family, nodePortsEverywhere }: LayoutOptions): readonly NftExpression[] {
   const destination = field.destinationAddress(family);
   if (!nodePortsEverywhere) return [match(destination, '@node-port-ips')];
   const loopback = family === 'ip' ? { prefix: { addr: '127.0.0.0', len: 8 } } : '::1';

@@ -13,7 +13,7 @@ import type { Nft } from './nft.ts';
 import { nodeElements } from './node-elements.ts';
 import { pickChainDefinitions } from './pick-chain.ts';
 import { Programmed, type Step } from './programmed.ts';
-import { allSetNames, isMap, setNames } from './sets.ts';
+import { allSetNames, isNftMap, setNames } from './sets.ts';
 import { type ChainSizes, chainSizes, listedRules } from './table-chains.ts';
 import { cutCommands, Transactions } from './transactions.ts';
 
@@ -133,7 +133,7 @@ export class NftablesTable {
       return { chains: expected, listed, transactions: 3 };
     }
     const reader = new ListingReader((element) => listed.add(element));
-    const sets = setNames.map((name) => `${isMap(name) ? 'map' : 'set'} ${family} ${tableName} ${name}`);
+    const sets = setNames.map((name) => `${isNftMap(name) ? 'map' : 'set'} ${family} ${tableName} ${name}`);
     await this.#nft.listEach(sets, (text) => reader.read(text));
     return { chains: rules.chains, listed, transactions: 0 };
   }

@@ -5,7 +5,7 @@ import {
   assign,
   type Command,
   concat,
-  type Expression,
+  type NftExpression,
   field,
   jump,
   match,
@@ -120,7 +120,7 @@ function findChainDefinition(chain: PickChain, options: LayoutOptions): ChainDef
 function masqueradeRules(
   masquerade: MasqueradedSources,
   options: LayoutOptions,
-): readonly (readonly Expression[])[] {
+): readonly (readonly NftExpression[])[] {
   const mark = assign(field.packetMark, { '|': [field.packetMark, masqueradeBit(options.markMask)] });
   if (masquerade === 'none') return [];
   const sources = masquerade === 'all-but-pods' ? podSource(options, '!=') : undefined;
@@ -128,23 +128,23 @@ function masqueradeRules(
 }
 
 /** Replaces the slot in the connection mark by the mark of its endpoint. */
-function markOfSlot(chain: PickChain, options: LayoutOptions): Expression {
+function markOfSlot(chain: PickChain, options: LayoutOptions): NftExpression {
   const data = `@${endpointMarksMap(chain.by, chain.to)}`;
   return assign(field.connectionMark, { map: { key: markedDestination(chain, options), data } });
 }
 
-function markedDestination({ by }: PickChain, { family }: LayoutOptions): Expression {
+function markedDestination({ by }: PickChain, { family }: LayoutOptions): NftExpression {
   return concat(...(by === 'service-ips' ? serviceIPKey(family) : nodePortKey), field.connectionMark);
 }
 
-function clientAndMark({ family }: LayoutOptions): Expression {
+function clientAndMark({ family }: LayoutOptions): NftExpression {
   return concat(field.sourceAddress(family), field.connectionMark);
 }
 
 function define(
   { family }: LayoutOptions,
   name: string,
-  rules: readonly (readonly Expression[])[],
+  rules: readonly (readonly NftExpression[])[],
 ): ChainDefinition {
   return { name, commands: [addChain(family, name), ...rules.map((rule) => addRule(family, name, ...rule))] };
 }

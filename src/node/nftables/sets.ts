@@ -100,7 +100,7 @@ export const setNames: readonly SetName[] = [
 /** With the one that packets fill. */
 export const allSetNames: readonly string[] = [...setNames, 'affinity'];
 
-export function isMap(name: SetName): boolean {
+export function isNftMap(name: SetName): boolean {
   return 'value' in setDefinitions[name];
 }
 

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import type { Sysctl } from '../../../src/host/host.ts';
+import type { KernelParameters } from '../../../src/host/host.ts';
 import { type ConntrackLimits, setSysctls } from '../../../src/node/sysctls.ts';
 
 /** kube-proxy's defaults. */
@@ -15,7 +15,7 @@ const defaults: ConntrackLimits = {
 };
 
 /** A kernel with these parameters, by their names after `net/netfilter/nf_conntrack_`. */
-class Kernel implements Sysctl {
+class Kernel implements KernelParameters {
   readonly values: Map<string, string>;
   readonly written: string[] = [];
   readonly #readOnly: ReadonlySet<string>;

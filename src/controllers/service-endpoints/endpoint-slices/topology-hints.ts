@@ -1,10 +1,11 @@
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
+import { isNodeReady } from '../../../objects/pods.ts';
 import type { Node } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../../runtime/context.ts';
 import { Controller } from '../../../runtime/controller.ts';
 import { type HintsByZone, isOverloaded } from './plan-topology.ts';
-import { isNodeReady, zoneOf, type ZoneShares, zoneShares } from './zone-capacity.ts';
+import { zoneOf, type ZoneShares, zoneShares } from './zone-capacity.ts';
 
 const nodesKey = 'nodes';
 

@@ -1,6 +1,6 @@
 /** The share of each zone in the cluster's CPU (k8s.io/endpointslice/topologycache). Pure. */
-import { isRecord } from '../../../objects/json.ts';
 import type { Node } from '../../../objects/types/core.generated.ts';
+import { isNodeReady } from '../../../objects/pods.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 
 const zoneLabel = 'topology.kubernetes.io/zone';
@@ -13,14 +13,6 @@ export type ZoneShares = ReadonlyMap<string, number>;
 export function zoneOf(node: Node): string | undefined {
   const zone = node.metadata.labels?.[zoneLabel];
   return zone === '' ? undefined : zone;
-}
-
-/** True when the Ready condition of a Node is True. */
-export function isNodeReady(node: Node): boolean {
-  const conditions: unknown = node.status.conditions;
-  if (!Array.isArray(conditions)) return false;
-  const ready: unknown = conditions.find((each: unknown) => isRecord(each) && each['type'] === 'Ready');
-  return isRecord(ready) && ready['status'] === 'True';
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Kubernetes' test image agnhost, as a program of ours (test/images/agnhost). */
 import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
-import type { Program } from '../program.ts';
+import type { ContainerProgram } from '../program.ts';
 import { connect, etcHosts, guestbook, inClusterClient, resolvConfWords } from './clients.ts';
 import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from './context.ts';
 import { netexec } from './netexec.ts';
@@ -42,7 +42,7 @@ const switches = ['tcp', 'udp', 'http', 'close'];
 export async function startAgnhost(
   [name = '', ...args]: readonly string[],
   place: AgnhostPlace,
-): Promise<Program | undefined> {
+): Promise<ContainerProgram | undefined> {
   const subcommand = light.get(name);
   return subcommand === undefined ? undefined : await begin(subcommand, args, place);
 }
@@ -51,7 +51,7 @@ export async function startAgnhost(
 export async function runAgnhost(
   [name = '', ...args]: readonly string[],
   place: AgnhostPlace,
-): Promise<Program> {
+): Promise<ContainerProgram> {
   const subcommand = light.get(name) ?? others.get(name);
   if (subcommand === undefined) {
     throw new Error(`Error: unknown command "${name}" for "app": the built-in agnhost has ${names()}`);
@@ -63,7 +63,11 @@ function names(): string {
   return [...light.keys(), ...others.keys()].join(', ');
 }
 
-async function begin(subcommand: Subcommand, args: readonly string[], place: AgnhostPlace): Promise<Program> {
+async function begin(
+  subcommand: Subcommand,
+  args: readonly string[],
+  place: AgnhostPlace,
+): Promise<ContainerProgram> {
   const run = new AgnhostRun(place, new AgnhostArguments(args, switches));
   const ended = run.ended.then((exitCode): ContainerExit => ({ exitCode }));
   const fail = (error: unknown): void => {

@@ -3,8 +3,8 @@ import type { Clock } from '../../../client/clock.ts';
 import { type Host, ProgramMissingError } from '../../../host/host.ts';
 import type {
   AnnouncerInterface,
-  Refusal,
-  RefusalReason,
+  AnnouncementRefusal,
+  AnnouncementRefusalReason,
 } from '../../../network/announcing/announcement-plan.ts';
 import { addressBits, parseAddress, type ParsedAddress, type ParsedCidr } from '../../../objects/address.ts';
 import type { AddressAnnouncer, AddressToAnnounce } from '../address-announcer.ts';
@@ -73,7 +73,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   readonly #options: Layer2Options;
   #links: readonly Link[] = [];
   #gateways: ReadonlySet<string> = new Set();
-  #refusals = new Map<string, Refusal & { askedAt: number }>();
+  #refusals = new Map<string, AnnouncementRefusal & { askedAt: number }>();
   /** Addresses that a stranger answered for when they were last asked for: a second time decides. */
   #suspects = new Map<string, string>();
   /** New ones that neighbours were not told of yet. */
@@ -116,7 +116,7 @@ export class Layer2Announcer implements AddressAnnouncer {
     });
   }
 
-  get refused(): readonly Refusal[] {
+  get refused(): readonly AnnouncementRefusal[] {
     return [...this.#refusals.values()].map(({ address, reason, holder }) => ({ address, reason, holder }));
   }
 
@@ -233,7 +233,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 
   /** Who has an address, as far as this machine knows without asking. */
-  #knownHolder(address: string): Refusal | undefined {
+  #knownHolder(address: string): AnnouncementRefusal | undefined {
     if (this.#gateways.has(address)) return { address, reason: 'GatewayAddress', holder: '' };
     if (this.#options.isNodeAddress(address)) return { address, reason: 'NodeAddress', holder: '' };
     for (const { name, addresses } of this.#links) {
@@ -246,7 +246,7 @@ export class Layer2Announcer implements AddressAnnouncer {
     return undefined;
   }
 
-  #refuse(address: string, reason: RefusalReason, holder: string): void {
+  #refuse(address: string, reason: AnnouncementRefusalReason, holder: string): void {
     this.#suspects.delete(address);
     const known = this.#refusals.get(address);
     if (known?.reason !== reason || known.holder !== holder) {
@@ -406,7 +406,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 }
 
-const refusalTexts: Readonly<Record<RefusalReason, string>> = {
+const refusalTexts: Readonly<Record<AnnouncementRefusalReason, string>> = {
   AddressConflict:
     'another machine answers for an address, which is not announced: is it in the range of a DHCP server, or of another cluster?',
   OtherAnnouncer:

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  isNodeReady,
-  zoneShares,
-} from '../../../../../src/controllers/service-endpoints/endpoint-slices/zone-capacity.ts';
+import { zoneShares } from '../../../../../src/controllers/service-endpoints/endpoint-slices/zone-capacity.ts';
+import { isNodeReady } from '../../../../../src/objects/pods.ts';
 import { node } from '../samples.ts';
 
 describe('zoneShares', () => {
