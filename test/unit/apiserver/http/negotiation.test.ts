@@ -119,7 +119,10 @@ describe('Accept', () => {
     // What is not served falls to the plain documents.
     for (const version of ['v2beta1', 'v3']) {
       const accept = `${aggregated.replace('v=v2', `v=${version}`)},application/json`;
-      expect(negotiateDiscovery(accept, true)).toEqual({ mediaType: 'application/json', isAggregated: false });
+      expect(negotiateDiscovery(accept, true)).toEqual({
+        mediaType: 'application/json',
+        isAggregated: false,
+      });
     }
     expect(refusal(() => negotiateDiscovery('text/html', true)).message).toContain('406: Not Acceptable');
     expect(refusal(() => negotiateDiscovery('application/*', true)).code).toBe(406);
