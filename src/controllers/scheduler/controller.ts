@@ -8,11 +8,11 @@ import type { Node, Pod, PodCondition } from '../../objects/types/core.generated
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
-import { conditionOf } from '../../objects/pods.ts';
+import { conditionOf, isFinished } from '../../objects/pods.ts';
 import { Occupancy } from './occupancy.ts';
 import { placePod } from './plan.ts';
 
-/** Binds pending Pods to nodes (kube-scheduler, without resources and preemption). */
+/** Binds pending Pods to nodes (kube-scheduler, without preemption). */
 export const scheduler: ControllerDefinition = {
   name: 'default-scheduler',
   start(context: ControllerContext): readonly Runnable[] {
@@ -35,7 +35,10 @@ class SchedulerReconciler extends Reconciler {
     this.#client = context.clients.for(podsResource);
     this.#pods.addHandler({
       added: (pod) => this.#observe(pod),
-      updated: (pod) => this.#observe(pod),
+      updated: (pod) => {
+        this.#observe(pod);
+        if (isFinished(pod)) this.#retry();
+      },
       deleted: (pod) => {
         this.#occupancy.leave(pod.metadata.uid ?? '');
         this.#unschedulable.delete(keyOf(pod));
@@ -138,6 +141,7 @@ function changesPlacement(node: Node, old: Node): boolean {
   return (
     !jsonEqual(node.spec, old.spec) ||
     !jsonEqual(node.metadata.labels, old.metadata.labels) ||
+    !jsonEqual(node.status.allocatable, old.status.allocatable) ||
     conditionOf(node.status.conditions, 'Ready')?.status !==
       conditionOf(old.status.conditions, 'Ready')?.status
   );

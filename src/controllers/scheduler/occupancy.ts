@@ -1,5 +1,6 @@
 import type { Labels } from '../../objects/labels/label-requirement.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
+import { type ResourceAmounts, podResources } from '../../objects/pod-resources.ts';
 import { isFinished } from '../../objects/pods.ts';
 import { type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
 
@@ -7,13 +8,22 @@ import { type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
 interface Seat extends Neighbour {
   readonly node: string;
   readonly group: string;
+  readonly requests: ResourceAmounts;
   labels: Labels;
+}
+
+/** The Pods of one node. */
+interface Occupied {
+  readonly seats: Set<Seat>;
+  readonly groups: Map<string, number>;
+  /** What they request together, in billionths. */
+  readonly requested: Map<string, bigint>;
 }
 
 /** The Pods on each node, including Pods just bound that the cache does not show yet. */
 export class Occupancy {
   readonly #seats = new Map<string, Seat>();
-  readonly #byNode = new Map<string, { seats: Set<Seat>; groups: Map<string, number> }>();
+  readonly #byNode = new Map<string, Occupied>();
 
   /** Records the node of a Pod as the cache shows it. A Pod that is not bound there keeps its assumed node. */
   observe(pod: Pod): void {
@@ -31,15 +41,18 @@ export class Occupancy {
       return;
     }
     if (present !== undefined) this.leave(uid);
-    const seat: Seat = { node, group: spreadGroup(pod), namespace, labels };
+    const requests = podResources(pod, 'requests');
+    const seat: Seat = { node, group: spreadGroup(pod), requests, namespace, labels };
     this.#seats.set(uid, seat);
     let there = this.#byNode.get(node);
     if (there === undefined) {
-      there = { seats: new Set(), groups: new Map() };
+      there = { seats: new Set(), groups: new Map(), requested: new Map() };
       this.#byNode.set(node, there);
     }
     there.seats.add(seat);
     there.groups.set(seat.group, (there.groups.get(seat.group) ?? 0) + 1);
+    for (const [name, amount] of requests)
+      there.requested.set(name, (there.requested.get(name) ?? 0n) + amount);
   }
 
   /** True for a Pod that has a node, assumed or bound. */
@@ -55,6 +68,9 @@ export class Occupancy {
     const there = this.#byNode.get(seat.node);
     if (there === undefined) return;
     there.seats.delete(seat);
+    for (const [name, amount] of seat.requests) {
+      there.requested.set(name, (there.requested.get(name) ?? 0n) - amount);
+    }
     const left = (there.groups.get(seat.group) ?? 1) - 1;
     if (left === 0) there.groups.delete(seat.group);
     else there.groups.set(seat.group, left);
@@ -71,6 +87,7 @@ export class Occupancy {
     return {
       node,
       pods: there?.seats.size ?? 0,
+      requested: (resource) => there?.requested.get(resource) ?? 0n,
       count: (group) => there?.groups.get(group) ?? 0,
     };
   }

@@ -1,6 +1,6 @@
 /**
  * Chooses the node of a Pod: the filters of kube-scheduler's default plugins (NodeUnschedulable, NodeName,
- * TaintToleration, NodeAffinity, required InterPodAffinity, the number of Pods), then a spread over zones and nodes.
+ * TaintToleration, NodeAffinity, required InterPodAffinity, NodeResourcesFit), then a spread over zones and nodes.
  */
 import type { Labels } from '../../objects/labels/label-requirement.ts';
 import { compileLabelSelector, containsLabels, matchesLabels } from '../../objects/labels/labels.ts';
@@ -11,6 +11,8 @@ import type {
   Pod,
   PodSpec,
 } from '../../objects/types/core.generated.ts';
+import { type ResourceAmounts, podResources } from '../../objects/pod-resources.ts';
+import { parseQuantity } from '../../objects/quantity.ts';
 import { untolerated } from '../nodes/plan-taints.ts';
 import { zoneLabel } from '../nodes/plan.ts';
 import { controllerOf, isNodeReady } from '../../objects/pods.ts';
@@ -20,6 +22,8 @@ export interface NodeCandidate {
   readonly node: Node;
   /** The number of Pods, bound or assumed. */
   readonly pods: number;
+  /** How much of a resource they request, in billionths as in quantities. */
+  requested(resource: string): bigint;
   /** How many of them are of a group ({@link spreadGroup}). */
   count(group: string): number;
 }
@@ -52,11 +56,13 @@ export function placePod(
   podsIn: (node: string) => Iterable<Neighbour>,
 ): Placement {
   const reasons = new Map<string, number>();
+  const requests = podResources(pod, 'requests');
   const crowded = crowdedDomains(pod, candidates, podsIn);
   const fitting = candidates.filter((candidate) => {
     const reason = obstacle(pod, candidate) ?? crowded(candidate.node);
-    if (reason !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
-    return reason === undefined;
+    const found = reason === undefined ? lacks(requests, candidate) : [reason];
+    for (const each of found) reasons.set(each, (reasons.get(each) ?? 0) + 1);
+    return found.length === 0;
   });
   const best = choose(pod, fitting, candidates);
   if (best !== undefined) return { node: best.node.metadata.name ?? '' };
@@ -68,7 +74,7 @@ export function placePod(
   };
 }
 
-function obstacle(pod: Pod, { node, pods }: NodeCandidate): string | undefined {
+function obstacle(pod: Pod, { node }: NodeCandidate): string | undefined {
   const { spec, status } = node;
   const tolerations = pod.spec.tolerations ?? [];
   const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
@@ -82,8 +88,21 @@ function obstacle(pod: Pod, { node, pods }: NodeCandidate): string | undefined {
   }
   if (!isNodeReady(node)) return 'node(s) were not ready';
   if (!matchesNode(pod.spec, node)) return "node(s) didn't match Pod's node affinity/selector";
-  if (pods >= Number(status.allocatable?.['pods'] ?? 110)) return 'Too many pods';
   return undefined;
+}
+
+/** The resources that a node has too little of (`noderesources/fit.go` fitsRequest). */
+function lacks(requests: ResourceAmounts, candidate: NodeCandidate): string[] {
+  const { allocatable = {} } = candidate.node.status;
+  const lacking = [...requests].filter(
+    ([name, amount]) => amount > 0n && amount > amountOf(allocatable[name]) - candidate.requested(name),
+  );
+  const full = candidate.pods >= Number(allocatable['pods'] ?? 110) ? ['Too many pods'] : [];
+  return [...full, ...lacking.map(([name]) => `Insufficient ${name}`)];
+}
+
+function amountOf(quantity: string | undefined): bigint {
+  return quantity === undefined ? 0n : parseQuantity(quantity).nanos;
 }
 
 /** True when the Pod's nodeSelector and required node affinity allow the node; terms are alternatives. */

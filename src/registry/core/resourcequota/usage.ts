@@ -1,5 +1,6 @@
 /** Usage of objects in quotas (`pkg/quota/v1/evaluator`). Amounts are in billionths, as in quantities. */
 import type { KubeObject } from '../../../objects/meta.ts';
+import { podResources } from '../../../objects/pod-resources.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { listAt, numberAt, recordAt, scalarAt, textAt } from '../../../objects/read.ts';
 
@@ -108,32 +109,11 @@ function isLive(pod: KubeObject): boolean {
 
 function addPod(usage: Map<string, bigint>, pod: KubeObject): void {
   usage.set('pods', one);
-  for (const [name, amount] of podAmounts(pod, 'requests')) {
+  for (const [name, amount] of podResources(pod, 'requests')) {
     usage.set(`requests.${name}`, amount);
     if (!name.includes('/')) usage.set(name, amount);
   }
-  for (const [name, amount] of podAmounts(pod, 'limits')) usage.set(`limits.${name}`, amount);
-}
-
-/** The sum of all containers, or the largest init container. */
-function podAmounts(pod: KubeObject, kind: 'requests' | 'limits'): Usage {
-  const sum = new Map<string, bigint>();
-  for (const container of listAt(pod, 'spec', 'containers')) addUsage(sum, amountsOf(container, kind));
-  for (const container of listAt(pod, 'spec', 'initContainers')) {
-    if (textAt(container, 'restartPolicy') === 'Always') addUsage(sum, amountsOf(container, kind));
-  }
-  for (const container of listAt(pod, 'spec', 'initContainers')) {
-    if (textAt(container, 'restartPolicy') === 'Always') continue;
-    for (const [name, amount] of amountsOf(container, kind)) {
-      if (amount > (sum.get(name) ?? 0n)) sum.set(name, amount);
-    }
-  }
-  return sum;
-}
-
-function amountsOf(container: unknown, kind: 'requests' | 'limits'): Usage {
-  const resources = recordAt(container, 'resources', kind);
-  return new Map(Object.keys(resources).map((name) => [name, amountOf(scalarAt(resources, name))]));
+  for (const [name, amount] of podResources(pod, 'limits')) usage.set(`limits.${name}`, amount);
 }
 
 function amountOf(text: string | undefined): bigint {

@@ -128,6 +128,30 @@ describe('placePod', () => {
     expect(placed).toEqual(['small', 'small', '0/1 nodes are available: 1 Too many pods.']);
     expect(place(pending('p'), [])).toBe('no nodes available to schedule pods');
   });
+
+  it('gives away no more of a resource than a node has, and gives it again when a Pod has left', () => {
+    const small = node('small');
+    small.status.allocatable = { pods: '110', cpu: '2', memory: '1Gi' };
+    const occupancy = new Occupancy();
+    const asks = (requests: Record<string, string>): Pod['spec'] => ({
+      containers: [{ name: 'c', resources: { requests } }],
+    });
+    const first = pending('first', asks({ cpu: '1500m', memory: '512Mi' }));
+    expect(place(first, [small], occupancy)).toBe('small');
+    occupancy.take(first, 'small');
+    const [most, fits, foreign] = [
+      pending('most', asks({ cpu: '501m', memory: '600Mi' })),
+      pending('fits', asks({ cpu: '0.5', memory: '512Mi' })),
+      pending('foreign', asks({ 'example.com/dongle': '1' })),
+    ];
+    expect(place(most, [small], occupancy)).toBe(
+      '0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.',
+    );
+    expect(place(fits, [small], occupancy)).toBe('small');
+    expect(place(foreign, [small], occupancy)).toContain('1 Insufficient example.com/dongle');
+    occupancy.leave(first.metadata.uid ?? '');
+    expect(place(most, [small], occupancy)).toBe('small');
+  });
 });
 
 describe('Occupancy', () => {
