@@ -8,7 +8,7 @@ import { checkRequestTimeout } from './http/request-timeout.ts';
 import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
 import { discoveryHandler } from './discovery/handler.ts';
-import { type ServerCheck, healthHandler, healthPaths } from './discovery/health.ts';
+import { HealthCheckResults, type ServerCheck, healthHandler, healthPaths } from './discovery/health.ts';
 import { metricsHandler } from './discovery/metrics.ts';
 import { openIdPaths, openIdProvider } from './discovery/openid.ts';
 import { pathsHandler } from './discovery/paths.ts';
@@ -112,7 +112,14 @@ export function createServing(options: ServingOptions): Serving {
       },
     },
   ];
-  const health = healthHandler(checks);
+  const results = new HealthCheckResults();
+  const health = healthHandler(checks, results);
+  const metrics = metricsHandler(
+    new Map([
+      ['/metrics', () => options.metrics.text(objectCounts(core))],
+      ['/metrics/slis', () => results.text()],
+    ]),
+  );
   const provider = openIdProvider({
     issuer: serviceAccountTokens.issuer,
     keys: serviceAccountTokens.keys,
@@ -128,7 +135,7 @@ export function createServing(options: ServingOptions): Serving {
       ['readyz', health],
       ['.well-known', provider],
       ['openid', provider],
-      ['metrics', metricsHandler(async () => options.metrics.text(objectCounts(core)))],
+      ['metrics', metrics],
       ['openapi', openApi],
       [
         '',
@@ -136,6 +143,7 @@ export function createServing(options: ServingOptions): Serving {
           ...healthPaths(checks),
           ...Object.values(openIdPaths),
           '/metrics',
+          '/metrics/slis',
           '/openapi/v2',
           '/openapi/v3',
           '/version',

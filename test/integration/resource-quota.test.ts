@@ -165,6 +165,21 @@ describe('Pods', () => {
     );
   });
 
+  test('count from the update on that brings them into a scope', async () => {
+    const matchExpressions = [{ scopeName: 'Terminating', operator: 'Exists' }];
+    await limit({ pods: '1' }, { scopeSelector: { matchExpressions } });
+    const bounded = (name: string, spec: object = { activeDeadlineSeconds: 3600 }): object => ({
+      metadata: { name },
+      spec: { containers: [{ name: 'c', image: 'i' }], ...spec },
+    });
+    const first = await send('POST', url('pods'), bounded('first', {}));
+    const changed = { ...first.body, spec: { ...recordAt(first.body, 'spec'), activeDeadlineSeconds: 3600 } };
+    expect([first.status, (await send('PUT', url('pods', 'first'), changed)).status]).toEqual([201, 200]);
+    // At once: the quota has not been counted again.
+    expect((await send('POST', url('pods'), bounded('second'))).status).toBe(403);
+    expect(await used()).toEqual({ pods: '1' });
+  });
+
   test('count only for quotas whose scopes they are in', async () => {
     await limit({ pods: '1' }, { scopes: ['BestEffort'] });
     expect((await send('POST', url('pods'), pod('a', { cpu: '1' }))).status).toBe(201);

@@ -11,6 +11,58 @@ export interface ServerCheck {
   check(): void;
 }
 
+/** How the checks went, for `/metrics/slis` (component-base `metrics/prometheus/slis`). */
+export class HealthCheckResults {
+  readonly #results = new Map<string, CheckResult>();
+
+  /** Runs a check of a path. @returns why it fails; undefined when it does not. */
+  run(check: ServerCheck, type: string): string | undefined {
+    const failure = failureOf(check);
+    const key = `${type} ${check.name}`;
+    let result = this.#results.get(key);
+    if (result === undefined) {
+      this.#results.set(key, (result = { name: check.name, type, isHealthy: true, success: 0, error: 0 }));
+    }
+    result.isHealthy = failure === undefined;
+    if (result.isHealthy) result.success++;
+    else result.error++;
+    return failure;
+  }
+
+  /** The results so far, in the text format of Prometheus. */
+  async text(): Promise<string> {
+    const { Counter, Gauge, Registry } = await import('prom-client');
+    const registry = new Registry();
+    const registers = [registry];
+    const last = new Gauge({
+      name: 'kubernetes_healthcheck',
+      help: 'Whether a check succeeded when it ran last.',
+      labelNames: ['name', 'type'],
+      registers,
+    });
+    const total = new Counter({
+      name: 'kubernetes_healthchecks_total',
+      help: 'Checks that ran, by result.',
+      labelNames: ['name', 'type', 'status'],
+      registers,
+    });
+    for (const { name, type, isHealthy, success, error } of this.#results.values()) {
+      last.set({ name, type }, isHealthy ? 1 : 0);
+      total.inc({ name, type, status: 'success' }, success);
+      if (error > 0) total.inc({ name, type, status: 'error' }, error);
+    }
+    return registry.metrics();
+  }
+}
+
+interface CheckResult {
+  readonly name: string;
+  readonly type: string;
+  isHealthy: boolean;
+  success: number;
+  error: number;
+}
+
 /** The paths of `checks`, for the list at `/`. */
 export function healthPaths(checks: readonly ServerCheck[]): readonly string[] {
   return (['healthz', 'livez', 'readyz'] as const).flatMap((path) => [
@@ -26,14 +78,14 @@ const text = 'text/plain; charset=utf-8';
  * Serves `/healthz`, `/livez`, `/readyz` with `?verbose` and `?exclude=<name>`, and one path per check, whatever the
  * method (apiserver `server/healthz/healthz.go`). The reason of a failure is shown on the check's own path only.
  */
-export function healthHandler(checks: readonly ServerCheck[]): Handler {
+export function healthHandler(checks: readonly ServerCheck[], results: HealthCheckResults): Handler {
   return async (request, reply) => {
     await Promise.resolve();
     const { path } = request.info;
     const [, first = ''] = path.split('/', 2);
     const own = checks.filter(({ on }) => on.some((each) => each === first));
     if (path === `/${first}`) {
-      sendAll(first, own, request, reply);
+      sendAll(first, own, results, request, reply);
       return;
     }
     const check = own.find(({ name }) => path === `/${first}/${name}`);
@@ -41,20 +93,26 @@ export function healthHandler(checks: readonly ServerCheck[]): Handler {
       replyNotFound(reply);
       return;
     }
-    const failure = failureOf(check);
+    const failure = results.run(check, first);
     if (failure === undefined) reply.send(200, text, 'ok', headers);
     else reply.send(500, text, `internal server error: ${failure}\n`, headers);
   };
 }
 
-function sendAll(path: string, checks: readonly ServerCheck[], { query }: ApiRequest, reply: Reply): void {
+function sendAll(
+  path: string,
+  checks: readonly ServerCheck[],
+  results: HealthCheckResults,
+  { query }: ApiRequest,
+  reply: Reply,
+): void {
   const excluded = new Set(query.getAll('exclude'));
   const lines: string[] = [];
   let failed = false;
   for (const check of checks) {
     if (excluded.delete(check.name)) {
       lines.push(`[+]${check.name} excluded: ok`);
-    } else if (failureOf(check) === undefined) {
+    } else if (results.run(check, path) === undefined) {
       lines.push(`[+]${check.name} ok`);
     } else {
       failed = true;

@@ -1,10 +1,11 @@
 import type { Handler } from '../http/exchange.ts';
 import { replyNotFound } from '../http/router.ts';
 
-/** Serves `/metrics` in the text format of Prometheus, and nothing below it. */
-export function metricsHandler(collect: () => Promise<string>): Handler {
+/** Serves `/metrics` and paths below it in the text format of Prometheus. @param pages by their path. */
+export function metricsHandler(pages: ReadonlyMap<string, () => Promise<string>>): Handler {
   return async ({ info }, reply) => {
-    if (info.path !== '/metrics') replyNotFound(reply);
+    const collect = pages.get(info.path);
+    if (collect === undefined) replyNotFound(reply);
     else reply.send(200, 'text/plain; version=0.0.4; charset=utf-8', await collect());
   };
 }

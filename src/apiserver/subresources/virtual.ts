@@ -3,6 +3,7 @@ import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { genericStrategy } from '../../registry/generic/generic.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
+import { loadedVersion } from '../storage/version.ts';
 import { responderTo } from '../rest/responder.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 
@@ -37,9 +38,28 @@ export const virtualResources: readonly ResourceDefinition[] = [
   },
 ];
 
-/** There is no scheduler, controller manager or etcd to report: the list is empty. */
-export const componentStatusHandler: ResourceHandler = async (core, resource, request, reply) => {
-  if (request.method !== 'GET') throw methodNotAllowed(['GET']);
-  if (request.info.name !== '') throw notFound(resource.groupResource, request.info.name);
-  await responderTo(core, resource, request, reply, 'collection').list([], {});
+/**
+ * The server knows of the storage alone: the scheduler and the controllers are clients (`core/componentstatus/rest.go`).
+ * It is read from memory, and a server without it ends.
+ */
+const storageStatus = {
+  kind: 'ComponentStatus',
+  apiVersion: 'v1',
+  metadata: { name: 'etcd-0' },
+  conditions: [{ type: 'Healthy', status: 'True', message: 'ok' }],
 };
+
+/** Serves `componentstatuses`. */
+export const componentStatusHandler: ResourceHandler = async (core, resource, request, reply) => {
+  const { name } = request.info;
+  if (request.method !== 'GET') throw methodNotAllowed(['GET']);
+  if (name === '') {
+    const item = loadedVersion(`/componentstatuses/${storageStatus.metadata.name}`, 0, storageStatusJson);
+    await responderTo(core, resource, request, reply, 'collection').list([item], {});
+    return;
+  }
+  if (name !== storageStatus.metadata.name) throw notFound(resource.groupResource, name);
+  await responderTo(core, resource, request, reply, 'object').object(200, storageStatus);
+};
+
+const storageStatusJson = Buffer.from(JSON.stringify(storageStatus));

@@ -41,11 +41,14 @@ export class QuotaAdmission implements AdmissionPlugin {
     const { object, oldObject, dryRun } = attributes;
     if (object === undefined) return;
     const { group, plural } = attributes.resource.definition.storedAs ?? attributes.resource.definition;
-    const usage = usageOf({ group, plural }, object);
-    const added = oldObject === undefined ? usage : increase(usage, usageOf({ group, plural }, oldObject));
-    if (added.size === 0) return;
+    const change: UsageChange = {
+      object,
+      usage: usageOf({ group, plural }, object),
+      oldObject,
+      oldUsage: oldObject === undefined ? nothing : usageOf({ group, plural }, oldObject),
+    };
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      const writes = this.#writesFor(attributes, object, added);
+      const writes = this.#writesFor(attributes, change);
       if (dryRun || writes.length === 0) return;
       try {
         await this.#core.storage.commit(writes);
@@ -58,7 +61,8 @@ export class QuotaAdmission implements AdmissionPlugin {
     throw internalError('the quotas of the namespace are changing too fast, please try again');
   }
 
-  #writesFor(attributes: AdmissionAttributes, object: KubeObject, added: Usage): Write[] {
+  #writesFor(attributes: AdmissionAttributes, change: UsageChange): Write[] {
+    const { object, usage, oldObject, oldUsage } = change;
     const { namespace, name, resource } = attributes;
     const { plural } = resource.definition;
     const refuse = (why: string) => forbidden(resource.groupResource, name, why);
@@ -68,6 +72,9 @@ export class QuotaAdmission implements AdmissionPlugin {
       const quota = stored?.object;
       if (stored === undefined || quota === undefined || !isQuota(quota)) return [];
       if (!isInScopes(quota, plural, object)) return [];
+      const counted = oldObject !== undefined && isInScopes(quota, plural, oldObject);
+      const added = increase(usage, counted ? oldUsage : nothing);
+      if (added.size === 0) return [];
       const unsaid = plural === 'pods' ? missingRequests(quota, object) : undefined;
       if (unsaid !== undefined) throw refuse(unsaid);
       const answer = judgeQuota(quota, added);
@@ -83,9 +90,19 @@ export class QuotaAdmission implements AdmissionPlugin {
   }
 }
 
-/** Of these an update may use more: a Service of another type, a larger claim. */
+/** What a write makes of the usage of an object. */
+interface UsageChange {
+  readonly object: KubeObject;
+  readonly usage: Usage;
+  readonly oldObject: KubeObject | undefined;
+  readonly oldUsage: Usage;
+}
+
+const nothing: Usage = new Map();
+
+/** Of these an update may use more: a Service of another type, a larger claim, a Pod that comes into a scope. */
 function countsUpdates(group: string, plural: string): boolean {
-  return group === '' && (plural === 'services' || plural === 'persistentvolumeclaims');
+  return group === '' && ['services', 'persistentvolumeclaims', 'pods'].includes(plural);
 }
 
 export function isQuota(object: KubeObject): object is ResourceQuota {

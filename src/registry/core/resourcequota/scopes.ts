@@ -1,12 +1,18 @@
-/** The Pods in the scopes of a quota (`pkg/quota/v1/evaluator/core/pods.go`). */
+/**
+ * What is in the scopes of a quota: Pods, and claims by the classes of their volumes (`pkg/quota/v1/evaluator/core`
+ * pods.go, persistent_volume_claims.go).
+ */
 import type { KubeObject } from '../../../objects/meta.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../../objects/read.ts';
 
-/** True when an object counts for a quota: with scopes only Pods do, and all scopes must hold. */
+/** True when an object counts for a quota: all scopes must hold, each is one of Pods or of claims. */
 export function isInScopes(quota: KubeObject, plural: string, object: KubeObject): boolean {
   const scopes = listAt(quota, 'spec', 'scopes');
   const selected = listAt(quota, 'spec', 'scopeSelector', 'matchExpressions');
   if (scopes.length === 0 && selected.length === 0) return true;
+  if (plural === 'persistentvolumeclaims') {
+    return scopes.length === 0 && selected.every((requirement) => matchesClaim(requirement, object));
+  }
   if (plural !== 'pods') return false;
   return (
     scopes.every((scope) => isInScope(String(scope), object)) &&
@@ -43,6 +49,27 @@ function matches(requirement: unknown, pod: KubeObject): boolean {
   const name = textAt(pod, 'spec', 'priorityClassName');
   if (operator === 'In') return values.includes(name);
   return operator === 'NotIn' && name !== '' && !values.includes(name);
+}
+
+/** Any class counts that a claim asks for, has, or is about to get (KEP-3751). */
+function matchesClaim(requirement: unknown, claim: KubeObject): boolean {
+  if (textAt(requirement, 'scopeName') !== 'VolumeAttributesClass') return false;
+  const classes = [
+    textAt(claim, 'spec', 'volumeAttributesClassName'),
+    textAt(claim, 'status', 'currentVolumeAttributesClassName'),
+    textAt(claim, 'status', 'modifyVolumeStatus', 'targetVolumeAttributesClassName'),
+  ].filter((name) => name !== '');
+  const values = listAt(requirement, 'values');
+  switch (textAt(requirement, 'operator')) {
+    case 'Exists':
+      return classes.length > 0;
+    case 'DoesNotExist':
+      return classes.length === 0;
+    case 'In':
+      return classes.some((name) => values.includes(name));
+    default:
+      return classes.length === 0 || classes.some((name) => !values.includes(name));
+  }
 }
 
 function isBestEffort(pod: KubeObject): boolean {

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
 import { discoveryHandler } from '../../../../src/apiserver/discovery/handler.ts';
-import { type ServerCheck, healthHandler, healthPaths } from '../../../../src/apiserver/discovery/health.ts';
+import {
+  HealthCheckResults,
+  type ServerCheck,
+  healthHandler,
+  healthPaths,
+} from '../../../../src/apiserver/discovery/health.ts';
 import { metricsHandler } from '../../../../src/apiserver/discovery/metrics.ts';
 import { pathsHandler } from '../../../../src/apiserver/discovery/paths.ts';
 import { versionHandler } from '../../../../src/apiserver/discovery/version.ts';
@@ -127,7 +132,8 @@ describe('health', () => {
     },
     { name: 'poststarthook/x', on: ['readyz'], check: () => undefined },
   ];
-  const handler = healthHandler(checks);
+  const results = new HealthCheckResults();
+  const handler = healthHandler(checks, results);
 
   test('is ok in one word, whatever the method', async () => {
     for (const path of ['/healthz', '/livez', '/readyz', '/readyz/store', '/readyz/poststarthook/x']) {
@@ -144,6 +150,31 @@ describe('health', () => {
     expect((await call(handler, '/readyz?verbose&exclude=store&exclude=x')).body).toBe(
       '[+]ping ok\n[+]store excluded: ok\n[+]poststarthook/x ok\nwarn: some health checks cannot be excluded: no matches for "x"\nreadyz check passed\n',
     );
+  });
+
+  test('is counted', async () => {
+    const counts = async (): Promise<Map<string, string>> =>
+      new Map(
+        (await results.text())
+          .split('\n')
+          .filter((line) => line.includes('name="store"'))
+          .map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]),
+      );
+    const gauge = 'kubernetes_healthcheck{name="store",type="readyz"}';
+    const total = (status: string) =>
+      `kubernetes_healthchecks_total{name="store",type="readyz",status="${status}"}`;
+    await call(handler, '/readyz');
+    const before = await counts();
+    expect([before.get(gauge), before.has(total('error'))]).toEqual(['1', false]);
+    broken = true;
+    await call(handler, '/readyz/store');
+    broken = false;
+    const after = await counts();
+    expect([after.get(gauge), after.get(total('error')), after.get(total('success'))]).toEqual([
+      '0',
+      '1',
+      before.get(total('success')),
+    ]);
   });
 
   test('knows only its own checks', async () => {
@@ -205,9 +236,11 @@ test('the version is 1.36 and says who answers', async () => {
   expect(JSON.parse(below.body)).toMatchObject({ reason: 'NotFound', details: {} });
 });
 
-test('nothing is below the metrics', async () => {
-  const handler = metricsHandler(() => Promise.resolve('up 1\n'));
-  expect(await call(handler, '/metrics')).toMatchObject({ status: 200, body: 'up 1\n' });
+test('metrics have their paths, and nothing else', async () => {
+  const pages = ['/metrics', '/metrics/slis'].map((path) => [path, () => Promise.resolve(path)] as const);
+  const handler = metricsHandler(new Map(pages));
+  expect(await call(handler, '/metrics')).toMatchObject({ status: 200, body: '/metrics' });
+  expect(await call(handler, '/metrics/slis')).toMatchObject({ status: 200, body: '/metrics/slis' });
   expect(await call(handler, '/metrics/x')).toMatchObject({ status: 404, body: '404 page not found\n' });
 });
 

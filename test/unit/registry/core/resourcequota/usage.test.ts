@@ -134,7 +134,34 @@ describe('scopes', () => {
     expect(chosen.map(([name]) => name).join(' ')).toBe(expected);
   });
 
-  test('are never about anything but Pods', () => {
+  test('may be the classes of the volumes of claims', () => {
+    const claim = (spec: object, status: object = {}) => ({ metadata: {}, spec, status });
+    const claims = {
+      none: claim({}),
+      gold: claim({ volumeAttributesClassName: 'gold' }),
+      changing: claim(
+        { volumeAttributesClassName: 'silver' },
+        {
+          currentVolumeAttributesClassName: 'silver',
+          modifyVolumeStatus: { targetVolumeAttributesClassName: 'gold' },
+        },
+      ),
+    };
+    const chosen = (operator: string, values?: string[]): string[] => {
+      const requirement = { scopeName: 'VolumeAttributesClass', operator, ...(values && { values }) };
+      const spec = { scopeSelector: { matchExpressions: [requirement] } };
+      return Object.entries(claims)
+        .filter(([, object]) => isInScopes(quota(spec), 'persistentvolumeclaims', object))
+        .map(([name]) => name);
+    };
+    expect(chosen('Exists')).toEqual(['gold', 'changing']);
+    expect(chosen('DoesNotExist')).toEqual(['none']);
+    expect(chosen('In', ['gold'])).toEqual(['gold', 'changing']);
+    expect(chosen('NotIn', ['gold'])).toEqual(['none', 'changing']);
+    expect(isInScopes(quota({ scopes: ['Terminating'] }), 'persistentvolumeclaims', claims.gold)).toBe(false);
+  });
+
+  test('are never about other kinds', () => {
     expect(isInScopes(quota({ scopes: ['NotTerminating'] }), 'services', idle)).toBe(false);
   });
 });
