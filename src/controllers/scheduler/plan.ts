@@ -75,7 +75,7 @@ export function placePod(
 }
 
 function obstacle(pod: Pod, { node }: NodeCandidate): string | undefined {
-  const { spec, status } = node;
+  const { spec } = node;
   const tolerations = pod.spec.tolerations ?? [];
   const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
   if (spec.unschedulable === true && untolerated([cordon], tolerations, ['NoSchedule']).length > 0) {
