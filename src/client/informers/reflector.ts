@@ -2,25 +2,14 @@ import type { Logger } from 'pino';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { compareResourceVersions } from '../../objects/resource-version.ts';
-import { StatusError } from '../../objects/status.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { isAborted } from '../abort.ts';
-import { LoopBackoff } from '../backoff.ts';
 import type { Clock, Random } from '../clock.ts';
-import {
-  errorFromStatus,
-  errorWord,
-  isEarlyEnd,
-  isExpired,
-  isForbidden,
-  isFutureRevision,
-  isNotFound,
-  isUnreached,
-  retryAfterOf,
-} from '../errors.ts';
+import { errorFromStatus, errorWord, isExpired, isFutureRevision, isNotFound } from '../errors.ts';
 import { ResourceClient } from '../resource-client.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from '../resources.ts';
 import { TimeSlices } from '../slices.ts';
+import { ReflectorRetries } from './reflector-retries.ts';
 import { EndlessList, endsInitialEvents, streamedList, streamedListVerdict } from './streamed-list.ts';
 import {
   type ApiStream,
@@ -74,17 +63,6 @@ const watchSeconds = { min: 300, max: 600 };
 const inactivityLimit = 150_000;
 /** A watch that ends sooner than this, in milliseconds, counts as a failure, and is opened again after a pause. */
 const shortWatch = 1000;
-/** Watches in a row that end too soon before a line is logged. */
-const earlyEndsPatience = 3;
-/** Milliseconds between tries after 401 or 403: an operator must act first. */
-const refusedDelay = 30_000;
-
-/**
- * A resource that is not served may be soon, once its CustomResourceDefinition is established: milliseconds between
- * tries, and the number of tries before a line is logged.
- */
-const unserved = { base: 100, max: 5000, maxLooks: 4 };
-
 /**
  * Keeps a sink equal to a resource of the server: list, then watch from the list's revision, for ever. It ends only
  * when its signal aborts. The counterpart of client-go's `tools/cache/reflector.go`.
@@ -95,8 +73,7 @@ const unserved = { base: 100, max: 5000, maxLooks: 4 };
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
   readonly #client: ResourceClient<T>;
-  readonly #backoff: LoopBackoff;
-  readonly #unserved: LoopBackoff;
+  readonly #retries: ReflectorRetries;
   readonly #name: string;
   readonly #slices = new TimeSlices();
   /** The revision that the sink shows; undefined when it must be listed (again). */
@@ -105,15 +82,12 @@ export class Reflector<T extends KubeObject> {
   /** True when the continue token of a page expired: the next list is read without pages. */
   #unpaged = false;
   #dropped = 0;
-  #earlyEnds = 0; // one after the other
-  #looks = 0; // for a resource that is not served
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#client = new ResourceClient(options.transport, options.resource);
-    this.#backoff = new LoopBackoff(options.clock, options.random);
-    this.#unserved = new LoopBackoff(options.clock, options.random, unserved);
     this.#name = resourceName(options.resource);
+    this.#retries = new ReflectorRetries(this.#name, options);
     this.#watchList = options.watchList ?? true;
   }
 
@@ -131,45 +105,29 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
-    const { log, metrics, clock } = this.#options;
+    const { metrics, sink } = this.#options;
     metrics?.watchFailures.inc({ resource: this.#name, reason: errorWord(error) });
     if (isExpired(error) || isFutureRevision(error)) this.#revision = undefined;
     if (isNotFound(error)) {
       await this.#awaitDefinition(signal);
       return;
     }
-    if (this.#revision === undefined) this.#options.sink.syncFailed?.(errorWord(error));
-    const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
-    const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
-    // Missing permissions and an unreachable server are logged once by the transport (permission-tracker.ts,
-    // availability-tracker.ts).
-    const isSaid = isForbidden(error) || isUnreached(error);
-    // A server that stops closes new watches early, too.
-    const isUsual = isEarlyEnd(error) && ++this.#earlyEnds < earlyEndsPatience;
-    const level = isSaid || isUsual ? 'debug' : isExpired(error) ? 'info' : 'warn';
-    log[level](
-      { resource: this.#name, err: error, retryIn: Math.round(delay) },
-      'list or watch ended, will retry',
-    );
-    await clock.sleep(delay, signal);
+    if (this.#revision === undefined) sink.syncFailed?.(errorWord(error));
+    await this.#retries.afterFailure(error, signal);
   }
 
   async #awaitDefinition(signal: AbortSignal): Promise<void> {
-    const { log, clock, resource, sink } = this.#options;
+    const { resource, sink } = this.#options;
     sink.alive();
     if (resource.isOptional === true && this.#revision === undefined) {
       sink.listing();
       await sink.listed(this.#slices);
-      await clock.sleep(unserved.max, signal);
+      await this.#retries.forOptional(signal);
       return;
     }
     const advice = resource.definedBy === undefined ? '' : `: ${resource.definedBy}`;
     sink.syncFailed?.(`the server does not serve it${advice}`);
-    this.#looks++;
-    if (this.#looks === unserved.maxLooks) {
-      log.warn({ resource: this.#name }, `the server does not serve ${this.#name}${advice}; waiting for it`);
-    }
-    await clock.sleep(this.#unserved.next(), signal);
+    await this.#retries.forDefinition(advice, signal);
   }
 
   async #fill(signal: AbortSignal): Promise<void> {
@@ -225,7 +183,7 @@ export class Reflector<T extends KubeObject> {
       const seconds = this.#watchDuration();
       metrics?.watches.inc({ resource: this.#name });
       const stream = await this.#open(revision, seconds, watchdog.signal);
-      this.#looks = 0;
+      this.#retries.served();
       sink.alive();
       if (revision === undefined) sink.listing();
       const decoder = new WatchDecoder();
@@ -259,7 +217,7 @@ export class Reflector<T extends KubeObject> {
     if (clock.monotonic() - opened < shortWatch) {
       throw new ConnectionError('SHORT_WATCH', `the watch of ${this.#name} ended at once`);
     }
-    this.#earlyEnds = 0;
+    this.#retries.watched();
   }
 
   #open(revision: string | undefined, timeoutSeconds: number, signal: AbortSignal): Promise<ApiStream> {

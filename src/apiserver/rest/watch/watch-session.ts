@@ -1,29 +1,13 @@
-import type { KubeObject } from '../../../objects/meta.ts';
 import type { StatusError } from '../../../objects/status.ts';
 import { internalError } from '../../../objects/status-errors.ts';
 import type { ReplyStream } from '../../http/exchange.ts';
-import type { MediaType } from '../../http/media-types.ts';
-import { encodeObject } from '../../schema/encode.ts';
 import { CompactedError, type StorageEvent, type StoredObject } from '../../storage/storage.ts';
-import type { ListOptions } from '../options/list-options.ts';
 import type { Sender } from './open-watches.ts';
-import { convertOne, type Output } from '../output.ts';
-import type { Selection } from '../selection.ts';
-import { presented, type ServedResource } from '../served-resource.ts';
 import type { ServerCore } from '../server-core.ts';
 import { convertEvents } from './watch-conversion.ts';
-import { eventLine, type EventType, joinLines, line } from './watch-lines.ts';
+import { SessionLines, type WatchRequest } from './session-lines.ts';
+import { joinLines } from './watch-lines.ts';
 import { WatchWriter } from './watch-writer.ts';
-
-/** What is watched, and in which form. */
-export interface WatchRequest {
-  readonly resource: ServedResource;
-  /** "" watches all namespaces. */
-  readonly namespace: string;
-  readonly options: ListOptions;
-  readonly selection: Selection;
-  readonly output: Output;
-}
 
 /** Milliseconds between bookmarks (`bookmarkFrequency`). */
 const bookmarkEvery = 60_000;
@@ -45,12 +29,12 @@ export class WatchSession implements Sender {
   readonly #core: ServerCore;
   readonly #writer: WatchWriter;
   readonly #watch: WatchRequest;
+  readonly #lines: SessionLines;
   /** Of the store's keys. */
   readonly #prefix: string;
   readonly #signal: AbortSignal;
   /** Everything up to this revision was sent; undefined: everything that has happened. */
   #position: number | undefined;
-  #columnsSent = false;
   readonly #timers: NodeJS.Timeout[] = [];
   /** By `performance.now()`. */
   #deadline = Infinity;
@@ -76,6 +60,7 @@ export class WatchSession implements Sender {
     this.#core = core;
     this.#writer = new WatchWriter(stream, core.watches, this);
     this.#watch = watch;
+    this.#lines = new SessionLines(watch, core);
     this.#prefix = prefix;
     this.#signal = signal;
     if (signal.aborted) this.end();
@@ -140,7 +125,7 @@ export class WatchSession implements Sender {
         const isSelected =
           selection.everything || (selection.mayMatch(item.text()) && selection.matches(item.object));
         if (!isSelected) continue;
-        const added = this.#storedLine('ADDED', item);
+        const added = this.#lines.stored('ADDED', item);
         lines.push(added);
         bytes += added.length;
       }
@@ -148,7 +133,7 @@ export class WatchSession implements Sender {
       if (lines.length > 0) await this.#writer.writeAll(joinLines(lines));
     }
     if (options.sendInitialEvents === true && options.allowWatchBookmarks && !this.#isOver) {
-      this.#writer.write(this.#bookmark(revision, { 'k8s.io/initial-events-end': 'true' }));
+      this.#writer.write(this.#lines.bookmark(revision, { 'k8s.io/initial-events-end': 'true' }));
     }
     return revision;
   }
@@ -197,8 +182,7 @@ export class WatchSession implements Sender {
   }
 
   sendError(error: StatusError): void {
-    if (!this.#signal.aborted)
-      this.#writer.finish(line(this.#mediaType, 'ERROR', JSON.stringify(error.toStatus())));
+    if (!this.#signal.aborted) this.#writer.finish(this.#lines.error(error));
   }
 
   send(): void {
@@ -276,7 +260,7 @@ export class WatchSession implements Sender {
     let sent = 0;
     for (const event of events) {
       if (bytes >= enough) break;
-      const next = this.#lineOf(event);
+      const next = this.#lines.of(event);
       this.#position = event.revision;
       sent++;
       if (next === undefined) continue;
@@ -287,63 +271,10 @@ export class WatchSession implements Sender {
     return sent;
   }
 
-  /** The watch event for a stored event; undefined: none. */
-  #lineOf({ type, current, previous, revision }: StorageEvent): Buffer | undefined {
-    const { selection } = this.#watch;
-    if (selection.everything) return this.#storedLine(type, current);
-    const now = type !== 'DELETED' && selection.matches(current.object);
-    const before = previous !== undefined && selection.matches(previous.object);
-    if (now) return this.#storedLine(before ? 'MODIFIED' : 'ADDED', current);
-    return before ? this.#goneLine(previous.object, revision) : undefined;
-  }
-
-  get #mediaType(): MediaType {
-    return this.#watch.output.negotiated.mediaType;
-  }
-
-  #storedLine(type: EventType, stored: StoredObject): Buffer {
-    const { resource, output } = this.#watch;
-    if (output.negotiated.as === '') return eventLine(resource, this.#mediaType, type, stored);
-    return this.#convertedLine(type, presented(resource, stored.object));
-  }
-
-  #convertedLine(type: EventType | 'BOOKMARK', shown: KubeObject): Buffer {
-    const { resource, output } = this.#watch;
-    const converted = convertOne(output, resource, shown, this.#core.now(), !this.#columnsSent);
-    this.#columnsSent = true;
-    return line(this.#mediaType, type, JSON.stringify(converted));
-  }
-
-  /** An object that left the selection: its last matching state, with the revision of the event. */
-  #goneLine(previous: KubeObject, revision: number): Buffer {
-    const { resource, output } = this.#watch;
-    const object = {
-      ...previous,
-      metadata: { ...previous.metadata, resourceVersion: String(revision) },
-    };
-    const shown = presented(resource, object);
-    if (output.negotiated.as !== '') return this.#convertedLine('DELETED', shown);
-    return line(this.#mediaType, 'DELETED', encodeObject(resource.schema, shown));
-  }
-
   /** Sends a bookmark where the client has all events. */
   #sendBookmark(): void {
     this.send();
-    if (this.#isIdle && !this.#isOver) this.#writer.write(this.#bookmark(this.#core.storage.revision));
-  }
-
-  #bookmark(revision: number, annotations?: Record<string, string>): Buffer {
-    const { resource, output } = this.#watch;
-    const empty: KubeObject = {
-      kind: resource.definition.kind,
-      apiVersion: resource.apiVersion,
-      metadata: {
-        resourceVersion: String(revision),
-        ...(annotations === undefined ? {} : { annotations }),
-      },
-    };
-    if (output.negotiated.as !== '') return this.#convertedLine('BOOKMARK', empty);
-    return line(this.#mediaType, 'BOOKMARK', encodeObject(resource.schema, empty));
+    if (this.#isIdle && !this.#isOver) this.#writer.write(this.#lines.bookmark(this.#core.storage.revision));
   }
 }
 

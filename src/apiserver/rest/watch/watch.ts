@@ -6,7 +6,8 @@ import { parseResourceVersion } from '../options/list-options.ts';
 import { waitForRevision } from '../read.ts';
 import { storagePrefixOf } from '../served-resource.ts';
 import type { ServerCore } from '../server-core.ts';
-import { type WatchRequest, WatchSession } from './watch-session.ts';
+import type { WatchRequest } from './session-lines.ts';
+import { WatchSession } from './watch-session.ts';
 
 /** Seconds of a watch that names no timeout: random between this and twice of it (`minRequestTimeout`). */
 const minTimeout = 1_800;

@@ -1,0 +1,80 @@
+import type { Logger } from 'pino';
+import { StatusError } from '../../objects/status.ts';
+import { LoopBackoff } from '../backoff.ts';
+import type { Clock, Random } from '../clock.ts';
+import { isEarlyEnd, isExpired, isForbidden, isUnreached, retryAfterOf } from '../errors.ts';
+
+/** Watches in a row that end too soon before a line is logged. */
+const maxEarlyEnds = 3;
+/** Milliseconds between tries after 401 or 403: an operator must act first. */
+const refusedDelay = 30_000;
+
+/**
+ * A resource that is not served may be soon, once its CustomResourceDefinition is established: milliseconds between
+ * tries, and the number of tries before a line is logged.
+ */
+const unserved = { base: 100, max: 5000, maxLooks: 4 };
+
+/** How long a reflector waits after a failure, and what it says about it. */
+export class ReflectorRetries {
+  readonly #resource: string;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #backoff: LoopBackoff;
+  readonly #unserved: LoopBackoff;
+  #earlyEnds = 0; // one after the other
+  #looks = 0; // for a resource that is not served
+
+  constructor(
+    resource: string,
+    { log, clock, random }: { readonly log: Logger; readonly clock: Clock; readonly random: Random },
+  ) {
+    this.#resource = resource;
+    this.#log = log;
+    this.#clock = clock;
+    this.#backoff = new LoopBackoff(clock, random);
+    this.#unserved = new LoopBackoff(clock, random, unserved);
+  }
+
+  /** The resource is served. */
+  served(): void {
+    this.#looks = 0;
+  }
+
+  /** A watch lasted as long as it should. */
+  watched(): void {
+    this.#earlyEnds = 0;
+  }
+
+  /** Logs why a list or watch ended, and waits until the next try. */
+  async afterFailure(error: unknown, signal: AbortSignal): Promise<void> {
+    const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
+    const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
+    // Missing permissions and an unreachable server are logged once by the transport (permission-tracker.ts,
+    // availability-tracker.ts).
+    const isSaid = isForbidden(error) || isUnreached(error);
+    // A server that stops closes new watches early, too.
+    const isUsual = isEarlyEnd(error) && ++this.#earlyEnds < maxEarlyEnds;
+    const level = isSaid || isUsual ? 'debug' : isExpired(error) ? 'info' : 'warn';
+    this.#log[level](
+      { resource: this.#resource, err: error, retryIn: Math.round(delay) },
+      'list or watch ended, will retry',
+    );
+    await this.#clock.sleep(delay, signal);
+  }
+
+  /** Waits until it is worth to look again for an optional resource that is not served. */
+  async forOptional(signal: AbortSignal): Promise<void> {
+    await this.#clock.sleep(unserved.max, signal);
+  }
+
+  /** The same for a resource that must be served. @param advice how to define it, after a colon; or "". */
+  async forDefinition(advice: string, signal: AbortSignal): Promise<void> {
+    this.#looks++;
+    if (this.#looks === unserved.maxLooks) {
+      const name = this.#resource;
+      this.#log.warn({ resource: name }, `the server does not serve ${name}${advice}; waiting for it`);
+    }
+    await this.#clock.sleep(this.#unserved.next(), signal);
+  }
+}
