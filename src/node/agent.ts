@@ -200,6 +200,10 @@ export class NodeAgent implements Runnable {
     } catch (error) {
       this.#triggered = [...triggered, ...this.#triggered];
       this.#metrics.failed(forwarding.families);
+      const message = `Services are forwarded as they were before: ${error instanceof Error ? error.message : String(error)}`;
+      // By its name as kube-proxy has it in its Events, which reads no uid either.
+      const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName, uid: nodeName } };
+      context.events.event(node, 'Warning', 'FailedToForward', message);
       throw error;
     }
     this.#health.synced();

@@ -1,6 +1,6 @@
 /** The fields of a Pod and of a Node that controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
 import type { OwnerReference, KubeObject } from './meta.ts';
-import type { Node, Pod, PodCondition } from './types/core.generated.ts';
+import type { ContainerPort, Node, Pod, PodCondition, PodSpec } from './types/core.generated.ts';
 import { conditionStatus, listAt } from './read.ts';
 import { parseTime } from './time.ts';
 
@@ -10,6 +10,12 @@ export function conditionOf<T extends PodCondition>(
   type: string,
 ): T | undefined {
   return conditions?.find((condition) => condition.type === type);
+}
+
+/** The ports of the containers that run as long as the Pod: sidecars are init containers. */
+export function lastingPorts({ containers = [], initContainers = [] }: PodSpec): readonly ContainerPort[] {
+  const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
+  return [...containers, ...sidecars].flatMap(({ ports = [] }) => ports);
 }
 
 /** True for a Pod whose containers have all ended and are not restarted. */

@@ -14,7 +14,7 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../ru
 import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
 import { Expectations } from '../../runtime/expectations.ts';
-import { isFinished } from '../../objects/pods.ts';
+import { conditionOf, isFinished } from '../../objects/pods.ts';
 import { lookAgain } from '../../runtime/status-writer.ts';
 import { type ContainerRuntime, noRuntime, SandboxError } from './container-runtime.ts';
 import { heartbeats } from './heartbeat.ts';
@@ -159,8 +159,15 @@ class KubeletReconciler extends Reconciler {
     const pod = this.#pods.cache.get(key);
     const node = this.#nodes.cache.get(pod?.spec.nodeName ?? '');
     if (pod === undefined || node === undefined || !isSimulated(node) || isDown(node)) return undefined;
-    // The node's controller has not given it addresses yet.
-    if (hostAddresses(node).length === 0) return undefined;
+    // The node's controller has not given it addresses yet, or has none left.
+    if (hostAddresses(node).length === 0) {
+      const ready = conditionOf(node.status.conditions, 'Ready');
+      if (ready?.status === 'False') {
+        const why = `network is not ready: ${ready.message ?? ''}`;
+        this.context.events.event(pod, 'Warning', 'NetworkNotReady', why);
+      }
+      return undefined;
+    }
     if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
     const { uid = '', deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
     if (isFinished(pod)) {
@@ -188,7 +195,7 @@ class KubeletReconciler extends Reconciler {
       addresses = this.#addresses.assign(pod, node);
     } catch (error) {
       if (!(error instanceof RangeFullError)) throw error;
-      const why = 'no addresses are left in the pod CIDRs of the node';
+      const why = 'no addresses are left in the pod CIDRs of the node: delete Pods of it, or add a Node';
       events.event(pod, 'Warning', 'FailedCreatePodSandBox', why);
       return { requeueAfter: fullNodeRetry };
     }

@@ -1,5 +1,5 @@
 import { isAborted, whenAborted } from '../../client/abort.ts';
-import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../client/errors.ts';
 import { byNode, indexByNode } from '../../client/informers/indexes.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
@@ -70,6 +70,9 @@ class NodeReconciler extends Reconciler {
       },
       deleted: (node) => {
         for (const cidr of node.spec.podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.release(cidr);
+        for (const other of this.#nodes.cache.values()) {
+          if ((other.spec.podCIDRs ?? []).length === 0) this.queue.enqueue(keyOf(other));
+        }
       },
     });
     this.#pods.addHandler({
@@ -123,12 +126,16 @@ class NodeReconciler extends Reconciler {
         taints: taints.length === 0 ? null : taints,
         ...(podCIDRs === undefined ? {} : { podCIDR: podCIDRs[0], podCIDRs }),
       };
-      const written = await this.#nodeClient.mergePatch(
-        '',
-        name,
-        { metadata: { uid, resourceVersion }, spec },
-        { signal },
-      );
+      const patch = { metadata: { uid, resourceVersion }, spec };
+      const written = await this.#nodeClient
+        .mergePatch('', name, patch, { signal })
+        .catch((error: unknown) => {
+          // After any other failure the server may have them.
+          if (isConflict(error) || isNotFound(error)) {
+            for (const cidr of podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.release(cidr);
+          }
+          throw error;
+        });
       this.#status.noteWritten(written);
       await this.#status.write(written, planNodeStatus(written, now), signal);
     } else {

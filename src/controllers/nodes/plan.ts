@@ -73,8 +73,21 @@ const pressures: readonly Omit<NodeCondition, 'lastHeartbeatTime'>[] = [
     reason: 'KubeletHasSufficientPID',
     message: 'kubelet has sufficient PID available',
   },
-  { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' },
 ];
+const ready = {
+  type: 'Ready',
+  status: 'True',
+  reason: 'KubeletReady',
+  message: 'kubelet is posting ready status',
+};
+/** Of a Node that no pod CIDR is left for: no Pod of it could have an address. */
+const withoutCidr = {
+  type: 'Ready',
+  status: 'False',
+  reason: 'KubeletNotReady',
+  message:
+    'container runtime network not ready: no pod CIDR is left: delete a Node, or choose a larger --cluster-cidr',
+};
 const silent = {
   status: 'Unknown',
   reason: 'NodeStatusUnknown',
@@ -88,7 +101,8 @@ const kubeletVersion = 'v1.36.0+servicenet';
 export function planNodeStatus(node: Node, now: number): Node['status'] {
   const time = formatTime(now);
   const down = isDown(node);
-  const conditions = pressures.map((healthy): NodeCondition => {
+  const hasCidr = (node.spec.podCIDRs ?? []).length > 0;
+  const conditions = [...pressures, hasCidr ? ready : withoutCidr].map((healthy): NodeCondition => {
     const wanted = down ? { type: healthy.type, ...silent } : healthy;
     const present = conditionOf(node.status.conditions, healthy.type);
     if (present?.status === wanted.status && present.reason === wanted.reason) return present;

@@ -25,7 +25,7 @@ class SchedulerReconciler extends Reconciler {
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
   readonly #occupancy = new Occupancy();
-  /** Pods that fit no node, kept until a node changes or a Pod is gone. */
+  /** Pods that fit no node, kept until a node changes, or a Pod is gone or has finished. */
   readonly #unschedulable = new Set<ObjectKey>();
 
   constructor(context: ControllerContext) {
@@ -35,9 +35,9 @@ class SchedulerReconciler extends Reconciler {
     this.#client = context.clients.for(podsResource);
     this.#pods.addHandler({
       added: (pod) => this.#observe(pod),
-      updated: (pod) => {
+      updated: (pod, old) => {
         this.#observe(pod);
-        if (isFinished(pod)) this.#retry();
+        if (isFinished(pod) && !isFinished(old)) this.#retry();
       },
       deleted: (pod) => {
         this.#occupancy.leave(pod.metadata.uid ?? '');

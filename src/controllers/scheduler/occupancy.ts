@@ -1,14 +1,16 @@
 import type { Labels } from '../../objects/labels/label-requirement.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
+import { pushAll } from '../../objects/lists.ts';
 import { type ResourceAmounts, podResources } from '../../objects/pod-resources.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
+import { type HostPort, hostPortsOf, type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
 
 /** The remembered parts of a Pod, so that the Pod itself can be collected. */
 interface Seat extends Neighbour {
   readonly node: string;
   readonly group: string;
   readonly requests: ResourceAmounts;
+  readonly hostPorts: readonly HostPort[];
   labels: Labels;
 }
 
@@ -18,6 +20,7 @@ interface Occupied {
   readonly groups: Map<string, number>;
   /** What they request together, in billionths. */
   readonly requested: Map<string, bigint>;
+  hostPorts: HostPort[];
 }
 
 /** The Pods on each node, including Pods just bound that the cache does not show yet. */
@@ -42,14 +45,16 @@ export class Occupancy {
     }
     if (present !== undefined) this.leave(uid);
     const requests = podResources(pod, 'requests');
-    const seat: Seat = { node, group: spreadGroup(pod), requests, namespace, labels };
+    const hostPorts = hostPortsOf(pod);
+    const seat: Seat = { node, group: spreadGroup(pod), requests, hostPorts, namespace, labels };
     this.#seats.set(uid, seat);
     let there = this.#byNode.get(node);
     if (there === undefined) {
-      there = { seats: new Set(), groups: new Map(), requested: new Map() };
+      there = { seats: new Set(), groups: new Map(), requested: new Map(), hostPorts: [] };
       this.#byNode.set(node, there);
     }
     there.seats.add(seat);
+    pushAll(there.hostPorts, seat.hostPorts);
     there.groups.set(seat.group, (there.groups.get(seat.group) ?? 0) + 1);
     for (const [name, amount] of requests)
       there.requested.set(name, (there.requested.get(name) ?? 0n) + amount);
@@ -71,6 +76,9 @@ export class Occupancy {
     for (const [name, amount] of seat.requests) {
       there.requested.set(name, (there.requested.get(name) ?? 0n) - amount);
     }
+    if (seat.hostPorts.length > 0) {
+      there.hostPorts = there.hostPorts.filter((port) => !seat.hostPorts.includes(port));
+    }
     const left = (there.groups.get(seat.group) ?? 1) - 1;
     if (left === 0) there.groups.delete(seat.group);
     else there.groups.set(seat.group, left);
@@ -88,6 +96,7 @@ export class Occupancy {
       node,
       pods: there?.seats.size ?? 0,
       requested: (resource) => there?.requested.get(resource) ?? 0n,
+      hostPorts: there?.hostPorts ?? [],
       count: (group) => there?.groups.get(group) ?? 0,
     };
   }

@@ -1,6 +1,7 @@
 /**
  * Chooses the node of a Pod: the filters of kube-scheduler's default plugins (NodeUnschedulable, NodeName,
- * TaintToleration, NodeAffinity, required InterPodAffinity, NodeResourcesFit), then a spread over zones and nodes.
+ * TaintToleration, NodeAffinity, NodePorts, required InterPodAffinity, NodeResourcesFit), then a spread over zones and
+ * nodes.
  */
 import type { Labels } from '../../objects/labels/label-requirement.ts';
 import { compileLabelSelector, containsLabels, matchesLabels } from '../../objects/labels/labels.ts';
@@ -15,7 +16,7 @@ import { type ResourceAmounts, podResources } from '../../objects/pod-resources.
 import { parseQuantity } from '../../objects/quantity.ts';
 import { untolerated } from '../nodes/plan-taints.ts';
 import { zoneLabel } from '../nodes/plan.ts';
-import { controllerOf, isNodeReady } from '../../objects/pods.ts';
+import { controllerOf, isNodeReady, lastingPorts } from '../../objects/pods.ts';
 
 /** A node and its Pods. */
 export interface NodeCandidate {
@@ -26,6 +27,15 @@ export interface NodeCandidate {
   requested(resource: string): bigint;
   /** How many of them are of a group ({@link spreadGroup}). */
   count(group: string): number;
+  /** Host ports that they have. */
+  readonly hostPorts: readonly HostPort[];
+}
+
+/** A port of the node that a container takes; of `hostIP` alone unless that is empty. */
+export interface HostPort {
+  readonly protocol: string;
+  readonly hostPort: number;
+  readonly hostIP: string;
 }
 
 /** A Pod on a node, as anti-affinity reads it. */
@@ -45,6 +55,13 @@ export function spreadGroup(pod: Pod): string {
   return JSON.stringify([namespace, ...Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
+/** The host ports of a Pod. With `hostNetwork`, the API server has filled them in. */
+export function hostPortsOf({ spec }: Pod): readonly HostPort[] {
+  return lastingPorts(spec).flatMap(({ protocol = 'TCP', hostPort = 0, hostIP = '' }) =>
+    hostPort === 0 ? [] : [{ protocol, hostPort, hostIP: hostIP === '0.0.0.0' ? '' : hostIP }],
+  );
+}
+
 /**
  * Chooses the node.
  *
@@ -58,8 +75,9 @@ export function placePod(
   const reasons = new Map<string, number>();
   const requests = podResources(pod, 'requests');
   const crowded = crowdedDomains(pod, candidates, podsIn);
+  const ports = hostPortsOf(pod);
   const fitting = candidates.filter((candidate) => {
-    const reason = obstacle(pod, candidate) ?? crowded(candidate.node);
+    const reason = obstacle(pod, ports, candidate) ?? crowded(candidate.node);
     const found = reason === undefined ? lacks(requests, candidate) : [reason];
     for (const each of found) reasons.set(each, (reasons.get(each) ?? 0) + 1);
     return found.length === 0;
@@ -74,7 +92,11 @@ export function placePod(
   };
 }
 
-function obstacle(pod: Pod, { node }: NodeCandidate): string | undefined {
+function obstacle(
+  pod: Pod,
+  wanted: readonly HostPort[],
+  { node, hostPorts }: NodeCandidate,
+): string | undefined {
   const { spec } = node;
   const tolerations = pod.spec.tolerations ?? [];
   const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
@@ -88,7 +110,16 @@ function obstacle(pod: Pod, { node }: NodeCandidate): string | undefined {
   }
   if (!isNodeReady(node)) return 'node(s) were not ready';
   if (!matchesNode(pod.spec, node)) return "node(s) didn't match Pod's node affinity/selector";
+  if (wanted.some((port) => hostPorts.some((taken) => collide(port, taken)))) {
+    return "node(s) didn't have free ports for the requested pod ports";
+  }
   return undefined;
+}
+
+/** `HostPortInfo.CheckConflict`: no address stands for all of them. */
+function collide(a: HostPort, b: HostPort): boolean {
+  const isSamePort = a.hostPort === b.hostPort && a.protocol === b.protocol;
+  return isSamePort && (a.hostIP === b.hostIP || a.hostIP === '' || b.hostIP === '');
 }
 
 /** The resources that a node has too little of (`noderesources/fit.go` fitsRequest). */

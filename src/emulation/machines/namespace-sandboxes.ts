@@ -1,5 +1,6 @@
 import { SandboxError, type WantedSandbox } from '../../controllers/kubelet/container-runtime.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
+import { lastingPorts } from '../../objects/pods.ts';
 import { ip, namespaceFolder } from '../ip.ts';
 import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';
@@ -133,17 +134,11 @@ function namespaceName(pod: Pod): string {
 }
 
 function hostPorts({ spec }: Pod, addresses: readonly string[]): readonly HostPort[] {
-  return allPorts(spec).flatMap(({ hostPort = 0, hostIP = '', containerPort, protocol = 'TCP' }) => {
+  return lastingPorts(spec).flatMap(({ hostPort = 0, hostIP = '', containerPort, protocol = 'TCP' }) => {
     if (hostPort === 0 || (protocol !== 'TCP' && protocol !== 'UDP')) return [];
     const isAny = hostIP === '' || hostIP === '0.0.0.0' || hostIP === '::';
     return addresses
       .filter((podIP) => isAny || podIP.includes(':') === hostIP.includes(':'))
       .map((podIP) => ({ protocol, hostPort, hostIP: isAny ? undefined : hostIP, podIP, containerPort }));
   });
-}
-
-/** Of containers that run as long as the Pod: sidecars are init containers. */
-function allPorts({ containers = [], initContainers = [] }: Pod['spec']) {
-  const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
-  return [...containers, ...sidecars].flatMap(({ ports = [] }) => ports);
 }

@@ -91,7 +91,7 @@ export class Nft {
   ): Promise<ExecResult> {
     try {
       const result = await this.#host.exec(program, args, options);
-      if (program !== 'sh' || result.exitCode !== commandNotFound) return result;
+      if (program !== 'sh' || !noCommand.has(result.exitCode)) return result;
     } catch (error) {
       if (!(error instanceof ProgramMissingError)) throw error;
     }
@@ -104,8 +104,8 @@ function sized(text: string): string {
   return `${Buffer.byteLength(text)}\n${text}`;
 }
 
-/** What sh says where it does not find a program. */
-const commandNotFound = 127;
+/** What sh says where it does not find a program, and where what it finds cannot be run. */
+const noCommand: ReadonlySet<number> = new Set([126, 127]);
 
 /** nft repeats the whole input in what it says of a failure. */
 function firstLines(text: string): string {

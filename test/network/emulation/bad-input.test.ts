@@ -9,7 +9,8 @@ describePods('The cluster network says what is wrong and goes on:', () => {
   let pods: PodNetwork;
 
   beforeAll(async () => {
-    pods = await PodNetwork.start({ nodes: 1 });
+    // Room for two nodes.
+    pods = await PodNetwork.start({ nodes: 1, clusterCidr: '10.244.0.0/23' });
     await pods.pod('good', 'good', { ports: [{ containerPort: 80 }] });
     await pods.service('good', {}, 80);
   });
@@ -20,13 +21,45 @@ describePods('The cluster network says what is wrong and goes on:', () => {
       () => pods.namesOf({ namespace: 'default' }, 'http://good', 1),
       (names) => names.join() === 'good',
     );
-  const eventsOf = async (pod: string, reason: string): Promise<readonly string[]> => {
-    const { body } = await pods.call('GET', pods.path('events'));
-    return listAt(body, 'items')
-      .filter(
-        (event) => textAt(event, 'involvedObject', 'name') === pod && textAt(event, 'reason') === reason,
-      )
-      .map((event) => textAt(event, 'message'));
+  /** The message of the first Event about an object with this reason. */
+  const eventOf = async (name: string, reason: string): Promise<string> => {
+    const messages = await until(
+      async () => {
+        const { body } = await pods.call('GET', pods.path('events'));
+        return listAt(body, 'items')
+          .filter(
+            (event) => textAt(event, 'involvedObject', 'name') === name && textAt(event, 'reason') === reason,
+          )
+          .map((event) => textAt(event, 'message'));
+      },
+      (found) => found.length > 0,
+    );
+    return messages[0] ?? '';
+  };
+  /** Makes a program of this machine one that cannot be run, inside the network; returns what undoes it. */
+  const remove = (program: string): (() => void) => {
+    const user = process.getuid?.() === 0 ? [] : ['--user', '--preserve-credentials'];
+    const inside = (script: string) => {
+      const words = [...user, '--mount', '--pid', '--target', String(insideOf(process)), 'sh', '-c', script];
+      const { status, stderr } = spawnSync('nsenter', words, { encoding: 'utf8' });
+      expect(status, stderr).toBe(0);
+    };
+    const find = `PATH="$PATH:/usr/sbin:/sbin" command -v ${program}`;
+    const file = spawnSync('sh', ['-c', find], { encoding: 'utf8' }).stdout.trim();
+    inside(`mount --bind /dev/null ${file}`);
+    return () => inside(`umount ${file}`);
+  };
+  const addNode = async (name: string, spec: object = {}): Promise<void> => {
+    const metadata = { name, annotations: { 'servicenet.dev/kubelet': 'simulated' } };
+    expect((await pods.call('POST', '/api/v1/nodes', { metadata, spec })).status).toBe(201);
+  };
+  const answers = async (name: string): Promise<void> => {
+    const [pod] = await pods.running(name, 1);
+    const url = `http://${pod?.status.podIP ?? ''}`;
+    await until(
+      () => pods.namesOf({ node: 'node-1' }, url, 1),
+      (names) => names.join() === name,
+    );
   };
 
   it('a Pod that declares one port in two containers', async () => {
@@ -41,25 +74,87 @@ describePods('The cluster network says what is wrong and goes on:', () => {
     expect(await pods.namesOf({ node: 'node-1' }, `http://${pod?.status.podIP ?? ''}`, 1)).toEqual(['twice']);
   });
 
-  it('a tool that is removed, until it is back', async () => {
-    const user = process.getuid?.() === 0 ? [] : ['--user', '--preserve-credentials'];
-    const inside = (script: string) => {
-      const words = [...user, '--mount', '--pid', '--target', String(insideOf(process)), 'sh', '-c', script];
-      const { status, stderr } = spawnSync('nsenter', words, { encoding: 'utf8' });
-      expect(status, stderr).toBe(0);
-    };
-    // What is no program cannot be run.
-    const ip = spawnSync('sh', ['-c', 'command -v ip'], { encoding: 'utf8' }).stdout.trim();
-    inside(`mount --bind /dev/null ${ip}`);
+  it('ip that is removed, until it is back', async () => {
+    const putBack = remove('ip');
     await pods.pod('late', 'late', { ports: [{ containerPort: 80 }] });
-    const [message] = await until(
-      () => eventsOf('late', 'FailedCreatePodSandBox'),
-      (messages) => messages.length > 0,
-    );
+    const message = await eventOf('late', 'FailedCreatePodSandBox');
     expect(message).toContain('there is no ip: install the package iproute2');
-    inside(`umount ${ip}`);
-    await pods.running('late', 1);
+    putBack();
+    await answers('late');
     await goesOn();
+  });
+
+  it('nft that is removed, until it is back', async () => {
+    const putBack = remove('nft');
+    await pods.pod('ported', 'ported', { ports: [{ containerPort: 80, hostPort: 8090 }] });
+    const { clusterIP = '' } = await pods.service('ported', {}, 80);
+    const advice = 'there is no program nft: install the package nftables';
+    expect(await eventOf('ported', 'FailedCreatePodSandBox')).toContain(advice);
+    const message = await eventOf('node-1', 'FailedToForward');
+    expect(message).toMatch(/^Services are forwarded as they were before: /);
+    expect(message).toContain(advice);
+    await goesOn();
+    putBack();
+    await answers('ported');
+    await until(
+      () => pods.namesOf({ namespace: 'default' }, `http://${clusterIP}`, 1),
+      (names) => names.join() === 'ported',
+    );
+    const [node = ''] = await pods.addressesOf('node-1');
+    expect(await pods.namesOf({ outside: true }, `http://${node}:8090`, 1)).toEqual(['ported']);
+  });
+
+  it('two Pods that take one port of a node', async () => {
+    const { status } = await pods.call('POST', pods.path('pods'), {
+      metadata: { name: 'second', labels: { app: 'second' } },
+      spec: {
+        hostNetwork: true,
+        terminationGracePeriodSeconds: 0,
+        containers: [{ name: 'main', image: 'x', ports: [{ containerPort: 8091 }] }],
+      },
+    });
+    expect(status).toBe(201);
+    await pods.running('second', 1);
+    await pods.pod('third', 'third', { ports: [{ containerPort: 80, hostPort: 8091 }] });
+    expect(await eventOf('third', 'FailedScheduling')).toBe(
+      "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+    );
+    await pods.delete('pods', 'second');
+    await answers('third');
+    await pods.delete('pods', 'third');
+  });
+
+  it('a node that has no addresses left for Pods, and one that none were left for', async () => {
+    const cordon = { unschedulable: true };
+    await addNode('small', { ...cordon, podCIDR: '10.244.1.0/30', podCIDRs: ['10.244.1.0/30'] });
+    const onSmall = ['a', 'b', 'c', 'd'].map((name) => `small-${name}`);
+    const at = (nodeName: string) => ({ spec: { nodeName } });
+    for (const name of onSmall) await pods.pod(name, name, { ports: [{ containerPort: 80 }] }, at('small'));
+    const without = await until(
+      () => Promise.all(onSmall.map(async (name) => ((await addressOf(name)) === '' ? [name] : []))),
+      (each) => each.flat().length > 0 && each.flat().length < onSmall.length,
+    );
+    const [full = ''] = without.flat();
+    expect(await eventOf(full, 'FailedCreatePodSandBox')).toBe(
+      'no addresses are left in the pod CIDRs of the node: delete Pods of it, or add a Node',
+    );
+
+    await addNode('extra', cordon);
+    await eventOf('extra', 'CIDRNotAvailable');
+    await pods.pod('on-extra', 'on-extra', { ports: [{ containerPort: 80 }] }, at('extra'));
+    expect(await eventOf('on-extra', 'NetworkNotReady')).toBe(
+      'network is not ready: container runtime network not ready: no pod CIDR is left: delete a Node, or choose a larger --cluster-cidr',
+    );
+    await goesOn();
+    for (const name of onSmall) await pods.delete('pods', name);
+    await pods.call('DELETE', '/api/v1/nodes/small');
+    await answers('on-extra');
+    await pods.delete('pods', 'on-extra');
+    await pods.call('DELETE', '/api/v1/nodes/extra');
+
+    async function addressOf(name: string): Promise<string> {
+      return textAt((await pods.call('GET', `${pods.path('pods')}/${name}`)).body, 'status', 'podIP');
+    }
   });
 
   it.each([

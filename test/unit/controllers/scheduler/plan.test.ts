@@ -115,6 +115,35 @@ describe('placePod', () => {
     ]);
   });
 
+  it.each<[string, object, object, boolean]>([
+    ['the same port', {}, {}, false],
+    ['another port', {}, { hostPort: 81 }, true],
+    ['another protocol', {}, { protocol: 'UDP' }, true],
+    ['the same port of all addresses and of one', { hostIP: '0.0.0.0' }, { hostIP: '127.0.0.1' }, false],
+    ['the same port of two addresses', { hostIP: '127.0.0.2' }, { hostIP: '127.0.0.1' }, true],
+  ])('puts Pods on one node by their host ports: %s', (_, first, second, fits) => {
+    const withPort = (name: string, port: object, list: 'containers' | 'initContainers'): Pod => {
+      const ports = [{ containerPort: 80, hostPort: 80, protocol: 'TCP', ...port }];
+      const restartPolicy = list === 'initContainers' ? { restartPolicy: 'Always' } : {};
+      return pending(name, { [list]: [{ name: 'c', image: 'x', ports, ...restartPolicy }] });
+    };
+    for (const list of ['containers', 'initContainers'] as const) {
+      const occupancy = new Occupancy();
+      const taker = withPort('p', first, list);
+      occupancy.take(taker, 'a');
+      const other = withPort('q', second, 'containers');
+      expect(placed(other, occupancy)).toBe(
+        fits ? 'a' : "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+      );
+      occupancy.leave(taker.metadata.uid ?? '');
+      expect(placed(other, occupancy)).toBe('a');
+    }
+
+    function placed(each: Pod, occupancy: Occupancy): string {
+      return place(each, [node('a')], occupancy);
+    }
+  });
+
   it('fills no node beyond its number of Pods, and says when there is no node', () => {
     const small = node('small');
     small.status.allocatable = { pods: '2' };
