@@ -73,7 +73,7 @@ export async function up(config: UpConfig): Promise<number> {
       return await failure;
     });
     const ended = Promise.race([signal.received, unusable ?? failure]);
-    if (config.liveView && process.stdout.isTTY) await watch(config, server, log, ended);
+    if (config.liveView && process.stdout.isTTY) await watch(config, server, open, log, ended);
     await ended;
     return 0;
   } finally {
@@ -138,6 +138,7 @@ async function openWays(
 async function watch(
   config: UpConfig,
   { url, ca, token }: Embedded,
+  network: ClusterNetwork | undefined,
   log: Logger,
   ended: Promise<unknown>,
 ): Promise<void> {
@@ -149,7 +150,10 @@ async function watch(
   ended.then(end, end);
   const title = `${url}  export KUBECONFIG=${config.kubeconfigPath}  (Ctrl-C stops it)`;
   try {
-    await showLiveView({ transport, log, namespace: undefined, title }, ending.signal);
+    const onAnswers = (tell: NonNullable<ClusterNetwork['onAnswers']>): void => {
+      if (network !== undefined) network.onAnswers = tell;
+    };
+    await showLiveView({ transport, log, namespace: undefined, title, onAnswers }, ending.signal);
   } finally {
     await transport.close();
   }

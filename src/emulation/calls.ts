@@ -4,6 +4,7 @@ import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log.ts';
 import type { ImageProgram } from './containers/images.ts';
+import type { PodAnswers } from './programs/answers.ts';
 
 /**
  * What `up` asks of the process inside its network, over the channel between the two. Sockets pass it as descriptors: no
@@ -30,12 +31,21 @@ export type InsideCall =
 
 /** What the process inside says when it has begun. */
 export interface FirstMessage {
-  /** Why it cannot work; undefined: it can. */
-  readonly obstacle: string | undefined;
+  /** Why it cannot work; empty: it can. */
+  readonly obstacle: string;
 }
 
 export function isFirstMessage(message: unknown): message is FirstMessage {
-  return isRecord(message) && !('id' in message);
+  return isRecord(message) && 'obstacle' in message;
+}
+
+/** What the process inside says of its own accord, from then on. */
+export interface AnswersMessage {
+  readonly answers: PodAnswers;
+}
+
+function isAnswersMessage(message: unknown): message is AnswersMessage {
+  return isRecord(message) && Array.isArray(message['answers']);
 }
 
 /** What `up` says of the cluster; plain values. */
@@ -129,10 +139,12 @@ export class Caller {
   readonly #waiting = new Map<number, PromiseWithResolvers<InsideAnswer>>();
   #calls = 0;
 
-  constructor(process: ChildProcess) {
+  /** @param answered is told what Pods have answered. */
+  constructor(process: ChildProcess, answered: (answers: PodAnswers) => void) {
     this.#process = process;
     process.on('message', (message, handle) => {
       if (isReply(message)) this.#hear(message, handle);
+      else if (isAnswersMessage(message)) answered(message.answers);
     });
     process.once('disconnect', () => {
       for (const { reject } of this.#waiting.values()) reject(ended());

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isAborted } from '../client/abort.ts';
 import { Caller, type InsideConfig, isPlace, type Where } from './calls.ts';
+import type { PodAnswers } from './programs/answers.ts';
 import { Sandbox, type SandboxOptions } from './sandbox.ts';
 import { wordsAt } from './words.ts';
 
@@ -39,13 +40,16 @@ export class ClusterNetwork {
   #sandbox: Sandbox;
   #caller: Caller;
   #listener: Server | undefined;
+  /** Is told what Pods answer. */
+  onAnswers: ((answers: PodAnswers) => void) | undefined;
+  readonly #answered = (answers: PodAnswers): void => this.onAnswers?.(answers);
   readonly #closing = new AbortController();
 
   private constructor(options: SandboxOptions, log: Logger, sandbox: Sandbox) {
     this.#options = options;
     this.#log = log;
     this.#sandbox = sandbox;
-    this.#caller = new Caller(sandbox.channel);
+    this.#caller = new Caller(sandbox.channel, this.#answered);
   }
 
   /** Makes the namespaces. @throws {NetworkUnavailableError} where this machine does not let us. */
@@ -162,7 +166,7 @@ export class ClusterNetwork {
   async #reopen(): Promise<void> {
     await this.#sandbox.close();
     this.#sandbox = await Sandbox.open(this.#options);
-    this.#caller = new Caller(this.#sandbox.channel);
+    this.#caller = new Caller(this.#sandbox.channel, this.#answered);
     // `close` came meanwhile, and has ended the last one.
     if (isAborted(this.#closing.signal)) await this.#sandbox.close();
   }

@@ -1,7 +1,7 @@
 /** The process inside the namespaces that `sandbox.ts` makes. */
 import { flushCompileCache } from 'node:module';
 import { createLog } from '../telemetry/log.ts';
-import { answerCalls, type FirstMessage } from './calls.ts';
+import { type AnswersMessage, answerCalls, type FirstMessage } from './calls.ts';
 import type { Inside } from './inside.ts';
 
 /** Why native code cannot be called here: its package is not installed, or is for another libc; undefined: it can. */
@@ -34,5 +34,9 @@ answerCalls(async (call) => {
 
 // `up` waits for this before it decides to have a network: the rest is loaded meanwhile.
 const found = await obstacle();
-process.send?.({ obstacle: found } satisfies FirstMessage);
-if (found === undefined) await import('./inside.ts');
+process.send?.({ obstacle: found ?? '' } satisfies FirstMessage);
+if (found === undefined) {
+  const { reportAnswers } = await import('./programs/answers.ts');
+  reportAnswers((answers) => void process.send?.({ answers } satisfies AnswersMessage));
+  await import('./inside.ts');
+}

@@ -78,7 +78,7 @@ export class Sandbox {
     if (forwarding === undefined || first === undefined) {
       throw new NetworkUnavailableError(advice(Buffer.concat(said).toString()));
     }
-    if (first.obstacle !== undefined) {
+    if (first.obstacle !== '') {
       child.kill('SIGKILL');
       throw new NetworkUnavailableError(first.obstacle);
     }

@@ -11,9 +11,19 @@ import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { isNodeReady } from '../../objects/pods.ts';
 import { parseTime } from '../../objects/time.ts';
-import { poolRows, eventSummary, type EventLine, serviceRow, type ServiceRow, type View } from './model.ts';
+import {
+  poolRows,
+  eventSummary,
+  type EventLine,
+  lastAnswer,
+  serviceRow,
+  type ServiceRow,
+  type View,
+} from './model.ts';
 
 const serviceNameLabel = 'kubernetes.io/service-name';
+/** The index of slices by the keys of their Pods. */
+const byPod = 'pod';
 /** The number of Events that are kept. */
 const remembered = 100;
 
@@ -45,6 +55,8 @@ export class Follower {
   readonly #slices: Informer<EndpointSlice>;
   readonly #listener: ViewListener;
   readonly #rows = new Map<ObjectKey, ServiceRow>();
+  /** By Service: how much each Pod has answered; the last one of both is last. */
+  readonly #answers = new Map<ObjectKey, Map<ObjectKey, number>>();
   readonly #lines: EventLine[] = [];
   readonly #pools: Informer<KubeObject>;
   readonly #view: () => View['nodes'];
@@ -63,14 +75,14 @@ export class Follower {
     this.#services = this.#factory.informer(services);
     this.#slices = this.#factory.informer(endpointSlices);
     this.#slices.addIndex(serviceNameLabel, indexByLabel(serviceNameLabel));
+    this.#slices.addIndex(byPod, podsOf);
     this.#services.addHandler({
       added: (service) => this.#refresh(keyOf(service)),
       updated: (service) => this.#refresh(keyOf(service)),
       deleted: (service) => this.#refresh(keyOf(service)),
     });
     const ofSlice = (slice: EndpointSlice): void => {
-      const name = slice.metadata.labels?.[serviceNameLabel];
-      if (name !== undefined) this.#refresh(joinKey(slice.metadata.namespace ?? '', name));
+      for (const service of serviceOf(slice)) this.#refresh(service);
     };
     this.#slices.addHandler({ added: ofSlice, updated: ofSlice, deleted: ofSlice });
 
@@ -109,11 +121,28 @@ export class Follower {
     await this.#factory.finished();
   }
 
+  /** Adds what Pods have answered to the Services that they are endpoints of. */
+  answered(answers: Iterable<readonly [ObjectKey, number]>): void {
+    for (const [pod, count] of answers) {
+      const ofPod = this.#slices.cache.byIndex(byPod, pod).flatMap(serviceOf);
+      for (const service of new Set(ofPod)) {
+        const counts = this.#answers.get(service) ?? new Map<ObjectKey, number>();
+        this.#answers.delete(service);
+        this.#answers.set(service, counts);
+        const sum = (counts.get(pod) ?? 0) + count;
+        counts.delete(pod);
+        counts.set(pod, sum);
+      }
+    }
+    this.#listener.changed();
+  }
+
   /** The present content: Services by namespace and name. */
   view(): View {
     const byKey = [...this.#rows].sort(([a], [b]) => (a < b ? -1 : 1));
     return {
       services: byKey.map(([, row]) => row),
+      answers: [...this.#answers].map(([service, counts]) => lastAnswer(service, counts)).reverse(),
       pools: [...this.#pools.cache.values()].flatMap(poolRows),
       events: this.#lines,
       nodes: this.#view(),
@@ -123,6 +152,7 @@ export class Follower {
   #refresh(key: ObjectKey): void {
     const service = this.#services.cache.get(key);
     if (service === undefined) {
+      this.#answers.delete(key);
       if (this.#rows.delete(key)) this.#listener.gone?.(key);
     } else {
       const row = serviceRow(service, this.#slices.cache.byIndex(serviceNameLabel, key));
@@ -142,4 +172,16 @@ export class Follower {
     this.#listener.event?.(line);
     this.#listener.changed();
   }
+}
+
+/** The key of the Service that a slice belongs to. */
+function serviceOf({ metadata }: EndpointSlice): readonly ObjectKey[] {
+  const name = metadata.labels?.[serviceNameLabel];
+  return name === undefined ? [] : [joinKey(metadata.namespace ?? '', name)];
+}
+
+function podsOf({ endpoints }: EndpointSlice): readonly ObjectKey[] {
+  return (endpoints ?? []).flatMap(({ targetRef: { kind, namespace = '', name = '' } = {} }) =>
+    kind === 'Pod' ? [joinKey(namespace, name)] : [],
+  );
 }

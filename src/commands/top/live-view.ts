@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../../client/clock.ts';
 import { AvailabilityTracker } from '../../client/availability-tracker.ts';
 import type { Transport } from '../../client/transport.ts';
+import type { ObjectKey } from '../../objects/key.ts';
 import { Follower } from './follow.ts';
 import type { View } from './model.ts';
 import { PlainLines } from './plain-lines.ts';
@@ -15,6 +16,8 @@ export interface LiveViewOptions {
   readonly namespace: string | undefined;
   /** The first line on a terminal. */
   readonly title: string;
+  /** Takes who is to be told how much Pods have answered, by their keys. Absent: it is not known. */
+  readonly onAnswers?: (tell: (answers: Iterable<readonly [ObjectKey, number]>) => void) => void;
 }
 
 /** Shows Services, pools and Events on standard output as they change, until the signal aborts. */
@@ -32,6 +35,7 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
       screen.changed();
     });
     const follower = new Follower(watched, log, namespace, { changed: () => screen.changed() });
+    options.onAnswers?.((answers) => follower.answered(answers));
     screen.open();
     try {
       await follower.start(signal);

@@ -1,6 +1,7 @@
 /** The content of the live view, computed from objects. Pure. */
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
+import { type ObjectKey, splitKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { numberAt, textAt } from '../../objects/read.ts';
 import { externalAddresses, port } from '../tables.ts';
@@ -15,6 +16,16 @@ export interface ServiceRow {
   readonly ports: string;
   /** Undefined for Services without endpoints by design (ExternalName). */
   readonly endpoints: { readonly ready: number; readonly total: number } | undefined;
+}
+
+/** Which Pod of a Service answered last. */
+export interface LastAnswer {
+  readonly service: ObjectKey;
+  /** Its name. */
+  readonly pod: string;
+  /** How much it has answered in all, and all Pods of the Service together. */
+  readonly count: number;
+  readonly all: number;
 }
 
 /** Usage of a pool in one family. */
@@ -41,6 +52,8 @@ export interface EventLine {
 /** The whole content. */
 export interface View {
   readonly services: readonly ServiceRow[];
+  /** Of Services whose Pods have answered something, the latest first; empty where that is not known. */
+  readonly answers: readonly LastAnswer[];
   readonly pools: readonly PoolRow[];
   /** Oldest first. */
   readonly events: readonly EventLine[];
@@ -73,6 +86,14 @@ export function serviceRow(service: Service, slices: readonly EndpointSlice[]): 
     ports: (spec.ports ?? []).map(port).join(',') || '<none>',
     endpoints: spec.type === 'ExternalName' ? undefined : { ready, total },
   };
+}
+
+/** @param counts how much each Pod of the Service has answered, the last one last. */
+export function lastAnswer(service: ObjectKey, counts: ReadonlyMap<ObjectKey, number>): LastAnswer {
+  const [pod, count] = [...counts].at(-1) ?? ['', 0];
+  let all = 0;
+  for (const each of counts.values()) all += each;
+  return { service, pod: splitKey(pod).name, count, all };
 }
 
 /** The rows of an AddressPool: one for each family that it has addresses of. */

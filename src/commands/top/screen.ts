@@ -1,7 +1,7 @@
 /** The live view as lines of text for a screen of a size. Pure. */
 import { styleText } from 'node:util';
 import { maxOf } from '../../objects/lists.ts';
-import type { EventLine, PoolRow, ServiceRow, View } from './model.ts';
+import type { EventLine, LastAnswer, PoolRow, ServiceRow, View } from './model.ts';
 import { fit, plain } from './text.ts';
 
 export interface ScreenSize {
@@ -16,7 +16,7 @@ const barLength = 20;
 const maxEvents = 8;
 const fewestEvents = 3;
 
-/** The lines to show: a summary, the pools, the Services, the last Events. Never more than `size.rows`. */
+/** The lines to show: a summary, the pools, who answered last, the Services, the last Events. Never more than `size.rows`. */
 export function renderScreen(view: View, title: string, size: ScreenSize, colour: boolean): string[] {
   const paint = (style: 'bold' | 'dim' | 'red' | 'yellow' | 'green', text: string): string =>
     colour ? styleText(style, text, { validateStream: false }) : text;
@@ -24,7 +24,8 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
   const line = fit(problem ?? summary(view), size.columns);
   const head = [paint('bold', fit(title, size.columns)), problem === undefined ? line : paint('red', line)];
   const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
-  const fixed = head.length + pools.length + 4;
+  const answers = view.answers.slice(0, 4).map((answer) => fit(answerLine(answer), size.columns));
+  const fixed = head.length + pools.length + answers.length + 4;
   const room = Math.max(0, size.rows - fixed);
   const wanted = Math.min(view.events.length, maxEvents);
   const events = Math.min(wanted, Math.max(Math.min(fewestEvents, wanted), room - view.services.length));
@@ -46,6 +47,7 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
   return [
     ...head,
     ...pools,
+    ...answers,
     '',
     ...table,
     ...(left > 0 ? [paint('dim', fit(`… and ${left} more`, size.columns))] : []),
@@ -87,6 +89,10 @@ function poolLine({ name, family, used, total }: PoolRow): string {
   const filled = used === 0 ? 0 : Math.max(1, Math.floor((used / total) * barLength));
   const bar = `${'#'.repeat(filled)}${'.'.repeat(barLength - filled)}`;
   return `pool ${plain(name)}  ${family}  [${bar}]  ${used} of ${total.toLocaleString('en-US')} used`;
+}
+
+function answerLine({ service, pod, count, all }: LastAnswer): string {
+  return `last answer of ${plain(service)}: ${plain(pod)}, ${count} of ${all}`;
 }
 
 /** `12:34:56  shop  service/web  Assigned  192.0.2.1 from pool default`. */

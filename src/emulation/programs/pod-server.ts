@@ -2,6 +2,7 @@ import type { Socket as DatagramSocket } from 'node:dgram';
 import { createServer as createHttpServer, METHODS } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Host } from '../../host/host.ts';
+import { countAnswer } from './answers.ts';
 import { echoDatagrams, echoStream } from './echo.ts';
 import { answerHttp, type PodIdentity } from './http.ts';
 
@@ -26,8 +27,12 @@ const owners = new WeakMap<Socket, PodIdentity>();
 const http = createHttpServer((request, response) => {
   const owner = owners.get(request.socket);
   response.on('error', () => undefined);
-  if (owner === undefined) response.destroy();
-  else answerHttp(owner, request, response).catch(() => response.destroy());
+  if (owner === undefined) {
+    response.destroy();
+    return;
+  }
+  countAnswer(owner, request.headers['user-agent']);
+  answerHttp(owner, request, response).catch(() => response.destroy());
 });
 
 /** What runs in a Pod: a server on each declared port. TCP is HTTP where the first bytes look so, else echo; UDP is echo. */
@@ -67,6 +72,7 @@ export class PodServer {
     if (protocol === 'UDP') {
       const socket = await host.datagram(address, port);
       socket.on('error', () => undefined);
+      socket.on('message', () => countAnswer(identity));
       echoDatagrams(socket, identity.pod);
       this.#datagrams.push(socket);
       return;
@@ -94,8 +100,10 @@ export class PodServer {
       const first = Buffer.concat([before, chunk]);
       const protocol = protocolOf(first);
       if (protocol === 'unclear') this.#chooseProtocol(socket, first);
-      else if (protocol === 'echo') echoStream(socket, first, this.#options.identity.pod);
-      else {
+      else if (protocol === 'echo') {
+        countAnswer(this.#options.identity);
+        echoStream(socket, first, this.#options.identity.pod);
+      } else {
         owners.set(socket, this.#options.identity);
         socket.unshift(first);
         http.emit('connection', socket);

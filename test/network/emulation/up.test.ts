@@ -69,6 +69,25 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     await expect.poll(here).toMatch(/^storefront-/);
   });
 
+  it('shows on a terminal which Pod has answered', async () => {
+    const screen = new UpHome(maker);
+    const shown = screen.onTerminal(['--nodes', '1', '--apply', manifest]);
+    const ended = once(shown.process, 'exit');
+    try {
+      await shown.said('storefront');
+      await expect
+        .poll(() => screen.run([], 'curl', '-s', 'http://storefront.shop/hostname').stdout)
+        .toMatch(/^storefront-/);
+      await shown.said('last answer of shop/storefront: storefront-');
+    } finally {
+      const [up = ''] = familyOf(shown.process);
+      process.kill(Number(up), 'SIGTERM');
+      await ended;
+      screen.remove();
+    }
+    expect(shown.process.exitCode).toBe(0);
+  });
+
   it('is made anew when the process inside is killed: Pods keep their addresses', async () => {
     const addresses = (): string => {
       const path = ['get', 'pods', '-n', 'shop', '-o', 'jsonpath={.items[*].status.podIP}'];

@@ -27,8 +27,21 @@ export class UpHome {
 
   /** Begins `up` on any free port. */
   launch(flags: readonly string[]): LaunchedUp {
+    return this.#launch(this.#up(flags));
+  }
+
+  /** The same on a terminal, where it shows the live view: the process is that of the terminal, and its only child `up`. */
+  onTerminal(flags: readonly string[]): LaunchedUp {
+    const line = `stty columns 120 rows 40; exec ${this.#up(flags).join(' ')}`;
+    return this.#launch(['script', '-qfec', line, '/dev/null']);
+  }
+
+  #up(flags: readonly string[]): readonly string[] {
     const own = ['--port', '0', '--network', 'on', '--write-kubeconfig', this.kubeconfig];
-    const [program = '', ...args] = [...this.#words, 'up', ...own, ...flags];
+    return [...this.#words, 'up', ...own, ...flags];
+  }
+
+  #launch([program = '', ...args]: readonly string[]): LaunchedUp {
     const process = spawn(program, args, { env: this.environment, stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
     process.stdout.on('data', (chunk) => (output += String(chunk)));

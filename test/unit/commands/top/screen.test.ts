@@ -1,7 +1,13 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { eventSummary, poolRows, serviceRow, type View } from '../../../../src/commands/top/model.ts';
+import {
+  eventSummary,
+  lastAnswer,
+  poolRows,
+  serviceRow,
+  type View,
+} from '../../../../src/commands/top/model.ts';
 import { renderScreen, serviceText } from '../../../../src/commands/top/screen.ts';
 import { fit, plain } from '../../../../src/commands/top/text.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
@@ -113,6 +119,7 @@ function view(services: number, events = 20): View {
       ...serviceRow(service(), [slice('IPv4', [{ ready: i > 0 }])]),
       name: `web-${i}`,
     })),
+    answers: [],
     pools: [{ name: 'default', family: 'IPv4', used: 1, total: 254 }],
     events: Array.from({ length: events }, () => event),
     nodes: { ready: 3, total: 3 },
@@ -162,6 +169,16 @@ describe('renderScreen', () => {
       '',
       '12:34:56  shop  service/web  NoFreeAddress  the pool is full',
     ]);
+  });
+
+  it('says which Pod of a Service answered last, and how many of its answers were from there', () => {
+    const counts = new Map([
+      ['shop/web-a', 4],
+      ['shop/web-b', 3],
+    ]);
+    const answers = [lastAnswer('shop/web', counts)];
+    const lines = renderScreen({ ...view(1), answers }, 'title', { rows: 24, columns: 100 }, false);
+    expect(lines[3]).toBe('last answer of shop/web: web-b, 3 of 7');
   });
 
   it('says how many Services there was no room for', () => {

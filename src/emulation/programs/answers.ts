@@ -1,0 +1,34 @@
+import type { PodIdentity } from './http.ts';
+
+/** The agent of probes: what they are answered is no traffic. */
+const probeAgent = /^kube-probe\//;
+
+const answered = new Map<string, number>();
+let listener: ((answers: PodAnswers) => void) | undefined;
+let timer: NodeJS.Timeout | undefined;
+
+/** How much built-in servers have answered, by the key of the Pod: HTTP requests, TCP connections, UDP datagrams. */
+export type PodAnswers = readonly (readonly [string, number])[];
+
+/** Milliseconds between two reports. */
+const pause = 200;
+
+/** Counts one answer of a Pod. @param agent the header User-Agent of its client. */
+export function countAnswer({ namespace, pod }: PodIdentity, agent = ''): void {
+  if (listener === undefined || probeAgent.test(agent)) return;
+  const key = `${namespace}/${pod}`;
+  answered.set(key, (answered.get(key) ?? 0) + 1);
+  timer ??= setTimeout(report, pause).unref();
+}
+
+/** Reports what is answered from now on, at most each 200 ms. */
+export function reportAnswers(tell: (answers: PodAnswers) => void): void {
+  listener = tell;
+}
+
+function report(): void {
+  timer = undefined;
+  const answers = [...answered];
+  answered.clear();
+  listener?.(answers);
+}
