@@ -74,6 +74,8 @@ export interface ApiServerOptions {
   readonly limits?: Partial<HttpLimits>;
   /** The way to Pods, for proxies and webhooks. Without it no Pod is reached: their addresses are simulated. */
   readonly dialPod?: DialPod;
+  /** CIDRs that `dialPod` leads to beside those that the API knows: the LAN of the nodes. Default: none. */
+  readonly lanCidrs?: readonly string[];
   /**
    * Runs the ServiceAccount plugin: Pods get an account, and a volume with its token. There must be the controllers that
    * make the account `default` and the ConfigMap `kube-root-ca.crt` of every namespace. Default: off.
@@ -123,7 +125,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     ...(options.allocation === undefined ? {} : { allocation: options.allocation }),
   };
   registerBuiltIns(core, ranges);
-  const network = webhookNetwork(core, options.dialPod);
+  const network = webhookNetwork(core, options.dialPod, options.lanCidrs ?? []);
   const definitions = new CustomResourceDefinitions(core, (webhook) => createWebhookClient(webhook, network));
   definitions.start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;

@@ -25,6 +25,7 @@ import { controlPlaneAddresses } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
 import { OnLinkPools } from './machines/on-link-pools.ts';
 import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
+import { MetricsApi } from './metrics-api/metrics-api.ts';
 import { insideKubeconfigPath } from './words.ts';
 
 /** What runs inside the network: machines, the kubelet, and the way in for `up`. It is at the control plane's place on the LAN. */
@@ -110,7 +111,8 @@ export class Inside {
           const services = (): Iterable<Service> => inside.#services.cache.values();
           const ofPods = config.kubelet ? kubelet({ runtime: inside.#runtime, services }).start(context) : [];
           const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
-          return [inside.#nodes, inside.#dns, inside.#clientPods, ...onLink, ...ofPods];
+          const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
+          return [inside.#nodes, inside.#dns, inside.#clientPods, metrics, ...onLink, ...ofPods];
         }),
       ],
     });

@@ -26,6 +26,11 @@ export function controlPlaneAddresses(families: readonly IPFamily[]): Addresses 
   return families.map((family) => lan[family].controlPlane);
 }
 
+/** The ranges of all machines. */
+export function lanCidrs(families: readonly IPFamily[]): readonly string[] {
+  return families.map((family) => lan[family].cidr);
+}
+
 /** A machine on the LAN that is no node. */
 function outsideAddresses(families: readonly IPFamily[]): Addresses {
   return families.map((family) => lan[family].outside);

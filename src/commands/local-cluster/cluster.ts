@@ -5,7 +5,7 @@ import type { LocalClusterConfig } from '../../config/local-cluster.ts';
 import type { Manifest } from '../apply.ts';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
-import { controlPlaneAddresses } from '../../emulation/lan.ts';
+import { controlPlaneAddresses, lanCidrs } from '../../emulation/lan.ts';
 import { type End, endInReverse } from '../ending.ts';
 import { familiesOf, insideConfig } from './network.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
@@ -89,9 +89,14 @@ const accountControllers = ['serviceaccount-controller', 'root-ca-certificate-pu
 
 /** The API server at the control plane's place of the cluster network. */
 function placeOnLan(config: LocalClusterConfig, network: ClusterNetwork) {
-  const addresses = controlPlaneAddresses(familiesOf(config));
+  const families = familiesOf(config);
+  const addresses = controlPlaneAddresses(families);
   const [advertiseAddress = ''] = addresses;
-  return { extraHosts: [...config.extraHosts, ...addresses], advertiseAddress, dialPod: network.dial };
+  return {
+    extraHosts: [...config.extraHosts, ...addresses],
+    advertiseAddress,
+    ...{ dialPod: network.dial, lanCidrs: lanCidrs(families) },
+  };
 }
 
 /** The part of a configuration that is for the clients. */

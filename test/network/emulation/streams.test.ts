@@ -164,6 +164,20 @@ describePods('streams of containers', () => {
     expect(spdy.stderr).toContain('streams are served over WebSocket only');
   });
 
+  it('top shows what Pods and nodes use', async () => {
+    await expect.poll(() => kubectl.ok(['get', 'apiservice', 'v1beta1.metrics.k8s.io'])).toContain('True');
+    const annotations = { 'servicenet.dev/cpu-usage': '250m', 'servicenet.dev/memory-usage': '100Mi' };
+    const patch = JSON.stringify({ metadata: { annotations } });
+    await kubectl.ok(['patch', 'pod', 'web', '-p', patch]);
+    await expect
+      .poll(async () => (await kubectl.ok(['top', 'pod', 'web', '--no-headers'])).split(/\s+/))
+      .toEqual(['web', '250m', '100Mi', '']);
+    const [node, cpu] = (await kubectl.ok(['top', 'nodes', '--no-headers'])).split(/\s+/);
+    expect(node).toBe('node-1');
+    expect(Number.parseInt(cpu ?? '', 10)).toBeGreaterThan(250);
+    expect(await kubectl.fails(['top', 'pod', 'nobody'])).toContain('"default/nobody" not found');
+  });
+
   it('end with their client', async () => {
     const child = kubectl.start(['exec', 'box', '--', 'sleep', '987654']);
     const isThere = async (): Promise<boolean> => {

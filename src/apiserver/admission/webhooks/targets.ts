@@ -13,7 +13,11 @@ import type { WebhookNetwork } from './client.ts';
  * (`aggregator` service resolvers). Endpoints without a Pod count too: a webhook under development runs outside of
  * the cluster, and only administrators configure webhooks.
  */
-export function webhookNetwork(core: ServerCore, dialPod: DialPod | undefined): WebhookNetwork {
+export function webhookNetwork(
+  core: ServerCore,
+  dialPod: DialPod | undefined,
+  lanCidrs: readonly string[],
+): WebhookNetwork {
   const get = (group: string, plural: string, namespace: string, name: string) =>
     core.storage.get(objectKey(group, plural, namespace, name))?.object;
   const list = (group: string, plural: string) =>
@@ -28,13 +32,13 @@ export function webhookNetwork(core: ServerCore, dialPod: DialPod | undefined): 
       }
       return endpoints.service(namespace, `https:${name}:${port}`);
     },
-    isSimulated: (address) => isSimulated(address, list),
+    isSimulated: (address) => isSimulated(address, list, lanCidrs),
     dialPod,
   };
 }
 
 /**
- * True for an address that the cluster gives away: one of a Node, of a Node's range for Pods, or of a ServiceCIDR.
+ * True for an address of the cluster network: one of a Node, of a Node's range for Pods, of a ServiceCIDR, or of the LAN.
  * What stands behind it is simulated; in the network of the machine it may be a real host.
  *
  * @param list all objects of a cluster-scoped resource.
@@ -42,6 +46,7 @@ export function webhookNetwork(core: ServerCore, dialPod: DialPod | undefined): 
 function isSimulated(
   address: string,
   list: (group: string, plural: string) => readonly KubeObject[],
+  lanCidrs: readonly string[],
 ): boolean {
   const parsed = parseAddress(address);
   if (parsed === undefined) return false;
@@ -52,6 +57,7 @@ function isSimulated(
   const isAddress = (listed: unknown): boolean =>
     parseAddress(textAt(listed, 'address'))?.canonical === parsed.canonical;
   return (
+    lanCidrs.some(inRange) ||
     list('networking.k8s.io', 'servicecidrs').some((cidr) => listAt(cidr, 'spec', 'cidrs').some(inRange)) ||
     list('', 'nodes').some(
       (node) =>

@@ -1,0 +1,96 @@
+/** The objects that lead to the metrics API, by the names that metrics-server's manifests have. */
+import { isAlreadyExists } from '../../client/errors.ts';
+import { endpoints, type ResourceType, services } from '../../client/resources.ts';
+import { isRecord } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { textAt } from '../../objects/read.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+
+type Clients = ControllerContext['clients'];
+
+const name = 'metrics-server';
+const namespace = 'kube-system';
+
+/** Where the server listens on the control plane. */
+export const metricsPort = 10443;
+
+const configMaps: ResourceType = {
+  ...{ group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true },
+  isObject: (object): object is KubeObject => isRecord(Reflect.get(object, 'data')),
+};
+const apiServices: ResourceType = {
+  ...{ group: 'apiregistration.k8s.io', version: 'v1', plural: 'apiservices', kind: 'APIService' },
+  namespaced: false,
+  isObject: (object): object is KubeObject => isRecord(Reflect.get(object, 'spec')),
+};
+const clusterRoles: ResourceType = {
+  ...{ group: 'rbac.authorization.k8s.io', version: 'v1', plural: 'clusterroles', kind: 'ClusterRole' },
+  namespaced: false,
+  isObject: (object): object is KubeObject => 'metadata' in object,
+};
+
+/** PEM of the authority of the API server's front proxy, where extension API servers look for it. @throws {Error} */
+export async function readProxyAuthority(clients: Clients): Promise<string> {
+  const map = await clients.for(configMaps).get(namespace, 'extension-apiserver-authentication');
+  return textAt(map, 'data', 'requestheader-client-ca-file');
+}
+
+/** Creates what is missing: a metrics-server that the user has installed stays. */
+export async function createMetricsObjects(clients: Clients, addresses: readonly string[]): Promise<void> {
+  const labels = { 'k8s-app': name };
+  const ports = [{ name: 'https', protocol: 'TCP', port: 443, targetPort: metricsPort }];
+  await createOnce(
+    clients.for(services).create({
+      metadata: { name, namespace, labels },
+      spec: { ports, ipFamilyPolicy: 'PreferDualStack' },
+    }),
+  );
+  // Mirrored to EndpointSlices; the API server finds extension API servers by Endpoints.
+  await createOnce(
+    clients.for(endpoints).create({
+      metadata: { name, namespace, labels },
+      subsets: [
+        {
+          addresses: addresses.map((ip) => ({ ip })),
+          ports: [{ name: 'https', protocol: 'TCP', port: metricsPort }],
+        },
+      ],
+    }),
+  );
+  const reader = 'rbac.authorization.k8s.io/aggregate-to-';
+  await createOnce(
+    clients.for(clusterRoles).create({
+      metadata: {
+        name: 'system:aggregated-metrics-reader',
+        labels: {
+          ...labels,
+          [`${reader}view`]: 'true',
+          [`${reader}edit`]: 'true',
+          [`${reader}admin`]: 'true',
+        },
+      },
+      ...{ rules: [{ apiGroups: ['metrics.k8s.io'], resources: ['pods', 'nodes'], verbs: ['get', 'list'] }] },
+    }),
+  );
+  await createOnce(
+    clients.for(apiServices).create({
+      metadata: { name: 'v1beta1.metrics.k8s.io', labels },
+      ...{
+        spec: {
+          service: { name, namespace },
+          ...{ group: 'metrics.k8s.io', version: 'v1beta1', groupPriorityMinimum: 100, versionPriority: 100 },
+          // The name in the certificate is that of nodes, and the network is inside this machine.
+          insecureSkipTLSVerify: true,
+        },
+      },
+    }),
+  );
+}
+
+async function createOnce(created: Promise<unknown>): Promise<void> {
+  try {
+    await created;
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+}
