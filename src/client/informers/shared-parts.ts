@@ -40,7 +40,21 @@ export class SharedParts {
     if (typeof part === 'string') return this.#texts.known(part, part);
     if (typeof part !== 'object' || part === null) return part;
     const text = JSON.stringify(part);
-    return text.length > maxPartLength ? part : this.#parts.known(text, part);
+    if (text.length > maxPartLength) return part;
+    const known = this.#parts.known(text, part);
+    if (known === part && !Object.isFrozen(part)) this.#shareMembers(part);
+    return known;
+  }
+
+  /** Each Pod has a token volume with a name of its own; all but the names in volumes and mounts is alike. */
+  #shareMembers(part: object): void {
+    for (const item of Array.isArray(part) ? part : [part]) {
+      if (!isRecord(item) || Object.isFrozen(item)) continue;
+      for (const name in item) {
+        const member = item[name];
+        if (typeof member === 'object' && member !== null) item[name] = this.#known(member);
+      }
+    }
   }
 }
 
