@@ -177,7 +177,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     tls: options.tls,
     authenticator: createAuthenticator({
       tokens,
-      // Where everybody may do everything, nobody is anonymous but for probes.
+      // With AlwaysAllow, only probes may be anonymous.
       anonymousPaths: options.authorizationMode === 'RBAC' ? 'all' : ['/healthz', '/livez', '/readyz'],
       now: () => core.now(),
     }),

@@ -162,7 +162,7 @@ export class DnsServer {
     };
     socket.on('error', (error) => this.#tell(error));
     socket.on('message', (bytes, client) => {
-      // No socket has the port 0, and none can be sent to.
+      // No answer can be sent to port 0.
       if (client.port === 0) return;
       const response = responder.respond(bytes, channel, signal);
       if (response instanceof Promise) void response.then((later) => send(later, client));

@@ -164,7 +164,7 @@ function udpAnswer(
       finish();
       resolve(withoutId(bytes));
     });
-    // Connected, the kernel takes packets of this upstream alone, and tells when its port is closed.
+    // Connected: the kernel takes packets of this upstream alone, and reports that its port is closed.
     socket.connect(port, address, () => socket.send(query));
   });
 }

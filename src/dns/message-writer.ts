@@ -94,7 +94,7 @@ export class MessageWriter {
       this.#record(record);
       if (this.#at > end) {
         this.#at = start;
-        // Names within what is cut off are not to be pointed to.
+        // No pointer may lead into what was cut off.
         for (const [name, at] of this.#names) if (at >= start) this.#names.delete(name);
         return count;
       }

@@ -152,7 +152,7 @@ export class DnsResponder {
       const { checkingDisabled, edns, udpSize } = query;
       const asked = { questionBytes, checkingDisabled, edns, udpSize };
       let response = await this.#options.forwarder.ask(asked, 'udp', signal);
-      // Truncated: what is written here may need to be, too, but says so itself.
+      // Truncated by the upstream; a reply that is too long here sets its own bit.
       if ((response.readUInt16BE(2) & 0x0200) !== 0) {
         response = await this.#options.forwarder.ask(asked, 'tcp', signal);
       }

@@ -124,7 +124,7 @@ interface Reply {
   readonly error?: { readonly message: string; readonly code?: string };
 }
 
-// Both ends are ours: what these functions do not look at is as the other end wrote it.
+// Both ends are this program: members that are not checked here are as the other end wrote them.
 function isRequest(message: unknown): message is Request {
   return isRecord(message) && typeof message['id'] === 'number' && isRecord(message['request']);
 }

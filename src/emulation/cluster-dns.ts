@@ -44,11 +44,11 @@ export class ClusterDns implements Runnable {
 
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log, metrics } = this.#context;
-    // Those of the agents leave headless Services out.
+    // The agents' informers leave headless Services out.
     const informers = new InformerFactory({ transport: this.#transport, clock, random, log });
     const server = new DnsServer({
       ...{ informers, host: localHost, clock, random, metrics },
-      // Names outside of the cluster have no upstream here: that is no warning.
+      // No warning: names outside of the cluster have no upstream here.
       log: log.isLevelEnabled('error') ? log.child({}, { level: 'error' }) : log,
       zone: { domain, ttl: 5, pods: 'insecure', service: dnsServiceKey },
       ...{ addresses: this.#addresses, port, upstreams: [] },

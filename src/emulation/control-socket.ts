@@ -16,7 +16,7 @@ export function controlSocketPath(kubeconfigPath: string): string {
 const longestPath = 107;
 
 /**
- * Removes the socket that an `up` has left which was killed.
+ * Removes the socket of an `up` that was killed.
  *
  * @returns whether one was there, or an `up` runs that listens; false: neither.
  * @throws the system's error where it cannot be looked at.
@@ -44,7 +44,7 @@ async function connectTo(path: string): Promise<Socket | 'killed' | 'none'> {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === 'ECONNREFUSED') return 'killed';
-    // Of a path that no socket can have, too: who writes the kubeconfig there says what is wrong with it.
+    // Also for a path that no socket can have: writing the kubeconfig there reports it.
     if (code !== undefined && noSocket.has(code)) return 'none';
     throw error;
   }
@@ -69,7 +69,7 @@ export async function serveControl(
   network: ClusterNetwork,
   log: Logger,
 ): Promise<ControlServer | undefined> {
-  // Node.js removes the path that it listened at, whosever that is by then: the socket is made beside it.
+  // Node.js removes the path that it listened at, even if another process has it by then: the socket is made beside it.
   const made = `${path}.${process.pid}`;
   if (Buffer.byteLength(made) > longestPath) {
     log.warn({ path }, 'no servicenet run: the path of the kubeconfig is too long for a socket beside it');
@@ -121,7 +121,7 @@ async function firstLine(socket: Socket): Promise<string> {
   const lines = createInterface({ input: socket });
   const line = await Promise.race([once(lines, 'line'), once(lines, 'close')]);
   lines.close();
-  // Otherwise its end would not be noticed.
+  // Without reading, Node.js would not report its end.
   socket.resume();
   if (line.length === 0) throw new Error('the connection ended');
   return String(line[0]);

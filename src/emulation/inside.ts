@@ -88,7 +88,7 @@ export class Inside {
     const { port, ca, token } = config.server;
     await writeFile(insideKubeconfigPath, config.kubeconfig, { mode: 0o600 });
     const [address = ''] = controlPlaneAddresses(config.families);
-    // Accepts nothing here: the API server does, once it has the descriptor.
+    // Does not accept: the API server does, once it has the descriptor.
     const listener = createServer({ pauseOnConnect: true });
     listener.listen(port, address);
     await once(listener, 'listening');
@@ -177,7 +177,7 @@ export class Inside {
     if (namespace === undefined) {
       throw new Error(`Pod ${keyOf(pod)} does not run: its phase is ${pod.status.phase ?? 'Pending'}`);
     }
-    // Pods are few that programs run in: files for all would cost more than one when it is asked for.
+    // Made when asked for: programs run in few Pods.
     const resolvConf = `/run/resolv.conf-${uid}`;
     await writeFile(resolvConf, this.#dns.resolvConfOf(pod));
     return { namespace, resolvConf };
@@ -186,7 +186,7 @@ export class Inside {
 
 /** @throws the system's error. */
 async function dial(address: string, port: number): Promise<Socket> {
-  // Paused: what it read here would be lost to the receiver.
+  // Paused: bytes that are read here would be missing at the receiver.
   const socket = new Socket().pause();
   const connected = once(socket, 'connect');
   socket.connect({ host: address, port });

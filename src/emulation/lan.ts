@@ -151,7 +151,7 @@ export function nodeSideLines(link: string, pod: Addresses, node: Addresses): re
       const family = familyOf(address);
       const source = ofFamily(node, family);
       return [
-        // Of scope link: it is the source of nothing but answers about itself.
+        // Of scope link, so that it is never chosen as the source of other packets.
         `${addAddress(family === 'IPv4' ? `${podRouter.IPv4}/32` : `${podRouter.IPv6}/64`, link)} scope link`,
         `route replace ${address} dev ${link}${source === undefined ? '' : ` src ${source}`}`,
       ];

@@ -27,7 +27,7 @@ answerCalls(async (call) => {
   }
   if (inside === undefined) throw new Error('the cluster network is not started yet');
   const answer = await inside.answer(call);
-  // This process is killed: one that ends by itself leaves its compiled code to the next one.
+  // This process is killed, and only one that exits writes the compile cache.
   if (call.call === 'complete') flushCompileCache();
   return answer;
 });

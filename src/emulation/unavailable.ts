@@ -46,7 +46,7 @@ export function advice(printed: string): string {
   return cause === undefined ? first || 'the namespaces ended without a word' : cause.advice;
 }
 
-/** The failure to begin at all. */
+/** Why the first program of the cluster network could not be started. */
 export function missingProgram(error: Error): string {
   const missing = 'code' in error && error.code === 'ENOENT';
   return missing ? install('setpriv', 'util-linux') : error.message;

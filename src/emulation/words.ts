@@ -5,7 +5,7 @@ import { namespaceFolder } from './ip.ts';
 export const insideKubeconfigPath = '/run/kubeconfig';
 
 /**
- * The words before a program that runs at a place.
+ * The command line before a program that runs at a place.
  *
  * @param enter those that lead into the first namespaces.
  * @param folder where the program begins.
@@ -13,7 +13,7 @@ export const insideKubeconfigPath = '/run/kubeconfig';
 export function wordsAt(enter: readonly string[], place: Place, folder = process.cwd()): readonly string[] {
   const { namespace, resolvConf } = place;
   return [
-    // Without these, the end of the process that runs them, or of nsenter, would leave the program.
+    // Without these, the program would outlive its parent or nsenter.
     ...endWithParent,
     ...enter,
     '--',

@@ -6,7 +6,7 @@ import type { ControllerContext, Runnable } from './context.ts';
 import { Controller, type ControllerOptions, type ReconcileResult, type SyncedSource } from './controller.ts';
 
 /**
- * What reconcilers begin with: a queue of keys, and informers that must have synced before the first key is taken. A
+ * The base of reconcilers: a queue of keys, and informers that must have synced before the first key is taken. A
  * subclass gets its informers, adds handlers that enqueue keys, and implements {@link reconcile}.
  */
 export abstract class Reconciler implements Runnable {

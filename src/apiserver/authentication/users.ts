@@ -12,7 +12,7 @@ export const anonymousUser: UserInfo = {
   extra: {},
 };
 
-/** Adds the group of everyone who is known, as kube-apiserver's group adder does. */
+/** Adds the group of all authenticated users, as kube-apiserver's group adder does. */
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
   if (user.groups.includes(authenticatedGroup)) return user;
   return { ...user, groups: [...user.groups, authenticatedGroup] };

@@ -117,7 +117,7 @@ export function negotiateDiscovery(
   throw unacceptable(servedMediaTypes);
 }
 
-/** The first of the media types that a client accepts, its best wishes first; undefined when it accepts none of them. */
+/** The first of the media types that a client accepts, those it prefers first; undefined when it accepts none of them. */
 export function firstAccepted<Offered extends string>(
   accept: string | undefined,
   offered: readonly Offered[],

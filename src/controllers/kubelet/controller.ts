@@ -50,7 +50,7 @@ export interface KubeletOptions {
  * The kubelets of all simulated nodes: gives Pods addresses and sandboxes, runs their containers one after another as
  * their specs say, or as annotations do ({@link behaviourOf}), and ends them with their grace period.
  *
- * @param options absent: Pods are nothing but objects.
+ * @param options absent: Pods are only objects.
  */
 export function kubelet(options?: KubeletOptions): ControllerDefinition {
   return {
@@ -182,7 +182,7 @@ class KubeletReconciler extends Reconciler {
     try {
       return await this.#run({ key, pod, node, state, signal });
     } finally {
-      // It was deleted meanwhile: what was made since then has no other end.
+      // It was deleted meanwhile: what was made since then is removed here.
       if (this.#states.get(uid) !== state) await this.#runtime.removePod(pod);
     }
   }
@@ -249,7 +249,7 @@ class KubeletReconciler extends Reconciler {
       now: this.context.clock.now(),
     });
     const { containerStatuses = [] } = plan.status;
-    // Where probes decide, they would wait for each other: it is healthy, so that they succeed.
+    // Healthy before it is probed: probes decide whether it is ready, and ask it.
     const isHealthy = !behaviourOf(pod, true).saysReadiness || containerStatuses.every(({ ready }) => ready);
     this.#runtime.setHealthy(pod, isHealthy);
     return plan;
@@ -351,7 +351,7 @@ class KubeletReconciler extends Reconciler {
       try {
         await this.#runtime.writeVolume(pod, volume);
       } catch (error) {
-        // A full disk, above all.
+        // Such as a full disk.
         const why = error instanceof Error ? error.message : String(error);
         throw new MountError(`MountVolume.SetUp failed for volume "${volume.name}" : ${why}`);
       }

@@ -69,7 +69,7 @@ export function readRun(status: ContainerStatus | undefined, observed: Observed 
   const startedAt = status.state?.running?.startedAt ?? undefined;
   const hasFailed = observed?.attempt === restarts && observed.problem !== undefined;
   if (startedAt !== undefined && hasFailed) {
-    // It was planned to run, and could not be started.
+    // It should run, and could not be started.
     if (failure === undefined) return { phase: 'new', restarts: 0 };
     const until = failure.finishedAt + restartDelay(restarts - 1, failure);
     return { phase: 'waiting', restarts: restarts - 1, failure, until };

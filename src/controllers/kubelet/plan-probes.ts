@@ -41,7 +41,7 @@ export function timeoutOf({ timeoutSeconds = 1 }: Probe): number {
  * Whether a container is asked at a tick.
  *
  * @param age milliseconds since it started.
- * @param hasStarted it has no startup probe, or that has succeeded: until then only that one asks, and then no more.
+ * @param hasStarted it has no startup probe, or its startup probe has succeeded: until then only that one is asked.
  */
 export function isDue(
   kind: ProbeKind,

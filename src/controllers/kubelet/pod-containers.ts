@@ -93,7 +93,7 @@ export class PodContainers {
     ];
     const stop = async (container: Container): Promise<void> => {
       if (!state.running.has(container.name) || this.#runtime.isStandIn(pod, container)) return;
-      // The annotation says when it has stopped: it is killed then.
+      // The annotation says when it stops.
       if (behaviourOf(pod, false).stopAfter !== undefined) return;
       const { preStop } = container.lifecycle ?? {};
       if (isFirst && preStop !== undefined && grace > 0) {
@@ -169,7 +169,7 @@ export class PodContainers {
       (each) => each.name === name,
     );
     const isStandIn = container === undefined || this.#runtime.isStandIn(pod, container);
-    // What an annotation ends is said to have ended.
+    // A container that an annotation ends is reported as ended.
     const grace = !isStandIn && isSidecar(container) ? graceOf(pod) : 0;
     if (grace === 0) state.running.delete(name);
     state.stopProbes(name);

@@ -161,7 +161,7 @@ async function readFrom(path: string, position: number): Promise<{ bytes: Buffer
   try {
     file = await open(path, 'r');
   } catch (error) {
-    // It was rotated away.
+    // Rotation has deleted it.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
       return { bytes: nothing, end: position };
     throw error;

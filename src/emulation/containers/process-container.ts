@@ -65,7 +65,7 @@ export class ProcessContainer implements ContainerProgram {
     let isPrinted = false;
     throttled(child.stdout, (chunk) => log.write('stdout', chunk));
     throttled(child.stderr, (chunk) => {
-      // What is said before the program begins is about its sandbox.
+      // Output before the program begins is an error of its sandbox.
       if (!isPrinted) printed.push(chunk);
       else log.write('stderr', chunk);
     });
@@ -94,7 +94,7 @@ export class ProcessContainer implements ContainerProgram {
 
   signal(name: NodeJS.Signals): void {
     if (name === 'SIGKILL') {
-      // With process 1 all processes of its namespace end.
+      // When process 1 ends, the kernel ends all processes of its PID namespace.
       if (this.#inside !== undefined && this.#child.exitCode === null) process.kill(this.#inside, name);
       else this.#child.kill(name);
       return;

@@ -132,7 +132,7 @@ export class SandboxRuntime implements ContainerRuntime {
       throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
     const record = this.#recordOf(pod);
     const { name } = container;
-    // The attempt before may be on its way out.
+    // The last attempt may still be ending.
     await record.running.get(name)?.program.ended;
     const log = await this.#openLog(record, container, attempt);
     let program: ContainerProgram;
@@ -190,7 +190,7 @@ export class SandboxRuntime implements ContainerRuntime {
     const detach = log.onWrite((stream, chunk) => (stream === 'stdout' ? stdout : stderr).write(chunk));
     const gone = Promise.withResolvers<never>();
     signal?.addEventListener('abort', () => gone.reject(asError(signal.reason)), { once: true });
-    // The program has its input to itself: where the client ends, it goes on.
+    // The program does not get the client's input as its own: it goes on when the client ends.
     if (program.stdin !== undefined) stdin?.pipe(program.stdin, { end: false });
     try {
       return (await Promise.race([program.ended, gone.promise])).exitCode;
@@ -400,7 +400,7 @@ async function terminationMessage(
     const text = await readFile(join(record.folder.path, 'containers', name, 'termination-log'), 'utf8');
     if (text !== '') return { message: text.slice(-longestMessage) };
   } catch {
-    // It was no process, or its Pod is gone.
+    // It has no process, or its Pod is deleted.
   }
   if (terminationMessagePolicy !== 'FallbackToLogsOnError' || exitCode === 0) return {};
   const lines: string[] = [];
@@ -465,7 +465,7 @@ async function runWords(
   signal?.addEventListener('abort', end, { once: true });
   const ended = exitOf(child);
   try {
-    // What a program does not read is no error.
+    // A program need not read its input.
     if (stdin !== undefined && child.stdin !== null) pipeline(stdin, child.stdin).catch(() => undefined);
     const outputs = [
       ...(child.stdout === null ? [] : [pipeline(child.stdout, stdout, { end: false })]),

@@ -119,7 +119,7 @@ export class KubeletApi {
     const lines = (follow: boolean) =>
       runtime.logs(wanted.pod, wanted.container, { previous: options.previous, follow, signal: gone.signal });
     const bytes = logBytes(lines(options.follow), options, async () => countLines(lines(false)));
-    // What fails before the first line is an answer of its own.
+    // A failure before the first line is a response with its own status.
     const first = await bytes.next();
     response.writeHead(200, { 'Content-Type': 'text/plain' });
     response.flushHeaders();
@@ -163,7 +163,7 @@ export class KubeletApi {
     serve: (client: WebSocket) => void,
   ): void {
     server.handleUpgrade(request, socket, head, (client) => {
-      // Its `close` follows, which is what everything waits for.
+      // `close` follows, and is handled.
       client.on('error', () => undefined);
       serve(client);
     });

@@ -56,7 +56,7 @@ export async function serveRemoteCommand(
           if (payload[0] === channels.stdin) stdin?.end();
           break;
         default:
-        // Other channels are the server's to write to.
+        // Only the server writes to the other channels.
       }
     },
     () => gone.abort(new Error('the client is gone')),
@@ -70,9 +70,9 @@ export async function serveRemoteCommand(
     });
   const stdout = output(channels.stdout, wanted.stdout);
   const stderr = output(channels.stderr, wanted.stderr);
-  // A client that has gone breaks them; the program is ended by the signal.
+  // They break when the client is gone; the signal then ends the program.
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
-  // The client learns that the connection stands, whatever the program prints.
+  // Tells the client that the connection is open, also when the program prints nothing.
   await sendOn(socket, wanted.stdout ? channels.stdout : channels.error, Buffer.alloc(0));
   const status = await statusOf(
     run({

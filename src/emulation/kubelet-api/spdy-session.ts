@@ -61,7 +61,7 @@ export class SpdyStream extends Duplex {
       done(null);
       return;
     }
-    // The peer learns of a stream that breaks off; what broke it has been reported where it was seen.
+    // The peer is told that the stream is broken; the cause was reported before.
     this.#send(resetFrame(this.id, cancel)).then(
       () => done(error),
       () => done(error),

@@ -102,7 +102,7 @@ export class NamespaceSandboxes {
       await node.hostPorts?.set(uidOf(pod), hostPorts(pod, addresses));
       return { ...before, own, host: new NamespaceHost(namespace), listenAt };
     } catch (error) {
-      // What was made so far would be in the way of the next attempt; the reason is that of the first failure.
+      // The next attempt would find what this one made; the error is that of the first failure.
       await ip([`netns delete ${name}`]).catch(() => undefined);
       throw error;
     }

@@ -53,7 +53,7 @@ const nodeSysctls: ReadonlyMap<string, string> = new Map([
   // A Pod that reaches itself by a Service goes out of its link and in again.
   ['net/ipv4/conf/all/send_redirects', '0'],
   ['net/ipv4/conf/default/send_redirects', '0'],
-  // Every refusal is answered: by default only so many a second are.
+  // Without limit: by default Linux answers only some refusals a second.
   ['net/ipv4/icmp_ratelimit', '0'],
   ['net/ipv6/icmp/ratelimit', '0'],
 ]);
@@ -130,7 +130,7 @@ export class SimulatedNodes extends Reconciler {
       await Promise.all([ip(toItsPods), ...others.map((other) => ip(toItsPods, other.namespace.name))]);
     } catch (error) {
       namespace?.close();
-      // Only what this attempt has made; the reason is that of the first failure.
+      // Removes only what this attempt made; the error is that of the first failure.
       await ip([`netns delete ${made}`]).catch(() => undefined);
       throw error;
     }
@@ -181,9 +181,9 @@ export class SimulatedNodes extends Reconciler {
     const agent = new AnnounceAgent({
       ...{ context: this.context, host, nodeName, leaseNamespace, leases: clients.for(leases) },
       bgpPeers: clients.for(bgpPeers),
-      // A machine goes with its agent: routers are not to keep its routes.
+      // The agent withdraws its routes: routers must not keep those of a deleted machine.
       forwardingOutlives: false,
-      // A machine that is taken away is not started again.
+      // A deleted machine is not started again.
       ...{ onAPILoss: 'hold', restartGrace: 0, heartbeatPort },
     });
     try {

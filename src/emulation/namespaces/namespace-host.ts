@@ -17,7 +17,7 @@ export class NamespaceHost implements Host {
   constructor(namespace: NetworkNamespace) {
     this.#namespace = namespace;
     this.sysctl = {
-      // Promises of what is done at once: the process must not do anything else while it is inside.
+      // Synchronous behind promises: nothing else may run while the thread is in another namespace.
       get: (name) => new Promise((resolve) => resolve(readSysctl(namespace, name))),
       set: (name, value) =>
         new Promise((resolve) => {

@@ -85,7 +85,7 @@ export class PodServer {
   #serve(socket: Socket): void {
     this.#connections.add(socket);
     socket.once('close', () => this.#connections.delete(socket));
-    // Clients go away as they like.
+    // Clients may close connections at any time.
     socket.on('error', () => undefined);
     this.#chooseProtocol(socket, Buffer.alloc(0));
   }

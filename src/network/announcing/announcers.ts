@@ -12,7 +12,7 @@ export function announcerOf(
   return {
     node: metadata.name ?? '',
     labels: metadata.labels ?? {},
-    // A Node whose kubelet has said nothing yet is no reason to lose its addresses.
+    // A Node without a Ready condition keeps its addresses.
     isReady: (conditionStatus(status.conditions ?? [], 'Ready') ?? 'True') === 'True',
     isCordoned: spec.unschedulable === true,
     ...{ isAlive, interfaces, sessions, refused },

@@ -8,8 +8,8 @@
  *   |<------------------- 2.25 s --------------------->|   (counted from when they saw the renewal: later)
  * ```
  *
- * While the API server answers nobody, the agents hear each other's heartbeats, and each keeps what it has
- * (`--on-api-loss=hold`): nobody can take over without the API server. Times are milliseconds of a monotonic clock.
+ * While the API server answers no agent, the agents hear each other's heartbeats, and each keeps what it has
+ * (`--on-api-loss=hold`): no node can take over without the API server. Times are milliseconds of a monotonic clock.
  */
 
 /** How long an agent counts as alive after another one saw its renewal. */

@@ -1,6 +1,6 @@
 /**
- * A clock that stands while nothing is seen. The silence of another agent says nothing about it while this one does not
- * see the Leases: after an outage of the API server, all would look dead to the first that comes back.
+ * A clock that stands while this agent does not see the Leases. Otherwise, after an outage of the API server, all other
+ * agents would look dead to the first that is back.
  */
 export class WatchedTime {
   readonly #maxGapMs: number;

@@ -15,7 +15,7 @@ import {
 import { MessageReader } from './reader.ts';
 
 /**
- * Reads what is behind the header of a message.
+ * Reads the body of a message.
  *
  * @param type 1 to 5.
  * @param fourByteAs whether AS paths have 4-byte numbers: both speakers have announced that they can (RFC 6793).
@@ -132,8 +132,8 @@ function decodeNotification(body: Uint8Array): Notification {
 }
 
 /**
- * An UPDATE. Its frame and its networks must be right, else the session ends; attributes that say nonsense only make its
- * routes useless (RFC 7606).
+ * An UPDATE. Its frame and its networks must be right, else the session ends; malformed attributes only
+ * withdraw its routes (RFC 7606).
  */
 function decodeUpdate(body: Uint8Array, fourByteAs: boolean): UpdateMessage {
   const malformed = (): ProtocolError => updateError('an UPDATE whose lengths do not fit', 1);

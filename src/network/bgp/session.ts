@@ -63,7 +63,7 @@ export interface SessionOptions {
   /** Families that are announced. */
   readonly families: readonly IPFamily[];
   /**
-   * Seconds that the peer is to keep routes for when this speaker goes without a word (RFC 4724); 0: not at all. Only for
+   * Seconds that the peer is to keep routes for when the connection of this speaker breaks (RFC 4724); 0: not at all. Only for
    * a speaker whose forwarding outlives it.
    */
   readonly restartTime: number;

@@ -28,7 +28,7 @@ export function addressRecords(
 }
 
 /**
- * Each port of each target once, and behind them the addresses of the targets. The weight is that of CoreDNS
+ * Each port of each target once, and after them the addresses of the targets. The weight is that of CoreDNS
  * (`plugin.SRV`): 100 shared by all entries, before equal ones are left out.
  */
 export function srvRecords(

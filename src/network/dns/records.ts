@@ -60,7 +60,7 @@ export interface Answer {
   readonly answers: readonly DnsRecord[];
   readonly authorities: readonly DnsRecord[];
   readonly additionals: readonly DnsRecord[];
-  /** The name outside the zone that the last CNAME of `answers` leads to: its addresses belong behind it. */
+  /** The name outside the zone that the last CNAME of `answers` leads to: its addresses follow it. */
   readonly outsideTarget?: string;
 }
 

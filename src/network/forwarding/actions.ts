@@ -39,7 +39,7 @@ export function internalActions(
 
 /**
  * What happens with connections to external IPs, load balancer IPs and node ports (D2). Policy Cluster masquerades
- * everyone; policy Local keeps the client's address (D6). Pods and the node itself are not subject to policy Local,
+ * all clients; policy Local keeps the client's address (D6). Pods and the node itself are not subject to policy Local,
  * as though they went out to a load balancer and came back; only the node is masqueraded then, since the address that
  * it connects from may be the load balancer's (D5).
  */

@@ -41,7 +41,7 @@ export function isTerminating({ source }: ServiceEndpoint): boolean {
 /**
  * Merges the slices of one Service.
  *
- * @param slices of any family, sorted by name: where two have the same endpoint, the later one is believed, unless it
+ * @param slices of any family, sorted by name: where two have the same endpoint, the later one counts, unless it
  *   says that the endpoint terminates (F4).
  */
 export function collectEndpoints(

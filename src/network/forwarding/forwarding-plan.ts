@@ -133,7 +133,7 @@ export interface Destination {
 
 /**
  * Who opens a connection: a Pod that {@link PodDetection} recognises, the node itself (source address of the node),
- * or anyone else. A packet that is both of a Pod and of the node counts as of a Pod.
+ * or another client. A packet that is both of a Pod and of the node counts as of a Pod.
  */
 export type Source = 'pod' | 'node' | 'other';
 

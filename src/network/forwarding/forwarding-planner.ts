@@ -65,8 +65,8 @@ export function planForwarding(
 }
 
 /**
- * The plan of a node, changed Service by Service. Each Service is planned on its own ({@link planService}); what
- * remains to decide between Services is who has an address and port that several claim ({@link Contest}).
+ * The plan of a node, changed Service by Service. Each Service is planned on its own ({@link planService}); between
+ * Services it is decided which has an address and port that several claim ({@link Contest}).
  */
 export class ForwardingPlanner {
   readonly #options: ForwardingOptions;

@@ -55,7 +55,7 @@ export class ClusterView {
       for (const { canonical } of addressesOfNode(node)) this.#nodeAt.set(canonical, node);
     }
     for (const pod of objects.pods) {
-      // An address of a Pod that has ended may be another one's by now.
+      // The address of a Pod that has ended may be another Pod's by now.
       if (pod.spec.hostNetwork === true || isFinished(pod)) continue;
       for (const { canonical } of addressesOfPod(pod)) this.#podAt.set(canonical, pod);
     }

@@ -39,7 +39,7 @@ export interface PolicyMatch {
 /** Where in a policy a connection is allowed. */
 export interface RuleMatch {
   readonly index: number;
-  /** The item of `from` or `to`; undefined: there are none, and everybody matches. */
+  /** The item of `from` or `to`; undefined: there are none, and every peer matches. */
   readonly peer: number | undefined;
   /** The item of `ports`; undefined: there are none, and every port matches. */
   readonly port: number | undefined;

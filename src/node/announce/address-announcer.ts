@@ -19,14 +19,14 @@ export interface AddressAnnouncer {
    * Announces these addresses from now on, and no others. Never called twice at once; with the same addresses it sends
    * nothing. What cannot be announced is logged by its reason and tried again, here or with the next call.
    *
-   * @throws {Error} where nothing could be announced at all: the call is repeated.
+   * @throws {Error} where no address could be announced: the caller calls again.
    */
   announce(addresses: readonly AddressToAnnounce[]): Promise<void>;
   /** Canonical: those that are announced now. */
   readonly announced: ReadonlySet<string>;
   /**
-   * Ends in an orderly way. What {@link announce} was last told goes on without the process for as long as it can, so
-   * that the next one finds it; what is to end before is taken away by `announce([])`.
+   * Ends in an orderly way. The addresses of the last {@link announce} stay without the process for as long as they
+   * can, so that the next one finds them; `announce([])` before withdraws them.
    */
   close(): Promise<void>;
 }

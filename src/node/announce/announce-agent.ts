@@ -58,11 +58,11 @@ const leaveWithinMs = 5000;
 
 /**
  * Announces addresses of LoadBalancer Services from one node. The agents of all nodes plan the same from the same
- * objects, and agree about who lives by the Leases that each renews; see `network/announcing/fence.ts` for why no
+ * objects, and agree which agents live by the Leases that each renews; see `network/announcing/fence.ts` for why no
  * address has two owners.
  *
  * - Every 0.6 s: renew the Lease, then refresh the lifetimes of the addresses in the kernel.
- * - On a planned move the new owner announces first, and says so in its Lease; then the former one lets go.
+ * - On a planned move the new owner announces first, and says so in its Lease; then the former one withdraws it.
  */
 export class AnnounceAgent implements Runnable {
   readonly #options: AnnounceAgentOptions;
@@ -131,7 +131,7 @@ export class AnnounceAgent implements Runnable {
   }
 
   /**
-   * Announces until the signal aborts; then lets others take over, and leaves what no other node can have for
+   * Announces until the signal aborts; then other nodes take over, and addresses that none can announce stay for
    * `restartGrace`.
    *
    * @throws the system's error where the port of heartbeats is taken, or there is no `ip`.
@@ -200,7 +200,7 @@ export class AnnounceAgent implements Runnable {
     }
   }
 
-  /** After a pause of the process the kernel may have forgotten addresses: others would believe a report of before. */
+  /** After a pause of the process the kernel may have dropped addresses, so that an old report would be wrong. */
   async #lookAfterPause(): Promise<void> {
     const { clock, log } = this.#options.context;
     if (clock.monotonic() - this.#syncedAt <= leaseLastsMs) return;
@@ -229,7 +229,7 @@ export class AnnounceAgent implements Runnable {
     if (isSettled && this.#watched.isSeeing(now) && !this.#fence.hasLostAPI(now) && this.#fence.isOpen(now)) {
       this.#wanted = this.#plan(now);
       this.#hasPlanned = true;
-      // What a former process left stays until it is known whose it is.
+      // What a former process left stays until the owners are known.
     } else if (!this.#hasPlanned) return;
     else if (!this.#fence.isOpen(now)) this.#wanted = [];
     else this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address));
@@ -288,8 +288,8 @@ export class AnnounceAgent implements Runnable {
   }
 
   /**
-   * Gives the Lease back, so that others take over at once, and waits for them. Nobody takes over what no other node
-   * can announce.
+   * Releases the Lease, so that others take over at once, and waits for them. What no other node can announce is not
+   * waited for.
    */
   async #leave(): Promise<void> {
     const { context, restartGrace } = this.#options;
@@ -366,7 +366,7 @@ export class AnnounceAgent implements Runnable {
       const now = clock.monotonic();
       if (this.#activeSince === undefined) continue;
       const hasLostAPI = this.#fence.hasLostAPI(now);
-      // Also to those that look dead: one that has lost only the API server must hear that others have it.
+      // Also to those that look dead: they may have lost only the API server, and must hear that others have it.
       const addresses = [...this.#view.reports.keys()].flatMap((name) => {
         const node = name === nodeName ? undefined : this.#view.node(name);
         return node === undefined ? [] : internalAddresses(node).slice(0, 1);

@@ -77,7 +77,7 @@ export class BGPSession {
     this.#session = new Session({
       ...peer,
       families: ['IPv4', 'IPv6'],
-      // To a peer without routes of ours the bit says nothing, and with them it is true.
+      // Without routes of ours at the peer the bit has no effect; with them it is true.
       restarting: peer.restartTime > 0,
       random,
     });
@@ -245,7 +245,7 @@ export class BGPSession {
   #report({ reason, why }: { readonly reason: SessionReason; readonly why: string }): void {
     const { log, clock, changed } = this.#options;
     const key = this.peer.name;
-    // What fails again in the same way is no news.
+    // The same failure again is not logged.
     if (reason === this.#reason && why === this.#message) return;
     if (reason === 'Established') log.info({ key, peer: this.peer.address }, 'BGP session established');
     else if (reason === 'Stopped') log.info({ key, peer: this.peer.address, why }, 'BGP session ended');

@@ -48,7 +48,7 @@ export class Heartbeats {
         const heartbeat = readHeartbeat(bytes);
         if (heartbeat !== undefined) heard(heartbeat, parseAddress(from)?.canonical ?? from);
       });
-      // A node that is gone answers with ICMP errors, which say nothing new.
+      // A node that is gone answers with ICMP errors, which are of no use.
       socket.on('error', (error) => this.#log.debug({ err: error }, 'heartbeat not sent'));
     }
   }

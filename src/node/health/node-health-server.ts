@@ -29,7 +29,7 @@ export interface BindAddress {
 const retryDelay = 5000;
 
 /**
- * Tells load balancers and the kubelet how the node is, as kube-proxy does (`pkg/proxy/healthcheck/proxy_health.go`,
+ * Serves the health of the node to load balancers and the kubelet, as kube-proxy does (`pkg/proxy/healthcheck/proxy_health.go`,
  * KEP-3836): `/healthz` fails where the rules are behind or the node is going away, `/livez` only where they are behind.
  */
 export class NodeHealthServer {
@@ -43,7 +43,7 @@ export class NodeHealthServer {
   /** Serves until the signal aborts; where the port is taken, tries again until it is free. */
   async run({ host, port }: BindAddress, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
-    // An address that means all means those of both families, as in Go.
+    // An unspecified address is that of both families, as in Go.
     const isAll = ['', '0.0.0.0', '::'].includes(host);
     let isLogged = false;
     for (const address of isAll ? ['0.0.0.0', '::'] : [host]) {
@@ -93,7 +93,7 @@ export class NodeHealthServer {
     });
     response.end(
       JSON.stringify({
-        // For readers that expect a time that goes on while all is well.
+        // Readers expect a time that advances while the node is healthy.
         lastUpdated: healthy ? currentTime : lastSynced,
         currentTime,
         nodeEligible,

@@ -118,7 +118,7 @@ export class NftablesTable {
   /** What the kernel has. A table that is not there, or whose rules are not ours, is made anew. */
   async #read(plan: ForwardingPlan, layout: TableLayout): Promise<Read> {
     const family = nftFamily(this.#family);
-    // Terse, and the whole family: asked for one table, nft 1.0.6 fetches all of its elements all the same.
+    // Terse, and the whole family: asked for one table, nft 1.0.6 fetches all of its elements.
     const rules = listedRules((await this.#nft.list(['-t'], 'ruleset', family)) ?? '{}');
     const expected = chainSizes(layout.commands);
     const isOurs =

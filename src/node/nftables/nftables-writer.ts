@@ -34,7 +34,7 @@ export class NftablesWriter {
     try {
       return await this.#sync(plan, touched);
     } catch (error) {
-      this.distrust(); // No table may go on without what this sync would have brought.
+      this.distrust(); // A failed sync leaves the table unknown: the next one reads it.
       throw error;
     }
   }

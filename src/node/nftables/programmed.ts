@@ -92,8 +92,8 @@ export class Programmed {
 
   /**
    * What leads from what was listed in the kernel to the plan, in steps: all elements of 10,000 Services at once would
-   * take 100 MiB. Where an element is missing that leads to an endpoint, all of its Service port's are added: nft does
-   * not mind those that are there. The mirror is to be empty, and each step to be committed before the next.
+   * take 100 MiB. Where an element is missing that leads to an endpoint, all of its Service port's are added: nft takes
+   * those that are there without an error. The mirror is to be empty, and each step to be committed before the next.
    *
    * @param listed by comparison with the same plan. Its other elements are taken out of it.
    * @param others elements that the table is to have beside those of Services. They come last, because addresses in

@@ -4,8 +4,9 @@ import { keyExpression, valueExpression } from './elements.ts';
 import { hasRanges, type SetName, setNames } from './sets.ts';
 
 /**
- * Bytes of JSON for the elements of one transaction; 200 KB with what is around them. Without NET_ADMIN in the initial namespace the kernel takes no message larger than
- * the default buffer of a socket (net.core.wmem_max, 212,992 bytes); what is sent for an element is smaller than its JSON.
+ * Bytes of JSON for the elements of one transaction; 200 KB with what is around them. Without NET_ADMIN in the initial
+ * namespace the kernel takes no message larger than the default buffer of a socket (net.core.wmem_max, 212,992 bytes);
+ * the message for an element is smaller than its JSON.
  */
 const transactionLimit = 195_000;
 

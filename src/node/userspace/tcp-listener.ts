@@ -33,7 +33,7 @@ export class TcpListener implements Listener {
   ): Promise<TcpListener> {
     const clients = new Set<Socket>();
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
-      // An error event without a listener would end the process; until the endpoint is there, the client may go.
+      // An error event without a listener would end the process: the client may leave before the endpoint is connected.
       client.on('error', () => undefined);
       clients.add(client);
       client.on('close', () => clients.delete(client));

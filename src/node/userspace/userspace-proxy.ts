@@ -34,7 +34,7 @@ interface Place {
  * addresses of Services and connects them to endpoints, on the same plan. It listens only where a connection can go
  * somewhere, so that others are refused by the kernel.
  *
- * What the kernel could do and this cannot: endpoints see the node as the client always, what the plan drops is refused,
+ * Unlike the kernel: endpoints see the node as the client always, what the plan drops is refused,
  * and SCTP is left out.
  */
 export class UserspaceProxy implements DataPath {

@@ -74,7 +74,7 @@ async function begin(
     place.write('stderr', `${error instanceof Error ? error.message : String(error)}\n`);
     run.end(1);
   };
-  // Some run until their end, some listen and return.
+  // Some resolve when they end, some as soon as they listen.
   const begun = subcommand(run).catch(fail);
   await Promise.race([begun, run.ended]);
   return {

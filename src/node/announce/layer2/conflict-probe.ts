@@ -8,7 +8,7 @@ const atOnce = 256;
 /** Milliseconds after the question at which the neighbours are read: most machines answer within the first. */
 const readAfter = [25, 175] as const;
 
-/** The discard port: what arrives there is of no use to anybody. */
+/** The discard port (RFC 863). */
 const discardPort = 9;
 
 /**
@@ -49,7 +49,7 @@ async function askFor(host: Host, addresses: readonly string[]): Promise<void> {
     if (ofFamily.length === 0) continue;
     const socket = await host.datagram(any, 0);
     try {
-      // Refusals of former answers come as errors of the socket, and say nothing.
+      // ICMP errors of former datagrams come as errors of the socket.
       socket.on('error', () => undefined);
       await Promise.all(
         ofFamily.map(

@@ -43,7 +43,7 @@ export interface Layer2Options {
 /** See {@link ownLinkName}. */
 const ownPrefix = 'servicenet';
 
-/** Where kube-proxy in mode ipvs keeps the addresses of all Services: it answers nobody. */
+/** Where kube-proxy in mode ipvs keeps the addresses of all Services: it answers no ARP and no NDP. */
 const ipvsInterface = 'kube-ipvs0';
 
 /** Milliseconds after a new address at which all are announced again: neighbours may have missed it. */
@@ -67,7 +67,7 @@ const ownSysctls: readonly (readonly [family: 'ipv4' | 'ipv6', name: string, val
 
 /**
  * Announces by ARP and NDP, with NET_ADMIN alone: addresses are put on an interface, the kernel answers for them, and
- * forgets them when their lifetime is not refreshed. The caller calls {@link announce} again and again.
+ * drops them when their lifetime is not refreshed. The caller calls {@link announce} at short intervals.
  */
 export class Layer2Announcer implements AddressAnnouncer {
   readonly #options: Layer2Options;

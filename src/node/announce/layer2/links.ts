@@ -17,7 +17,7 @@ export interface Link {
 export interface LinkAddress {
   readonly address: ParsedAddress;
   readonly prefixLength: number;
-  /** Of scope `global`; others reach nobody beyond the link, or nobody at all. */
+  /** Of scope `global`: others are of no use beyond the link. */
   readonly isGlobal: boolean;
   /** For use by nothing of the machine itself, and only for a time: how announced addresses are placed. */
   readonly isDeprecated: boolean;
