@@ -38,6 +38,11 @@ export function listAt(value: unknown, ...path: readonly string[]): readonly unk
   return Array.isArray(found) ? found : [];
 }
 
+/** The strings of the list at `path`; others are left out. */
+export function textsAt(value: unknown, ...path: readonly string[]): readonly string[] {
+  return listAt(value, ...path).filter((text) => typeof text === 'string');
+}
+
 /** The object at a path, empty where there is none. */
 export function recordAt(value: unknown, ...path: readonly string[]): JsonRecord {
   const found = at(value, ...path);

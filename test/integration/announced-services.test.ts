@@ -54,7 +54,10 @@ async function agent(node: string, report: Partial<AgentReport>): Promise<void> 
   const metadata = {
     labels: { [announcerLabel]: 'true' },
     annotations: {
-      [reportAnnotation]: encodeReport({ interfaces, sessions: [], refused: [], announced: [], ...report }),
+      [reportAnnotation]: encodeReport({
+        ...{ interfaces, sessions: [], refused: [], announced: [], voters: new Map() },
+        ...report,
+      }),
     },
   };
   const client = cluster.clients.for(leases);

@@ -151,10 +151,10 @@ export class AnnouncedReconciler extends Reconciler {
   #see(lease: Lease, old: Lease | undefined): void {
     const read = readAnnouncerLease(lease);
     if (read === undefined) return;
-    const { node, renewal, reportText } = read;
+    const { node, version, acquired, reportText } = read;
     const now = this.context.clock.monotonic();
     const lived = this.#liveness.isAlive(node, now);
-    this.#liveness.observe(node, renewal, now);
+    this.#liveness.observe(node, acquired === undefined ? undefined : version, now);
     const isNew = old === undefined || readAnnouncerLease(old)?.reportText !== reportText;
     if (isNew) {
       this.#reports.set(node, decodeReport(reportText));

@@ -1,16 +1,21 @@
 import { parseCidr, parseStrictAddress, type ParsedCidr } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
-import { listAt, textAt } from '../../objects/read.ts';
+import { at, listAt, textAt, textsAt } from '../../objects/read.ts';
 import type { Announcer, AnnouncerInterface, AnnouncementRefusal } from './announcement-plan.ts';
 
 /** What an agent says of its node in an annotation of its Lease, since others cannot see it; written when it changes. */
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
   /** What it announces now by layer 2: who had an address before lets it go only then. */
   readonly announced: readonly string[];
+  /** See `Member.voters`. */
+  readonly voters: ReadonlyMap<string, string>;
 }
 
+/** What an agent says without the agents that its Lease names. */
+export type NodeReport = Omit<AgentReport, 'voters'>;
+
 /** A report as JSON: the same text for what is the same. */
-export function encodeReport({ interfaces, sessions, refused, announced }: AgentReport): string {
+export function encodeReport({ interfaces, sessions, refused, announced, voters }: AgentReport): string {
   return JSON.stringify({
     interfaces: interfaces
       .map(({ subnets, ...rest }) => ({
@@ -23,6 +28,9 @@ export function encodeReport({ interfaces, sessions, refused, announced }: Agent
       ? {}
       : { refused: refused.toSorted((a, b) => (a.address < b.address ? -1 : 1)) }),
     ...(announced.length === 0 ? {} : { announced: announced.toSorted() }),
+    ...(voters.size === 0
+      ? {}
+      : { voters: Object.fromEntries([...voters].toSorted(([a], [b]) => (a < b ? -1 : 1))) }),
   });
 }
 
@@ -34,7 +42,17 @@ export function decodeReport(text: string | undefined): AgentReport {
     sessions: textsAt(value, 'sessions'),
     refused: listAt(value, 'refused').flatMap(refusalOf),
     announced: textsAt(value, 'announced').filter(isAddress),
+    voters: votersIn(at(value, 'voters')),
   };
+}
+
+function votersIn(value: unknown): ReadonlyMap<string, string> {
+  if (!isRecord(value)) return new Map();
+  return new Map(
+    Object.entries(value).flatMap(([node, acquired]) =>
+      typeof acquired === 'string' ? [[node, acquired]] : [],
+    ),
+  );
 }
 
 function interfaceOf(entry: unknown): readonly AnnouncerInterface[] {
@@ -60,10 +78,6 @@ function isAddress(text: string): boolean {
 function cidrsOf(text: string): readonly ParsedCidr[] {
   const cidr = parseCidr(text);
   return cidr === undefined ? [] : [cidr];
-}
-
-function textsAt(value: unknown, member: string): readonly string[] {
-  return listAt(value, member).filter((text) => typeof text === 'string');
 }
 
 function parseJson(text: string): unknown {

@@ -19,20 +19,23 @@ export function announcerLeaseName(node: string): string {
 /** What the Lease of an agent says. */
 export interface AnnouncerLease {
   readonly node: string;
-  /** `spec.renewTime`, only compared for change; undefined: the agent has given the Lease back. */
-  readonly renewal: string | undefined;
+  /** `metadata.resourceVersion`: another one after each renewal. */
+  readonly version: string;
+  /** `spec.acquireTime`; undefined: the Lease was given back. */
+  readonly acquired: string | undefined;
   /** For `decodeReport`. */
   readonly reportText: string | undefined;
 }
 
 /** Reads a Lease; undefined for one that is no agent's. */
 export function readAnnouncerLease({ metadata, spec }: Lease): AnnouncerLease | undefined {
-  const { name = '', labels, annotations } = metadata;
+  const { name = '', labels, annotations, resourceVersion = '' } = metadata;
   if (labels?.[announcerLabel] === undefined || !name.startsWith(namePrefix)) return undefined;
-  const { holderIdentity = '', renewTime } = spec;
+  const { holderIdentity = '', acquireTime = '' } = spec;
   return {
     node: name.slice(namePrefix.length),
-    renewal: holderIdentity === '' ? undefined : renewTime,
+    version: resourceVersion,
+    acquired: holderIdentity === '' ? undefined : acquireTime,
     reportText: annotations?.[reportAnnotation],
   };
 }

@@ -1,12 +1,12 @@
 import type { Node } from '../../objects/types/core.generated.ts';
 import { conditionStatus } from '../../objects/read.ts';
-import type { AgentReport } from './agent-report.ts';
+import type { NodeReport } from './agent-report.ts';
 import type { Announcer } from './announcement-plan.ts';
 
 /** A node and its agent's report as the planner takes them. */
 export function announcerOf(
   { metadata, spec, status }: Node,
-  { interfaces, sessions, refused }: AgentReport,
+  { interfaces, sessions, refused }: NodeReport,
   isAlive: boolean,
 ): Announcer {
   return {

@@ -3,23 +3,25 @@
  * over, whatever happens to the process.
  *
  * ```text
- *   renewal sent        kernel lifetime ends     others take over
+ *   renewal sent        kernel lifetime ends     others give the Lease back, and take over
  *   |<------------- at most 2.11 s ---->|              |
  *   |<------------------- 2.25 s --------------------->|   (counted from when they saw the renewal: later)
  * ```
  *
- * While the API server answers no agent, the agents hear each other's heartbeats, and each keeps what it has
- * (`--on-api-loss=hold`): no node can take over without the API server. Times are milliseconds of a monotonic clock.
+ * Without the API server the node asks the agents that its Lease names (`AgentReport.voters`), and each consent prolongs
+ * the time from when it was asked for (`--on-api-loss=hold`). Who consents gives no Lease back for 2.25 s from then, and
+ * no other agent can: so an agent that is silent, whether dead or not heard, ends the time. Times are milliseconds of a
+ * monotonic clock.
  */
 
-/** How long an agent counts as alive after another one saw its renewal. */
+/** How long an agent may have addresses after a renewal was sent, and counts as alive after another one saw it. */
 export const leaseLastsMs = 2250;
 
 /** How far apart renewals are. */
 export const renewEveryMs = 600;
 
-/** How far apart heartbeats are. */
-export const heartbeatEveryMs = 300;
+/** How far apart questions for consent are. */
+export const askEveryMs = 200;
 
 /** Kernels end lifetimes late: that of 2 s after 2.11 s, that of 1 s after 1.05 s (measured). */
 const kernelLateMs = 120;
@@ -30,56 +32,81 @@ const longestLifetime = 2;
 /** Without a renewal for so long, the API server counts as lost. */
 const lostAfterMs = 800;
 
-/** Without a heartbeat for so long, an agent that was heard before is dead, or the network to it is. */
-const silentAfterMs = 1000;
-
-/** What another agent said last. */
-interface Heard {
-  readonly at: number;
-  readonly hasLostAPI: boolean;
+/** A renewal of the own Lease. */
+export interface Renewal {
+  /** Milliseconds of a monotonic clock. */
+  readonly sentAt: number;
+  /** The agents that it names. */
+  readonly voters: readonly string[];
 }
 
 export class Fence {
   readonly #holds: boolean;
-  readonly #heard = new Map<string, Heard>();
+  /**
+   * The renewal that was seen last, and those that were sent since, with the agents that they name: the Lease may be as any
+   * of them says.
+   */
+  #renewals: readonly Renewal[] = [];
+  /** When the last question was sent to which each has consented. */
+  readonly #consents = new Map<string, number>();
   #renewedAt = Number.NEGATIVE_INFINITY;
   #until = Number.NEGATIVE_INFINITY;
 
-  /** @param holds whether addresses stay while the API server is away (`--on-api-loss=hold`). */
+  /** @param holds whether addresses may stay while the API server is away (`--on-api-loss=hold`). */
   constructor(holds: boolean) {
     this.#holds = holds;
   }
 
-  /** A renewal has succeeded. @param sentAt when it was sent: others may have seen it at once. */
-  renewed(sentAt: number): void {
-    this.#renewedAt = sentAt;
-    this.#until = Math.max(this.#until, sentAt + leaseLastsMs);
+  /** A renewal is about to be sent. @param voters the agents that it names. @returns what {@link renewed} takes. */
+  renewing(voters: Iterable<string>, now: number): Renewal {
+    const renewal = { sentAt: now, voters: [...voters] };
+    this.#renewals = [...this.#renewals, renewal];
+    return renewal;
   }
 
-  /** A heartbeat of another agent has come. */
-  heard(node: string, hasLostAPI: boolean, now: number): void {
-    this.#heard.set(node, { at: now, hasLostAPI });
+  /**
+   * A renewal was seen, as others see it: who does not see what changes has no addresses. Its time counts from when it was
+   * sent, since others may have seen it at once.
+   */
+  renewed(renewal: Renewal): void {
+    this.#renewals = this.#renewals.slice(Math.max(0, this.#renewals.indexOf(renewal)));
+    this.#consents.clear();
+    this.#renewedAt = renewal.sentAt;
+    this.#until = Math.max(this.#until, renewal.sentAt + leaseLastsMs);
   }
 
-  /** Whether the API server has not taken a renewal for some time. */
+  /** Whether no renewal was seen for some time. */
   hasLostAPI(now: number): boolean {
     return now - this.#renewedAt > lostAfterMs;
   }
 
-  /**
-   * Keeps the addresses without the API server, where that is safe.
-   *
-   * @param others the agents that lived when the API server was last heard of. One that says that it has the API server
-   *   may take over. One that was never heard may too: perhaps a firewall stops heartbeats.
-   */
-  hold(others: Iterable<string>, now: number): void {
-    if (!this.#holds || this.#renewedAt === Number.NEGATIVE_INFINITY || !this.hasLostAPI(now)) return;
-    for (const node of others) {
-      const heard = this.#heard.get(node);
-      if (heard === undefined) return;
-      if (!heard.hasLostAPI && now - heard.at < silentAfterMs) return;
-    }
+  /** Keeps the addresses of an agent without the API server that was alone: nobody can give its Lease back. */
+  hold(now: number): void {
+    if (!this.#mayHold(now) || this.#voters().size > 0) return;
     this.#until = Math.max(this.#until, now + leaseLastsMs);
+  }
+
+  /** The agents to ask for consent; none: there is no need, or no use. */
+  toAsk(now: number): readonly string[] {
+    return this.#mayHold(now) && this.isOpen(now) ? [...this.#voters()] : [];
+  }
+
+  /**
+   * An agent consents that this one keeps its addresses. What has ended does not begin again before the next renewal: by
+   * then another one may have taken over.
+   *
+   * @param askedAt when it was asked.
+   */
+  consented(node: string, askedAt: number, now: number): void {
+    if (!this.#mayHold(now) || !this.isOpen(now) || askedAt > now) return;
+    this.#consents.set(node, Math.max(askedAt, this.#consents.get(node) ?? askedAt));
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const voter of this.#voters()) {
+      const at = this.#consents.get(voter);
+      if (at === undefined) return;
+      earliest = Math.min(earliest, at);
+    }
+    if (earliest <= now) this.#until = Math.max(this.#until, earliest + leaseLastsMs);
   }
 
   /** Whether the node may have addresses. */
@@ -91,5 +118,13 @@ export class Fence {
   lifetime(now: number): number {
     const seconds = Math.floor((this.#until - now - kernelLateMs) / 1000);
     return Math.max(0, Math.min(longestLifetime, seconds));
+  }
+
+  #voters(): ReadonlySet<string> {
+    return new Set(this.#renewals.flatMap(({ voters }) => voters));
+  }
+
+  #mayHold(now: number): boolean {
+    return this.#holds && this.#renewedAt !== Number.NEGATIVE_INFINITY && this.hasLostAPI(now);
   }
 }

@@ -1,11 +1,11 @@
 /**
  * Whether agents live, by their Leases: a Lease lives for some time from when a renewal of it was seen. Clocks of nodes are
- * never compared, only whether `renewTime` has changed, so a clock that is wrong or jumps decides nothing
- * (client-go's leader election does the same).
+ * never compared, and the times in Leases not read, so a clock that is wrong, stands or jumps decides nothing.
  */
 export class Liveness {
   readonly #lastsMs: number;
-  readonly #seen = new Map<string, { renewal: string; at: number }>();
+  /** `seenAt`: the last renewal; `from`: from when its time counts, which is not earlier. */
+  readonly #seen = new Map<string, { renewal: string; seenAt: number; from: number }>();
 
   /** @param lastsMs how long an agent counts as alive after a renewal was seen. */
   constructor(lastsMs: number) {
@@ -15,12 +15,14 @@ export class Liveness {
   /**
    * A Lease as it was read.
    *
-   * @param renewal `spec.renewTime`; undefined: the agent has given it back.
+   * @param renewal differs for each renewal; undefined: the Lease was given back.
    * @param now milliseconds of a monotonic clock.
    */
   observe(node: string, renewal: string | undefined, now: number): void {
     if (renewal === undefined) this.#seen.delete(node);
-    else if (this.#seen.get(node)?.renewal !== renewal) this.#seen.set(node, { renewal, at: now });
+    else if (this.#seen.get(node)?.renewal !== renewal) {
+      this.#seen.set(node, { renewal, seenAt: now, from: now });
+    }
   }
 
   /** Forgets an agent whose Lease is gone. */
@@ -28,16 +30,39 @@ export class Liveness {
     this.#seen.delete(node);
   }
 
+  /** Leases are seen again, after some time in which the silence of agents has said nothing: all begin anew. */
+  resume(now: number): void {
+    for (const seen of this.#seen.values()) seen.from = Math.max(seen.from, now);
+  }
+
+  /**
+   * Promises that an agent counts as alive from now on as after a renewal.
+   *
+   * @returns false: it has given its Lease back, and gets no promise.
+   */
+  promise(node: string, now: number): boolean {
+    const seen = this.#seen.get(node);
+    if (seen !== undefined) seen.from = Math.max(seen.from, now);
+    return seen !== undefined;
+  }
+
+  /** Whether an agent may have addresses. */
   isAlive(node: string, now: number): boolean {
     const seen = this.#seen.get(node);
-    return seen !== undefined && now < seen.at + this.#lastsMs;
+    return seen !== undefined && now < seen.from + this.#lastsMs;
+  }
+
+  /** Whether an agent has renewed its Lease just now: it has the API server. */
+  isFresh(node: string, now: number): boolean {
+    const seen = this.#seen.get(node);
+    return seen !== undefined && now < seen.seenAt + this.#lastsMs;
   }
 
   /** When the next of those that live ends, if it is not renewed; infinite: none lives. */
   nextEnd(now: number): number {
     let next = Number.POSITIVE_INFINITY;
-    for (const { at } of this.#seen.values()) {
-      if (now < at + this.#lastsMs) next = Math.min(next, at + this.#lastsMs);
+    for (const { from } of this.#seen.values()) {
+      if (now < from + this.#lastsMs) next = Math.min(next, from + this.#lastsMs);
     }
     return next;
   }

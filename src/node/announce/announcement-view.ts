@@ -1,7 +1,7 @@
 import type { CacheHandler } from '../../client/informers/cache.ts';
 import type { Informer, Informers } from '../../client/informers/informer.ts';
 import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
-import { type AgentReport, decodeReport } from '../../network/announcing/agent-report.ts';
+import { type AgentReport, decodeReport, type NodeReport } from '../../network/announcing/agent-report.ts';
 import type { Announcer } from '../../network/announcing/announcement-plan.ts';
 import { announcerOf } from '../../network/announcing/announcers.ts';
 import {
@@ -11,6 +11,7 @@ import {
   type ServiceAddress,
 } from '../../network/announcing/assigned-addresses.ts';
 import { type AnnouncerLease, readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
+import type { Member } from '../../network/announcing/membership.ts';
 import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { Node, Service } from '../../objects/types/core.generated.ts';
@@ -30,6 +31,12 @@ export interface ViewHandler {
   readonly leaseSeen: (node: string, lease: AnnouncerLease | undefined) => void;
 }
 
+/** A Lease that was not given back. */
+export interface HeldLease extends Member {
+  /** `metadata.resourceVersion`. */
+  readonly version: string;
+}
+
 /** Follows the objects that announcing depends on. */
 export class AnnouncementView {
   readonly #services: Informer<Service>;
@@ -38,6 +45,8 @@ export class AnnouncementView {
   readonly #pools: Informer<AddressPool>;
   readonly #leases: Informer<Lease>;
   readonly #reports = new Map<string, AgentReport>();
+  /** The Leases that were not given back, by node. */
+  readonly #held = new Map<string, HeldLease>();
   #addresses: ReadonlyMap<string, ServiceAddress> | undefined;
   #named: ReadonlySet<string> = new Set();
 
@@ -87,6 +96,7 @@ export class AnnouncementView {
         const known = readAnnouncerLease(lease);
         if (known === undefined) return;
         this.#reports.delete(known.node);
+        this.#held.delete(known.node);
         leaseSeen(known.node, undefined);
         changed();
       },
@@ -124,8 +134,13 @@ export class AnnouncementView {
     return this.#reports;
   }
 
+  /** The agents of nodes that the API knows, and that have not given their Leases back. */
+  members(): ReadonlyMap<string, HeldLease> {
+    return new Map([...this.#held].filter(([node]) => this.#nodes.cache.get(node) !== undefined));
+  }
+
   /** A node with the report of its agent; undefined: the API knows no such node. */
-  announcer(node: string, report: AgentReport, isAlive: boolean): Announcer | undefined {
+  announcer(node: string, report: NodeReport, isAlive: boolean): Announcer | undefined {
     const object = this.#nodes.cache.get(node);
     return object === undefined ? undefined : announcerOf(object, report, isAlive);
   }
@@ -145,9 +160,12 @@ export class AnnouncementView {
     const before = old === undefined ? undefined : readAnnouncerLease(old);
     const hasNewReport = before === undefined || before.reportText !== read.reportText;
     if (hasNewReport) this.#reports.set(read.node, decodeReport(read.reportText));
+    const { node, version, acquired } = read;
+    const voters = this.#reports.get(node)?.voters ?? new Map<string, string>();
+    if (acquired === undefined) this.#held.delete(node);
+    else this.#held.set(node, { acquired, voters, version });
     leaseSeen(read.node, read);
-    const isGivenBack = read.renewal === undefined;
-    if (hasNewReport || isGivenBack !== (before.renewal === undefined)) changed();
+    if (hasNewReport || before.acquired !== read.acquired) changed();
   }
 
   #isOfLocal(slice: EndpointSlice): boolean {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../client/clock.ts';
-import { isNotFound } from '../../client/errors.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import {
   announcerLabel,
@@ -13,10 +13,13 @@ import { formatMicroTime } from '../../objects/time.ts';
 const writesPerSecond = 2;
 const burst = 4;
 
-/** Milliseconds until a write is given up: the next one may find another connection. */
-const writeTimeout = 1000;
+/** Milliseconds until a request is given up: the next one may find another connection. */
+const requestTimeout = 1000;
 
-/** Writes the Lease of this node's agent. One call at a time. */
+/**
+ * Writes the Lease of this node's agent, one call at a time. Each write says which version it replaces: one that was given
+ * up is never done late, and none undoes that another agent has given the Lease back.
+ */
 export class LeaseWriter {
   readonly #client: ResourceClient<Lease>;
   readonly #namespace: string;
@@ -25,6 +28,8 @@ export class LeaseWriter {
   #tokens = burst;
   #countedAt: number;
   #writtenReport: string | undefined;
+  /** The Lease as it was last read or written; undefined: to be read. */
+  #known: { readonly version: string; readonly acquired: string | undefined } | undefined;
 
   constructor(client: ResourceClient<Lease>, namespace: string, node: string, clock: Clock) {
     this.#client = client;
@@ -45,9 +50,9 @@ export class LeaseWriter {
     return this.#tokens >= 1 ? 0 : ((1 - this.#tokens) * 1000) / writesPerSecond;
   }
 
-  /** Renews the Lease, with the report where it is new. @throws what the API server answers. */
-  async renew(report: string, signal?: AbortSignal): Promise<void> {
-    await this.#write(this.#node, report, signal);
+  /** Renews the Lease, with the report where it is new. @returns its version. @throws what the API server answers. */
+  async renew(report: string): Promise<string> {
+    return this.#write(this.#node, report);
   }
 
   /** Gives the Lease back: others take over at once what this node announces. @throws as {@link renew}. */
@@ -55,35 +60,78 @@ export class LeaseWriter {
     await this.#write('', report);
   }
 
-  async #write(holderIdentity: string, report: string, signal?: AbortSignal): Promise<void> {
+  /**
+   * Gives the Lease of another agent back, where it still has that version.
+   *
+   * @returns false: the agent lives, or has been faster. @throws as {@link renew}.
+   */
+  async giveBackOf(node: string, version: string): Promise<boolean> {
+    const patch = { metadata: { resourceVersion: version }, spec: { holderIdentity: '' } };
+    const options = { timeout: requestTimeout };
+    try {
+      await this.#client.mergePatch(this.#namespace, announcerLeaseName(node), patch, options);
+      return true;
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
+  async #write(holderIdentity: string, report: string): Promise<string> {
     this.#count();
     this.#tokens -= 1;
-    const name = announcerLeaseName(this.#node);
-    const spec = {
-      holderIdentity,
-      leaseDurationSeconds: 2,
-      renewTime: formatMicroTime(this.#clock.now()),
-    };
-    const isNew = report !== this.#writtenReport;
-    const metadata = {
-      labels: { [announcerLabel]: 'true' },
-      annotations: { [reportAnnotation]: report },
-    };
-    const options = { timeout: writeTimeout, ...(signal === undefined ? {} : { signal }) };
     try {
-      await this.#client.mergePatch(this.#namespace, name, { spec, ...(isNew ? { metadata } : {}) }, options);
+      return await this.#tryWrite(holderIdentity, report);
     } catch (error) {
-      if (!isNotFound(error)) {
-        // It may have been written.
-        this.#writtenReport = undefined;
-        throw error;
-      }
-      await this.#client.create(
-        { metadata: { ...metadata, name, namespace: this.#namespace }, spec },
-        options,
-      );
+      // It may have been written.
+      this.#known = undefined;
+      this.#writtenReport = undefined;
+      // Another agent has given it back, or has made it of old.
+      if (!isConflict(error) && !isAlreadyExists(error) && !isNotFound(error)) throw error;
+      return this.#tryWrite(holderIdentity, report);
     }
+  }
+
+  async #tryWrite(holderIdentity: string, report: string): Promise<string> {
+    const name = announcerLeaseName(this.#node);
+    const options = { timeout: requestTimeout };
+    this.#known ??= await this.#read(name);
+    const now = formatMicroTime(this.#clock.now());
+    const acquired = this.#known.acquired ?? now;
+    const spec = { holderIdentity, leaseDurationSeconds: 2, renewTime: now, acquireTime: acquired };
+    const { version } = this.#known;
+    const labels = { [announcerLabel]: 'true' };
+    const annotations = { [reportAnnotation]: report };
+    const isNew = report !== this.#writtenReport;
+    const written =
+      version === ''
+        ? await this.#client.create(
+            { metadata: { labels, annotations, name, namespace: this.#namespace }, spec },
+            options,
+          )
+        : await this.#client.mergePatch(
+            this.#namespace,
+            name,
+            { metadata: { resourceVersion: version, ...(isNew ? { labels, annotations } : {}) }, spec },
+            options,
+          );
     this.#writtenReport = report;
+    const { resourceVersion = '' } = written.metadata;
+    this.#known = { version: resourceVersion, acquired: holderIdentity === '' ? undefined : acquired };
+    return resourceVersion;
+  }
+
+  /** The Lease of a former process is this one's, unless it was given back. */
+  async #read(name: string): Promise<{ readonly version: string; readonly acquired: string | undefined }> {
+    try {
+      const { metadata, spec } = await this.#client.get(this.#namespace, name, { timeout: requestTimeout });
+      const { holderIdentity = '', acquireTime = '' } = spec;
+      const isOurs = holderIdentity === this.#node && acquireTime !== '';
+      return { version: metadata.resourceVersion ?? '', acquired: isOurs ? acquireTime : undefined };
+    } catch (error) {
+      if (isNotFound(error)) return { version: '', acquired: undefined };
+      throw error;
+    }
   }
 
   #count(): void {

@@ -64,7 +64,7 @@ describe.skipIf(missing !== '')(`a crash${missing === '' ? '' : ` (missing: ${mi
     'of $of moves its address within 3 s, once, and never has two owners; what is mended gets it back by a planned move',
     async ({ crash, mend }) => {
       expect(await cluster.holders(address)).toEqual([owner]);
-      const watch = cluster.watch(address);
+      const watch = cluster.watch(address, owner);
       const macs = await cluster.watchMacs(address);
       await crash(cluster, owner);
       await expect.poll(() => watch.owners.length, { timeout: 20_000 }).toBe(2);
@@ -76,7 +76,7 @@ describe.skipIf(missing !== '')(`a crash${missing === '' ? '' : ` (missing: ${mi
       await expect.poll(() => macs.answerers()).toEqual([owner, next]);
       await macs.stop();
 
-      const back = cluster.watch(address);
+      const back = cluster.watch(address, owner);
       await mend(cluster, owner);
       // The highest hash wins again.
       await expect.poll(() => back.owners.at(-1)).toBe(owner);

@@ -35,7 +35,7 @@ describe.skipIf(missing !== '')(`a planned move${missing === '' ? '' : ` (missin
         }),
     ],
   ])('%s loses no connection of a client that tries twice', async (_, change) => {
-    const watch = cluster.watch(address);
+    const watch = cluster.watch(address, owner);
     await change('');
     await expect.poll(() => watch.owners.length).toBeGreaterThan(1);
     await expect.poll(() => cluster.holders(address)).not.toContain(owner);
@@ -46,7 +46,7 @@ describe.skipIf(missing !== '')(`a planned move${missing === '' ? '' : ` (missin
   });
 
   it('at the orderly end of an agent comes before it, and leaves no interface', async () => {
-    const watch = cluster.watch(address);
+    const watch = cluster.watch(address, owner);
     const { exitCode, stderr } = await cluster.agent(owner).signal('TERM');
     expect(exitCode, stderr).toBe(0);
     await expect.poll(() => watch.owners.at(-1)).not.toBe(owner);
@@ -100,13 +100,13 @@ describe.skipIf(missing !== '')(`one agent${missing === '' ? '' : ` (missing: ${
 
   it('keeps its addresses over a restart, and while the API server is away', async () => {
     await cluster.settled();
-    const restarted = cluster.watch(address);
+    const restarted = cluster.watch(address, 'node-1');
     expect((await cluster.agent('node-1').signal('TERM')).exitCode).toBe(0);
     cluster.startAgent('node-1');
     await cluster.settled();
     expect((await restarted.stop()).gap).toBeLessThan(noticeable);
 
-    const away = cluster.watch(address);
+    const away = cluster.watch(address, 'node-1');
     cluster.relay('node-1').cut();
     await expect.poll(() => away.seconds, { timeout: 60_000 }).toBeGreaterThan(30);
     cluster.relay('node-1').mend();

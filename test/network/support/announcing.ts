@@ -8,9 +8,9 @@ import type { ExecResult } from '../../../src/host/host.ts';
 import type { AddressPoolAnnounce } from '../../../src/objects/types/servicenet.ts';
 import { listAt, textAt } from '../../../src/objects/read.ts';
 import { call } from '../../support/test-server.ts';
+import { AddressWatch } from './address-watch.ts';
 import { TestCluster } from './cluster.ts';
 import type { Machine } from './machine.ts';
-import type { Answer } from './machine-protocol.ts';
 import { ApiRelay, NodeProgram } from './node-program.ts';
 
 const leaseNamespace = 'kube-system';
@@ -208,9 +208,10 @@ export class AnnouncingCluster {
     return found.flat();
   }
 
-  /** Asks an address from the client every 20 ms, each with 100 ms to answer, until it is told to stop. */
-  watch(address: string): Watch {
-    return new Watch(this.client, address);
+  /** Asks an address from the client all the time, until it is told to stop; beside it one of a node that does not change. */
+  watch(address: string, owner: string): AddressWatch {
+    const beside = this.nodes.find((node) => node !== owner) ?? owner;
+    return new AddressWatch(this.client, address, this.cluster.network.at(beside).addresses.IPv4);
   }
 
   /**
@@ -286,67 +287,4 @@ export class AnnouncingCluster {
     await Promise.all([...this.#relays.values()].map((relay) => relay.close()));
     await this.cluster.close();
   }
-}
-
-/** What a client saw of an address over some time. */
-export class Watch {
-  readonly #client: Machine;
-  readonly #address: string;
-  readonly #answers: { readonly at: number; readonly by: string }[] = [];
-  readonly #asking: Promise<void>;
-  #isOver = false;
-  /** Questions without an answer, and those that were asked again at once without one too. */
-  failed = 0;
-  failedTwice = 0;
-
-  constructor(client: Machine, address: string) {
-    this.#client = client;
-    this.#address = address;
-    this.#asking = this.#ask();
-  }
-
-  /** The names of those that answered, in order, each once in a row. */
-  get owners(): readonly string[] {
-    return this.#answers.map(({ by }) => by).filter((by, index, all) => all[index - 1] !== by);
-  }
-
-  /** How long it has watched. */
-  get seconds(): number {
-    const times = this.#answers.map(({ at }) => at);
-    return ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1000;
-  }
-
-  /** Milliseconds of the longest time between two answers. */
-  get gap(): number {
-    const times = this.#answers.map(({ at }) => at);
-    return times.reduce((longest, at, index) => Math.max(longest, at - (times[index - 1] ?? at)), 0);
-  }
-
-  /** Ends it. */
-  async stop(): Promise<this> {
-    this.#isOver = true;
-    await this.#asking;
-    return this;
-  }
-
-  async #ask(): Promise<void> {
-    while (!this.#isOver) {
-      if (!(await this.#askOnce())) {
-        this.failed++;
-        if (!(await this.#askOnce())) this.failedTwice++;
-      }
-      await sleep(20);
-    }
-  }
-
-  async #askOnce(): Promise<boolean> {
-    const outcome = await this.#client.ask(this.#address, 80, { timeout: 100 });
-    if (typeof outcome === 'string') return false;
-    this.#answers.push({ at: performance.now(), by: nameOf(outcome) });
-    return true;
-  }
-}
-
-function nameOf({ name }: Answer): string {
-  return name;
 }

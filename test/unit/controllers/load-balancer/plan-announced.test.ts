@@ -20,7 +20,7 @@ function service(before?: ReturnType<typeof planAnnounced>): Service {
 }
 
 function report(part: Partial<AgentReport> = {}): AgentReport {
-  return { interfaces: [], sessions: [], refused: [], announced: [], ...part };
+  return { interfaces: [], sessions: [], refused: [], announced: [], voters: new Map(), ...part };
 }
 
 const has = (address: string): AgentReport => report({ announced: [address] });

@@ -156,7 +156,17 @@ describe('spec.announce', () => {
 describe('the report of an agent', () => {
   test('is read as it was written, and is the same text for what is the same', () => {
     const { interfaces } = announcer('a');
-    const report = { interfaces, sessions: ['b', 'a'], refused: [conflict], announced: ['192.0.2.9'] };
+    const voters = new Map([
+      ['b', '2'],
+      ['a', '1'],
+    ]);
+    const report = {
+      interfaces,
+      sessions: ['b', 'a'],
+      refused: [conflict],
+      announced: ['192.0.2.9'],
+      voters,
+    };
     const text = encodeReport(report);
     expect(encodeReport({ ...report, sessions: ['a', 'b'], interfaces: interfaces.toReversed() })).toBe(text);
     expect(encodeReport(decodeReport(text))).toBe(text);

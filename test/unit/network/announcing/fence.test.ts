@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Fence, leaseLastsMs } from '../../../../src/network/announcing/fence.ts';
+import { askEveryMs, Fence, leaseLastsMs } from '../../../../src/network/announcing/fence.ts';
 
 /** Kernels end lifetimes of 2 s after 2.11 s, and those of 1 s after 1.05 s. */
 const endsAfter = [0, 1050, 2110];
@@ -8,7 +8,7 @@ describe('the lifetime of addresses', () => {
   test('ends in the kernel before another node may take over, however long the renewal took', () => {
     for (let took = 0; took < 3000; took += 10) {
       const fence = new Fence(true);
-      fence.renewed(1000);
+      fence.renewed(fence.renewing([], 1000));
       const seconds = fence.lifetime(1000 + took);
       if (seconds > 0) expect(took + (endsAfter[seconds] ?? 0), `${took} ms`).toBeLessThan(leaseLastsMs);
     }
@@ -17,57 +17,70 @@ describe('the lifetime of addresses', () => {
   test('is 2 s after a quick renewal, less after a slow one, and none before the first', () => {
     const fence = new Fence(true);
     expect(fence.lifetime(0)).toBe(0);
-    fence.renewed(0);
+    fence.renewed(fence.renewing([], 0));
     expect([50, 500, 1500].map((now) => fence.lifetime(now))).toEqual([2, 1, 0]);
     expect([2000, 2300].map((now) => fence.isOpen(now))).toEqual([true, false]);
   });
 });
 
 describe('without the API server', () => {
-  /** A fence whose last renewal was sent at 0. */
-  const lost = (holds = true): Fence => {
+  /** A fence whose last renewal was sent at 0, and named these agents. */
+  const lost = (voters: readonly string[], holds = true): Fence => {
     const fence = new Fence(holds);
-    fence.renewed(0);
+    fence.renewed(fence.renewing(voters, 0));
     return fence;
   };
-
-  test('one node alone holds', () => {
-    const fence = lost();
-    for (let now = 0; now < 30_000; now += 300) {
-      fence.hold([], now);
-      expect(fence.isOpen(now)).toBe(true);
+  /** Asks for 30 s, each agent as it answers; @returns how long the fence was open. */
+  const ask = (fence: Fence, answers: (node: string, now: number) => boolean, from = 0): number => {
+    for (let now = from; now < 30_000; now += askEveryMs) {
+      fence.hold(now);
+      if (!fence.isOpen(now)) return now;
+      for (const node of fence.toAsk(now)) if (answers(node, now)) fence.consented(node, now, now + 1);
     }
+    return Number.POSITIVE_INFINITY;
+  };
+
+  test('one agent alone holds, also after a pause', () => {
+    const fence = lost([]);
+    expect(ask(fence, () => false)).toBe(Number.POSITIVE_INFINITY);
+    fence.hold(90_000);
+    expect(fence.isOpen(90_000)).toBe(true);
   });
 
-  test('nodes hold while all that lived say that they have lost it too', () => {
-    const fence = lost();
-    for (let now = 0; now < 30_000; now += 300) {
-      fence.heard('b', now > 800, now);
-      fence.hold(['b'], now);
-      expect(fence.isOpen(now)).toBe(true);
-    }
-    fence.heard('b', false, 30_000);
-    fence.hold(['b'], 30_000);
-    expect(fence.isOpen(30_000 + leaseLastsMs)).toBe(false);
+  test('agents hold for as long as all consent', () => {
+    const fence = lost(['b', 'c']);
+    expect(ask(fence, () => true)).toBe(Number.POSITIVE_INFINITY);
+    expect(ask(lost(['b', 'c']), (_, now) => now < 10_000)).toBeLessThanOrEqual(10_000 + leaseLastsMs);
   });
 
-  test.each<[string, boolean, (fence: Fence, now: number) => void]>([
-    ['another one still has it', true, (fence, now) => fence.heard('b', false, now)],
-    ['another one was never heard', true, () => undefined],
-    ['they are told to withdraw', false, (fence, now) => fence.heard('b', true, now)],
-  ])('they let go where %s', (_, holds, hear) => {
-    const fence = lost(holds);
-    for (let now = 0; now < 3000; now += 300) {
-      hear(fence, now);
-      fence.hold(['b'], now);
-    }
-    expect(fence.isOpen(3000)).toBe(false);
+  test.each<[string, Fence, (node: string, now: number) => boolean]>([
+    ['one is silent, whether it was heard before or not', lost(['b', 'c']), (node) => node === 'b'],
+    ['they are told to withdraw', lost(['b'], false), () => true],
+    [
+      'a write may have named one more that is silent',
+      (() => {
+        const fence = lost(['b']);
+        fence.renewing(['c'], 600);
+        return fence;
+      })(),
+      (node) => node === 'b',
+    ],
+  ])('they let go where %s', (_, fence, answers) => {
+    expect(ask(fence, answers)).toBeLessThan(leaseLastsMs + askEveryMs);
   });
 
-  test('they hold where another one has gone silent with it: it has died', () => {
-    const fence = lost();
-    fence.heard('b', false, 0);
-    for (let now = 0; now < 3000; now += 300) fence.hold(['b'], now);
-    expect(fence.isOpen(3000)).toBe(true);
+  test('a consent counts from when it was asked for, and none reopens what has ended', () => {
+    const fence = lost(['b']);
+    fence.consented('b', 1000, 2200);
+    expect([1000 + leaseLastsMs - 1, 1000 + leaseLastsMs].map((now) => fence.isOpen(now))).toEqual([
+      true,
+      false,
+    ]);
+    fence.consented('b', 3300, 3300);
+    expect(fence.isOpen(3300)).toBe(false);
+    // A consent to a question of the future is none.
+    const other = lost(['b']);
+    other.consented('b', 1_000_000, 1500);
+    expect(other.isOpen(leaseLastsMs)).toBe(false);
   });
 });

@@ -14,6 +14,18 @@ test('an agent lives for a while from when its renewal was seen, whatever its cl
   expect(liveness.isAlive('a', 5549)).toBe(true);
 });
 
+test('a promise and a pause prolong the life of agents, and make none fresh', () => {
+  const liveness = new Liveness(2000);
+  liveness.observe('a', '1', 0);
+  expect(liveness.promise('a', 1000)).toBe(true);
+  expect([2999, 3000].map((now) => liveness.isAlive('a', now))).toEqual([true, false]);
+  expect([1999, 2000].map((now) => liveness.isFresh('a', now))).toEqual([true, false]);
+  liveness.resume(5000);
+  expect([6999, 7000].map((now) => liveness.isAlive('a', now))).toEqual([true, false]);
+  liveness.observe('a', undefined, 7000);
+  expect(liveness.promise('a', 7000)).toBe(false);
+});
+
 test('an agent that gives its Lease back is gone at once', () => {
   const liveness = new Liveness(2250);
   liveness.observe('a', '1', 0);

@@ -1,0 +1,333 @@
+import { errorWord } from '../../client/errors.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import type { Host } from '../../host/host.ts';
+import { type AgentReport, encodeReport, type NodeReport } from '../../network/announcing/agent-report.ts';
+import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts';
+import {
+  askEveryMs,
+  Fence,
+  leaseLastsMs,
+  type Renewal,
+  renewEveryMs,
+} from '../../network/announcing/fence.ts';
+import { Liveness } from '../../network/announcing/liveness.ts';
+import { expiredMembers, isAdmitted, votersOf } from '../../network/announcing/membership.ts';
+import { ownerOf } from '../../network/announcing/owner.ts';
+import type { Lease } from '../../objects/types/coordination.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { Alarm } from './alarm.ts';
+import { type AnnouncementView, internalAddresses } from './announcement-view.ts';
+import { Heartbeats, type Question } from './heartbeats.ts';
+import { LeaseWriter } from './lease-writer.ts';
+
+export interface LeaseKeeperOptions {
+  readonly context: Pick<ControllerContext, 'clock' | 'log'>;
+  readonly leases: ResourceClient<Lease>;
+  /** Where agents keep their Leases. */
+  readonly leaseNamespace: string;
+  readonly host: Host;
+  /** Of the Node object. */
+  readonly nodeName: string;
+  /** What becomes of addresses while the API server answers no agent. */
+  readonly onAPILoss: 'hold' | 'withdraw';
+  /** The UDP port of heartbeats, the same on all nodes. */
+  readonly heartbeatPort: number;
+  readonly view: () => AnnouncementView;
+  /** What the Lease is to say. */
+  readonly report: () => NodeReport;
+  /** Called before each renewal: what it reports is to be true. */
+  readonly beforeRenewal: () => Promise<void>;
+  /** Addresses that this node has, or is about to have. */
+  readonly addresses: () => Iterable<string>;
+  /** Another agent has these addresses, and keeps them. */
+  readonly letGo: (addresses: readonly string[]) => void;
+  /** There may be something to do. */
+  readonly changed: () => void;
+}
+
+/** Milliseconds between renewals while there is no address in the cluster. */
+const idleRenewMs = 10_000;
+
+/** Milliseconds without the own renewals seen, after which the silence of other agents says nothing. */
+const watchGapMs = 3 * renewEveryMs;
+
+/** Milliseconds until a Lease is tried again to be given back for an agent that has died. */
+const giveBackAgainMs = 200;
+
+/**
+ * Renews the Lease of this node's agent, and gives those of agents that have died back: an agent is out when its Lease was
+ * given back, and so all agents see the same. `network/announcing/fence.ts` says how long this one may have addresses.
+ */
+export class LeaseKeeper {
+  readonly #options: LeaseKeeperOptions;
+  readonly #fence: Fence;
+  readonly #liveness = new Liveness(leaseLastsMs);
+  readonly #lease: LeaseWriter;
+  readonly #heartbeats: Heartbeats;
+  /** Rings when the Lease is to be renewed before its time. */
+  readonly #due: Alarm;
+  /** Rings when another agent may have died. */
+  readonly #expiry: Alarm;
+  /** Renewals that were not seen yet, by the version that they made. */
+  readonly #unseen = new Map<string, Renewal>();
+  /** The version of the own Lease that was last seen, and when. */
+  #seenVersion = '';
+  #seenAt = Number.NEGATIVE_INFINITY;
+  /** Since when a renewal is written and none was seen. */
+  #blindSince: number | undefined;
+  #isActive = false;
+  #isLeaving = false;
+  #failing = '';
+
+  constructor(options: LeaseKeeperOptions) {
+    const { context, host, leases, leaseNamespace, nodeName, onAPILoss, heartbeatPort } = options;
+    this.#options = options;
+    this.#due = new Alarm(context.clock);
+    this.#expiry = new Alarm(context.clock);
+    this.#fence = new Fence(onAPILoss === 'hold');
+    this.#lease = new LeaseWriter(leases, leaseNamespace, nodeName, context.clock);
+    this.#heartbeats = new Heartbeats(host, heartbeatPort, context.log);
+  }
+
+  /** A Lease of an agent was seen, this one's too; undefined: it is gone. */
+  leaseSeen(node: string, lease: AnnouncerLease | undefined): void {
+    const now = this.#now();
+    const { nodeName, changed } = this.#options;
+    if (node === nodeName) {
+      const version = lease?.version ?? '';
+      if (version === this.#seenVersion) return;
+      if (now - this.#seenAt > watchGapMs) this.#liveness.resume(now);
+      this.#seenVersion = version;
+      this.#seenAt = now;
+      this.#blindSince = undefined;
+      this.#count();
+    } else if (lease === undefined) this.#liveness.forget(node);
+    else {
+      const isNew = !this.#liveness.isFresh(node, now);
+      this.#liveness.observe(node, lease.acquired === undefined ? undefined : lease.version, now);
+      if (isNew) changed();
+    }
+  }
+
+  /** The cluster has its first address, or none any more. */
+  setActive(isActive: boolean): void {
+    if (isActive === this.#isActive) return;
+    this.#isActive = isActive;
+    // Until now renewals were far between.
+    this.#liveness.resume(this.#now());
+    this.#due.ring();
+    this.#expiry.ring();
+  }
+
+  /** Keeps the addresses without the API server, where that is safe. Comes before {@link isOpen} and {@link lifetime}. */
+  hold(): void {
+    this.#fence.hold(this.#now());
+  }
+
+  /** Whether the node may have addresses. */
+  get isOpen(): boolean {
+    return this.#fence.isOpen(this.#now());
+  }
+
+  /** Seconds that addresses may live in the kernel from now on. */
+  get lifetime(): number {
+    return this.#fence.lifetime(this.#now());
+  }
+
+  /**
+   * Whether what is known of other agents is as new as a renewal by which this node has addresses: no other one can have
+   * given its Lease back since.
+   */
+  get isCurrent(): boolean {
+    const now = this.#now();
+    return this.#fence.isOpen(now) && !this.#fence.hasLostAPI(now);
+  }
+
+  /** The agents that may take addresses. */
+  get admitted(): ReadonlySet<string> {
+    const members = this.#options.view().members();
+    return new Set([...members.keys()].filter((node) => isAdmitted(node, members)));
+  }
+
+  /** Whether another agent renews its Lease. One that does not may keep what it has, until its Lease is given back. */
+  isFresh(node: string): boolean {
+    return this.#liveness.isFresh(node, this.#now());
+  }
+
+  /** Renews the Lease at once where it does not say what is so now. */
+  reportSoon(): void {
+    if (encodeReport(this.#report()) !== this.#lease.writtenReport) this.#due.ring();
+  }
+
+  /** Renews the Lease at once. */
+  renewSoon(): void {
+    this.#due.ring();
+  }
+
+  /**
+   * Keeps the Lease until the signal aborts. Without the port of heartbeats nothing is held without the API server, and
+   * nothing else is lost.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#openHeartbeats().catch((error: unknown) => {
+      const message = 'cannot listen for heartbeats of other agents';
+      this.#options.context.log.warn({ err: error, reason: 'NoHeartbeats' }, message);
+    });
+    const stop = (): void => {
+      this.#due.ring();
+      this.#expiry.ring();
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    try {
+      await Promise.all([this.#keep(signal), this.#ask(signal), this.#giveBackExpired(signal)]);
+    } finally {
+      signal.removeEventListener('abort', stop);
+      this.#heartbeats.close();
+    }
+  }
+
+  /** Gives the Lease back, which is not renewed from now on. @throws what the API server answers. */
+  async giveBack(): Promise<void> {
+    this.#isLeaving = true;
+    await this.#lease.giveBack(encodeReport(this.#report()));
+  }
+
+  /** Nothing is renewed from now on. */
+  leave(): void {
+    this.#isLeaving = true;
+  }
+
+  async #keep(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options.context;
+    while (!signal.aborted && !this.#isLeaving) {
+      const started = clock.monotonic();
+      await this.#renew();
+      this.#options.changed();
+      await this.#due.sleep(started + (this.#isActive ? renewEveryMs : idleRenewMs) - clock.monotonic());
+      await clock.sleep(this.#lease.delay, signal);
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const { context, nodeName, beforeRenewal } = this.#options;
+    // Others take over from an agent that does not see them.
+    if (this.#blindSince !== undefined && this.#now() - this.#blindSince > watchGapMs) return;
+    await beforeRenewal();
+    const report = this.#report();
+    const renewal = this.#fence.renewing(report.voters.keys(), this.#now());
+    try {
+      const version = await this.#lease.renew(encodeReport(report));
+      if (version !== this.#seenVersion) this.#blindSince ??= this.#now();
+      this.#unseen.set(version, renewal);
+      this.#count();
+      if (this.#failing !== '') context.log.info({ node: nodeName }, 'the Lease is renewed again');
+      this.#failing = '';
+    } catch (error) {
+      const word = errorWord(error);
+      if (word !== this.#failing) {
+        context.log.warn({ node: nodeName, err: error, reason: 'LeaseNotRenewed' }, 'cannot renew the Lease');
+      }
+      this.#failing = word;
+    }
+  }
+
+  /** Counts a renewal that is written and seen, in whatever order that comes. */
+  #count(): void {
+    const renewal = this.#unseen.get(this.#seenVersion);
+    if (renewal === undefined) return;
+    this.#fence.renewed(renewal);
+    for (const [version, { sentAt }] of this.#unseen) {
+      if (sentAt <= renewal.sentAt) this.#unseen.delete(version);
+    }
+  }
+
+  #report(): AgentReport {
+    const { nodeName, report, view } = this.#options;
+    return { ...report(), voters: votersOf(nodeName, view().members()) };
+  }
+
+  /** Others take over when the Lease of an agent that has died was given back: the first who sees it does so. */
+  async #giveBackExpired(signal: AbortSignal): Promise<void> {
+    const { context, nodeName, view } = this.#options;
+    while (!signal.aborted) {
+      const members = view().members();
+      const isAlive = (node: string): boolean => this.#liveness.isAlive(node, this.#now());
+      let hasFailed = false;
+      for (const node of this.#isActive ? expiredMembers(nodeName, members, isAlive) : []) {
+        // Asked for each: the one before has taken time.
+        if (!this.isCurrent || this.#isLeaving || isAlive(node)) continue;
+        try {
+          const isDone = await this.#lease.giveBackOf(node, members.get(node)?.version ?? '');
+          if (isDone) context.log.info({ node }, 'the agent of a node has died: its addresses move');
+          else hasFailed = true;
+        } catch (error) {
+          hasFailed = true;
+          context.log.warn({ node, err: error }, 'cannot give the Lease of an agent back that has died');
+        }
+      }
+      const now = this.#now();
+      const next = Math.max(1, this.#liveness.nextEnd(now) - now);
+      const longest = !this.#isActive
+        ? idleRenewMs
+        : hasFailed || !this.isCurrent
+          ? giveBackAgainMs
+          : leaseLastsMs;
+      await this.#expiry.sleep(Math.min(next, longest));
+    }
+  }
+
+  async #ask(signal: AbortSignal): Promise<void> {
+    const { context, nodeName, addresses, changed, view } = this.#options;
+    while (!signal.aborted) {
+      await context.clock.sleep(askEveryMs, signal);
+      const now = this.#now();
+      if (!this.#isActive || !this.#fence.hasLostAPI(now)) continue;
+      const own = [...addresses()];
+      for (const voter of this.#fence.toAsk(now)) {
+        const node = view().node(voter);
+        const [to] = node === undefined ? [] : internalAddresses(node);
+        if (to !== undefined) this.#heartbeats.ask(nodeName, own, now, to);
+      }
+      changed();
+    }
+  }
+
+  async #openHeartbeats(): Promise<void> {
+    const { changed, letGo, nodeName, view } = this.#options;
+    const own = view().node(nodeName);
+    if (own === undefined) return;
+    const isFrom = (node: string, from: string): boolean => {
+      const sender = view().node(node);
+      return sender !== undefined && internalAddresses(sender).includes(from);
+    };
+    await this.#heartbeats.open(nodeName, internalAddresses(own), {
+      asked: (question, from) => (isFrom(question.node, from) ? this.#consent(question) : undefined),
+      consented: ({ node, askedAt, except }, from) => {
+        if (!isFrom(node, from)) return;
+        letGo(except);
+        this.#fence.consented(node, askedAt, this.#now());
+        changed();
+      },
+    });
+  }
+
+  /**
+   * Only an agent that has lost the API server too consents: it takes nothing over. Of two that have an address, in the
+   * middle of a move, one keeps it.
+   */
+  #consent({ node, addresses }: Question): readonly string[] | undefined {
+    const { changed, letGo, nodeName } = this.#options;
+    const now = this.#now();
+    if (!this.#fence.hasLostAPI(now) || !this.#liveness.promise(node, now)) return undefined;
+    const own = new Set(this.#options.addresses());
+    const common = addresses.filter((address) => own.has(address));
+    const kept = common.filter((address) => ownerOf(address, [nodeName, node]) === nodeName);
+    letGo(common.filter((address) => !kept.includes(address)));
+    if (common.length > 0) changed();
+    return kept;
+  }
+
+  #now(): number {
+    return this.#options.context.clock.monotonic();
+  }
+}

@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Machine } from './machine.ts';
+
+/** Milliseconds that the first and the second question have to be answered. */
+const firstTimeout = 100;
+const secondTimeout = 1000;
+
+/** An answer: when, and the name of who gave it. */
+interface Answer {
+  readonly at: number;
+  readonly by: string;
+}
+
+/**
+ * What a client saw of an address over some time: it asks every 20 ms. Beside it, it asks an address that nothing happens
+ * to: what that one is silent for is the machine's own load.
+ */
+export class AddressWatch {
+  readonly #client: Machine;
+  readonly #asking: Promise<void>;
+  readonly #answers: Answer[] = [];
+  readonly #besides: Answer[] = [];
+  #isOver = false;
+  /** Questions that were not answered, and neither when they were asked again at once. */
+  failedTwice = 0;
+
+  constructor(client: Machine, address: string, beside: string) {
+    this.#client = client;
+    this.#asking = Promise.all([this.#ask(address), this.#askBeside(beside)]).then(() => undefined);
+  }
+
+  /** The names of those that answered, in order, each once in a row. */
+  get owners(): readonly string[] {
+    return this.#answers.map(({ by }) => by).filter((by, index, all) => all[index - 1] !== by);
+  }
+
+  /** How long it has watched. */
+  get seconds(): number {
+    return ((this.#answers.at(-1)?.at ?? 0) - (this.#answers[0]?.at ?? 0)) / 1000;
+  }
+
+  /** Milliseconds of the longest time between two answers, without what the machine was late by itself. */
+  get gap(): number {
+    return Math.max(0, longestPause(this.#answers) - longestPause(this.#besides));
+  }
+
+  /** Ends it. */
+  async stop(): Promise<this> {
+    this.#isOver = true;
+    await this.#asking;
+    return this;
+  }
+
+  async #ask(address: string): Promise<void> {
+    while (!this.#isOver) {
+      if (
+        !(await this.#askOnce(address, firstTimeout, this.#answers)) &&
+        !(await this.#askOnce(address, secondTimeout, this.#answers))
+      ) {
+        this.failedTwice++;
+      }
+      await sleep(20);
+    }
+  }
+
+  async #askBeside(address: string): Promise<void> {
+    while (!this.#isOver) {
+      await this.#askOnce(address, secondTimeout, this.#besides);
+      await sleep(20);
+    }
+  }
+
+  async #askOnce(address: string, timeout: number, answers: Answer[]): Promise<boolean> {
+    const outcome = await this.#client.ask(address, 80, { timeout });
+    if (typeof outcome === 'string') return false;
+    answers.push({ at: performance.now(), by: outcome.name });
+    return true;
+  }
+}
+
+function longestPause(answers: readonly Answer[]): number {
+  return answers.reduce(
+    (longest, { at }, index) => Math.max(longest, at - (answers[index - 1]?.at ?? at)),
+    0,
+  );
+}
