@@ -84,13 +84,15 @@ function hardwareAddress([address = '']: Addresses): string {
 
 /**
  * In the namespace of a node. What has no other route goes to the control plane, which forwards nothing: without a
- * route, connections of the node itself to cluster IPs would fail before nftables sees them.
+ * route, connections of the node itself to cluster IPs would fail before nftables sees them. What is for no Pod of the
+ * node, because it has gone, is refused at once: clients would wait for minutes.
  */
-export function nodeLines(addresses: Addresses): readonly string[] {
+export function nodeLines(addresses: Addresses, podCIDRs: readonly string[]): readonly string[] {
   const families = addresses.map(familyOf);
   return [
     ...machineLines(addresses),
     ...controlPlaneAddresses(families).map((gateway) => `route replace default via ${gateway}`),
+    ...podCIDRs.map((cidr) => `route replace unreachable ${cidr}`),
   ];
 }
 

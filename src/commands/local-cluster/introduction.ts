@@ -14,7 +14,7 @@ export function introduction(
     config.nodes === 0
       ? ['  kubectl create service nodeport hello --tcp=80:8080']
       : [
-          '  kubectl create deployment web --image=nginx --replicas=3',
+          '  kubectl create deployment web --image=nginx --port=80 --replicas=3',
           '  kubectl expose deployment web --port=80 --type=LoadBalancer',
         ];
   const packets =

@@ -123,7 +123,7 @@ export class SimulatedNodes extends Reconciler {
     try {
       await ip([`netns add ${made}`, ...portLines(made, made, addresses)]);
       namespace = new NetworkNamespace(made);
-      await ip([...nodeLines(addresses), ...toOthers], made);
+      await ip([...nodeLines(addresses, podCIDRs), ...toOthers], made);
       for (const [parameter, value] of nodeSysctls) {
         if (namespace.hasSysctl(parameter)) namespace.writeSysctl(parameter, value);
       }

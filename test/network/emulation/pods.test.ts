@@ -159,9 +159,16 @@ describePods('Pods of `up`', () => {
       (await pods.server.run(['ip', '-br', 'link'], { node: 'node-1' })).stdout.split('\n').length;
     const before = await links();
     await pods.deploy('short', 6, { ports: [{ containerPort: 80 }] });
-    await pods.running('short', 6);
+    const short = await pods.running('short', 6);
     expect(await links()).toBeGreaterThan(before);
     await pods.delete('deployments', 'short', 'apps/v1');
     await expect.poll(links).toBe(before);
+    // A client of a moment ago is refused, and does not wait for minutes.
+    const [pod] = short.filter(({ spec }) => spec.nodeName === 'node-1');
+    for (const ip of (pod?.status.podIPs ?? []).map((each) => inUrl(each.ip))) {
+      for (const node of ['node-1', 'node-2']) {
+        expect(await pods.isRefused({ node }, `http://${ip}`), `${ip} from ${node}`).toBe(true);
+      }
+    }
   });
 });

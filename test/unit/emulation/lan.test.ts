@@ -78,10 +78,13 @@ describe('machines', () => {
     ]);
   });
 
-  test('a node sends what it has no route for to the control plane', () => {
-    expect(nodeLines(node).filter((line) => line.startsWith('route'))).toEqual([
+  test('a node sends what it has no route for to the control plane, and refuses what is for a Pod that has gone', () => {
+    const ranges = ['10.244.0.0/24', 'fd00:10:244::/64'];
+    expect(nodeLines(node, ranges).filter((line) => line.startsWith('route'))).toEqual([
       'route replace default via 172.19.255.1',
       'route replace default via fd00:172:18::ffff:1',
+      'route replace unreachable 10.244.0.0/24',
+      'route replace unreachable fd00:10:244::/64',
     ]);
   });
 
