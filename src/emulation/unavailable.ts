@@ -35,7 +35,10 @@ const causes: readonly { readonly program?: string; readonly pattern: RegExp; re
 /** One line from what the programs printed on their way in. */
 export function advice(printed: string): string {
   const [, program] =
-    /(?:^|: |failed to execute )(\w+): (?:not found|command not found|No such file)/m.exec(printed) ?? [];
+    /(?:^|: |failed to execute )(\w+): (?:not found|command not found|No such file)/m.exec(printed) ??
+    // There is a file of the name that is no program.
+    /^sh: (?:line )?\d+: (\w+): Permission denied/m.exec(printed) ??
+    [];
   const name = program === undefined ? undefined : packages.get(program);
   if (program !== undefined && name !== undefined) return install(program, name);
   const lines = printed.trim().split('\n');
@@ -48,7 +51,8 @@ export function advice(printed: string): string {
 
 /** Why the first program of the cluster network could not be started. */
 export function missingProgram(error: Error): string {
-  const missing = 'code' in error && error.code === 'ENOENT';
+  // EACCES: there is a file of the name that is no program, or a folder of PATH that may not be read.
+  const missing = 'code' in error && (error.code === 'ENOENT' || error.code === 'EACCES');
   return missing ? install('setpriv', 'util-linux') : error.message;
 }
 

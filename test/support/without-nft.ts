@@ -1,5 +1,5 @@
 /**
- * Started by without-nft.test.ts where nft cannot be found: deploys two Pods with a Service, and prints as JSON who
+ * Started by network-without-parts.test.ts where nft cannot be found: deploys two Pods with a Service, and prints as JSON who
  * answers by its cluster IP and node port, and how a Service without Pods does.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -13,6 +13,7 @@ describe('what to do where the programs print', () => {
     ['Error: Unknown device type.\nCommand failed -:2\n', 'modprobe bridge veth'],
     ['sh: 4: ip: not found\n', 'there is no ip: install the package iproute2'],
     ['sh: line 4: ip: command not found\n', 'there is no ip: install the package iproute2'],
+    ['sh: 5: ip: Permission denied\n', 'there is no ip: install the package iproute2'],
     ['sh: 2: mount: not found\n', 'there is no mount: install the package mount'],
     ['setpriv: failed to execute unshare: No such file or directory\n', 'install the package util-linux'],
   ])('%j', (printed, expected) => {

@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { textAt } from '../../src/objects/read.ts';
+import { missingProgram } from '../network/support/gate.ts';
+
+const isRoot = process.getuid?.() === 0;
+const namespaces = isRoot ? ['unshare', '--mount'] : ['unshare', '--user', '--map-root-user', '--mount'];
+
+/** Not nft: that is what this is about. */
+function missing(): string {
+  if (process.platform !== 'linux') return 'Linux';
+  const absent = [
+    missingProgram('unshare', 'util-linux'),
+    missingProgram('ip', 'iproute2'),
+    missingProgram('curl', 'curl'),
+  ].filter((what) => what !== '');
+  if (absent.length > 0) return absent.join(', ');
+  const tried = spawnSync('unshare', [...namespaces.slice(1), '--net', '--pid', '--fork', 'true'], {
+    encoding: 'utf8',
+  });
+  return tried.status === 0 ? '' : `namespaces (${tried.stderr.trim()})`;
+}
+
+const lacks = missing();
+const home = mkdtempSync(join(tmpdir(), 'servicenet-without-'));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+/** What is no program in its mount namespace cannot be found either, nor can what is no library be loaded. */
+function without(files: string, program: readonly string[]) {
+  const hide = `for file in ${files}; do mount --bind /dev/null "$file"; done; exec "$@"`;
+  const [unshare = '', ...flags] = namespaces;
+  return spawnSync(unshare, [...flags, 'sh', '-c', hide, 'sh', process.execPath, ...program], {
+    encoding: 'utf8',
+    timeout: 100_000,
+    env: { ...process.env, HOME: home },
+  });
+}
+
+const named = (program: string): string => `$(PATH="$PATH:/usr/sbin:/sbin" command -v ${program})`;
+const koffi = readdirSync('node_modules/@koromix', { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.node'))
+  .map((file) => join('node_modules/@koromix', file));
+
+it.skipIf(lacks !== '').each([
+  ['iproute2', named('ip'), 'there is no ip: install the package iproute2'],
+  ['util-linux', named('setpriv'), 'install the package util-linux'],
+  ['koffi', koffi.join(' '), 'the package koffi cannot be loaded: install it with its optional dependencies'],
+])(
+  `Pods of \`up\` are only simulated where there is no %s, and \`--network=on\` is refused${lacks && ` (missing: ${lacks})`}`,
+  (_, files, advice) => {
+    const up = (network: string) => {
+      const own = ['--port', '0', '--nodes', '1', '--network', network];
+      return without(files, ['src/main.js', 'up', ...own, '--', 'kubectl', 'get', 'namespace', 'default']);
+    };
+    const auto = up('auto');
+    expect(auto.stdout, auto.stderr).toContain('default   Active');
+    expect(auto.status).toBe(0);
+    const lines = auto.stderr.split('\n').filter((line) => line.includes('NoClusterNetwork'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(advice);
+    const on = up('on');
+    expect(on.stderr).toContain(advice);
+    expect(on.status).toBe(1);
+  },
+);
+
+it.skipIf(lacks !== '')(
+  `Services of \`up\` are forwarded in userspace where there is no nft${lacks && ` (missing: ${lacks})`}`,
+  () => {
+    const { status, stdout, stderr } = without(named('nft'), ['test/support/without-nft.ts']);
+    expect(status, stderr).toBe(0);
+    const report: unknown = JSON.parse(stdout);
+    expect(report).toMatchObject({ answering: 2, outside: true });
+    expect(textAt(report, 'refused')).toMatch(/refused|Failed to connect/i);
+  },
+);
