@@ -284,6 +284,8 @@ describe('pages', () => {
         const own = made.filter((key) => key.startsWith(`${namespace}/`));
         expect((await pages(collection, { limit, labelSelector })).keys).toEqual(own);
       }
+      // ComponentStatuses are not stored, and have no version.
+      if (version === '') continue;
       const exact = { limit, resourceVersion: version, resourceVersionMatch: 'Exact' };
       expect(await pages(everywhere, exact)).toEqual({ ...whole, version });
     }

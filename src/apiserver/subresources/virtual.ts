@@ -4,7 +4,9 @@ import { genericStrategy } from '../../registry/generic/generic.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import { loadedVersion } from '../storage/version.ts';
+import { listOptions } from '../rest/options/list-options.ts';
 import { responderTo } from '../rest/responder.ts';
+import { selectionOf } from '../rest/selection.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 
 /** Discovery rows of the virtual resources. */
@@ -54,8 +56,10 @@ export const componentStatusHandler: ResourceHandler = async (core, resource, re
   const { name } = request.info;
   if (request.method !== 'GET') throw methodNotAllowed(['GET']);
   if (name === '') {
+    const selection = selectionOf(resource, listOptions(request.query, false));
     const item = loadedVersion(`/componentstatuses/${storageStatus.metadata.name}`, 0, storageStatusJson);
-    await responderTo(core, resource, request, reply, 'collection').list([item], {});
+    const items = [item].filter(({ object }) => selection.matches(object));
+    await responderTo(core, resource, request, reply, 'collection').list(items, {});
     return;
   }
   if (name !== storageStatus.metadata.name) throw notFound(resource.groupResource, name);
