@@ -18,11 +18,6 @@ export class WatchedTime {
     this.#seenAt = now;
   }
 
-  /** Whether changes of Leases arrive: what is known of others is not behind. */
-  isSeeing(now: number): boolean {
-    return this.#seenAt !== undefined && now - this.#seenAt <= this.#maxGapMs;
-  }
-
   /** Milliseconds that have passed while Leases were seen. */
   at(now: number): number {
     if (this.#seenAt === undefined) return this.#passed;

@@ -4,6 +4,9 @@ import type { Service } from '../../../src/objects/types/core.generated.ts';
 import type { Cluster } from '../cluster.ts';
 import { addressesOf, balanced, finalizer, reasonOf } from './balanced.ts';
 
+/** Milliseconds without a write after which a cluster counts as settled. */
+const quietMs = 5000;
+
 /** Nothing moves when controllers go and come. */
 export function continuity(cluster: () => Cluster): void {
   const list = async (namespace: string): Promise<Service[]> =>
@@ -114,7 +117,18 @@ export function continuity(cluster: () => Cluster): void {
       await make(namespace, pool, 'web', 3);
       const versions = (all: readonly Service[]): string[] =>
         all.map(({ metadata }) => `${metadata.name ?? ''}@${metadata.resourceVersion ?? ''}`);
-      const before = versions(await settled(namespace));
+      await settled(namespace);
+      // Conditions about announcing are written a second after the address, or later.
+      let before: string[] = [];
+      let since = performance.now();
+      await cluster().until(
+        async () => versions(await list(namespace)),
+        (now) => {
+          if (now.join() !== before.join()) since = performance.now();
+          before = now;
+          return performance.now() - since > quietMs;
+        },
+      );
       await cluster().controllers.stop();
       await cluster().controllers.start();
       await balanced(cluster(), namespace, 'marker', pool);
