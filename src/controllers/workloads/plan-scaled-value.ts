@@ -1,4 +1,4 @@
-import type { IntOrPercent } from '../../objects/workloads.ts';
+import type { IntOrPercent } from '../../objects/types/workloads.ts';
 
 /**
  * A count, or a percentage of a total rounded up or down (`GetScaledValueFromIntOrPercent`). Other values, which

@@ -1,7 +1,7 @@
 /** The status of a Deployment (pkg/controller/deployment: sync.go `calculateStatus`, progress.go). */
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { Deployment, DeploymentStatus, ReplicaSet } from '../../../objects/types/apps.generated.ts';
-import type { WorkloadCondition } from '../../../objects/workloads.ts';
+import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { conditionOf } from '../../../objects/pods.ts';
 import { maxUnavailable } from './plan-limits.ts';
 import type { Generations } from './plan-revisions.ts';

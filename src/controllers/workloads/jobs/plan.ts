@@ -4,7 +4,7 @@ import { maxOf } from '../../../objects/lists.ts';
 import type { Job, JobStatus } from '../../../objects/types/batch.generated.ts';
 import type { Container, Pod, PodSpec } from '../../../objects/types/core.generated.ts';
 import { formatTime, parseTime } from '../../../objects/time.ts';
-import type { WorkloadCondition } from '../../../objects/workloads.ts';
+import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { conditionOf, isActive, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
 

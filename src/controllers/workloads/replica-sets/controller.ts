@@ -5,7 +5,7 @@ import type { ObjectKey } from '../../../objects/key.ts';
 import type { ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import type { LabelSelector } from '../../../objects/meta.ts';
-import type { Replicated } from '../../../objects/workloads.ts';
+import type { Replicated } from '../../../objects/types/workloads.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
 import type { ReconcileResult } from '../../../runtime/controller.ts';
 import { Reconciler } from '../../../runtime/reconciler.ts';

@@ -6,7 +6,7 @@ import type { Draft } from '../../../client/resource-client.ts';
 import { containsLabels } from '../../../objects/labels/labels.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import { formatTime } from '../../../objects/time.ts';
-import type { Replicated, WorkloadCondition } from '../../../objects/workloads.ts';
+import type { Replicated, WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { deletionOrder } from '../plan-deletion-order.ts';
 import { conditionOf, isActive, isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';

@@ -1,5 +1,5 @@
-import type { ReplicaSet } from './types/apps.generated.ts';
-import type { PodCondition, ReplicationController } from './types/core.generated.ts';
+import type { ReplicaSet } from './apps.generated.ts';
+import type { PodCondition, ReplicationController } from './core.generated.ts';
 
 /** The two workloads that keep a number of Pods: apps/v1 ReplicaSet and core/v1 ReplicationController. */
 export type Replicated = ReplicaSet | ReplicationController;
