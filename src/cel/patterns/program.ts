@@ -1,39 +1,31 @@
 import { RE2JS } from 're2js';
 import { EvaluationError } from '../values.ts';
+import type { CharacterSet } from './character-set.ts';
 import { compileSteps, maxCompileSteps } from './size.ts';
+import { type Part, parsePattern } from './syntax.ts';
 
-/** Opcodes, with the numbers of Go's `regexp/syntax` InstOp that re2js uses. */
-export const operation = {
-  alternative: 1,
-  alternativeMatch: 2,
-  capture: 3,
-  emptyWidth: 4,
-  fail: 5,
-  match: 6,
-  nothing: 7,
-  character: 8,
-  oneCharacter: 9,
-  anyCharacter: 10,
-  anyButNewline: 11,
-} as const;
+/**
+ * An instruction of a compiled pattern. `next` is the one that follows; a branch prefers it to `other`; a place is
+ * passed where its conditions hold, which are bits of `place`.
+ */
+export type Instruction =
+  | { readonly kind: 'match' }
+  | { readonly kind: 'character'; readonly next: number; readonly set: CharacterSet }
+  | { readonly kind: 'place'; readonly next: number; readonly condition: number }
+  | Readonly<Branch>;
 
-/** An instruction of a compiled pattern (Go's `regexp/syntax` Inst). */
-export interface Instruction {
-  readonly op: number;
-  /** The next instruction. */
-  readonly out: number;
-  /** The second branch of an alternative; for `emptyWidth` the required conditions as bits. */
-  readonly arg: number;
-  readonly runes: ArrayLike<number>;
-  /** True when the instruction consumes this code point. */
-  matchRune(codePoint: number): boolean;
+interface Branch {
+  readonly kind: 'branch';
+  next: number;
+  other: number;
 }
 
 /** A compiled pattern, with the predecessors of each instruction. */
 export interface PatternProgram {
   readonly instructions: readonly Instruction[];
   readonly start: number;
-  readonly matches: readonly number[];
+  /** The number of the instruction that ends a match. */
+  readonly match: number;
   /** By instruction: the predecessors that consume a character. */
   readonly readersTo: readonly (readonly number[])[];
   /** By instruction: the predecessors that consume none. */
@@ -59,57 +51,94 @@ export function compilePattern(pattern: string): PatternProgram {
   const known = compiled.get(pattern);
   if (known !== undefined) return known;
   if (compileSteps(pattern) > maxCompileSteps) throw new EvaluationError(tooLarge);
-  const made = compile(pattern);
+  try {
+    RE2JS.compile(pattern);
+  } catch (error) {
+    throw new EvaluationError(error instanceof Error ? error.message : String(error));
+  }
+  const made = new Compiler().compile(parsePattern(pattern));
   if (compiled.size >= maxCompiled) compiled.clear();
   compiled.set(pattern, made);
   return made;
 }
 
-function compile(pattern: string): PatternProgram {
-  let program: unknown;
-  try {
-    program = RE2JS.compile(pattern).re2().prog;
-  } catch (error) {
-    throw new EvaluationError(error instanceof Error ? error.message : String(error));
+/** Writes a program from its end, so that what follows a part is known (Go's `regexp/syntax/compile.go`). */
+class Compiler {
+  readonly #instructions: Instruction[] = [{ kind: 'match' }];
+
+  compile(pattern: Part): PatternProgram {
+    const start = this.#write(pattern, 0);
+    const instructions = this.#instructions;
+    const readersTo = instructions.map((): number[] => []);
+    const emptyTo = instructions.map((): number[] => []);
+    for (const [number, instruction] of instructions.entries()) {
+      if (instruction.kind === 'match') continue;
+      (instruction.kind === 'character' ? readersTo : emptyTo)[instruction.next]?.push(number);
+      if (instruction.kind === 'branch') emptyTo[instruction.other]?.push(number);
+    }
+    return { instructions, start, match: 0, readersTo, emptyTo };
   }
-  if (!isProgram(program)) throw new TypeError('re2js compiles patterns to another form than it did');
-  return read(program);
-}
 
-/** The program as re2js has it. */
-interface Compiled {
-  readonly inst: readonly Instruction[];
-  readonly start: number;
-}
-
-function isProgram(value: unknown): value is Compiled {
-  return typeof value === 'object' && value !== null && 'inst' in value && 'start' in value;
-}
-
-function read(program: Compiled): PatternProgram {
-  const instructions = program.inst;
-  const readersTo = instructions.map((): number[] => []);
-  const emptyTo = instructions.map((): number[] => []);
-  const matches: number[] = [];
-  for (const [at, { op, out, arg }] of instructions.entries()) {
-    if (op === operation.match) matches.push(at);
-    else if (op >= operation.character) readersTo[out]?.push(at);
-    else if (op !== operation.fail) emptyTo[out]?.push(at);
-    if (op === operation.alternative || op === operation.alternativeMatch) emptyTo[arg]?.push(at);
+  /** @returns the first instruction of the part, after which `next` follows. */
+  #write(part: Part, next: number): number {
+    switch (part.kind) {
+      case 'character':
+        return this.#add({ kind: 'character', next, set: part.set });
+      case 'place':
+        return this.#add({ kind: 'place', next, condition: part.condition });
+      case 'sequence':
+        return part.parts.reduceRight((follows, inner) => this.#write(inner, follows), next);
+      case 'choice':
+        return part.parts
+          .map((inner) => this.#write(inner, next))
+          .reduceRight((other, first) => this.#branch(first, other, true));
+      case 'repetition':
+        return this.#repetition(part, next);
+    }
   }
-  return { instructions, start: program.start, matches, readersTo, emptyTo };
+
+  #repetition({ part, least, most, greedy }: Extract<Part, { kind: 'repetition' }>, next: number): number {
+    let start = next;
+    if (most === Infinity) {
+      const again: Branch = { kind: 'branch', next, other: next };
+      const number = this.#add(again);
+      start = this.#write(part, number);
+      if (greedy) again.next = start;
+      else again.other = start;
+      // Of what may match nothing, `x*` is `(x+)?`, so that it is preferred as in Go.
+      if (least === 0) return isNullable(part) ? this.#branch(start, next, greedy) : number;
+    } else {
+      for (let n = least; n < most; n++) start = this.#branch(this.#write(part, start), next, greedy);
+    }
+    for (let n = most === Infinity ? 1 : 0; n < least; n++) start = this.#write(part, start);
+    return start;
+  }
+
+  #branch(first: number, other: number, prefersFirst: boolean): number {
+    return this.#add({
+      kind: 'branch',
+      next: prefersFirst ? first : other,
+      other: prefersFirst ? other : first,
+    });
+  }
+
+  #add(instruction: Instruction): number {
+    return this.#instructions.push(instruction) - 1;
+  }
 }
 
-/** True when the instruction consumes the code point. */
-export function goesOnWith(instruction: Instruction, codePoint: number): boolean {
-  switch (instruction.op) {
-    case operation.oneCharacter:
-      return instruction.runes[0] === codePoint;
-    case operation.anyCharacter:
+/** True for a part that may match the empty text. */
+function isNullable(part: Part): boolean {
+  switch (part.kind) {
+    case 'character':
+      return false;
+    case 'place':
       return true;
-    case operation.anyButNewline:
-      return codePoint !== 0x0a;
-    default:
-      return instruction.matchRune(codePoint);
+    case 'sequence':
+      return part.parts.every(isNullable);
+    case 'choice':
+      return part.parts.some(isNullable);
+    case 'repetition':
+      return part.least === 0 || isNullable(part.part);
   }
 }

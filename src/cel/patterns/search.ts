@@ -7,13 +7,16 @@
  * to a match. That is the match that Go finds, as it has the same preference.
  */
 import type { Meter } from '../meter.ts';
-import { goesOnWith, type Instruction, operation, type PatternProgram } from './program.ts';
+import type { Instruction, PatternProgram } from './program.ts';
+import { place } from './syntax.ts';
 
-/** The condition bits of `emptyWidth` instructions (Go's `regexp/syntax` EmptyOp). */
-const place = { lineStart: 1, lineEnd: 2, textStart: 4, textEnd: 8, wordEdge: 16, noWordEdge: 32 } as const;
 const wordBits = 32;
 /** Steps of the meter per visited instruction; a step is about 10 ns. */
 const perVisit = 2;
+/** The same for an instruction that is asked for a character beyond ASCII: it may have to ask re2js. */
+const perForeignVisit = 40;
+
+type Reader = Extract<Instruction, { kind: 'character' }>;
 
 /** True when some part of the text matches. @throws {CostLimitError} */
 export function hasMatch(program: PatternProgram, text: string, meter: Meter): boolean {
@@ -141,10 +144,10 @@ class BackwardScan {
       for (const reader of this.#program.readersTo[instruction] ?? []) {
         steps += 1;
         const candidate = this.#program.instructions[reader];
-        if (candidate !== undefined && goesOnWith(candidate, codePoint)) this.#add(reader);
+        if (candidate?.kind === 'character' && candidate.set.has(codePoint)) this.#add(reader);
       }
     }
-    this.#meter.work(steps * perVisit);
+    this.#meter.work(steps * (codePoint < 128 ? perVisit : perForeignVisit));
     this.#spread();
     return true;
   }
@@ -152,14 +155,13 @@ class BackwardScan {
   /** Adds the instructions that lead to a match from this offset without consuming a character. */
   #spread(): void {
     const holds = conditions(this.#text, this.at);
-    for (const match of this.#program.matches) this.#add(match);
+    this.#add(this.#program.match);
     let steps = 0;
     for (let index = 0; index < this.#count; index++) {
       for (const origin of this.#program.emptyTo[this.#alive[index] ?? 0] ?? []) {
         steps += 1;
         const candidate = this.#program.instructions[origin];
-        if (candidate === undefined) continue;
-        if (candidate.op === operation.emptyWidth && (candidate.arg & ~holds) !== 0) continue;
+        if (candidate?.kind === 'place' && (candidate.condition & ~holds) !== 0) continue;
         this.#add(origin);
       }
     }
@@ -183,30 +185,29 @@ function matchEnd(reach: Reachability, start: number): number {
     const reader = preferred(reach, from, at);
     if (reader === undefined) return at;
     at += widthAt(text, at);
-    from = reader.out;
+    from = reader.next;
   }
 }
 
 /** The instruction that consumes the next character on the preferred path. Undefined: the match ends here. */
-function preferred(reach: Reachability, from: number, at: number): Instruction | undefined {
+function preferred(reach: Reachability, from: number, at: number): Reader | undefined {
   const { instructions } = reach.program;
   const walk = reach.nextWalk();
   const waiting = [from];
-  let found: Instruction | undefined;
+  let found: Reader | undefined;
   let steps = 0;
   for (let index = waiting.pop(); index !== undefined; index = waiting.pop()) {
     steps += 1;
     const instruction = instructions[index];
     if (instruction === undefined || reach.seen[index] === walk || !reach.has(at, index)) continue;
     reach.seen[index] = walk;
-    const { op, out, arg } = instruction;
-    if (op === operation.match) break;
-    if (op >= operation.character) {
+    if (instruction.kind === 'match') break;
+    if (instruction.kind === 'character') {
       found = instruction;
       break;
     }
-    if (op === operation.alternative || op === operation.alternativeMatch) waiting.push(arg);
-    waiting.push(out);
+    if (instruction.kind === 'branch') waiting.push(instruction.other);
+    waiting.push(instruction.next);
   }
   reach.meter.work(steps * perVisit);
   return found;

@@ -1,11 +1,11 @@
 /** The factor by which a repetition multiplies an atom: `{2,5}` makes up to 5 copies, which re2js nests. */
-const repetition = /\{(\d{1,4})(?:,(\d{0,4}))?\}/y;
+const repetition = /\{(0|[1-9]\d{0,3})(,?)(0|[1-9]\d{0,3})?\}/y;
 const postfix = new Set('*+?');
 const namedClass = /\[:\^?\w{1,9}:\]/y;
 
 /** The instructions of an empty pattern. */
 const ends = 3;
-/** Steps of re2js's compiler per instruction, and per Unicode class such as `\pL`. */
+/** Steps of both compilers, re2js's and ours, per instruction, and per Unicode class such as `\pL`. */
 const perInstruction = 500;
 const perUnicodeClass = 15_000;
 
@@ -24,13 +24,12 @@ export function compileSteps(pattern: string): number {
   let classes = 0;
   let at = 0;
   while (at < pattern.length) {
-    repetition.lastIndex = at;
-    const repeated = repetition.exec(pattern);
+    const repeated = repetitionAt(pattern, at);
     const character = pattern.charAt(at);
-    if (repeated !== null) {
-      const times = Math.max(Number(repeated[1]), Number(repeated[2] ?? ''), 1);
-      atom = (atom + 1) * times + 1;
-      at += repeated[0].length;
+    if (repeated !== undefined) {
+      const [least, most] = repeated.times;
+      atom = (atom + 1) * Math.max(most === Infinity ? least : most, 1) + 1;
+      at += repeated.length;
       continue;
     }
     if (postfix.has(character)) {
@@ -65,8 +64,20 @@ export function compileSteps(pattern: string): number {
   return instructions * perInstruction + classes * perUnicodeClass;
 }
 
+/** The counted repetition, such as `{2,5}`, that stands at an offset. `most` is Infinity for `{2,}`. */
+export function repetitionAt(
+  pattern: string,
+  at: number,
+): { readonly times: readonly [least: number, most: number]; readonly length: number } | undefined {
+  repetition.lastIndex = at;
+  const [text, least, comma, most] = repetition.exec(pattern) ?? [];
+  if (text === undefined || (comma === '' && most !== undefined)) return undefined;
+  const end = comma === '' ? Number(least) : Number(most ?? Infinity);
+  return { times: [Number(least), end], length: text.length };
+}
+
 /** The offset after the character class that begins at an offset. */
-function classEnd(pattern: string, start: number): number {
+export function classEnd(pattern: string, start: number): number {
   let at = start + 1;
   if (pattern.charAt(at) === '^') at += 1;
   if (pattern.charAt(at) === ']') at += 1;

@@ -1,0 +1,43 @@
+import { RE2JS } from 're2js';
+
+/** Code points whose membership is kept together. */
+const pageSize = 128;
+/** Pages that a set keeps: all of the scripts that a text is likely to have. */
+const maxPages = 64;
+const unknown = 0;
+const outside = 1;
+const inside = 2;
+
+/** The characters that a part of a pattern stands for: a class, an escape, or one in either case. */
+export class CharacterSet {
+  readonly #pattern: string;
+  /** Compiled when a character is first asked for. */
+  #compiled: RE2JS | undefined;
+  /** By code point over `pageSize`: what re2js said. */
+  readonly #pages = new Map<number, Uint8Array>();
+
+  /** @param pattern a valid pattern that matches one character each. */
+  constructor(pattern: string) {
+    this.#pattern = pattern;
+  }
+
+  has(codePoint: number): boolean {
+    const page = this.#page(Math.floor(codePoint / pageSize));
+    const index = codePoint % pageSize;
+    if (page[index] === unknown) {
+      this.#compiled ??= RE2JS.compile(this.#pattern);
+      page[index] = this.#compiled.testExact(String.fromCodePoint(codePoint)) ? inside : outside;
+    }
+    return page[index] === inside;
+  }
+
+  #page(number: number): Uint8Array {
+    let page = this.#pages.get(number);
+    if (page === undefined) {
+      if (this.#pages.size >= maxPages) this.#pages.clear();
+      page = new Uint8Array(pageSize);
+      this.#pages.set(number, page);
+    }
+    return page;
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * The syntax tree of a pattern in Go's syntax (`regexp/syntax/parse.go`). Patterns are read here only after re2js took
+ * them, so that errors are its errors: what is invalid is not looked for.
+ */
+import { CharacterSet } from './character-set.ts';
+import { classEnd, repetitionAt } from './size.ts';
+
+/** Conditions between two characters, as bits (Go's `regexp/syntax` EmptyOp). */
+export const place = {
+  lineStart: 1,
+  lineEnd: 2,
+  textStart: 4,
+  textEnd: 8,
+  wordEdge: 16,
+  noWordEdge: 32,
+} as const;
+
+/** A part of a pattern. `most` is Infinity where a repetition has no end. */
+export type Part =
+  | { readonly kind: 'character'; readonly set: CharacterSet }
+  | { readonly kind: 'place'; readonly condition: number }
+  | { readonly kind: 'sequence'; readonly parts: readonly Part[] }
+  | { readonly kind: 'choice'; readonly parts: readonly Part[] }
+  | {
+      readonly kind: 'repetition';
+      readonly part: Part;
+      readonly least: number;
+      readonly most: number;
+      readonly greedy: boolean;
+    };
+
+/** Which flags are set: `i`, `m`, `s`, `U`. */
+type Flags = ReadonlySet<string>;
+
+const flagGroup = /\(\?([imsU]*)(?:-([imsU]+))?([:)])/y;
+const namedGroup = /\(\?P?<\w+>/y;
+const postfixes: Readonly<Record<string, readonly [least: number, most: number]>> = {
+  '*': [0, Infinity],
+  '+': [1, Infinity],
+  '?': [0, 1],
+};
+/** An escape that stands for one character or a set of them: octal, hexadecimal, Unicode class, or any other. */
+const escape = /\\(?:[0-7]{1,3}|x\{[^}]*\}|x..|[pP]\{[^}]*\}|[pP]?[^])/y;
+const places: Readonly<Record<string, number>> = {
+  '\\A': place.textStart,
+  '\\z': place.textEnd,
+  '\\b': place.wordEdge,
+  '\\B': place.noWordEdge,
+};
+
+/** Parses a pattern that re2js compiles. */
+export function parsePattern(pattern: string): Part {
+  return new PatternParser(pattern).parse();
+}
+
+class PatternParser {
+  readonly #pattern: string;
+  /** By flags and text: equal sets of characters are one. */
+  readonly #sets = new Map<string, CharacterSet>();
+  #at = 0;
+
+  constructor(pattern: string) {
+    this.#pattern = pattern;
+  }
+
+  parse(): Part {
+    return this.#choice(new Set());
+  }
+
+  /** What stands before the end of the group, or of the pattern. */
+  #choice(outer: Flags): Part {
+    let flags = outer;
+    let parts: Part[] = [];
+    const branches: Part[] = [];
+    const end = (): number => branches.push({ kind: 'sequence', parts });
+    while (this.#at < this.#pattern.length && !this.#has(')')) {
+      const set = this.#match(flagGroup);
+      if (set !== undefined) {
+        const inner = changed(flags, set[1] ?? '', set[2] ?? '');
+        if (set[3] === ')') flags = inner;
+        else parts.push(this.#group(inner));
+      } else if (this.#match(namedGroup) !== undefined || this.#take('(')) parts.push(this.#group(flags));
+      else if (this.#take('|')) {
+        end();
+        parts = [];
+      } else if (this.#take('\\Q')) this.#quoted(parts, flags);
+      else if (!this.#repeat(parts, flags)) parts.push(this.#atom(flags));
+    }
+    end();
+    const [first, ...others] = branches;
+    return first !== undefined && others.length === 0 ? first : { kind: 'choice', parts: branches };
+  }
+
+  #group(flags: Flags): Part {
+    const part = this.#choice(flags);
+    this.#take(')');
+    return part;
+  }
+
+  /** Repeats the last part where an operator follows. */
+  #repeat(parts: Part[], flags: Flags): boolean {
+    const counted = repetitionAt(this.#pattern, this.#at);
+    const [least, most] = counted?.times ?? postfixes[this.#pattern.charAt(this.#at)] ?? [];
+    const part = parts.at(-1);
+    if (least === undefined || most === undefined || part === undefined) return false;
+    this.#at += counted?.length ?? 1;
+    const isLazy = this.#take('?');
+    parts[parts.length - 1] = { kind: 'repetition', part, least, most, greedy: isLazy === flags.has('U') };
+    return true;
+  }
+
+  #quoted(parts: Part[], flags: Flags): void {
+    while (this.#at < this.#pattern.length && !this.#take('\\E')) parts.push(this.#character(flags));
+  }
+
+  #atom(flags: Flags): Part {
+    if (this.#take('^')) return at(flags.has('m') ? place.lineStart : place.textStart);
+    if (this.#take('$')) return at(flags.has('m') ? place.lineEnd : place.textEnd);
+    if (this.#has('[')) return this.#set(classEnd(this.#pattern, this.#at) - this.#at, flags);
+    if (this.#has('.')) return this.#set(1, flags);
+    if (!this.#has('\\')) return this.#character(flags);
+    escape.lastIndex = this.#at;
+    const [text = '\\'] = escape.exec(this.#pattern) ?? [];
+    const condition = places[text];
+    if (condition === undefined) return this.#set(text.length, flags);
+    this.#at += text.length;
+    return at(condition);
+  }
+
+  /** The character itself, whatever it means in patterns. */
+  #character(flags: Flags): Part {
+    const codePoint = this.#pattern.codePointAt(this.#at) ?? 0;
+    this.#at += codePoint > 0xffff ? 2 : 1;
+    return this.#setOf(`\\x{${codePoint.toString(16)}}`, flags);
+  }
+
+  #set(length: number, flags: Flags): Part {
+    const text = this.#pattern.slice(this.#at, this.#at + length);
+    this.#at += length;
+    return this.#setOf(text, flags);
+  }
+
+  #setOf(text: string, flags: Flags): Part {
+    const key = `(?${flags.has('i') ? 'i' : ''}${flags.has('s') ? 's' : ''}:${text})`;
+    const known = this.#sets.get(key) ?? new CharacterSet(key);
+    this.#sets.set(key, known);
+    return { kind: 'character', set: known };
+  }
+
+  #has(text: string): boolean {
+    return this.#pattern.startsWith(text, this.#at);
+  }
+
+  #take(text: string): boolean {
+    const has = this.#has(text);
+    if (has) this.#at += text.length;
+    return has;
+  }
+
+  #match(expression: RegExp): RegExpExecArray | undefined {
+    expression.lastIndex = this.#at;
+    const found = expression.exec(this.#pattern) ?? undefined;
+    this.#at += found?.[0].length ?? 0;
+    return found;
+  }
+}
+
+function at(condition: number): Part {
+  return { kind: 'place', condition };
+}
+
+function changed(flags: Flags, added: string, removed: string): Flags {
+  return new Set([...flags, ...added.split('')].filter((flag) => !removed.includes(flag)));
+}
