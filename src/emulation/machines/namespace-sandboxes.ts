@@ -82,8 +82,7 @@ export class NamespaceSandboxes {
   }
 
   async #make({ pod, node: { metadata }, addresses }: WantedSandbox): Promise<Sandbox> {
-    const node = this.#nodes.get(metadata.name ?? '');
-    if (node === undefined) throw new Error('the network of the node is not ready');
+    const node = await this.#nodes.ready(metadata.name ?? '');
     const name = pod.spec.hostNetwork === true ? node.namespace.name : namespaceName(pod);
     const before = { node, addresses, path: `${namespaceFolder}/${name}` };
     if (pod.spec.hostNetwork === true) {

@@ -58,6 +58,9 @@ const nodeSysctls: ReadonlyMap<string, string> = new Map([
   ['net/ipv6/icmp/ratelimit', '0'],
 ]);
 
+/** Milliseconds that a Pod waits for the machine of its node: nodes are there a moment before their machines. */
+const patience = 10_000;
+
 /** kube-proxy's default. */
 const healthz = { host: '', port: 10256 };
 /** The default of `servicenet node`. */
@@ -68,6 +71,8 @@ export class SimulatedNodes extends Reconciler {
   readonly #options: SimulatedNodesOptions;
   readonly #nodes: Informer<Node>;
   readonly #machines = new Map<string, Running>();
+  /** By node: why its machine could not be made. */
+  readonly #failures = new Map<string, string>();
   /** Who waits for a machine to be there. */
   readonly #waiting = new Set<() => void>();
   /** How many there have been. */
@@ -86,6 +91,22 @@ export class SimulatedNodes extends Reconciler {
   /** The machine of a node; undefined where there is none (yet). */
   get(name: string): NodeMachine | undefined {
     return this.#machines.get(name);
+  }
+
+  /** The machine of a node, once it is there. @throws {Error} where it cannot be made, or not within {@link patience}. */
+  async ready(name: string): Promise<NodeMachine> {
+    const late = AbortSignal.timeout(patience);
+    for (;;) {
+      const machine = this.#machines.get(name);
+      if (machine !== undefined) return machine;
+      const failure = this.#failures.get(name);
+      if (failure !== undefined) throw new Error(`the network of the node is not ready: ${failure}`);
+      if (late.aborted) throw new Error('the network of the node is not ready');
+      await new Promise<void>((resolve) => {
+        this.#waiting.add(resolve);
+        late.addEventListener('abort', () => resolve(), { once: true });
+      });
+    }
   }
 
   /** Resolves when every Node of the API has its machine, and there are at least so many of them. */
@@ -107,11 +128,18 @@ export class SimulatedNodes extends Reconciler {
     const isWanted = node !== undefined && isSimulated(node) && addresses.length > 0 && podCIDRs.length > 0;
     const isSame = jsonEqual([machine?.addresses, machine?.podCIDRs], [addresses, podCIDRs]);
     if (machine !== undefined && (!isWanted || !isSame)) await this.#remove(machine);
+    this.#failures.delete(name);
     if (!isWanted) return;
-    const present = this.#machines.get(name) ?? (await this.#add(name, addresses, podCIDRs));
-    await this.#setDown(present, isDown(node));
-    for (const wake of this.#waiting) wake();
-    this.#waiting.clear();
+    try {
+      const present = this.#machines.get(name) ?? (await this.#add(name, addresses, podCIDRs));
+      await this.#setDown(present, isDown(node));
+    } catch (error) {
+      this.#failures.set(name, error instanceof Error ? error.message : String(error));
+      throw error;
+    } finally {
+      for (const wake of this.#waiting) wake();
+      this.#waiting.clear();
+    }
   }
 
   async #add(name: string, addresses: readonly string[], podCIDRs: readonly string[]): Promise<Running> {
