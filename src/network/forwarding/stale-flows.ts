@@ -11,9 +11,10 @@ export interface UdpFlow {
   readonly port: number;
   /** Where answers are expected from: the endpoint, or the destination itself where nothing was translated. */
   readonly replySource: string;
+  readonly replyPort: number;
 }
 
-/** Flows to delete: all that have this destination, port and source of answers. */
+/** Flows to delete: all that have this destination, port and source of answers with its port. */
 export interface StaleFlows extends Omit<UdpFlow, 'destination'> {
   /** Undefined for node ports: any. */
   readonly destination: string | undefined;
@@ -35,7 +36,7 @@ export function mayLeaveStaleFlows(changes: readonly ServiceChange[]): boolean {
 
 /**
  * Which flows are stale (`pkg/proxy/conntrack/cleanup.go`): those to a UDP destination of a Service, or to any address
- * at a UDP node port, whose answers would not come from one of the Service port's serving endpoints. A client that keeps
+ * at a UDP node port, whose answers would not come from one of the Service port's serving endpoints, at its port. A client that keeps
  * its source port would otherwise stay with an endpoint that is gone, or with no endpoint where its first datagram came
  * before there was one. Policies and topology do not matter, and where no endpoint serves, nothing is stale.
  */
@@ -43,29 +44,34 @@ export function staleFlows(plan: ForwardingPlan, flows: Iterable<UdpFlow>): read
   const serving = servingByDestination(plan);
   if (serving.size === 0) return [];
   const stale = new Map<string, StaleFlows>();
-  for (const { family, destination, port, replySource } of flows) {
+  for (const { family, destination, port, replySource, replyPort } of flows) {
+    const from = sourceText(replySource, replyPort);
     for (const to of [destination, undefined]) {
       const key = destinationText(family, to, port);
-      if (serving.get(key)?.has(replySource) !== false) continue;
-      stale.set(`${key} ${replySource}`, { family, destination: to, port, replySource });
+      if (serving.get(key)?.has(from) !== false) continue;
+      stale.set(`${key} ${from}`, { family, destination: to, port, replySource, replyPort });
     }
   }
   return [...stale.values()];
 }
 
-/** The addresses of the endpoints that serve, by {@link destinationText}. */
+/** The addresses and ports of the endpoints that serve, by {@link destinationText}. */
 function servingByDestination({ services }: ForwardingPlan): ReadonlyMap<string, ReadonlySet<string>> {
   const serving = new Map<string, ReadonlySet<string>>();
   for (const { ports } of services.values()) {
     for (const { family, servingEndpoints = [], destinations } of ports) {
       if (servingEndpoints.length === 0) continue;
-      const addresses = new Set(servingEndpoints.map(({ address }) => address));
+      const sources = new Set(servingEndpoints.map((each) => sourceText(each.address, each.port)));
       for (const { address, port } of destinations) {
-        serving.set(destinationText(family, address, port), addresses);
+        serving.set(destinationText(family, address, port), sources);
       }
     }
   }
   return serving;
+}
+
+function sourceText(address: string, port: number): string {
+  return `${address} ${port}`;
 }
 
 function destinationText(family: IPFamily, address: string | undefined, port: number): string {

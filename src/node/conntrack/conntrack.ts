@@ -27,12 +27,12 @@ export class Conntrack {
     return deleted;
   }
 
-  async #delete({ family, destination, port, replySource }: StaleFlows): Promise<number> {
+  async #delete({ family, destination, port, replySource, replyPort }: StaleFlows): Promise<number> {
     const { exitCode, stdout, stderr } = await this.#run(
       '-D',
       family,
       ...(destination === undefined ? [] : ['--orig-dst', destination]),
-      ...['--orig-port-dst', String(port), '--reply-src', replySource],
+      ...['--orig-port-dst', String(port), '--reply-src', replySource, '--reply-port-src', String(replyPort)],
     );
     // It says with 1 that it found none: the flow has ended by itself.
     if (exitCode !== 0 && !stderr.includes('0 flow entries')) {

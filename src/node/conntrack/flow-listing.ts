@@ -15,17 +15,18 @@ export function* listedFlows(family: IPFamily, listing: string): Generator<UdpFl
   }
 }
 
-/** `src=… dst=… sport=… dport=… [UNREPLIED] src=…`: the second source is that of answers. */
-const pattern = / src=\S+ dst=(\S+) sport=\d+ dport=(\d+) .*?\bsrc=(\S+)/;
+/** `src=… dst=… sport=… dport=… [UNREPLIED] src=… dst=… sport=…`: the second source is that of answers. */
+const pattern = / src=\S+ dst=(\S+) sport=\d+ dport=(\d+) .*?\bsrc=(\S+) dst=\S+ sport=(\d+)/;
 
 function flowOf(family: IPFamily, line: string): UdpFlow | undefined {
-  const [, destination, port, replySource] = pattern.exec(line) ?? [];
+  const [, destination, port, replySource, replyPort] = pattern.exec(line) ?? [];
   if (destination === undefined || port === undefined || replySource === undefined) return undefined;
   return {
     family,
     destination: canonical(family, destination),
     port: Number(port),
     replySource: canonical(family, replySource),
+    replyPort: Number(replyPort),
   };
 }
 

@@ -3,7 +3,7 @@ import type { RunPlace } from '../../../src/testing/index.ts';
 import { describePods, inUrl, PodNetwork, until } from '../support/pod-network.ts';
 
 /**
- * Tests of `networking.go`, `dns.go`, `proxy.go`, `hostport.go`, `dual_stack.go` and `conntrack.go` of
+ * Tests of `networking.go`, `dns.go`, `proxy.go`, `hostport.go`, `dual_stack.go`, `conntrack.go` and `traffic_distribution.go` of
  * `test/e2e/network`, by their names and steps; programs run in a Pod where those exec.
  */
 describePods('[sig-network]', () => {
@@ -16,13 +16,12 @@ describePods('[sig-network]', () => {
   });
   afterAll(() => cluster.server.stop());
 
-  const test = (name: string, steps: () => Promise<void>): void => {
-    it(name, async () => {
-      pods = await cluster.inNamespace(`networking-${++namespaces}`);
-      await steps();
-      await pods.call('DELETE', `/api/v1/namespaces/${pods.namespace}`);
-    });
+  const inNamespace = async (steps: () => Promise<void>): Promise<void> => {
+    pods = await cluster.inNamespace(`networking-${++namespaces}`);
+    await steps();
+    await pods.call('DELETE', `/api/v1/namespaces/${pods.namespace}`);
   };
+  const test = (name: string, steps: () => Promise<void>): void => it(name, () => inNamespace(steps));
   const ports = [
     { containerPort: 8083, name: 'http' },
     { containerPort: 8081, name: 'udp', protocol: 'UDP' },
@@ -35,6 +34,7 @@ describePods('[sig-network]', () => {
   };
   const output = async (where: RunPlace, script: string): Promise<string> =>
     (await pods.server.run(['bash', '-c', script], where)).stdout.trim();
+  const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
   const says = (where: RunPlace, script: string, expected: string) =>
     until(
       () => output(where, script),
@@ -277,4 +277,45 @@ describePods('[sig-network]', () => {
     await pods.delete('pods', 'pod-server-1');
     expect(await moved).toBe('moved');
   });
+
+  test('Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service', async () => {
+    const from = await execPod();
+    const target = (targetPort: number) => ({
+      ports: [{ name: 'udp', protocol: 'UDP', port: 80, targetPort, nodePort: 30_099 }],
+    });
+    await pods.service('udp', { type: 'NodePort', ...target(8081) }, 0);
+    await pods.pod('pod-server-1', 'udp', { ports });
+    const [node = ''] = await pods.addressesOf('node-1');
+    await answeringUdp(from, node, 30_099, ['pod-server-1']);
+    // One flow, of one source port: nothing listens at its new target, whatever has been answered before.
+    const change = (port: number): string =>
+      `kubectl patch service -n ${pods.namespace} udp -p '${JSON.stringify({ spec: target(port) })}' >&2`;
+    const flow = [
+      `exec 3<>/dev/udp/${node}/30099`,
+      'ask() { printf hostname >&3; [ "$(timeout 2 dd bs=512 count=1 status=none <&3)" = pod-server-1 ]; }',
+      'until ask; do sleep 0.1; done; echo answered',
+      change(8089),
+      'for lost in 1 2 3; do while ask; do sleep 0.1; done; done; echo lost',
+      change(8081),
+      'until ask; do sleep 0.1; done; echo back',
+    ];
+    expect(await output(from, `timeout 90 bash -c ${quoted(flow.join('\n'))}`)).toBe('answered\nlost\nback');
+  });
+
+  it.each(['PreferClose', 'PreferSameZone', 'PreferSameNode'])(
+    'Traffic Distribution should route traffic to an endpoint that is near when using %s, and fall back when it becomes unavailable',
+    (trafficDistribution) =>
+      inNamespace(async () => {
+        // The nodes are in two zones.
+        for (const node of ['node-1', 'node-2'])
+          await pods.pod(`on-${node}`, 'web', { ports }, { spec: { nodeName: node } });
+        await pods.running('web', 2);
+        await pods.service('web', { trafficDistribution }, 8083);
+        const near = await execPod('near', { nodeName: 'node-1' });
+        await answering(near, 'http://web', ['on-node-1']);
+        await answering(await execPod('far', { nodeName: 'node-2' }), 'http://web', ['on-node-2']);
+        await pods.delete('pods', 'on-node-1');
+        await answering(near, 'http://web', ['on-node-2']);
+      }),
+  );
 });

@@ -29,8 +29,8 @@ function dns(endpoints: Endpoint[], spec: Partial<ServiceSpec> = {}) {
   ]);
 }
 
-function flow(destination: string, port: number, replySource: string): UdpFlow {
-  return { family: 'IPv4', destination, port, replySource };
+function flow(destination: string, port: number, replySource: string, replyPort = 5353): UdpFlow {
+  return { family: 'IPv4', destination, port, replySource, replyPort };
 }
 
 describe('stale flows', () => {
@@ -43,13 +43,19 @@ describe('stale flows', () => {
     const planned = dns([endpoint('10.1.1.1')]);
     const flows = [flow(destination, port, '10.1.1.1'), flow(destination, port, '10.1.1.2')];
     expect(staleFlows(planned, flows)).toEqual([
-      { family: 'IPv4', destination: deleted, port, replySource: '10.1.1.2' },
+      { family: 'IPv4', destination: deleted, port, replySource: '10.1.1.2', replyPort: 5353 },
     ]);
   });
 
   it('are those that began before there was an endpoint, and so are not translated', () => {
     const planned = dns([endpoint('10.1.1.1')]);
     expect(staleFlows(planned, [flow(CLUSTER_IP, 53, CLUSTER_IP)])).toHaveLength(1);
+  });
+
+  it('are those to another port of an endpoint: the target port has changed', () => {
+    const planned = dns([endpoint('10.1.1.1')]);
+    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, '10.1.1.1', 5300)])).toHaveLength(1);
+    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, '10.1.1.1', 5353)])).toEqual([]);
   });
 
   it('are not those of endpoints that still serve while they terminate', () => {

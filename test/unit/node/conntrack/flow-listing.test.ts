@@ -12,9 +12,9 @@ const listing = [
 
 it('reads the destination of a flow, and where its answers come from', () => {
   expect([...listedFlows('IPv4', listing)]).toEqual([
-    { family: 'IPv4', destination: '10.96.0.10', port: 53, replySource: '10.244.1.3' },
-    { family: 'IPv4', destination: '10.96.0.11', port: 53, replySource: '10.96.0.11' },
-    { family: 'IPv4', destination: '10.96.0.12', port: 53, replySource: '10.244.1.9' },
+    { family: 'IPv4', destination: '10.96.0.10', port: 53, replySource: '10.244.1.3', replyPort: 5353 },
+    { family: 'IPv4', destination: '10.96.0.11', port: 53, replySource: '10.96.0.11', replyPort: 53 },
+    { family: 'IPv4', destination: '10.96.0.12', port: 53, replySource: '10.244.1.9', replyPort: 53 },
   ]);
 });
 
