@@ -1,6 +1,6 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -121,6 +121,7 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
   });
 
   it('outlives clients of its socket that say nothing, nothing that is true, or go away', async () => {
+    expect(statSync(`${home.kubeconfig}.sock`).mode & 0o777, 'others cannot connect').toBe(0o600);
     for (const words of ['', 'no JSON\n', '{"where":{"kind":"client","namespace":"default"}}\n']) {
       const client = connect(`${home.kubeconfig}.sock`);
       await once(client, 'connect');
