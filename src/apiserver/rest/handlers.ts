@@ -1,7 +1,8 @@
 /** One function per verb: reads options and body, calls the verb, writes the answer. */
 import { badRequest, conflict, notFound } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { applyConverting, applyObject, type ApplyRequest } from '../patch/apply/apply.ts';
+import { applyConverting, applyObject } from '../patch/apply/apply.ts';
+import type { ApplyRequest } from '../patch/apply/apply-run.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { bodyMediaType, patchType } from '../http/media-types.ts';
 import { patchInSteps } from '../patch/patch.ts';
