@@ -1,4 +1,8 @@
 import type { KubeObject } from '../../objects/meta.ts';
+import { conflict, modified, plainError } from '../../objects/status-errors.ts';
+import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
+import type { StoredObject } from '../storage/storage.ts';
+import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 
 /** Removes from a new object what the server alone sets (`rest.WipeObjectMetaSystemFields`). */
@@ -82,4 +86,31 @@ export function dedupOwnerReferences(
     `.metadata.ownerReferences contains duplicate entries${where}; API server dedups owner references in 1.20+, and may ` +
       `reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${repeated.join(', ')}`,
   );
+}
+
+/** @throws {StatusError} 409 when the client named another version than the stored one. */
+export function checkResourceVersion(resource: ServedResource, object: KubeObject, live: StoredObject): void {
+  const { metadata } = object;
+  const version = metadata.resourceVersion ?? '';
+  if (version === '' || version === '0') {
+    if (!resource.definition.strategy.allowUnconditionalUpdate) {
+      // Kubernetes names the plural here, where a Kind belongs.
+      const { group, plural } = resource.definition;
+      throw invalidObject({ group, kind: plural, name: metadata.name ?? '' }, [
+        invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
+      ]);
+    }
+    metadata.resourceVersion = String(live.revision);
+    return;
+  }
+  checkVersionIsNumber(version);
+  if (Number(version) !== live.revision)
+    throw conflict(resource.groupResource, metadata.name ?? '', modified);
+}
+
+/** @throws an error that is answered as a plain 500. */
+export function checkVersionIsNumber(version = ''): void {
+  if (version === '' || isVersion(version)) return;
+  const why = /^\d+$/.test(version) ? 'value out of range' : 'invalid syntax';
+  throw plainError(`strconv.ParseUint: parsing ${JSON.stringify(version)}: ${why}`);
 }

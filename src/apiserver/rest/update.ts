@@ -1,8 +1,8 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { StatusError } from '../../objects/status.ts';
-import { conflict, modified, notFound, plainError } from '../../objects/status-errors.ts';
-import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
+import { conflict, modified, notFound } from '../../objects/status-errors.ts';
+import { invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy } from '../../registry/generic/strategy.ts';
 import type { UserInfo } from '../authentication/users.ts';
@@ -19,8 +19,13 @@ import {
   invalidSubjectOf,
 } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
-import { preconditionFailed } from './storage-error.ts';
-import { dedupOwnerReferences, isVersion, keepSystemFields } from './system-fields.ts';
+import { uidMismatch } from './storage-error.ts';
+import {
+  checkResourceVersion,
+  checkVersionIsNumber,
+  dedupOwnerReferences,
+  keepSystemFields,
+} from './system-fields.ts';
 import { TimeSlice } from '../time-slice.ts';
 
 /** A write to an object that exists, or that the write may create. */
@@ -243,59 +248,6 @@ async function createByUpdate(
     const isTaken = error instanceof StatusError && error.reason === 'AlreadyExists';
     throw isTaken && present !== undefined ? new PreconditionError(key, present) : error;
   }
-}
-
-/** For a uid that does not fit. */
-function uidMismatch(
-  resource: ServedResource,
-  namespace: string,
-  name: string,
-  wanted: string,
-  found = '',
-): string {
-  return preconditionFailed(registryPath(resource, namespace, name), 'UID', wanted, found);
-}
-
-/** Where kube-apiserver keeps the object in etcd: part of some error texts. */
-function registryPath(resource: ServedResource, namespace: string, name: string): string {
-  const { group, plural, namespaced } = resource.definition;
-  const special = new Map([
-    ['services', 'services/specs'],
-    ['endpoints', 'services/endpoints'],
-    ['nodes', 'minions'],
-    ['replicationcontrollers', 'controllers'],
-    ['customresourcedefinitions', 'apiextensions.k8s.io/customresourcedefinitions'],
-    ['ingresses', 'ingress'],
-  ]);
-  const folder = resource.custom ? `${group}/${plural}` : (special.get(plural) ?? plural);
-  return `/registry/${folder}/${namespaced ? `${namespace}/` : ''}${name}`;
-}
-
-/** @throws {StatusError} 409 when the client named another version than the stored one. */
-function checkResourceVersion(resource: ServedResource, object: KubeObject, live: StoredObject): void {
-  const { metadata } = object;
-  const version = metadata.resourceVersion ?? '';
-  if (version === '' || version === '0') {
-    if (!resource.definition.strategy.allowUnconditionalUpdate) {
-      // Kubernetes names the plural here, where a Kind belongs.
-      const { group, plural } = resource.definition;
-      throw invalidObject({ group, kind: plural, name: metadata.name ?? '' }, [
-        invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
-      ]);
-    }
-    metadata.resourceVersion = String(live.revision);
-    return;
-  }
-  checkVersionIsNumber(version);
-  if (Number(version) !== live.revision)
-    throw conflict(resource.groupResource, metadata.name ?? '', modified);
-}
-
-/** @throws an error that is answered as a plain 500. */
-function checkVersionIsNumber(version = ''): void {
-  if (version === '' || isVersion(version)) return;
-  const why = /^\d+$/.test(version) ? 'value out of range' : 'invalid syntax';
-  throw plainError(`strconv.ParseUint: parsing ${JSON.stringify(version)}: ${why}`);
 }
 
 /** `rest.BeforeUpdate`: system fields, the strategy's view, then all rules. */
