@@ -5,6 +5,7 @@ import { isDown, isSimulated } from '../../controllers/nodes/plan.ts';
 import { NodeAgent } from '../../node/agent.ts';
 import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
 import { AnnounceAgent } from '../../node/announce/announce-agent.ts';
+import { PolicyAgent } from '../../node/policy/policy-agent.ts';
 import { UserspaceProxy } from '../../node/userspace/userspace-proxy.ts';
 import type { NodeForwardingOptions } from '../../node/forwarding-view.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
@@ -221,6 +222,14 @@ export class SimulatedNodes extends Reconciler {
     }
   }
 
+  async #filter(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
+    try {
+      await new PolicyAgent({ context: this.context, host, nodeName }).run(signal);
+    } catch (error) {
+      this.context.log.error({ err: error, node: nodeName }, 'no policies on this node: its agent has ended');
+    }
+  }
+
   #startAgent(nodeName: string, host: NamespaceHost): () => Promise<void> {
     const { forwarding, isUserspace } = this.#options;
     const { clock, random, log } = this.context;
@@ -234,9 +243,11 @@ export class SimulatedNodes extends Reconciler {
     });
     // The userspace proxy has all addresses of Services on all nodes.
     const announced = isUserspace ? Promise.resolve() : this.#announce(nodeName, host, stopping.signal);
+    // Policies need the kernel.
+    const filtered = isUserspace ? Promise.resolve() : this.#filter(nodeName, host, stopping.signal);
     return async () => {
       stopping.abort();
-      await Promise.all([forwarded, announced]);
+      await Promise.all([forwarded, announced, filtered]);
     };
   }
 }

@@ -1,4 +1,4 @@
-import { parseAddress } from '../../objects/address.ts';
+import { type ParsedAddress, parseAddress } from '../../objects/address.ts';
 import { matchesLabels } from '../../objects/labels/labels.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
@@ -128,12 +128,7 @@ function matchOf(
 function peerMatches(peer: PolicyPeer, namespace: string, side: PolicySide, address: string): boolean {
   if (peer.kind === 'ipBlock') {
     const parsed = parseAddress(address);
-    return (
-      parsed !== undefined &&
-      peer.cidr !== undefined &&
-      cidrContains(peer.cidr, parsed) &&
-      !peer.except.some((cidr) => cidrContains(cidr, parsed))
-    );
+    return parsed !== undefined && blockContains(peer, parsed);
   }
   // A Pod of the host network has its node's address: nothing shows that it is a Pod.
   if (side.kind !== 'pod' || side.hostNetwork) return false;
@@ -142,6 +137,18 @@ function peerMatches(peer: PolicyPeer, namespace: string, side: PolicySide, addr
       ? side.namespace === namespace
       : matchesLabels(peer.namespaceSelector, side.namespaceLabels);
   return isNamespace && (peer.podSelector === undefined || matchesLabels(peer.podSelector, side.labels));
+}
+
+/** Whether an address is in the block, and in none of its exceptions. */
+export function blockContains(
+  { cidr, except }: Extract<PolicyPeer, { kind: 'ipBlock' }>,
+  address: ParsedAddress,
+): boolean {
+  return (
+    cidr !== undefined &&
+    cidrContains(cidr, address) &&
+    !except.some((excepted) => cidrContains(excepted, address))
+  );
 }
 
 /** Names are those of the destination's containers: each Pod may have another number. */

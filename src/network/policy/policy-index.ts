@@ -1,0 +1,315 @@
+import { type IPFamily, parseAddress } from '../../objects/address.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { Labels } from '../../objects/labels/label-requirement.ts';
+import { matchesLabels, type ParsedLabelSelector, renderLabelSelector } from '../../objects/labels/labels.ts';
+import type { PolicyPod } from './connection.ts';
+import type { Direction, NetworkPolicyRule, PolicyPeer, PolicyPort, PolicyRules } from './network-policy.ts';
+import { addressRanges, portRanges } from './filter-ranges.ts';
+import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
+import { blockContains } from './policy-verdict.ts';
+
+/** A Pod with its addresses; those of host networks and those that have ended are none for policies. */
+export interface AddressedPod {
+  readonly pod: PolicyPod;
+  /** In canonical form. */
+  readonly addresses: readonly string[];
+}
+
+const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
+const directions: readonly Direction[] = ['ingress', 'egress'];
+
+/** A set whose elements come from Pods. */
+class PodSet implements FilterSet {
+  readonly kind: 'address' | 'endpoint';
+  readonly family: IPFamily;
+  readonly elementsOf: (pod: AddressedPod) => readonly string[];
+  readonly #byPod = new Map<ObjectKey, readonly string[]>();
+  #elements: ReadonlySet<string> | undefined;
+
+  constructor(kind: PodSet['kind'], family: IPFamily, elementsOf: PodSet['elementsOf']) {
+    this.kind = kind;
+    this.family = family;
+    this.elementsOf = elementsOf;
+  }
+
+  get elements(): ReadonlySet<string> {
+    return (this.#elements ??= new Set([...this.#byPod.values()].flat()));
+  }
+
+  update(key: ObjectKey, pod: AddressedPod | undefined): void {
+    const next = pod === undefined ? [] : this.elementsOf(pod);
+    const before = this.#byPod.get(key) ?? [];
+    if (next.length === before.length && next.every((element, i) => element === before[i])) return;
+    if (next.length === 0) this.#byPod.delete(key);
+    else this.#byPod.set(key, next);
+    this.#elements = undefined;
+  }
+}
+
+/** The chains of one policy, and the sets that they name. */
+interface CompiledPolicy {
+  readonly policy: PolicyRules;
+  readonly chains: Readonly<Partial<Record<Direction, string>>>;
+  readonly rules: ReadonlyMap<string, readonly FilterRule[]>;
+  readonly sets: ReadonlyMap<string, FilterSet>;
+}
+
+/**
+ * Policies, Pods and namespaces by what a node has to know of them. A change costs what depends on it: a Pod is looked at
+ * once by each different selector.
+ */
+export class PolicyIndex {
+  readonly #node: string;
+  readonly #hash: (text: string) => string;
+  readonly #pods = new Map<ObjectKey, AddressedPod>();
+  readonly #policies = new Map<ObjectKey, CompiledPolicy>();
+  /** By name; policies with one selector share a set. */
+  readonly #podSets = new Map<string, PodSet>();
+
+  /**
+   * @param node whose Pods are filtered.
+   * @param hash never the same for two texts, and as it is in a name: letters and digits.
+   */
+  constructor(node: string, hash: (text: string) => string) {
+    this.#node = node;
+    this.#hash = hash;
+  }
+
+  /** Adds or changes a Pod; undefined: it is gone. @returns whether policies see a difference. */
+  setPod(key: ObjectKey, pod: AddressedPod | undefined): boolean {
+    const before = this.#pods.get(key);
+    if (jsonEqual(before, pod)) return false;
+    if (pod === undefined) this.#pods.delete(key);
+    else this.#pods.set(key, pod);
+    const peer = pod === undefined || pod.pod.hostNetwork ? undefined : pod;
+    for (const set of this.#podSets.values()) set.update(key, peer);
+    return true;
+  }
+
+  /** The namespace has these labels from now on. @returns whether policies see a difference. */
+  setNamespaceLabels(namespace: string, namespaceLabels: Labels): boolean {
+    const own = [...this.#pods].filter(([, { pod }]) => pod.namespace === namespace);
+    const changed = own.filter(([key, { pod, addresses }]) =>
+      this.setPod(key, { pod: { ...pod, namespaceLabels }, addresses }),
+    );
+    return changed.length > 0;
+  }
+
+  /** Adds or changes a policy; undefined: it is gone. */
+  setPolicy(key: ObjectKey, policy: PolicyRules | undefined): void {
+    if (policy === undefined) this.#policies.delete(key);
+    else this.#policies.set(key, this.#compile(policy));
+    const used = new Set([...this.#policies.values()].flatMap(({ sets }) => [...sets.keys()]));
+    for (const name of this.#podSets.keys()) if (!used.has(name)) this.#podSets.delete(name);
+  }
+
+  /** What the node has to filter now. */
+  plan(): PolicyPlan {
+    const sets = new Map<string, FilterSet>();
+    const chains = new Map<string, readonly FilterRule[]>();
+    const subjects = { ingress: new Map<string, string>(), egress: new Map<string, string>() };
+    const byNamespace = Map.groupBy(this.#policies.values(), ({ policy }) => policy.namespace);
+    for (const { pod, addresses } of this.#pods.values()) {
+      if (pod.node !== this.#node || pod.hostNetwork || addresses.length === 0) continue;
+      const selecting = (byNamespace.get(pod.namespace) ?? []).filter(({ policy }) =>
+        matchesLabels(policy.podSelector, pod.labels),
+      );
+      for (const direction of directions) {
+        const isolating = selecting.filter((each) => each.chains[direction] !== undefined);
+        if (isolating.length === 0) continue;
+        const steps = [...new Set(isolating.map((each) => each.chains[direction] ?? ''))].sort();
+        const chain = `${direction}-${this.#name(steps)}`;
+        chains.set(chain, [...steps.map((step) => ({ kind: 'policy', chain: step }) as const), drop]);
+        for (const address of addresses) subjects[direction].set(address, chain);
+        for (const each of isolating) {
+          for (const [name, rules] of each.rules) chains.set(name, rules);
+          for (const [name, set] of each.sets) sets.set(name, set);
+        }
+      }
+    }
+    const filtered = [...new Set([...subjects.ingress.keys(), ...subjects.egress.keys()])];
+    for (const family of families) {
+      const elements = new Set(filtered.filter((address) => isOf(address, family)));
+      sets.set(selfSets[family], { kind: 'self', family, elements });
+    }
+    return { sets, chains, subjects };
+  }
+
+  #compile(policy: PolicyRules): CompiledPolicy {
+    const sets = new Map<string, FilterSet>();
+    const rules = new Map<string, readonly FilterRule[]>();
+    const chains: Partial<Record<Direction, string>> = {};
+    for (const direction of directions) {
+      const given = policy[direction];
+      if (given === undefined) continue;
+      const steps = given.flatMap((rule) => this.#compileRule(policy, rule, direction, sets));
+      const chain = `policy-${this.#name([direction, steps])}`;
+      chains[direction] = chain;
+      rules.set(chain, steps);
+    }
+    return { policy, chains, rules, sets };
+  }
+
+  #compileRule(
+    policy: PolicyRules,
+    { peers, ports }: NetworkPolicyRule,
+    direction: Direction,
+    sets: Map<string, FilterSet>,
+  ): FilterRule[] {
+    const numbered = ports === 'all' ? undefined : this.#portSet(ports, sets);
+    const named = ports === 'all' ? [] : ports.filter(isNamed);
+    const rules: FilterRule[] = [];
+    const allow = (step: Partial<Extract<FilterRule, { kind: 'allow' }>>): void => {
+      const none = { family: undefined, peers: undefined, ports: undefined, endpoints: undefined };
+      rules.push({ kind: 'allow', direction, ...none, ...step });
+    };
+    for (const peer of peers === 'all' ? [undefined] : peers) {
+      for (const family of families) {
+        const other = peer === undefined ? undefined : this.#peerSet(peer, policy.namespace, family, sets);
+        if (peer !== undefined && other === undefined) continue;
+        const side = { family, peers: other };
+        if (ports === 'all') allow(side);
+        if (numbered !== undefined) allow({ ...side, ports: numbered });
+        for (const port of named) {
+          const destination = direction === 'ingress' ? ownPods(policy) : (peer ?? everyPod);
+          const endpoints = this.#endpointSet(destination, policy.namespace, port, family, sets);
+          allow(direction === 'ingress' ? { ...side, endpoints } : { family, endpoints });
+        }
+      }
+    }
+    return rules;
+  }
+
+  /** @returns undefined: nobody of the family matches. */
+  #peerSet(
+    peer: PolicyPeer,
+    namespace: string,
+    family: IPFamily,
+    sets: Map<string, FilterSet>,
+  ): string | undefined {
+    if (peer.kind === 'pods') {
+      const matches = podMatcher(peer, namespace);
+      return this.#podSet('address', [podsOf(peer, namespace)], family, sets, (pod) =>
+        matches(pod.pod) ? ofFamily(pod, family) : [],
+      );
+    }
+    if (peer.cidr?.family !== family) return undefined;
+    const elements = addressRanges(peer.cidr, peer.except);
+    if (elements.length === 0) return undefined;
+    const name = `ranges-${this.#name(elements)}`;
+    sets.set(name, { kind: 'range', family, elements: new Set(elements) });
+    return name;
+  }
+
+  /** The ports of a name, of the Pods that a peer matches. */
+  #endpointSet(
+    peer: PolicyPeer,
+    namespace: string,
+    { protocol, port: { name } }: NamedPort,
+    family: IPFamily,
+    sets: Map<string, FilterSet>,
+  ): string {
+    const matches = podMatcher(peer, namespace);
+    const key = [podsOf(peer, namespace), protocol, name];
+    return this.#podSet('endpoint', key, family, sets, (pod) => {
+      if (peer.kind === 'pods' && !matches(pod.pod)) return [];
+      const numbers = pod.pod.ports
+        .filter((each) => each.name === name && each.protocol === protocol)
+        .map(({ port }) => port);
+      return ofFamily(pod, family)
+        .filter((address) => peer.kind === 'pods' || blockHas(peer, address))
+        .flatMap((address) => numbers.map((number) => `${address} ${protocol.toLowerCase()} ${number}`));
+    });
+  }
+
+  #podSet(
+    kind: PodSet['kind'],
+    key: readonly unknown[],
+    family: IPFamily,
+    sets: Map<string, FilterSet>,
+    elementsOf: PodSet['elementsOf'],
+  ): string {
+    const name = `${kind === 'address' ? 'pods' : 'endpoints'}-${this.#name(key)}-${family === 'IPv4' ? '4' : '6'}`;
+    let set = this.#podSets.get(name);
+    if (set === undefined) {
+      set = new PodSet(kind, family, elementsOf);
+      for (const [id, pod] of this.#pods) if (!pod.pod.hostNetwork) set.update(id, pod);
+      this.#podSets.set(name, set);
+    }
+    sets.set(name, set);
+    return name;
+  }
+  /** The set of the ports that have numbers; undefined where none has. */
+  #portSet(ports: readonly PolicyPort[], sets: Map<string, FilterSet>): string | undefined {
+    const elements = portRanges(
+      ports.flatMap(({ protocol, port }) => {
+        if (port === 'any') return { protocol, first: 0, last: 65_535 };
+        return 'name' in port ? [] : { protocol, first: port.first, last: port.last };
+      }),
+    );
+    if (elements.length === 0) return undefined;
+    const name = `ports-${this.#name(elements)}`;
+    sets.set(name, { kind: 'port', family: undefined, elements: new Set(elements) });
+    return name;
+  }
+
+  #name(value: unknown): string {
+    return this.#hash(JSON.stringify(value));
+  }
+}
+
+const drop = { kind: 'drop' } as const;
+
+/** Every Pod of the cluster. */
+const everyPod: PolicyPeer = { kind: 'pods', namespaceSelector: [], podSelector: undefined };
+
+interface NamedPort extends PolicyPort {
+  readonly port: { readonly name: string };
+}
+
+function isNamed(port: PolicyPort): port is NamedPort {
+  return port.port !== 'any' && 'name' in port.port;
+}
+
+/** The Pods that a policy is about. */
+function ownPods({ podSelector }: PolicyRules): PolicyPeer {
+  return { kind: 'pods', namespaceSelector: undefined, podSelector };
+}
+
+function podMatcher(peer: PolicyPeer, namespace: string): (pod: PolicyPod) => boolean {
+  if (peer.kind !== 'pods') return () => false;
+  const { namespaceSelector, podSelector } = peer;
+  return (pod) =>
+    (namespaceSelector === undefined
+      ? pod.namespace === namespace
+      : matchesLabels(namespaceSelector, pod.namespaceLabels)) &&
+    (podSelector === undefined || matchesLabels(podSelector, pod.labels));
+}
+
+/** What makes two peers the same. */
+function podsOf(peer: PolicyPeer, namespace: string): readonly string[] {
+  if (peer.kind !== 'pods') {
+    return ['block', peer.cidr?.canonical ?? '', ...peer.except.map(({ canonical }) => canonical)];
+  }
+  const { namespaceSelector, podSelector } = peer;
+  const of = namespaceSelector === undefined ? ['in', namespace] : ['of', selectorText(namespaceSelector)];
+  return [...of, podSelector === undefined ? 'all' : selectorText(podSelector)];
+}
+
+function selectorText(selector: ParsedLabelSelector): string {
+  return selector === 'nothing' ? '!' : `=${renderLabelSelector(selector)}`;
+}
+
+function ofFamily({ addresses }: AddressedPod, family: IPFamily): readonly string[] {
+  return addresses.filter((address) => isOf(address, family));
+}
+
+function isOf(address: string, family: IPFamily): boolean {
+  return address.includes(':') === (family === 'IPv6');
+}
+
+function blockHas(peer: PolicyPeer, address: string): boolean {
+  const parsed = parseAddress(address);
+  return parsed !== undefined && peer.kind === 'ipBlock' && blockContains(peer, parsed);
+}

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto';
+import type { Informer } from '../../client/informers/informer.ts';
+import {
+  namespaces as namespacesResource,
+  networkPolicies as networkPoliciesResource,
+  pods as podsResource,
+} from '../../client/resources.ts';
+import type { Host } from '../../host/host.ts';
+import { policyPod } from '../../network/policy/connection.ts';
+import { policyRules } from '../../network/policy/network-policy.ts';
+import { type AddressedPod, PolicyIndex } from '../../network/policy/policy-index.ts';
+import { parseAddress } from '../../objects/address.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { isFinished } from '../../objects/pods.ts';
+import type { Namespace, Pod } from '../../objects/types/core.generated.ts';
+import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
+import type { ControllerContext, Runnable } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { Nft } from '../nftables/nft.ts';
+import { otherPolicyEngines } from './other-engines.ts';
+import { PolicyTable } from './policy-table.ts';
+
+export interface PolicyAgentOptions {
+  readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
+  readonly host: Host;
+  /** Of the Node object. */
+  readonly nodeName: string;
+  /** Milliseconds after which everything is compared with the kernel again; default one hour. */
+  readonly fullSyncPeriod?: number;
+  /** Start even where another policy engine is at work. Default false. */
+  readonly besideOtherEngines?: boolean;
+}
+
+/** Another policy engine works on this node. */
+export class OtherPolicyEngineError extends Error {
+  override readonly name = 'OtherPolicyEngineError';
+}
+
+/** Milliseconds in which changes are gathered. */
+const gather = 20;
+
+/** The one key of the work queue. */
+const everything = 'policies';
+
+/**
+ * Filters what the Pods of one node send and get as NetworkPolicies say. What it wrote stays when it ends: the next agent
+ * goes on from it. One process may have several, a Host each, on shared informers.
+ */
+export class PolicyAgent implements Runnable {
+  readonly #options: PolicyAgentOptions;
+  readonly #namespaces: Informer<Namespace>;
+  readonly #index: PolicyIndex;
+  readonly #table: PolicyTable;
+  readonly #controller: Controller;
+  #nextFullSync = Number.NEGATIVE_INFINITY;
+
+  constructor(options: PolicyAgentOptions) {
+    const { context, host, nodeName } = options;
+    const { informers } = context;
+    this.#options = options;
+    this.#index = new PolicyIndex(nodeName, hash);
+    this.#table = new PolicyTable(new Nft(host));
+    const pods = informers.informer(podsResource);
+    const policies = informers.informer(networkPoliciesResource);
+    this.#namespaces = informers.informer(namespacesResource);
+    this.#controller = new Controller({
+      name: `policy_${nodeName}`,
+      context,
+      reconcile: () => this.#sync(),
+      workers: 1,
+      waitFor: [pods, policies, this.#namespaces],
+      backoff: { base: 1000, max: 30_000 },
+    });
+    const changed = (): void => this.#controller.enqueue(everything, { after: gather });
+    this.#namespaces.addHandler({
+      added: (namespace) => this.#setNamespace(namespace, changed),
+      updated: (namespace) => this.#setNamespace(namespace, changed),
+    });
+    const setPod = (pod: Pod): void => {
+      if (this.#index.setPod(keyOf(pod), this.#addressed(pod))) changed();
+    };
+    pods.addHandler({
+      added: setPod,
+      updated: setPod,
+      deleted: (pod) => {
+        if (this.#index.setPod(keyOf(pod), undefined)) changed();
+      },
+    });
+    const setPolicy = (policy: NetworkPolicy): void => {
+      this.#setPolicy(policy);
+      changed();
+    };
+    policies.addHandler({
+      added: setPolicy,
+      updated: setPolicy,
+      deleted: (policy) => {
+        this.#index.setPolicy(keyOf(policy), undefined);
+        changed();
+      },
+    });
+    this.#controller.enqueue(everything);
+  }
+
+  /**
+   * Follows the API until the signal aborts.
+   *
+   * @throws {OtherPolicyEngineError} before anything is written.
+   * @throws {NftError} where nft is missing.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const { host, besideOtherEngines = false } = this.#options;
+    const found = await otherPolicyEngines(new Nft(host));
+    if (found.length > 0 && !besideOtherEngines) {
+      throw new OtherPolicyEngineError(
+        `another policy engine works on this node (${found.join(', ')}): leave NetworkPolicies to it, or remove it first`,
+      );
+    }
+    await this.#controller.run(signal);
+  }
+
+  async #sync(): Promise<ReconcileResult> {
+    const { context, fullSyncPeriod = 3_600_000 } = this.#options;
+    const now = context.clock.monotonic();
+    if (now >= this.#nextFullSync) {
+      this.#table.distrust();
+      this.#nextFullSync = now + fullSyncPeriod;
+    }
+    const { transactions, commands } = await this.#table.sync(this.#index.plan());
+    if (transactions > 0) {
+      const milliseconds = Math.round(context.clock.monotonic() - now);
+      context.log.debug({ transactions, commands, milliseconds }, 'wrote policies into the kernel');
+    }
+    return { requeueAfter: Math.max(0, this.#nextFullSync - context.clock.monotonic()) };
+  }
+
+  #setNamespace({ metadata }: Namespace, changed: () => void): void {
+    if (this.#index.setNamespaceLabels(metadata.name ?? '', metadata.labels ?? {})) changed();
+  }
+
+  #setPolicy(policy: NetworkPolicy): void {
+    const { log, events } = this.#options.context;
+    const rules = policyRules(policy);
+    for (const problem of rules.problems) {
+      log.warn({ key: keyOf(policy), reason: 'InvalidNetworkPolicy' }, problem);
+      events.event(policy, 'Warning', 'InvalidNetworkPolicy', problem);
+    }
+    this.#index.setPolicy(keyOf(policy), rules);
+  }
+
+  /** Undefined for a Pod that has ended: its address may be another one's. */
+  #addressed(pod: Pod): AddressedPod | undefined {
+    if (isFinished(pod)) return undefined;
+    const { podIPs = [], podIP } = pod.status;
+    const texts = podIPs.length > 0 ? podIPs.map(({ ip }) => ip) : [podIP ?? ''];
+    const addresses = texts.flatMap((text) => parseAddress(text)?.canonical ?? []);
+    const labels = this.#namespaces.cache.get(namespaceKey(pod))?.metadata.labels ?? {};
+    return { pod: policyPod(pod, labels), addresses };
+  }
+}
+
+function namespaceKey({ metadata }: Pod): ObjectKey {
+  return metadata.namespace ?? '';
+}
+
+/** 64 bits in hexadecimal digits. */
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}

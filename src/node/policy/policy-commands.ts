@@ -1,0 +1,192 @@
+/** The table `inet servicenet-policy` in nft's JSON: what is always there, and what a plan brings. */
+import type { Direction } from '../../network/policy/network-policy.ts';
+import type { FilterRule, FilterSet } from '../../network/policy/policy-plan.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import {
+  type Command,
+  concat,
+  field,
+  goto,
+  jump,
+  match,
+  type NftExpression,
+  type NftFamily,
+  verdictOf,
+} from '../nftables/commands.ts';
+
+/** Ours alone. */
+export const policyTable = { family: 'inet', name: 'servicenet-policy' } as const;
+
+const inTable = { family: policyTable.family, table: policyTable.name };
+
+/** By the address of a Pod of the node, where a connection to (ingress) or from it (egress) is judged. */
+export const subjectMaps = ['ingress-4', 'ingress-6', 'egress-4', 'egress-6'] as const;
+
+/** The map that has an address. */
+export function subjectMap(direction: Direction, address: string): (typeof subjectMaps)[number] {
+  return `${direction}-${address.includes(':') ? '6' : '4'}`;
+}
+
+/** nft's name of a family. */
+const protocols: readonly {
+  readonly suffix: '4' | '6';
+  readonly family: NftFamily;
+  readonly type: string;
+}[] = [
+  { suffix: '4', family: 'ip', type: 'ipv4_addr' },
+  { suffix: '6', family: 'ip6', type: 'ipv6_addr' },
+];
+
+/**
+ * Policies are about what the node forwards, and about what its Pods send to itself. What the node itself sends is not
+ * filtered: a node always reaches its Pods, as the probes of its kubelet need it. Egress comes first, then ingress: what
+ * one allows the other sees.
+ */
+const hooks = [
+  { name: 'forward-egress', hook: 'forward', prio: 10, direction: 'egress' },
+  { name: 'input-egress', hook: 'input', prio: 10, direction: 'egress' },
+  { name: 'forward-ingress', hook: 'forward', prio: 20, direction: 'ingress' },
+] as const;
+
+/** The table as it is without a policy. */
+export function baseCommands(): Command[] {
+  const maps = subjectMaps.map((name) => ({
+    add: { map: { ...inTable, name, type: name.endsWith('4') ? 'ipv4_addr' : 'ipv6_addr', map: 'verdict' } },
+  }));
+  const self = protocols.map(({ suffix, type }) => ({
+    add: { set: { ...inTable, name: `self-${suffix}`, type: [type, type] } },
+  }));
+  const chains = hooks.flatMap(({ name, hook, prio, direction }): Command[] => [
+    { add: { chain: { ...inTable, name, type: 'filter', hook, prio, policy: 'accept' } } },
+    addRule(name, match({ ct: { key: 'state' } }, ['established', 'related'], 'in'), accept),
+    ...protocols.map(({ suffix, family }) =>
+      addRule(
+        name,
+        match(concat(field.sourceAddress(family), field.destinationAddress(family)), `@self-${suffix}`),
+        accept,
+      ),
+    ),
+    ...protocols.map(({ suffix, family }) =>
+      addRule(name, verdictOf(subjectAddress(direction, family), `${direction}-${suffix}`)),
+    ),
+  ]);
+  const table = { table: policyTable };
+  // Anew, where a part of it was missing.
+  return [{ add: table }, { delete: table }, { add: table }, ...maps, ...self, ...chains];
+}
+
+/** The chains that are always there. */
+export const baseChains: ReadonlySet<string> = new Set(hooks.map(({ name }) => name));
+
+const accept = { accept: null } as const;
+
+function subjectAddress(direction: Direction, family: NftFamily): NftExpression {
+  return direction === 'ingress' ? field.destinationAddress(family) : field.sourceAddress(family);
+}
+
+function otherAddress(direction: Direction, family: NftFamily): NftExpression {
+  return direction === 'ingress' ? field.sourceAddress(family) : field.destinationAddress(family);
+}
+
+function addRule(chain: string, ...expr: readonly NftExpression[]): Command {
+  return { add: { rule: { ...inTable, chain, expr } } };
+}
+
+/** Whether the elements of a set are a part of its name. */
+export function isFixed({ kind }: FilterSet): boolean {
+  return kind === 'range' || kind === 'port';
+}
+
+/** Makes a set with elements. */
+export function createSet(name: string, { kind, family }: FilterSet, elements: ReadonlySet<string>): Command {
+  const address = family === 'IPv6' ? 'ipv6_addr' : 'ipv4_addr';
+  const type = {
+    address,
+    range: address,
+    port: ['inet_proto', 'inet_service'],
+    endpoint: [address, 'inet_proto', 'inet_service'],
+    self: [address, address],
+  }[kind];
+  const flags = kind === 'range' || kind === 'port' ? { flags: ['interval'] } : {};
+  const elem = [...elements].map((element) =>
+    kind === 'port' ? portElement(element) : rangeElement(element),
+  );
+  return { add: { set: { ...inTable, name, type, ...flags, ...(elem.length === 0 ? {} : { elem }) } } };
+}
+
+/** An element of a set that follows Pods. */
+export function podElement({ kind }: FilterSet, element: string): NftExpression {
+  if (kind === 'self') return concat(element, element);
+  if (kind === 'address') return element;
+  const [address = '', protocol = '', port = ''] = element.split(' ');
+  return concat(address, protocol, Number(port));
+}
+
+function rangeElement(element: string): NftExpression {
+  const [first = '', last = ''] = element.split('-');
+  return first === last ? first : { range: [first, last] };
+}
+
+function portElement(element: string): NftExpression {
+  const [protocol = '', ports = ''] = element.split(' ');
+  const [first = 0, last = 0] = ports.split('-').map(Number);
+  return concat(protocol, first === last ? first : { range: [first, last] });
+}
+
+/** Adds elements to a set or map, or deletes them. */
+export function elementCommand(
+  verb: 'add' | 'delete',
+  name: string,
+  elem: readonly NftExpression[],
+): Command {
+  return { [verb]: { element: { ...inTable, name, elem } } };
+}
+
+/** An element of a {@link subjectMaps}. */
+export function subjectElement(address: string, chain: string): NftExpression {
+  return [address, goto(chain)];
+}
+
+/** Makes a chain with its rules. */
+export function chainCommands(
+  name: string,
+  rules: readonly FilterRule[],
+  sets: ReadonlyMap<string, FilterSet>,
+): Command[] {
+  return [
+    { add: { chain: { ...inTable, name } } },
+    ...rules.map((rule) => addRule(name, ...expressions(rule, sets))),
+  ];
+}
+
+function expressions(rule: FilterRule, sets: ReadonlyMap<string, FilterSet>): readonly NftExpression[] {
+  switch (rule.kind) {
+    case 'policy':
+      return [jump(rule.chain)];
+    case 'drop':
+      return [{ drop: null }];
+    case 'allow': {
+      const { direction, family, peers, ports, endpoints } = rule;
+      const matches: NftExpression[] = [];
+      const own = family === undefined ? undefined : nftFamily(family);
+      if (own !== undefined) {
+        if (peers !== undefined) matches.push(match(otherAddress(direction, own), `@${peers}`));
+        if (endpoints !== undefined) {
+          const key = concat(field.destinationAddress(own), field.protocol, field.destinationPort);
+          matches.push(match(key, `@${endpoints}`));
+        }
+        if (peers === undefined && endpoints === undefined) {
+          matches.push(match({ meta: { key: 'nfproto' } }, family === 'IPv4' ? 'ipv4' : 'ipv6'));
+        }
+      }
+      if (ports !== undefined && sets.has(ports)) {
+        matches.push(match(concat(field.protocol, field.destinationPort), `@${ports}`));
+      }
+      return [...matches, accept];
+    }
+  }
+}
+
+function nftFamily(family: IPFamily): NftFamily {
+  return family === 'IPv4' ? 'ip' : 'ip6';
+}

@@ -1,0 +1,183 @@
+import { Readable } from 'node:stream';
+import type { Direction } from '../../network/policy/network-policy.ts';
+import { type FilterSet, type PolicyPlan, selfSets } from '../../network/policy/policy-plan.ts';
+import { pushAll } from '../../objects/lists.ts';
+import type { Command } from '../nftables/commands.ts';
+import type { Nft } from '../nftables/nft.ts';
+import { cutCommands } from '../nftables/transactions.ts';
+import {
+  baseCommands,
+  chainCommands,
+  createSet,
+  elementCommand,
+  isFixed,
+  podElement,
+  policyTable,
+  subjectElement,
+  subjectMap,
+  subjectMaps,
+} from './policy-commands.ts';
+import { type Programmed, readTable } from './policy-listing.ts';
+
+/** What a sync has written. */
+export interface PolicyWritten {
+  readonly transactions: number;
+  readonly commands: number;
+}
+
+/** Elements of one command: a transaction holds some of them. */
+const elementsPerCommand = 500;
+
+/**
+ * Writes a node's filter into its kernel, as the table `inet servicenet-policy`. What the kernel has is remembered, and
+ * read again when it is not known: at the start, and after a failure. One call at a time.
+ */
+export class PolicyTable {
+  readonly #nft: Nft;
+  #programmed: Programmed | undefined;
+
+  constructor(nft: Nft) {
+    this.#nft = nft;
+  }
+
+  /** The next sync reads what the kernel has. */
+  distrust(): void {
+    this.#programmed = undefined;
+  }
+
+  /** Makes the kernel filter as the plan says. @throws {NftError} The next sync then reads what the kernel has. */
+  async sync(plan: PolicyPlan): Promise<PolicyWritten> {
+    try {
+      const present = this.#programmed ?? (await readTable(this.#nft));
+      this.#programmed = undefined;
+      // Without a policy there is no need for a table.
+      if (present === undefined && plan.chains.size === 0) return { transactions: 0, commands: 0 };
+      const commands =
+        present === undefined ? [...baseCommands(), ...changes(nothing, plan)] : changes(present, plan);
+      const transactions = cutCommands(commands);
+      if (transactions.length > 0) await this.#nft.runAll(Readable.from(transactions));
+      this.#programmed = programmedBy(plan);
+      return { transactions: transactions.length, commands: commands.length };
+    } catch (error) {
+      this.distrust();
+      throw error;
+    }
+  }
+
+  /** Takes away all that was ever made. @throws {NftError} */
+  async cleanUp(): Promise<void> {
+    this.distrust();
+    await this.#nft.run([{ add: { table: policyTable } }, { delete: { table: policyTable } }]);
+  }
+}
+
+/** As it is made. */
+const nothing: Programmed = {
+  sets: new Map(Object.values(selfSets).map((name) => [name, new Set<string>()])),
+  chains: new Set(),
+  subjects: new Map(),
+};
+
+function programmedBy({ sets, chains, subjects }: PolicyPlan): Programmed {
+  return {
+    sets: new Map([...sets].map(([name, { elements }]) => [name, elements])),
+    chains: new Set(chains.keys()),
+    subjects: bySubjectMap(subjects),
+  };
+}
+
+function bySubjectMap(subjects: PolicyPlan['subjects']): Map<string, Map<string, string>> {
+  const maps = new Map<string, Map<string, string>>(
+    subjectMaps.map((name) => [name, new Map<string, string>()]),
+  );
+  for (const direction of ['ingress', 'egress'] satisfies readonly Direction[]) {
+    for (const [address, chain] of subjects[direction])
+      maps.get(subjectMap(direction, address))?.set(address, chain);
+  }
+  return maps;
+}
+
+/** What leads to something comes after it, and goes before it. */
+function changes(present: Programmed, plan: PolicyPlan): Command[] {
+  const commands: Command[] = [];
+  for (const [name, set] of plan.sets) pushAll(commands, setChanges(name, set, present.sets.get(name)));
+  // Chains of policies before those that lead to them.
+  const isNew = ([name]: readonly [string, unknown]): boolean => !present.chains.has(name);
+  const made = [...plan.chains].filter(isNew).sort(([a], [b]) => rank(a) - rank(b));
+  for (const [name, rules] of made) pushAll(commands, chainCommands(name, rules, plan.sets));
+  for (const [map, wanted] of bySubjectMap(plan.subjects)) {
+    pushAll(commands, subjectChanges(map, present.subjects.get(map) ?? new Map(), wanted));
+  }
+  const gone = [...present.chains].filter((name) => !plan.chains.has(name)).sort((a, b) => rank(b) - rank(a));
+  for (const name of gone) commands.push({ delete: { chain: { ...inTable, name } } });
+  for (const name of present.sets.keys()) {
+    if (!plan.sets.has(name)) commands.push({ delete: { set: { ...inTable, name } } });
+  }
+  return commands;
+}
+
+const inTable = { family: policyTable.family, table: policyTable.name };
+
+function rank(chain: string): number {
+  return chain.startsWith('policy-') ? 0 : 1;
+}
+
+function setChanges(name: string, set: FilterSet, present: ReadonlySet<string> | undefined): Command[] {
+  if (present === undefined) {
+    // With its elements: a set of ranges or ports is never changed, and must be whole.
+    if (isFixed(set)) return [createSet(name, set, set.elements)];
+    return [createSet(name, set, new Set()), ...elementChanges('add', name, set, [...set.elements])];
+  }
+  if (present === set.elements || isFixed(set)) return [];
+  const gone = [...present].filter((element) => !set.elements.has(element));
+  const added = [...set.elements].filter((element) => !present.has(element));
+  return [...elementChanges('delete', name, set, gone), ...elementChanges('add', name, set, added)];
+}
+
+function elementChanges(
+  verb: 'add' | 'delete',
+  name: string,
+  set: FilterSet,
+  elements: readonly string[],
+): Command[] {
+  const commands: Command[] = [];
+  for (let at = 0; at < elements.length; at += elementsPerCommand) {
+    const part = elements.slice(at, at + elementsPerCommand);
+    commands.push(
+      elementCommand(
+        verb,
+        name,
+        part.map((element) => podElement(set, element)),
+      ),
+    );
+  }
+  return commands;
+}
+
+function subjectChanges(
+  map: string,
+  present: ReadonlyMap<string, string>,
+  wanted: ReadonlyMap<string, string>,
+): Command[] {
+  const commands: Command[] = [];
+  const changed = [...present].filter(([address, chain]) => wanted.get(address) !== chain);
+  const added = [...wanted].filter(([address, chain]) => present.get(address) !== chain);
+  if (changed.length > 0)
+    commands.push(
+      elementCommand(
+        'delete',
+        map,
+        changed.map(([address]) => address),
+      ),
+    );
+  if (added.length > 0) {
+    commands.push(
+      elementCommand(
+        'add',
+        map,
+        added.map(([address, chain]) => subjectElement(address, chain)),
+      ),
+    );
+  }
+  return commands;
+}

@@ -1,0 +1,37 @@
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { describePods } from '../support/pod-network.ts';
+import { PolicyCluster, shortScenarios } from '../support/policies.ts';
+
+describePods('[sig-network] Netpol NetworkPolicy between server and client', () => {
+  let cluster: PolicyCluster;
+  beforeAll(async () => {
+    cluster = await PolicyCluster.start();
+  });
+  afterEach(() => cluster.deleteAll());
+  afterAll(() => cluster.network.server.stop());
+
+  it.each(shortScenarios)('$name', async ({ steps }) => {
+    for (const step of steps) {
+      await step(cluster);
+      await cluster.expectReachability();
+    }
+  });
+
+  it('leaves connections alone that were made before', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'servicenet-policies-'));
+    chmodSync(folder, 0o777);
+    const address = cluster.addressOf('x', 'a');
+    const isOpen = `timeout 0.7 bash -c 'exec 4<>/dev/tcp/${address}/80' 2>&-`;
+    const asked = `printf 'GET /hostname HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3`;
+    // Asks on the connection of before, once there are no new ones.
+    const script = `exec 3<>/dev/tcp/${address}/80; touch ${folder}/open; while ${isOpen}; do sleep 0.05; done; ${asked}`;
+    const before = cluster.network.server.run(['bash', '-c', script], { pod: 'y/a' });
+    await expect.poll(() => existsSync(join(folder, 'open')), { timeout: 30_000 }).toBe(true);
+    await cluster.apply('x', 'p', { podSelector: {}, ingress: [] });
+    expect((await before).stdout.trim().split('\n').at(-1)).toBe('a');
+    rmSync(folder, { recursive: true });
+  });
+});
