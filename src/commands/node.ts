@@ -16,6 +16,9 @@ import { AnnounceAgent } from '../node/announce/announce-agent.ts';
 import { removeAnnounceLinks } from '../node/announce/layer2/links.ts';
 import type { NodeForwardingOptions } from '../node/forwarding-view.ts';
 import { NftablesWriter } from '../node/nftables/nftables-writer.ts';
+import { Nft } from '../node/nftables/nft.ts';
+import { PolicyAgent } from '../node/policy/policy-agent.ts';
+import { PolicyTable } from '../node/policy/policy-table.ts';
 import { setSysctls } from '../node/sysctls.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
@@ -35,10 +38,12 @@ export async function node(config: NodeConfig): Promise<void> {
   const host: Host = { ...localHost, sysctl: sysctlIn(config.sysctlFolder) };
   const hasProxy = config.features.includes('proxy');
   const hasAnnounce = config.features.includes('announce');
+  const hasPolicy = config.features.includes('policy');
   if (config.cleanup) {
     // Without nft there is nothing that it has written.
     await removeAnnounceLinks(host);
     await new NftablesWriter({ host }).cleanUp();
+    await new PolicyTable(new Nft(host)).cleanUp();
     log.info('removed all that the agent wrote into the kernel');
     return;
   }
@@ -82,6 +87,14 @@ export async function node(config: NodeConfig): Promise<void> {
               bgpPeers: new ResourceClient(transport, bgpPeers),
               ...config.announce,
               layer2: { on: config.announce.on, arping: config.announce.arping },
+            }),
+          ]
+        : []),
+      ...(hasPolicy
+        ? [
+            new PolicyAgent({
+              ...{ context, host, nodeName, fullSyncPeriod: config.syncPeriod },
+              besideOtherEngines: config.besideOtherEngines,
             }),
           ]
         : []),

@@ -16,7 +16,7 @@ import {
 import { ConfigError } from './errors.ts';
 
 /** What the node agent can do; `--features`. */
-const features = ['proxy', 'announce'] as const;
+const features = ['proxy', 'announce', 'policy'] as const;
 
 /** How Pods of the node are recognised (kube-proxy's `--detect-local-mode`). */
 export type DetectLocal =
@@ -69,6 +69,7 @@ export interface NodeConfig extends LogConfig {
   /** The bits of the packet mark that the agent may use. */
   readonly markMask: number;
   readonly besideOtherProxies: boolean;
+  readonly besideOtherEngines: boolean;
   readonly conntrack: ConntrackConfig;
   readonly announce: AnnounceConfig;
   /** The folder of kernel parameters: another one where /proc/sys is read-only. */
@@ -106,6 +107,7 @@ export function nodeConfig(
     syncPeriod: syncPeriod(flags.read('syncPeriod', duration)),
     markMask: markMask(flags.read('markMask', text)),
     besideOtherProxies: flags.read('besideOtherProxies', yesOrNo),
+    besideOtherEngines: flags.read('besideOtherEngines', yesOrNo),
     conntrack: conntrack(flags),
     announce: announce(flags),
     sysctlFolder: flags.read('sysctlFolder', text),

@@ -1,5 +1,5 @@
 /** What the agent's caches keep of objects: a cluster has hundreds of thousands of endpoints. */
-import type { Node, Service } from '../objects/types/core.generated.ts';
+import type { Container, Node, Pod, Service } from '../objects/types/core.generated.ts';
 import type { Endpoint, EndpointConditions, EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
@@ -29,6 +29,33 @@ export function keptOfNode(node: Node): Node {
     metadata: keptOfMetadata(node),
     spec: { ...(podCIDRs === undefined ? {} : { podCIDRs }), ...(taints === undefined ? {} : { taints }) },
     status: addresses === undefined ? {} : { addresses },
+  };
+}
+
+/** A Pod as policies see it: labels, addresses, names of ports. */
+export function keptOfPod(pod: Pod): Pod {
+  const { annotations: _annotations, managedFields: _managedFields, ...metadata } = pod.metadata;
+  const { nodeName, hostNetwork, initContainers, containers } = pod.spec;
+  const { phase, podIP, podIPs } = pod.status;
+  const spec = {
+    ...(nodeName === undefined ? {} : { nodeName }),
+    ...(hostNetwork === undefined ? {} : { hostNetwork }),
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(keptOfContainer) }),
+    ...(containers === undefined ? {} : { containers: containers.map(keptOfContainer) }),
+  };
+  const status = {
+    ...(phase === undefined ? {} : { phase }),
+    ...(podIP === undefined ? {} : { podIP }),
+    ...(podIPs === undefined ? {} : { podIPs }),
+  };
+  return { ...pod, metadata, spec, status };
+}
+
+function keptOfContainer({ name, ports, restartPolicy }: Container): Container {
+  return {
+    name,
+    ...(ports === undefined ? {} : { ports }),
+    ...(restartPolicy === undefined ? {} : { restartPolicy }),
   };
 }
 

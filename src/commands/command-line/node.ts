@@ -10,7 +10,7 @@ export function nodeCommand(): Command {
     .option('--node-name <name>', 'name of the Node object (default: $NODE_NAME, then the host name)')
     .option(
       '--features <list>',
-      'what to do on the node: proxy, forward the traffic of Services; announce, answer for the addresses of load balancers',
+      'what to do on the node: proxy, forward the traffic of Services; announce, answer for the addresses of load balancers; policy, enforce NetworkPolicies',
       'proxy',
     )
     .option(
@@ -44,6 +44,7 @@ export function nodeCommand(): Command {
     .option('--sync-period <duration>', 'time between full comparisons with the kernel', '1h')
     .option('--mark-mask <mask>', 'bits of the packet mark that the agent may use', '0x0fffc000')
     .option('--beside-other-proxies', 'start although another Service proxy is at work on the node', false)
+    .option('--beside-other-engines', 'start although another policy engine is at work on the node', false)
     .option(
       '--conntrack-max-per-core <count>',
       'connections that the kernel remembers, for each CPU core; 0 to leave it as it is',

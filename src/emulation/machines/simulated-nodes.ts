@@ -224,7 +224,7 @@ export class SimulatedNodes extends Reconciler {
 
   async #filter(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
     try {
-      await new PolicyAgent({ context: this.context, host, nodeName }).run(signal);
+      await new PolicyAgent({ context: this.context, host, nodeName, routesPods: true }).run(signal);
     } catch (error) {
       this.context.log.error({ err: error, node: nodeName }, 'no policies on this node: its agent has ended');
     }

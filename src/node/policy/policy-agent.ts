@@ -16,6 +16,7 @@ import type { Namespace, Pod } from '../../objects/types/core.generated.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { keptOfPod } from '../kept-fields.ts';
 import { Nft } from '../nftables/nft.ts';
 import { otherPolicyEngines } from './other-engines.ts';
 import { PolicyTable } from './policy-table.ts';
@@ -29,6 +30,8 @@ export interface PolicyAgentOptions {
   readonly fullSyncPeriod?: number;
   /** Start even where another policy engine is at work. Default false. */
   readonly besideOtherEngines?: boolean;
+  /** The kernel routes between Pods of the node: no bridge joins them. Default false. */
+  readonly routesPods?: boolean;
 }
 
 /** Another policy engine works on this node. */
@@ -38,6 +41,8 @@ export class OtherPolicyEngineError extends Error {
 
 /** Milliseconds in which changes are gathered. */
 const gather = 20;
+
+const bridgeParameters = ['net/bridge/bridge-nf-call-iptables', 'net/bridge/bridge-nf-call-ip6tables'];
 
 /** The one key of the work queue. */
 const everything = 'policies';
@@ -60,7 +65,7 @@ export class PolicyAgent implements Runnable {
     this.#options = options;
     this.#index = new PolicyIndex(nodeName, hash);
     this.#table = new PolicyTable(new Nft(host));
-    const pods = informers.informer(podsResource);
+    const pods = informers.informer(podsResource, { transform: keptOfPod });
     const policies = informers.informer(networkPoliciesResource);
     this.#namespaces = informers.informer(namespacesResource);
     this.#controller = new Controller({
@@ -108,14 +113,26 @@ export class PolicyAgent implements Runnable {
    * @throws {NftError} where nft is missing.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { host, besideOtherEngines = false } = this.#options;
+    const { host, besideOtherEngines = false, routesPods = false } = this.#options;
     const found = await otherPolicyEngines(new Nft(host));
     if (found.length > 0 && !besideOtherEngines) {
       throw new OtherPolicyEngineError(
         `another policy engine works on this node (${found.join(', ')}): leave NetworkPolicies to it, or remove it first`,
       );
     }
+    if (!routesPods) await this.#checkBridges();
     await this.#controller.run(signal);
+  }
+
+  /** What a bridge passes on, the kernel shows to filters with br_netfilter alone. */
+  async #checkBridges(): Promise<void> {
+    const { host, context } = this.#options;
+    const values = await Promise.all(bridgeParameters.map((name) => host.sysctl.get(name)));
+    if (values.every((value) => value === '1')) return;
+    context.log.warn(
+      { reason: 'NoBridgeNetfilter', parameters: bridgeParameters },
+      'Pods of this node that share a bridge are not filtered from each other: load the module br_netfilter, and set these parameters to 1',
+    );
   }
 
   async #sync(): Promise<ReconcileResult> {
