@@ -27,8 +27,8 @@ interface Usage {
 
 export const metricsVersion = 'metrics.k8s.io/v1beta1';
 /** Annotations of a Pod: what each of its containers uses, as quantities. */
-export const cpuUsageAnnotation = 'servicenet.dev/cpu-usage';
-export const memoryUsageAnnotation = 'servicenet.dev/memory-usage';
+const cpuUsageAnnotation = 'servicenet.dev/cpu-usage';
+const memoryUsageAnnotation = 'servicenet.dev/memory-usage';
 
 /** The time that a figure is about, as a metrics-server has it by default. */
 const window = '15s';

@@ -35,7 +35,7 @@ export interface PolicyAgentOptions {
 }
 
 /** Another policy engine works on this node. */
-export class OtherPolicyEngineError extends Error {
+class OtherPolicyEngineError extends Error {
   override readonly name = 'OtherPolicyEngineError';
 }
 
