@@ -1,7 +1,7 @@
 import type { StorageClass } from '../../../objects/types/storage.generated.ts';
 import type { TopologySelectorTerm } from '../../../objects/types/core.generated.ts';
-import { jsonEqual } from '../../../objects/json.ts';
-import { pushAll } from '../../../objects/lists.ts';
+import { isRecord, jsonEqual } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
 import {
   duplicate,
   type FieldError,
@@ -35,7 +35,10 @@ export const storageClassStrategy = genericStrategy<StorageClass>({
     ...validateBindingMode(rest.volumeBindingMode),
     ...validateTopologies(rest.allowedTopologies ?? []),
   ],
-  validateUpdate,
+  validateUpdate: (storageClass, old) => [
+    ...forbidUpdates(storageClass, old, ['parameters', 'provisioner', 'reclaimPolicy']),
+    ...validateImmutableField(storageClass.volumeBindingMode, old.volumeBindingMode, 'volumeBindingMode'),
+  ],
 });
 
 function validateReclaimPolicy(policy: string): FieldError[] {
@@ -72,19 +75,20 @@ function validateTopologies(terms: readonly TopologySelectorTerm[]): FieldError[
   return errors;
 }
 
-function validateUpdate(storageClass: StorageClass, old: StorageClass): FieldError[] {
-  const errors: FieldError[] = [];
-  const fixed = (member: 'parameters' | 'provisioner' | 'reclaimPolicy', value: unknown, before: unknown) => {
-    if (!jsonEqual(value, before)) errors.push(forbiddenField(member, `updates to ${member} are forbidden.`));
-  };
-  fixed('parameters', storageClass.parameters ?? {}, old.parameters ?? {});
-  fixed('provisioner', storageClass.provisioner, old.provisioner);
-  fixed('reclaimPolicy', storageClass.reclaimPolicy ?? '', old.reclaimPolicy ?? '');
-  pushAll(
-    errors,
-    validateImmutableField(storageClass.volumeBindingMode, old.volumeBindingMode, 'volumeBindingMode'),
-  );
-  return errors;
+/** Members that an update may not change; one that is absent is as an empty one. */
+export function forbidUpdates<T extends KubeObject>(
+  object: T,
+  old: T,
+  members: readonly (keyof T & string)[],
+): FieldError[] {
+  return members
+    .filter((member) => !jsonEqual(filled(object[member]), filled(old[member])))
+    .map((member) => forbiddenField(member, `updates to ${member} are forbidden.`));
+}
+
+function filled(value: unknown): unknown {
+  const isEmpty = value === '' || (isRecord(value) && Object.keys(value).length === 0);
+  return isEmpty ? undefined : value;
 }
 
 const maxBytes = 256 * 1024;

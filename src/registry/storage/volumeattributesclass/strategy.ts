@@ -1,9 +1,7 @@
 import type { VolumeAttributesClass } from '../../../objects/types/storage.generated.ts';
-import { jsonEqual } from '../../../objects/json.ts';
-import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
-import { validateParameters, validateProvisioner } from '../storageclass/strategy.ts';
+import { forbidUpdates, validateParameters, validateProvisioner } from '../storageclass/strategy.ts';
 
 /** The rules of VolumeAttributesClasses (`apis/storage/validation` ValidateVolumeAttributesClass). */
 export const volumeAttributesClassStrategy = genericStrategy<VolumeAttributesClass>({
@@ -15,14 +13,5 @@ export const volumeAttributesClassStrategy = genericStrategy<VolumeAttributesCla
     ...validateProvisioner(driverName, 'driverName'),
     ...validateParameters(parameters, false),
   ],
-  validateUpdate(attributes, old) {
-    const errors: FieldError[] = [];
-    if (attributes.driverName !== old.driverName) {
-      errors.push(forbiddenField('driverName', 'updates to driverName are forbidden.'));
-    }
-    if (!jsonEqual(attributes.parameters ?? {}, old.parameters ?? {})) {
-      errors.push(forbiddenField('parameters', 'updates to parameters are forbidden.'));
-    }
-    return errors;
-  },
+  validateUpdate: (attributes, old) => forbidUpdates(attributes, old, ['driverName', 'parameters']),
 });
