@@ -39,7 +39,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
   });
   afterAll(() => cluster.close());
 
-  it('kill -9 at any moment leaves no Service by half, and the next agent goes on from there', async () => {
+  it('kill -9 at any moment leaves no Service half programmed, and the next agent continues', async () => {
     const { host } = cluster.network.at('node-1').machine;
     // Some transactions' worth, beside those that change.
     await parallel(30, (i) => cluster.service(`many-${i}`, {}));

@@ -143,7 +143,7 @@ describe.skipIf(missing !== '')(`health${missing === '' ? '' : ` (missing: ${mis
     return (await get(`http://${node}:${port}${path}`)).status;
   }
 
-  /** From outside, as a load balancer asks; status 0 where nobody answers. */
+  /** From outside, as a load balancer asks; status 0 without an answer. */
   async function get(url: string): Promise<Got> {
     const { host } = cluster.network.outside.machine;
     const { stdout } = await host.exec('curl', ['-sS', '-i', '--max-time', '20', url]);

@@ -80,7 +80,7 @@ export class Fence {
     return now - this.#renewedAt > lostAfterMs;
   }
 
-  /** Keeps the addresses of an agent without the API server that was alone: nobody can give its Lease back. */
+  /** Keeps the addresses of an agent without the API server that was alone: no other agent can release its Lease. */
   hold(now: number): void {
     if (!this.#mayHold(now) || this.#voters().size > 0) return;
     this.#until = Math.max(this.#until, now + leaseLastsMs);

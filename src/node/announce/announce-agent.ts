@@ -207,7 +207,7 @@ export class AnnounceAgent implements Runnable {
     });
   }
 
-  /** What agents have that do not renew their Leases, which nobody has given back yet. */
+  /** What agents have that do not renew their Leases, and that have not been released. */
   #keptByOthers(): ReadonlySet<string> {
     const members = [...this.#view.members().keys()].filter((node) => node !== this.#options.nodeName);
     const stale = members.filter((node) => !this.#leases.isFresh(node));

@@ -57,7 +57,7 @@ describe.skipIf(missing !== '')(`a planned move${missing === '' ? '' : ` (missin
     expect(gap).toBeLessThan(moveLimit);
   });
 
-  it('is made for a Service of local traffic when its node loses the last endpoint; without any, nobody has it', async () => {
+  it('is made for a Service of local traffic when its node loses the last endpoint; without any, no node has it', async () => {
     const local = '192.0.2.210';
     const [from = '', to = ''] = cluster.nodes;
     const at = (...nodes: readonly string[]): Promise<void> =>

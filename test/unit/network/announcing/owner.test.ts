@@ -5,7 +5,7 @@ import { ownerOf } from '../../../../src/network/announcing/owner.ts';
 const addresses = Array.from({ length: 1000 }, (_, i) => `192.0.${i >> 8}.${i & 255}`);
 const nodesOf = (count: number): string[] => Array.from({ length: count }, (_, i) => `node-${i + 1}`);
 
-test('nobody owns an address without nodes', () => {
+test('without nodes an address has no owner', () => {
   expect(ownerOf('192.0.2.1', [])).toBeUndefined();
 });
 

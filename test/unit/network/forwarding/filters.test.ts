@@ -184,7 +184,7 @@ describe('F6: conditions', () => {
     expect(ips(onlyPort(plan(service(), [slice([draining])])).clusterEndpoints)).toEqual(['10.1.1.1']);
   });
 
-  it('believes ready: true of an endpoint that does not serve: so addresses that are not ready are published', () => {
+  it('takes ready: true of an endpoint that does not serve: so addresses that are not ready are published', () => {
     const published = endpoint('10.1.1.1', { conditions: { ready: true, serving: false } });
     expect(ips(onlyPort(plan(service(), [slice([published])])).clusterEndpoints)).toEqual(['10.1.1.1']);
   });

@@ -77,7 +77,7 @@ describe('Ingress: paths', () => {
     ]);
   });
 
-  test('the oldest of two Ingresses with the same host, path and type keeps it, whoever came first', () => {
+  test('the oldest of two Ingresses with the same host, path and type keeps it, in whatever order they came', () => {
     const old = ingress('b/old', { rules: [rule('x.test', ['/', 'Prefix', 'old'])] }, 1);
     const late = ingress('a/late', { rules: [rule('x.test', ['/', 'Prefix', 'late'])] }, 2);
     const table = tableOf([late, old]);

@@ -84,7 +84,7 @@ function portHolds(
   );
 }
 
-/** Whether a connection is allowed in one direction. A text is an address of nobody. */
+/** Whether a connection is allowed in one direction. A text is an address that no Pod has. */
 export function bruteForce(
   world: BruteWorld,
   direction: 'Ingress' | 'Egress',
