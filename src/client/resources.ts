@@ -1,11 +1,18 @@
 import type { Lease } from '../objects/types/coordination.generated.ts';
-import type { Endpoints, Namespace, Node, Pod, Service } from '../objects/types/core.generated.ts';
+import type { Endpoints, Namespace, Node, Pod, Secret, Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
-import type { IPAddress, NetworkPolicy, ServiceCIDR } from '../objects/types/networking.generated.ts';
+import type {
+  Ingress,
+  IngressClass,
+  IPAddress,
+  NetworkPolicy,
+  ServiceCIDR,
+} from '../objects/types/networking.generated.ts';
 import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
 import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { EgressFirewall } from '../objects/types/ovn.ts';
+import type { Route } from '../objects/types/route.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
 
 /** A resource of the API and the type of its objects. */
@@ -36,6 +43,10 @@ function has(object: KubeObject, ...members: readonly string[]): boolean {
   return members.every((member) => isRecord(Reflect.get(object, member)));
 }
 
+function completeStatus(object: KubeObject): void {
+  if (Reflect.get(object, 'status') === undefined) Reflect.set(object, 'status', {});
+}
+
 /** `services`, `endpointslices.discovery.k8s.io`: for logs and metrics. */
 export function resourceName(resource: ResourceType): string {
   return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
@@ -53,9 +64,7 @@ export const services: ResourceType<Service> = {
   kind: 'Service',
   namespaced: true,
   // For servers that send no status of Services, or an empty one.
-  complete: (object) => {
-    if (Reflect.get(object, 'status') === undefined) Reflect.set(object, 'status', {});
-  },
+  complete: completeStatus,
   isObject: (object): object is Service => has(object, 'spec', 'status'),
 };
 
@@ -181,4 +190,47 @@ export const egressFirewalls: ResourceType<EgressFirewall> = {
   kind: 'EgressFirewall',
   namespaced: true,
   isObject: (object): object is EgressFirewall => has(object, 'spec'),
+};
+
+export const ingresses: ResourceType<Ingress> = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  plural: 'ingresses',
+  kind: 'Ingress',
+  namespaced: true,
+  // For servers that send no status of Ingresses.
+  complete: completeStatus,
+  isObject: (object): object is Ingress => has(object, 'spec', 'status'),
+};
+
+export const ingressClasses: ResourceType<IngressClass> = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  plural: 'ingressclasses',
+  kind: 'IngressClass',
+  namespaced: false,
+  isObject: (object): object is IngressClass => has(object, 'spec'),
+};
+
+export const routes: ResourceType<Route> = {
+  group: 'route.openshift.io',
+  version: 'v1',
+  plural: 'routes',
+  kind: 'Route',
+  namespaced: true,
+  isOptional: true, // OpenShift has it.
+  complete: completeStatus,
+  isObject: (object): object is Route => {
+    const to: unknown = isRecord(object) && isRecord(object['spec']) ? object['spec']['to'] : undefined;
+    return has(object, 'spec', 'status') && isRecord(to) && typeof to['name'] === 'string';
+  },
+};
+
+export const secrets: ResourceType<Secret> = {
+  group: '',
+  version: 'v1',
+  plural: 'secrets',
+  kind: 'Secret',
+  namespaced: true,
+  isObject: (object): object is Secret => isKubeObject(object),
 };

@@ -143,3 +143,67 @@ export function dnsCommand(): Command {
       await dns(config);
     });
 }
+
+/** `servicenet router`. */
+export function routerCommand(): Command {
+  return withCluster(new Command('router'))
+    .description('carry HTTP from outside to the Services of a cluster, as Ingresses and Routes say')
+    .option('--bind-address <addresses>', 'answer on these addresses of the machine', '127.0.0.1')
+    .option('--http-port <port>', 'answer requests without TLS on this port; 80 needs root', '8080')
+    .option('--https-port <port>', 'answer TLS on this port; 443 needs root', '8443')
+    .option(
+      '--ingress-class <name>',
+      'serve Ingresses whose annotation kubernetes.io/ingress.class is this, beside those of our IngressClasses',
+      'servicenet',
+    )
+    .option('--watch-ingress-without-class', 'serve Ingresses that name no class, too', false)
+    .option('--no-routes', 'do not serve Routes')
+    .option('--router-name <name>', 'name of this router in the status of Routes and of its Lease', 'default')
+    .option('--router-domain <name>', 'domain of Routes that have a subdomain and no host', '')
+    .option('--canonical-hostname <name>', 'what the DNS names of Routes point to, for their status', '')
+    .option('--allowed-domains <names>', 'admit Routes of these domains only', '')
+    .option('--denied-domains <names>', 'admit no Routes of these domains', '')
+    .option('--allow-wildcard-routes', 'admit Routes with the wildcard policy Subdomain', false)
+    .option(
+      '--disable-namespace-ownership-check',
+      'let namespaces share the host of a Route, each with paths of its own',
+      false,
+    )
+    .option(
+      '--default-certificate <secret>',
+      'namespace/name of the Secret with the certificate for hosts that have none',
+    )
+    .option(
+      '--publish-service <service>',
+      'namespace/name of the Service whose addresses Ingresses get in their status',
+    )
+    .option('--publish-address <addresses>', 'addresses and host names that Ingresses get instead', '')
+    .option(
+      '--lease-namespace <name>',
+      'where the Lease of the one that writes status is',
+      'servicenet-system',
+    )
+    .addOption(
+      new Option('--forwarded-headers <policy>', 'what to do with X-Forwarded-* and Forwarded of clients')
+        .choices(['append', 'replace', 'if-none', 'never'])
+        .default('replace'),
+    )
+    .option('--access-log', 'log each request', false)
+    .option('--connect-timeout <duration>', 'time to connect to a backend', '5s')
+    .option('--backend-timeout <duration>', 'how long a backend may be silent', '60s')
+    .option('--lameduck <duration>', 'go on answering for so long after a signal', '0s')
+    .option('--drain-timeout <duration>', 'time for requests to end after that', '30s')
+    .option(
+      '--metrics-bind-address <address>',
+      'serve /healthz, /readyz and /metrics on this address; 0 for none',
+      '127.0.0.1:9154',
+    )
+    .addOption(logLevelFlag('info'))
+    .addOption(logFormatFlag())
+    .action(async (options: Record<string, unknown>) => {
+      const { routerConfig } = await import('../../config/router.ts');
+      const config = routerConfig(options, process.stderr.isTTY);
+      const { router } = await import('../router.ts');
+      await router(config);
+    });
+}

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { version } from '../../telemetry/version.ts';
 import { controllerCommand } from './controller.ts';
-import { dnsCommand, nodeCommand } from './node.ts';
+import { dnsCommand, nodeCommand, routerCommand } from './node.ts';
 import { importCommand, poolsCommand } from './pools.ts';
 import { auditCommand, topCommand, traceCommand } from './reports.ts';
 import { runCommand, upCommand } from './up.ts';
@@ -22,6 +22,7 @@ export function program(): Command {
     controllerCommand(),
     nodeCommand(),
     dnsCommand(),
+    routerCommand(),
     auditCommand(),
     topCommand(),
     runCommand(),

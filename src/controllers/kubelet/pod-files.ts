@@ -1,5 +1,5 @@
 import { isNotFound } from '../../client/errors.ts';
-import { isKubeObject, type ResourceType } from '../../client/resources.ts';
+import { isKubeObject, type ResourceType, secrets } from '../../client/resources.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { isRecord } from '../../objects/json.ts';
 import type {
@@ -23,10 +23,6 @@ const core = { group: '', version: 'v1', namespaced: true } as const;
 const configMaps: ResourceType<ConfigMap> = {
   ...{ ...core, plural: 'configmaps', kind: 'ConfigMap' },
   isObject: (object): object is ConfigMap => isKubeObject(object),
-};
-const secrets: ResourceType<Secret> = {
-  ...{ ...core, plural: 'secrets', kind: 'Secret' },
-  isObject: (object): object is Secret => isKubeObject(object),
 };
 const serviceAccounts: ResourceType = {
   ...{ ...core, plural: 'serviceaccounts', kind: 'ServiceAccount' },

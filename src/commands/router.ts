@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { isAborted } from '../client/abort.ts';
+import { AvailabilityTracker } from '../client/availability-tracker.ts';
+import { Clients } from '../client/clients.ts';
+import { systemClock } from '../client/clock.ts';
+import { EventSender } from '../client/events/event-sender.ts';
+import { InformerFactory } from '../client/informers/informer-factory.ts';
+import { PermissionTracker } from '../client/permission-tracker.ts';
+import { leases } from '../client/resources.ts';
+import type { RouterConfig } from '../config/router.ts';
+import { localHost } from '../host/local-host.ts';
+import { RouterStatus } from '../router/router-status.ts';
+import { Router, type RoutingOptions } from '../router/router.ts';
+import { Leadership } from '../runtime/leadership.ts';
+import { createLog } from '../telemetry/log.ts';
+import { Metrics } from '../telemetry/metrics.ts';
+import { connectCluster } from './cluster.ts';
+import { untilSignal } from './signals.ts';
+import { startTelemetryServer } from './telemetry-server.ts';
+
+/** Milliseconds that the end of a router may take to clear the status of its Ingresses. */
+const clearTimeout = 5000;
+
+/**
+ * Routes HTTP to the Services of a cluster until a signal comes; then is not ready for `--lameduck`, and ends what runs
+ * within `--drain-timeout`.
+ *
+ * @throws the system's error where it cannot listen.
+ */
+export async function router(config: RouterConfig): Promise<void> {
+  const log = createLog({ level: config.logLevel, format: config.logFormat });
+  const signal = untilSignal(log);
+  const stop = new AbortController();
+  const writing = new AbortController();
+  const metrics = new Metrics();
+  const server = await connectCluster(config.cluster, metrics);
+  const clock = systemClock;
+  const random = Math.random;
+  const transport = new PermissionTracker(new AvailabilityTracker(server, log, clock), log, clock);
+  const informers = new InformerFactory({ transport, clock, random, log, metrics });
+  const { addresses, httpPort, httpsPort } = config;
+  const http = new Router({
+    ...{ informers, host: localHost, clock, random, log, metrics, addresses, httpPort, httpsPort },
+    routing: routingOf(config),
+  });
+  const clients = new Clients(transport);
+  const events = new EventSender({ transport, component: 'servicenet-router', clock, random, log, metrics });
+  const context = { clients, informers, events, clock, random, log, metrics, serves: () => true };
+  const { publishService, publishAddresses, routerName: name, canonicalHostname } = config;
+  const published = {
+    publishService,
+    publishAddresses,
+    router: { name, canonicalHostname },
+    podName: hostname(),
+  };
+  const leadership = new Leadership({
+    ...{ client: clients.for(leases), namespace: config.leaseNamespace },
+    name: `servicenet-router-${name}`,
+    ...{ identity: `${hostname()}_${randomUUID()}`, clock, random, log, metrics },
+  });
+  // A router that loses its Lease, with the API server for example, serves on, and writes again when it leads again.
+  const writeStatus = async (): Promise<void> => {
+    while (!isAborted(writing.signal)) {
+      const status = new RouterStatus(context, http.view, http.table, published);
+      const run = async (leading: AbortSignal): Promise<void> => {
+        await status.run(leading);
+        if (isAborted(writing.signal)) await status.clear(AbortSignal.timeout(clearTimeout));
+      };
+      await leadership.run([{ run }], writing.signal);
+    }
+  };
+  try {
+    const telemetry = await startTelemetryServer({
+      address: config.metrics,
+      metrics,
+      ready: () => [
+        ...informers.healthChecks(),
+        transport.healthCheck(),
+        http.healthCheck,
+        leadership.healthCheck(),
+      ],
+      log,
+    });
+    try {
+      informers.start(stop.signal);
+      // A signal during the wait for the API server ends it.
+      const starting = http.start();
+      const received = await Promise.race([signal.received, starting.then(() => undefined)]);
+      if (received === undefined) {
+        const led = writeStatus();
+        await signal.received;
+        http.lameduck();
+        writing.abort();
+        await Promise.all([led, clock.sleep(config.lameduck)]);
+      }
+      await http.close(config.drainTimeout);
+      await starting;
+    } finally {
+      writing.abort();
+      stop.abort();
+      await http.close(0);
+      await events.close();
+      await informers.finished();
+      await telemetry.close();
+    }
+  } finally {
+    await server.close();
+    signal.release();
+  }
+}
+
+function routingOf(config: RouterConfig): RoutingOptions {
+  const { domain, allowedDomains, deniedDomains, wildcards, ownership } = config;
+  return {
+    selection: { className: config.ingressClass, withoutClass: config.withoutClass },
+    routes: config.routes ? { domain, allowedDomains, deniedDomains, wildcards, ownership } : undefined,
+    defaultCertificate: config.defaultCertificate,
+    forwardedPolicy: config.forwardedPolicy,
+    accessLog: config.accessLog,
+    connectTimeout: config.connectTimeout,
+    backendTimeout: config.backendTimeout,
+  };
+}

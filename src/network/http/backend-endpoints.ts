@@ -1,0 +1,80 @@
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../objects/types/discovery.generated.ts';
+import { compareText, type Backend } from './rule.ts';
+
+/** Where the requests of a backend may go. */
+export interface BackendEndpoints {
+  readonly endpoints: readonly HttpEndpoint[];
+  /** Whether the Service's port says `kubernetes.io/h2c`: HTTP/2 without TLS. */
+  readonly isH2c: boolean;
+  /** Why there is none. */
+  readonly problem: 'NoService' | 'NoPort' | 'NoEndpoints' | undefined;
+}
+
+/** A Pod's port, or what else a slice names. */
+export interface HttpEndpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+const nowhere = (problem: BackendEndpoints['problem']): BackendEndpoints => ({
+  endpoints: [],
+  isH2c: false,
+  problem,
+});
+
+/**
+ * The endpoints of a backend: those that are ready, or, where none is, those that terminate and serve still
+ * (KEP-1669).
+ *
+ * @param kind of the object that names the backend: an Ingress names a port of the Service, a Route one of the endpoints.
+ * @param slices of the Service.
+ */
+export function backendEndpoints(
+  { port }: Pick<Backend, 'port'>,
+  kind: 'Ingress' | 'Route',
+  service: Pick<Service, 'spec'> | undefined,
+  slices: readonly EndpointSlice[],
+): BackendEndpoints {
+  if (service === undefined) return nowhere('NoService');
+  const ports = (service.spec.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  const servicePort =
+    kind === 'Ingress'
+      ? ports.find((one) => one.name === port || one.port === port)
+      : ports.find((one) => port === undefined || one.name === port || one.targetPort === port);
+  const byEndpoint = kind === 'Route' && port !== undefined;
+  if (servicePort === undefined && !byEndpoint) return nowhere('NoPort');
+  const ready: HttpEndpoint[] = [];
+  const ending: HttpEndpoint[] = [];
+  let hasPort = false;
+  for (const slice of slices) {
+    if (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6') continue;
+    for (const one of slice.ports ?? []) {
+      const isMeant = byEndpoint
+        ? one.name === port || one.port === port
+        : (one.name ?? '') === (servicePort?.name ?? '');
+      if (!isMeant || one.port === undefined || (one.protocol ?? 'TCP') !== 'TCP') continue;
+      hasPort = true;
+      for (const endpoint of slice.endpoints ?? []) {
+        const [address] = endpoint.addresses;
+        if (address === undefined) continue;
+        if (endpoint.conditions?.ready ?? true) ready.push({ address, port: one.port });
+        else if (isEnding(endpoint)) ending.push({ address, port: one.port });
+      }
+    }
+  }
+  const endpoints = distinct(ready.length > 0 ? ready : ending);
+  if (endpoints.length === 0)
+    return nowhere(byEndpoint && !hasPort && slices.length > 0 ? 'NoPort' : 'NoEndpoints');
+  return { endpoints, isH2c: servicePort?.appProtocol === 'kubernetes.io/h2c', problem: undefined };
+}
+
+function isEnding({ conditions }: Endpoint): boolean {
+  return (conditions?.serving ?? false) && (conditions?.terminating ?? false);
+}
+
+/** Sorted; slices overlap while their controller moves endpoints between them. */
+function distinct(endpoints: readonly HttpEndpoint[]): HttpEndpoint[] {
+  const byName = new Map(endpoints.map((one) => [`${one.address} ${one.port}`, one]));
+  return [...byName.values()].sort((a, b) => compareText(a.address, b.address) || a.port - b.port);
+}

@@ -1,0 +1,112 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { compareText, plainHost, wildcardOf } from '../network/http/rule.ts';
+import type { ObjectKey } from '../objects/key.ts';
+
+/** A certificate with its key, both PEM. */
+export interface KeyPair {
+  /** The certificate of the server, then those of authorities. */
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** A certificate that an object offers for some hosts. */
+export interface OfferedCertificate {
+  /** As rules have them; "" where the certificate's own names say it. */
+  readonly hosts: readonly string[];
+  readonly pair: KeyPair;
+}
+
+interface Offer {
+  readonly source: string;
+  /** The older of two for one host counts. */
+  readonly created: string;
+  readonly pair: KeyPair;
+  context?: SecureContext;
+}
+
+/** Signatures that OpenSSL's default level 2 refuses in a chain, and the router of OpenShift in a certificate. */
+const weakDigest = /md5|sha1(?!\d)/i;
+
+/**
+ * Why a certificate cannot be served; undefined for one that can. One that has expired can: clients decide.
+ *
+ * @param pair PEM; what follows the first certificate is not looked at.
+ */
+export function keyPairProblem({ certificate, key }: KeyPair): string | undefined {
+  let parsed: X509Certificate;
+  try {
+    parsed = new X509Certificate(certificate);
+  } catch {
+    return 'the certificate is no PEM of a certificate';
+  }
+  try {
+    if (!parsed.checkPrivateKey(createPrivateKey(key))) return 'the key is not that of the certificate';
+  } catch {
+    return 'the key is no PEM of a private key without a passphrase';
+  }
+  if (weakDigest.test(parsed.signatureAlgorithm ?? '')) {
+    return `the certificate is signed by ${parsed.signatureAlgorithm ?? ''}, which is weak`;
+  }
+  try {
+    createSecureContext({ cert: certificate, key });
+  } catch (error) {
+    return `OpenSSL refuses it: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  return undefined;
+}
+
+/** The certificates for TLS that ends here, by server name. A new one is used by the next handshake. */
+export class Certificates {
+  readonly #hosts = new Map<string, Offer[]>();
+  readonly #ofSource = new Map<ObjectKey, readonly string[]>();
+  /** For clients that name no host, or one without a certificate. */
+  #fallback: Offer | undefined;
+  #tellDefault: ((pair: KeyPair | undefined) => void) | undefined;
+
+  /** @param source the object's kind and key. @param offered none: takes all of the object away. */
+  set(source: string, created: string, offered: readonly OfferedCertificate[]): void {
+    for (const host of this.#ofSource.get(source) ?? []) {
+      const rest = (this.#hosts.get(host) ?? []).filter((offer) => offer.source !== source);
+      if (rest.length === 0) this.#hosts.delete(host);
+      else this.#hosts.set(host, rest);
+    }
+    this.#ofSource.delete(source);
+    const hosts = new Set<string>();
+    for (const { hosts: names, pair } of offered) {
+      const offer: Offer = { source, created, pair };
+      for (const name of names) {
+        const host = plainHost(name);
+        hosts.add(host);
+        const all = [...(this.#hosts.get(host) ?? []), offer];
+        this.#hosts.set(
+          host,
+          all.sort((a, b) => compareText(a.created, b.created) || compareText(a.source, b.source)),
+        );
+      }
+    }
+    if (hosts.size > 0) this.#ofSource.set(source, [...hosts]);
+  }
+
+  /** The certificate for names that have none. */
+  setDefault(pair: KeyPair | undefined): void {
+    this.#fallback = pair === undefined ? undefined : { source: '', created: '', pair };
+    this.#tellDefault?.(pair);
+  }
+
+  /** Is told each default certificate from now on. */
+  onDefault(tell: (pair: KeyPair | undefined) => void): void {
+    this.#tellDefault = tell;
+    if (this.#fallback !== undefined) tell(this.#fallback.pair);
+  }
+
+  /** Undefined where there is none: the handshake is then refused. */
+  contextFor(serverName: string): SecureContext | undefined {
+    const host = plainHost(serverName);
+    const offer =
+      this.#hosts.get(host)?.[0] ?? this.#hosts.get(wildcardOf(host) ?? '')?.[0] ?? this.#fallback;
+    if (offer === undefined) return undefined;
+    offer.context ??= createSecureContext({ cert: offer.pair.certificate, key: offer.pair.key });
+    return offer.context;
+  }
+}

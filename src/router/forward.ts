@@ -1,0 +1,190 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Dispatcher } from 'undici';
+import type { HttpRule } from '../network/http/rule.ts';
+import type { BackendConnections, Target } from './connections.ts';
+import { responseHeaders } from './headers.ts';
+import { hasBody, RequestBody } from './request-body.ts';
+import type { TargetChoice, TargetProblem } from './targets.ts';
+
+/** A client's request over HTTP/1.1 or HTTP/2. */
+export type ClientRequest = IncomingMessage | Http2ServerRequest;
+/** Its answer. */
+export type ClientResponse = ServerResponse | Http2ServerResponse;
+
+/** Why the router answered by itself, or cut an answer: a word of logs and metrics. */
+export type ForwardProblem = TargetProblem | 'BackendFailed' | 'BackendTimeout' | 'ClientGone' | 'BadRequest';
+
+/** A request that goes to a backend. */
+export interface Exchange {
+  readonly request: ClientRequest;
+  readonly response: ClientResponse;
+  readonly rule: HttpRule;
+  /** Path and query. */
+  readonly path: string;
+  readonly headers: string[];
+  /** Tells what is logged and counted. */
+  readonly onTarget: (target: Target) => void;
+  readonly onProblem: (problem: ForwardProblem, error?: Error) => void;
+}
+
+/** Requests that a backend may get twice without harm (RFC 9110, 9.2.2). */
+const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
+/** How many backends a request may be sent to. */
+const attempts = 3;
+
+/** Sends a request to a backend and its answer to the client, piece by piece. */
+export class Forward {
+  readonly #choice: TargetChoice;
+  readonly #connections: BackendConnections;
+
+  constructor(choice: TargetChoice, connections: BackendConnections) {
+    this.#choice = choice;
+    this.#connections = connections;
+  }
+
+  /** Never throws: all that fails is told to the client, as far as that is possible, and to the exchange. */
+  start(exchange: Exchange): void {
+    this.#attempt(exchange, []);
+  }
+
+  #attempt(exchange: Exchange, tried: readonly Target[]): void {
+    const { request, rule, path, headers } = exchange;
+    const target = this.#choice.choose(rule, tried);
+    if (typeof target === 'string') {
+      exchange.onProblem(target);
+      answer(exchange.response, 503, target);
+      return;
+    }
+    exchange.onTarget(target);
+    const method = request.method ?? 'GET';
+    const body = hasBody(request) ? new RequestBody(request) : null;
+    const handler = new ResponseHandler(exchange, (error, isSent) => {
+      if (!isSent) this.#choice.failed(target);
+      const isSafe = isSent
+        ? idempotent.has(method) && body === null && isLost(error)
+        : body?.isBegun !== true;
+      if (!isSafe || tried.length + 1 >= attempts) return false;
+      this.#attempt(exchange, [...tried, target]);
+      return true;
+    });
+    // A request that undici refuses comes back by the handler.
+    this.#connections.to(target).dispatch({ path, method, headers, body }, handler);
+  }
+}
+
+/** Whether the connection was lost before an answer: by the backend's idle timeout, most of the time. */
+function isLost(error: Error): boolean {
+  return 'code' in error && ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(error.code));
+}
+
+/** Passes an answer on. */
+class ResponseHandler implements Dispatcher.DispatchHandler {
+  readonly #exchange: Exchange;
+  /** Begins another attempt, if that is safe. */
+  readonly #retry: (error: Error, isSent: boolean) => boolean;
+  #controller: Dispatcher.DispatchController | undefined;
+  #isGone = false;
+  readonly #onClose = (): void => {
+    this.#isGone = true;
+    this.#controller?.abort(new ClientGone());
+  };
+  readonly #onDrain = (): void => this.#controller?.resume();
+
+  constructor(exchange: Exchange, retry: (error: Error, isSent: boolean) => boolean) {
+    this.#exchange = exchange;
+    this.#retry = retry;
+    exchange.response.on('close', this.#onClose);
+    exchange.response.on('drain', this.#onDrain);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isGone) controller.abort(new ClientGone());
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status < 200) return;
+    const { response, rule } = this.#exchange;
+    writeHead(response, status, responseHeaders(headers, rule.responseHeaders));
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { response } = this.#exchange;
+    const hasRoom = response instanceof Http2ServerResponse ? response.write(chunk) : response.write(chunk);
+    if (!hasRoom) controller.pause();
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    this.#stopListening();
+    const { response } = this.#exchange;
+    const sent: Record<string, string | string[]> = {};
+    for (const [name, value] of Object.entries(trailers)) if (value !== undefined) sent[name] = value;
+    if (Object.keys(sent).length > 0) response.addTrailers(sent);
+    response.end();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    const { response, onProblem } = this.#exchange;
+    this.#stopListening();
+    if (this.#isGone || error instanceof ClientGone) {
+      onProblem('ClientGone');
+      return;
+    }
+    if (response.headersSent) {
+      onProblem('BackendFailed', error);
+      // The client must not take a part for the whole.
+      if (response instanceof Http2ServerResponse) response.stream.close(internalError);
+      else response.destroy();
+      return;
+    }
+    if (this.#retry(error, this.#controller !== undefined)) return;
+    const problem = problemOf(error);
+    onProblem(problem, error);
+    answer(response, problem === 'BackendTimeout' ? 504 : problem === 'BadRequest' ? 400 : 502, problem);
+  }
+
+  #stopListening(): void {
+    this.#exchange.response.off('close', this.#onClose);
+    this.#exchange.response.off('drain', this.#onDrain);
+  }
+}
+
+/** HTTP/2's INTERNAL_ERROR. */
+const internalError = 2;
+
+class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+function problemOf(error: Error): 'BackendTimeout' | 'BackendFailed' | 'BadRequest' {
+  const code = 'code' in error ? String(error.code) : '';
+  if (error.name === 'TimeoutError' || code.endsWith('TIMEOUT')) return 'BackendTimeout';
+  return code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED' ? 'BadRequest' : 'BackendFailed';
+}
+
+/** The head of an answer. */
+function writeHead(
+  response: ClientResponse,
+  status: number,
+  headers: Record<string, string | string[]>,
+): void {
+  if (response instanceof Http2ServerResponse) response.writeHead(status, headers);
+  else response.writeHead(status, headers);
+}
+
+/** An answer of the router itself. */
+export function answer(
+  response: ClientResponse,
+  status: number,
+  reason: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  if (response.headersSent || response.destroyed) return;
+  writeHead(response, status, { 'content-type': 'text/plain; charset=utf-8', ...headers });
+  response.end(`${status} ${reason}\n`);
+}

@@ -1,0 +1,142 @@
+import { services } from '../client/resources.ts';
+import type { Informer } from '../client/informers/informer.ts';
+import type { HttpTable } from '../network/http/http-table.ts';
+import {
+  publishedAddresses,
+  type RouterIdentity,
+  routeStatus,
+  sorted,
+} from '../network/http/ingress-status.ts';
+import { keyOf, type ObjectKey } from '../objects/key.ts';
+import { formatTime } from '../objects/time.ts';
+import type { Service } from '../objects/types/core.generated.ts';
+import type { Ingress, IngressLoadBalancerIngress } from '../objects/types/networking.generated.ts';
+import type { Route } from '../objects/types/route.ts';
+import type { ControllerContext, Runnable } from '../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import { lookAgain, StatusWriter } from '../runtime/status-writer.ts';
+import type { RouterView } from './router-view.ts';
+
+export interface StatusOptions {
+  /** The Service whose addresses Ingresses get: `namespace/name`. */
+  readonly publishService: ObjectKey | undefined;
+  /** Addresses and host names that Ingresses get; goes before {@link publishService}. */
+  readonly publishAddresses: readonly string[];
+  readonly router: RouterIdentity;
+  /** This Pod: at its end the addresses stay while another endpoint of {@link publishService} is ready. */
+  readonly podName: string;
+}
+
+/**
+ * Writes the addresses of the router into the status of its Ingresses, and into Routes what it says of them. Ingresses of
+ * others and entries of other routers are never written. Of several routers of one name the leader does it.
+ */
+export class RouterStatus implements Runnable {
+  readonly #context: ControllerContext;
+  readonly #view: RouterView;
+  readonly #table: HttpTable;
+  readonly #options: StatusOptions;
+  readonly #services: Informer<Service>;
+  readonly #unfollow: () => void;
+  readonly #ingresses: Controller;
+  readonly #ingressWriter: StatusWriter<Ingress>;
+  readonly #routes: Controller | undefined;
+
+  constructor(context: ControllerContext, view: RouterView, table: HttpTable, options: StatusOptions) {
+    this.#context = context;
+    this.#view = view;
+    this.#table = table;
+    this.#options = options;
+    this.#services = context.informers.informer(services);
+    this.#ingressWriter = new StatusWriter(context, view.ingresses);
+    this.#ingresses = new Controller({
+      ...{ name: 'ingress-status', context, waitFor: [view] },
+      reconcile: (key, signal) => this.#writeIngress(key, signal),
+    });
+    view.onIngress = (key) => this.#ingresses.enqueue(key);
+    for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
+    const changed = (service: Service): void => {
+      if (keyOf(service) !== options.publishService) return;
+      for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
+    };
+    this.#unfollow = this.#services.addHandler({ added: changed, updated: changed, deleted: changed });
+    const { routes } = view;
+    if (routes === undefined) return;
+    const writer = new StatusWriter(context, routes);
+    const controller = new Controller({
+      ...{ name: 'route-status', context, waitFor: [view] },
+      reconcile: (key, signal) => this.#writeRoute(key, routes, writer, signal),
+    });
+    this.#routes = controller;
+    view.onRoute = (key) => controller.enqueue(key);
+    for (const key of routes.cache.keys()) controller.enqueue(key);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#ingresses.run(signal), this.#routes?.run(signal)]);
+    this.#unfollow();
+  }
+
+  /** Takes the addresses away: to be called by the last router at its end, while it leads still. */
+  async clear(signal: AbortSignal): Promise<void> {
+    const { log } = this.#context;
+    if (this.#hasSuccessor()) return;
+    for (const key of [...this.#view.ingresses.cache.keys()]) {
+      try {
+        const ingress = this.#view.ingresses.cache.get(key);
+        if (ingress === undefined || !this.#view.serves(ingress)) continue;
+        await this.#ingressWriter.write(ingress, { loadBalancer: {} }, signal);
+      } catch (error) {
+        log.warn({ ingress: key, err: error }, 'the addresses of an Ingress stay in its status');
+      }
+    }
+  }
+
+  /** Whether another Pod answers at the addresses. */
+  #hasSuccessor(): boolean {
+    const { publishService, podName } = this.#options;
+    if (publishService === undefined || podName === '') return false;
+    return this.#view
+      .slices(publishService)
+      .flatMap(({ endpoints }) => endpoints ?? [])
+      .some(({ conditions, targetRef }) => (conditions?.ready ?? true) && targetRef?.name !== podName);
+  }
+
+  #addresses(): IngressLoadBalancerIngress[] {
+    const { publishAddresses, publishService } = this.#options;
+    if (publishAddresses.length > 0) {
+      return sorted(
+        publishAddresses.map((one) => (/^[\d.]+$|:/.test(one) ? { ip: one } : { hostname: one })),
+      );
+    }
+    const service = publishService === undefined ? undefined : this.#services.cache.get(publishService);
+    return service === undefined ? [] : publishedAddresses(service);
+  }
+
+  async #writeIngress(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const addresses = this.#addresses();
+    const ingress = this.#view.ingresses.cache.get(key);
+    if (ingress === undefined || !this.#view.serves(ingress)) return undefined;
+    if (!this.#ingressWriter.settled(key)) return { requeueAfter: lookAgain };
+    const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
+    await this.#ingressWriter.write(ingress, { loadBalancer }, signal);
+    return undefined;
+  }
+
+  async #writeRoute(
+    key: ObjectKey,
+    informer: Informer<Route>,
+    writer: StatusWriter<Route>,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
+    const route = informer.cache.get(key);
+    const admission = this.#table.admissionOf(key);
+    if (route === undefined || admission === undefined) return undefined;
+    if (!writer.settled(key)) return { requeueAfter: lookAgain };
+    const { wildcardPolicy = 'None' } = route.spec;
+    const now = formatTime(this.#context.clock.now());
+    const said = { ...admission, wildcardPolicy: wildcardPolicy === '' ? 'None' : wildcardPolicy };
+    await writer.write(route, routeStatus(route.status, this.#options.router, said, now), signal);
+    return undefined;
+  }
+}

@@ -1,0 +1,262 @@
+import type { Logger } from 'pino';
+import type { Informer, Informers } from '../client/informers/informer.ts';
+import { endpointSlices, ingressClasses, ingresses, routes, secrets, services } from '../client/resources.ts';
+import type { HttpTable } from '../network/http/http-table.ts';
+import { type IngressSelection, isServedIngress } from '../network/http/ingress-class.ts';
+import type { Refusal } from '../network/http/route-claims.ts';
+import { routeRule } from '../network/http/route-rules.ts';
+import { joinKey, keyOf, type ObjectKey } from '../objects/key.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import type { Secret, Service } from '../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
+import type { Ingress, IngressClass } from '../objects/types/networking.generated.ts';
+import type { Route } from '../objects/types/route.ts';
+import { type Certificates, type KeyPair, keyPairProblem, type OfferedCertificate } from './certificates.ts';
+import { tlsProblem } from './route-tls.ts';
+import type { ServiceReader } from './targets.ts';
+
+export interface RouterViewOptions {
+  readonly informers: Informers;
+  readonly table: HttpTable;
+  readonly certificates: Certificates;
+  readonly log: Logger;
+  readonly selection: IngressSelection;
+  /** Whether Routes are served; they are absent where the API server does not know them. */
+  readonly routes: boolean;
+  /** The Secret of the default certificate: `namespace/name`. */
+  readonly defaultCertificate: ObjectKey | undefined;
+}
+
+const byService = 'service';
+const serviceName = 'kubernetes.io/service-name';
+
+/** Follows the objects that requests are decided by, and keeps the table and the certificates. */
+export class RouterView implements ServiceReader {
+  readonly ingresses: Informer<Ingress>;
+  readonly routes: Informer<Route> | undefined;
+  /** Is called when a Service or slice has changed. */
+  onBackends: () => void = () => undefined;
+  /** Is called with the key of each Ingress that is served, or was, and may need another status. */
+  onIngress: (key: ObjectKey) => void = () => undefined;
+  /** Is called with the key of each Route whose admission may be another. */
+  onRoute: (key: ObjectKey) => void = () => undefined;
+
+  readonly #options: RouterViewOptions;
+  readonly #classes: Informer<IngressClass>;
+  readonly #services: Informer<Service>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #secrets: Informer<Secret>;
+  /** What names a Secret: objects by its key. */
+  readonly #users = new Map<ObjectKey, Map<string, () => void>>();
+  readonly #used = new Map<string, ReadonlySet<ObjectKey>>();
+
+  constructor(options: RouterViewOptions) {
+    const { informers } = options;
+    this.#options = options;
+    this.#secrets = informers.informer(secrets, { transform: certificateOnly });
+    this.#classes = informers.informer(ingressClasses);
+    this.#services = informers.informer(services);
+    this.#slices = informers.informer(endpointSlices);
+    this.#slices.addIndex(byService, ({ metadata }) => [
+      joinKey(metadata.namespace ?? '', metadata.labels?.[serviceName] ?? ''),
+    ]);
+    this.ingresses = informers.informer(ingresses);
+    this.routes = options.routes ? informers.informer(routes) : undefined;
+    follow(this.#services, () => this.onBackends());
+    follow(this.#slices, () => this.onBackends());
+    follow(this.#secrets, (key) => {
+      for (const use of [...(this.#users.get(key)?.values() ?? [])]) use();
+    });
+    follow(this.#classes, () => {
+      for (const key of this.ingresses.cache.keys()) this.#ingress(key);
+    });
+    follow(this.ingresses, (key) => this.#ingress(key));
+    if (this.routes !== undefined) follow(this.routes, (key) => this.#route(key));
+    const { defaultCertificate } = options;
+    if (defaultCertificate !== undefined) this.#useDefault(defaultCertificate);
+  }
+
+  /** Whether all that the API server has is in the table. Never turns false again. */
+  get hasSynced(): boolean {
+    return this.#sources.every((source) => source.hasSynced);
+  }
+
+  /** Resolves true when synced, false when the signal aborts first. */
+  async synced(signal: AbortSignal): Promise<boolean> {
+    await Promise.all(this.#sources.map((source) => source.synced(signal)));
+    // What is missing now is not late, but missing.
+    const uses = [...this.#users.values()].flatMap((users) => [...users.values()]);
+    if (this.hasSynced) for (const use of uses) use();
+    return this.hasSynced;
+  }
+
+  service(key: ObjectKey): Service | undefined {
+    return this.#services.cache.get(key);
+  }
+
+  slices(key: ObjectKey): readonly EndpointSlice[] {
+    return this.#slices.cache.byIndex(byService, key);
+  }
+
+  /** Whether an Ingress is of this router. */
+  serves(ingress: Ingress): boolean {
+    return isServedIngress(ingress, this.#options.selection, (name) => this.#classes.cache.get(name));
+  }
+
+  get #sources(): readonly Informer<KubeObject>[] {
+    const { ingresses: own, routes: optional } = this;
+    return [
+      own,
+      this.#classes,
+      this.#services,
+      this.#slices,
+      this.#secrets,
+      ...(optional === undefined ? [] : [optional]),
+    ];
+  }
+
+  #ingress(key: ObjectKey): void {
+    const { table, certificates, log } = this.#options;
+    const ingress = this.ingresses.cache.get(key);
+    const served = ingress !== undefined && this.serves(ingress) ? ingress : undefined;
+    const user = `Ingress ${key}`;
+    table.setIngress(key, served);
+    const offered: OfferedCertificate[] = [];
+    const used = new Set<ObjectKey>();
+    for (const { secretName = '', hosts } of served?.spec.tls ?? []) {
+      if (secretName === '') continue;
+      const secret = joinKey(served?.metadata.namespace ?? '', secretName);
+      used.add(secret);
+      const pair = this.#pairOf(secret);
+      const problem = pair === undefined ? undefined : keyPairProblem(pair);
+      if (pair === undefined || problem !== undefined) {
+        if (this.#secrets.hasSynced) {
+          const reason = pair === undefined ? 'SecretNotFound' : 'InvalidCertificate';
+          log.warn(
+            { reason, ingress: key, secret, problem },
+            'the hosts of an Ingress get no certificate by its Secret',
+          );
+        }
+        continue;
+      }
+      const ofRules = (served?.spec.rules ?? []).map(({ host = '' }) => host).filter((host) => host !== '');
+      offered.push({ hosts: hosts === undefined || hosts.length === 0 ? ofRules : hosts, pair });
+    }
+    certificates.set(user, served?.metadata.creationTimestamp ?? '', offered);
+    this.#use(user, used, () => this.#ingress(key));
+    this.onIngress(key);
+  }
+
+  #route(key: ObjectKey): void {
+    const { table } = this.#options;
+    const route = this.routes?.cache.get(key);
+    const external = route?.spec.tls?.externalCertificate?.name ?? '';
+    const secret = external === '' ? undefined : joinKey(route?.metadata.namespace ?? '', external);
+    const pair = secret === undefined ? inlinePair(route) : this.#pairOf(secret);
+    const problem =
+      route === undefined
+        ? undefined
+        : (tlsProblem(route) ?? externalProblem(secret, pair, this.#secrets.hasSynced));
+    const changed = table.setRoute(key, route, problem);
+    this.#use(`Route ${key}`, new Set(secret === undefined ? [] : [secret]), () => this.#route(key));
+    for (const other of changed) this.#offer(other);
+    for (const other of changed) this.onRoute(other);
+  }
+
+  /** The certificate of a Route is served while the Route is. */
+  #offer(key: ObjectKey): void {
+    const { table, certificates } = this.#options;
+    const route = this.routes?.cache.get(key);
+    const admission = table.admissionOf(key);
+    const external = route?.spec.tls?.externalCertificate?.name ?? '';
+    const pair =
+      external === '' ? inlinePair(route) : this.#pairOf(joinKey(route?.metadata.namespace ?? '', external));
+    const isOffered =
+      route !== undefined && admission !== undefined && admission.refusal === undefined && pair !== undefined;
+    certificates.set(
+      `Route ${key}`,
+      route?.metadata.creationTimestamp ?? '',
+      isOffered ? [{ hosts: [routeRule(route, admission.host).host], pair }] : [],
+    );
+  }
+
+  #useDefault(secret: ObjectKey): void {
+    const { certificates, log } = this.#options;
+    const load = (): void => {
+      const pair = this.#pairOf(secret);
+      const problem = pair === undefined ? undefined : keyPairProblem(pair);
+      if (problem !== undefined)
+        log.warn({ reason: 'InvalidCertificate', secret, problem }, 'no default certificate');
+      certificates.setDefault(problem === undefined ? pair : undefined);
+    };
+    this.#use('default', new Set([secret]), load);
+    load();
+  }
+
+  /** Calls `use` again when one of these Secrets changes. */
+  #use(user: string, used: ReadonlySet<ObjectKey>, use: () => void): void {
+    for (const secret of this.#used.get(user) ?? []) {
+      const users = this.#users.get(secret);
+      users?.delete(user);
+      if (users?.size === 0) this.#users.delete(secret);
+    }
+    this.#used.delete(user);
+    if (used.size === 0) return;
+    this.#used.set(user, used);
+    for (const secret of used) {
+      const users = this.#users.get(secret) ?? new Map<string, () => void>();
+      this.#users.set(secret, users.set(user, use));
+    }
+  }
+
+  #pairOf(secret: ObjectKey): KeyPair | undefined {
+    const { 'tls.crt': certificate, 'tls.key': key } = this.#secrets.cache.get(secret)?.data ?? {};
+    if (certificate === undefined || key === undefined) return undefined;
+    return { certificate: fromBase64(certificate), key: fromBase64(key) };
+  }
+}
+
+function fromBase64(text: string): string {
+  return Buffer.from(text, 'base64').toString('utf8');
+}
+
+function inlinePair(route: Route | undefined): KeyPair | undefined {
+  const { certificate = '', key = '', caCertificate = '' } = route?.spec.tls ?? {};
+  if (certificate === '' || key === '') return undefined;
+  return { certificate: caCertificate === '' ? certificate : `${certificate}\n${caCertificate}`, key };
+}
+
+function externalProblem(
+  secret: ObjectKey | undefined,
+  pair: KeyPair | undefined,
+  hasSynced: boolean,
+): Refusal | undefined {
+  if (secret === undefined) return undefined;
+  if (pair === undefined) {
+    // What is not known yet may be there.
+    const message = hasSynced
+      ? `there is no Secret ${secret} with tls.crt and tls.key`
+      : 'Secrets are read yet';
+    return { reason: 'ExternalCertificateGetFailed', message };
+  }
+  const problem = keyPairProblem(pair);
+  return problem === undefined
+    ? undefined
+    : { reason: 'ExternalCertificateValidationFailed', message: problem };
+}
+
+/** Other Secrets are none of the router's business, and not kept in memory. */
+function certificateOnly(secret: Secret): Secret {
+  const { 'tls.crt': certificate, 'tls.key': key } = secret.data ?? {};
+  secret.data =
+    certificate === undefined || key === undefined ? {} : { 'tls.crt': certificate, 'tls.key': key };
+  return secret;
+}
+
+function follow<T extends KubeObject>(informer: Informer<T>, changed: (key: ObjectKey) => void): void {
+  informer.addHandler({
+    added: (object) => changed(keyOf(object)),
+    updated: (object) => changed(keyOf(object)),
+    deleted: (object) => changed(keyOf(object)),
+  });
+}

@@ -1,0 +1,197 @@
+import type { Logger } from 'pino';
+import type { Clock, Random } from '../client/clock.ts';
+import type { Informers } from '../client/informers/informer.ts';
+import type { Host } from '../host/host.ts';
+import { HttpTable } from '../network/http/http-table.ts';
+import type { IngressSelection } from '../network/http/ingress-class.ts';
+import type { RouteClaimOptions } from '../network/http/route-claims.ts';
+import type { ObjectKey } from '../objects/key.ts';
+import type { HealthCheck } from '../telemetry/health.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { Certificates } from './certificates.ts';
+import { BackendConnections } from './connections.ts';
+import { Forward } from './forward.ts';
+import type { ForwardedPolicy } from './headers.ts';
+import { httpListener, httpsListener, type Listener } from './listeners.ts';
+import { RouterMetrics } from './router-metrics.ts';
+import { RouterView } from './router-view.ts';
+import { Serving } from './serving.ts';
+import { TargetChoice } from './targets.ts';
+import { Tunnels } from './tunnels.ts';
+
+/** What a router serves, and how. */
+export interface RoutingOptions {
+  readonly selection: IngressSelection;
+  /** Undefined: no Routes. */
+  readonly routes: RouteClaimOptions | undefined;
+  /** The Secret of the certificate for hosts that have none: `namespace/name`. */
+  readonly defaultCertificate: ObjectKey | undefined;
+  readonly forwardedPolicy: ForwardedPolicy;
+  readonly accessLog: boolean;
+  /** Milliseconds to connect to a backend. */
+  readonly connectTimeout: number;
+  /** Milliseconds that a backend may be silent; clients get 5 s more. */
+  readonly backendTimeout: number;
+}
+
+export interface RouterOptions {
+  /** The constructor makes the informers; the caller starts them. */
+  readonly informers: Informers;
+  readonly host: Host;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly routing: RoutingOptions;
+  readonly addresses: readonly string[];
+  /** 0: any free one. */
+  readonly httpPort: number;
+  readonly httpsPort: number;
+}
+
+/** Where a router answers. */
+export interface RouterPorts {
+  readonly http: number;
+  readonly https: number;
+}
+
+/** Milliseconds that a client may be silent longer than a backend: the backend's timeout is told to it. */
+const clientGrace = 5000;
+/** Milliseconds between two looks whether a drain is over. */
+const drainStep = 20;
+
+const noRoutes: RouteClaimOptions = {
+  domain: '',
+  allowedDomains: [],
+  deniedDomains: [],
+  wildcards: false,
+  ownership: true,
+};
+
+/** The router of a cluster: carries requests to the endpoints of Services, as Ingresses and Routes say. */
+export class Router {
+  readonly view: RouterView;
+  readonly table: HttpTable;
+  readonly #options: RouterOptions;
+  readonly #connections: BackendConnections;
+  readonly #tunnels: Tunnels;
+  readonly #serving: Serving;
+  readonly #certificates = new Certificates();
+  readonly #routerMetrics: RouterMetrics;
+  readonly #listeners: Listener[] = [];
+  readonly #stopping = new AbortController();
+  #isServing = false;
+
+  constructor(options: RouterOptions) {
+    const { informers, host, clock, random, log, metrics, routing } = options;
+    const { connectTimeout, backendTimeout, accessLog, forwardedPolicy } = routing;
+    this.#options = options;
+    this.#routerMetrics = new RouterMetrics(metrics);
+    this.table = new HttpTable(routing.routes ?? noRoutes);
+    this.view = new RouterView({
+      ...{
+        informers,
+        log,
+        table: this.table,
+        certificates: this.#certificates,
+        selection: routing.selection,
+      },
+      ...{ routes: routing.routes !== undefined, defaultCertificate: routing.defaultCertificate },
+    });
+    const choice = new TargetChoice(this.view, clock, random);
+    this.view.onBackends = () => choice.changed();
+    this.#connections = new BackendConnections({ host, clock, connectTimeout, backendTimeout });
+    this.#tunnels = new Tunnels(choice, this.#connections);
+    this.#serving = new Serving({
+      ...{ table: this.table, tunnels: this.#tunnels, forward: new Forward(choice, this.#connections) },
+      ...{ clock, log, accessLog, forwardedPolicy, metrics: this.#routerMetrics },
+    });
+  }
+
+  /** Fails until the router listens and has all objects, and again from its end on. */
+  get healthCheck(): HealthCheck {
+    return {
+      name: 'router',
+      check: () => {
+        if (this.#serving.isDraining) return 'ending';
+        return this.#isServing ? undefined : 'not all objects are known yet';
+      },
+    };
+  }
+
+  /**
+   * Waits for all objects: a request that came before would be told that its host is unknown. Then listens.
+   *
+   * @returns where it answers; undefined where it was closed meanwhile.
+   * @throws the system's error where it cannot listen (`EADDRINUSE`, `EACCES`).
+   */
+  async start(): Promise<RouterPorts | undefined> {
+    const { addresses, httpPort, httpsPort, log } = this.#options;
+    if (!(await this.view.synced(this.#stopping.signal))) return undefined;
+    let ports: RouterPorts = { http: httpPort, https: httpsPort };
+    try {
+      for (const address of addresses) {
+        ports = {
+          http: await this.#listen(httpListener(this.#listenerOptions), address, httpPort),
+          https: await this.#listen(httpsListener(this.#listenerOptions), address, httpsPort),
+        };
+      }
+    } catch (error) {
+      await this.close(0);
+      throw error;
+    }
+    this.#isServing = true;
+    log.info({ addresses, ...ports }, 'routing HTTP');
+    return ports;
+  }
+
+  /** From now on it is not ready, and answers on: load balancers have time to see that. */
+  lameduck(): void {
+    this.#serving.isDraining = true;
+  }
+
+  /**
+   * Takes no connection any more, lets requests and tunnels end, then cuts what is left.
+   *
+   * @param drainTimeout milliseconds that they have.
+   */
+  async close(drainTimeout: number): Promise<void> {
+    const { clock } = this.#options;
+    this.#stopping.abort(new Error('the router is stopping'));
+    this.#serving.isDraining = true;
+    this.#isServing = false;
+    const listeners = this.#listeners.splice(0);
+    const drain = { isOver: false };
+    const drained = Promise.all(listeners.map((listener) => listener.drain())).then(() => {
+      drain.isOver = true;
+    });
+    const deadline = clock.monotonic() + drainTimeout;
+    while ((!drain.isOver || this.#tunnels.size > 0) && clock.monotonic() < deadline)
+      await clock.sleep(drainStep);
+    this.#tunnels.close();
+    for (const listener of listeners) listener.cut();
+    await drained;
+    await this.#connections.close();
+  }
+
+  get #listenerOptions() {
+    const { clock, routing } = this.#options;
+    return {
+      ...{ serving: this.#serving, tunnels: this.#tunnels, table: this.table, clock },
+      ...{ certificates: this.#certificates, metrics: this.#routerMetrics },
+      idleTimeout: routing.backendTimeout + clientGrace,
+    };
+  }
+
+  async #listen(listener: Listener, address: string, port: number): Promise<number> {
+    const { host, log } = this.#options;
+    const { server } = listener;
+    await host.listen(server, address, port);
+    this.#listeners.push(listener);
+    server.on('error', (error) =>
+      log.warn({ reason: 'AcceptFailed', err: error }, 'a listener failed; it goes on'),
+    );
+    const bound = server.address();
+    return bound === null || typeof bound === 'string' ? port : bound.port;
+  }
+}

@@ -1,0 +1,290 @@
+import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:https';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { parse } from 'yaml';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import { Clients } from '../../src/client/clients.ts';
+import { systemClock } from '../../src/client/clock.ts';
+import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
+import { isRecord } from '../../src/objects/json.ts';
+import { listAt, recordAt } from '../../src/objects/read.ts';
+import { RouterStatus, type StatusOptions } from '../../src/router/router-status.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { ask } from '../support/router/requests.ts';
+import {
+  type Backend,
+  Objects,
+  portOf,
+  type RunningRouter,
+  startBackend,
+  startRouter,
+} from '../support/router/router.ts';
+import { call } from '../support/test-server.ts';
+
+const routes = '/apis/route.openshift.io/v1/namespaces/shop/routes';
+const ingresses = '/apis/networking.k8s.io/v1/namespaces/shop/ingresses';
+const authority = createCertificateAuthority('test', { now: new Date() });
+const issue = (host: string) => issueServerCertificate(authority, host, [host], { now: new Date() });
+const silent = pino({ enabled: false });
+
+let api: TestServer;
+let objects: Objects;
+let web: Backend;
+let secure: Server;
+let router: RunningRouter;
+let status: { value: RouterStatus; stop(): Promise<void> };
+
+/** Writes status for the router until it is stopped. */
+function writeStatus(options: Partial<StatusOptions>): { value: RouterStatus; stop(): Promise<void> } {
+  const stopping = new AbortController();
+  const [clock, random, log] = [systemClock, Math.random, silent];
+  const informers = new InformerFactory({ transport: api.client, clock, random, log });
+  const value = new RouterStatus(
+    {
+      ...{ clients: new Clients(api.client), informers, clock, random, log, metrics: router.metrics },
+      events: { event: () => undefined },
+      serves: () => true,
+    },
+    router.router.view,
+    router.router.table,
+    {
+      ...{ publishService: undefined, publishAddresses: [], podName: 'me' },
+      router: { name: 'default', canonicalHostname: 'router.test' },
+      ...options,
+    },
+  );
+  informers.start(stopping.signal);
+  const running = value.run(stopping.signal);
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    await running;
+    await informers.finished();
+  };
+  return { value, stop };
+}
+
+/** Entries of `status.ingress` of a Route, by the names of their routers. */
+async function entries(name: string): Promise<Record<string, unknown>> {
+  const { body } = await call(api.client, 'GET', `${routes}/${name}`);
+  const list = listAt(recordAt(body, 'status'), 'ingress').filter(isRecord);
+  return Object.fromEntries(list.map((entry) => [String(entry['routerName']), entry]));
+}
+
+/** `True`, or the reason of a refusal, of our entry. */
+async function admitted(name: string): Promise<string> {
+  const entry = (await entries(name))['default'];
+  const [condition] = isRecord(entry) ? listAt(entry, 'conditions') : [];
+  if (!isRecord(condition)) return '';
+  return condition['status'] === 'True' ? 'True' : String(condition['reason']);
+}
+
+async function createRoute(name: string, spec: object, namespace = 'shop'): Promise<void> {
+  await objects.create(routes.replace('shop', namespace), {
+    apiVersion: 'route.openshift.io/v1',
+    kind: 'Route',
+    metadata: { name },
+    spec: { to: { name: 'web' }, ...spec },
+  });
+}
+
+const wait = { timeout: 30_000, interval: 20 };
+
+beforeAll(async () => {
+  api = await startApiServer({ controllers: [], nodes: 0 });
+  objects = new Objects(api.client);
+  for (const name of ['shop', 'other']) await objects.create('/api/v1/namespaces', { metadata: { name } });
+  const definition: unknown = parse(
+    readFileSync(new URL('../../deploy/components/router/routes-definition.yaml', import.meta.url), 'utf8'),
+  );
+  const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  await objects.create(definitions, isRecord(definition) ? definition : {});
+  await vi.waitUntil(async () => (await call(api.client, 'GET', routes)).status === 200, wait);
+  web = await startBackend((_, response) => response.end('web'));
+  const { certificate: cert, key } = issue('secure.shop.svc');
+  secure = createServer({ cert, key }, (_, response) => response.end('secure'));
+  secure.listen(0, '127.0.0.1');
+  await once(secure, 'listening');
+  await objects.service('web', [web.port]);
+  await objects.service('secure', [portOf(secure)]);
+  router = await startRouter(api.client, { selection: { className: 'servicenet', withoutClass: false } });
+  status = writeStatus({ publishAddresses: ['192.0.2.7', 'lb.test'] });
+});
+afterAll(async () => {
+  await status.stop();
+  await router.stop();
+  secure.close();
+  secure.closeAllConnections();
+  await web.close();
+  await api.stop();
+});
+
+test('a Route is served and says so; entries of other routers stay', async () => {
+  await createRoute('plain', { host: 'plain.test' });
+  await vi.waitUntil(async () => (await admitted('plain')) === 'True', wait);
+  expect(await ask(router.ports.http, 'plain.test')).toMatchObject({ status: 200, body: 'web' });
+  const foreign = { host: 'plain.test', routerName: 'blue', wildcardPolicy: 'None', conditions: [] };
+  const { default: ours } = await entries('plain');
+  expect(ours).toMatchObject({
+    host: 'plain.test',
+    routerCanonicalHostname: 'router.test',
+    conditions: [{ type: 'Admitted', status: 'True' }],
+  });
+  await objects.patch(`${routes}/plain/status`, { status: { ingress: [ours, foreign] } });
+  await objects.patch(`${routes}/plain`, { spec: { host: 'moved.test' } });
+  await vi.waitUntil(
+    async () =>
+      isRecord((await entries('plain'))['default']) &&
+      (await entries('plain'))['default'] !== undefined &&
+      (await ask(router.ports.http, 'moved.test')).status === 200,
+    wait,
+  );
+  await vi.waitFor(async () => {
+    expect(await entries('plain')).toMatchObject({ default: { host: 'moved.test' }, blue: foreign });
+  }, wait);
+});
+
+test('a host that another namespace has is refused, and admitted when it goes', async () => {
+  await createRoute('first', { host: 'claimed.test' });
+  await vi.waitUntil(async () => (await admitted('first')) === 'True', wait);
+  // creationTimestamp has whole seconds.
+  await delay(1100);
+  await createRoute('second', { host: 'claimed.test' }, 'other');
+  await objects.create(routes, {
+    apiVersion: 'route.openshift.io/v1',
+    kind: 'Route',
+    metadata: { name: 'third' },
+    spec: { host: 'claimed.test', to: { name: 'web' } },
+  });
+  await vi.waitUntil(async () => (await admitted('third')) === 'HostAlreadyClaimed', wait);
+  await objects.delete(`${routes}/first`);
+  const other = async (): Promise<unknown> => {
+    const { body } = await call(api.client, 'GET', `${routes.replace('shop', 'other')}/second`);
+    const [entry] = listAt(recordAt(body, 'status'), 'ingress');
+    return isRecord(entry) ? listAt(entry, 'conditions')[0] : undefined;
+  };
+  // Of one second, the UID decides which of the two is older.
+  await vi.waitUntil(async () => {
+    const second = await other();
+    const [one, two] = [isRecord(second) ? second['status'] : '', await admitted('third')];
+    return (one === 'True') !== (two === 'True');
+  }, wait);
+});
+
+test('what cannot be served says why', async () => {
+  await createRoute('mismatch', {
+    host: 'mismatch.test',
+    tls: {
+      termination: 'edge',
+      certificate: issue('mismatch.test').certificate,
+      key: issue('mismatch.test').key,
+    },
+  });
+  await createRoute('garbage', {
+    host: 'garbage.test',
+    tls: { termination: 'edge', certificate: 'no', key: 'no' },
+  });
+  await createRoute('missing', {
+    host: 'missing.test',
+    tls: { termination: 'edge', externalCertificate: { name: 'none' } },
+  });
+  await createRoute('wild', { host: 'www.wild.test', wildcardPolicy: 'Subdomain' });
+  await createRoute('hostless', {});
+  const expected = {
+    mismatch: 'ExtendedValidationFailed',
+    garbage: 'ExtendedValidationFailed',
+    missing: 'ExternalCertificateGetFailed',
+    wild: 'RouteNotAdmitted',
+    hostless: 'NoHostValue',
+  };
+  for (const [name, reason] of Object.entries(expected)) {
+    await vi.waitFor(async () => {
+      expect([name, await admitted(name)]).toEqual([name, reason]);
+    }, wait);
+  }
+  await createRoute('subdomain', { subdomain: 'sub' });
+  await vi.waitFor(async () => {
+    expect((await entries('subdomain'))['default']).toMatchObject({ host: 'sub.apps.test' });
+  }, wait);
+});
+
+test('TLS ends here, here and there, or there', async () => {
+  const edge = issue('edge.test');
+  const to = { name: 'secure' };
+  const { certificate, key } = edge;
+  await createRoute('edge', { host: 'edge.test', tls: { termination: 'edge', certificate, key } });
+  const again = issue('again.test');
+  await createRoute('again', {
+    ...{ host: 'again.test', to },
+    tls: {
+      termination: 'reencrypt',
+      certificate: again.certificate,
+      key: again.key,
+      destinationCACertificate: authority.certificate,
+    },
+  });
+  const strange = createCertificateAuthority('strange', { now: new Date() });
+  const distrust = issue('distrust.test');
+  await createRoute('distrust', {
+    ...{ host: 'distrust.test', to },
+    tls: {
+      termination: 'reencrypt',
+      certificate: distrust.certificate,
+      key: distrust.key,
+      destinationCACertificate: strange.certificate,
+    },
+  });
+  await createRoute('through', { host: 'secure.shop.svc', to, tls: { termination: 'passthrough' } });
+  for (const name of ['edge', 'again', 'distrust', 'through']) {
+    await vi.waitFor(async () => {
+      expect([name, await admitted(name)]).toEqual([name, 'True']);
+    }, wait);
+  }
+  const { https, http } = router.ports;
+  const ca = authority.certificate;
+  expect(await ask(https, 'edge.test', { ca })).toMatchObject({ status: 200, body: 'web' });
+  expect(await ask(http, 'edge.test')).toMatchObject({ status: 503, body: '503 NotServedInsecurely\n' });
+  expect(await ask(https, 'again.test', { ca })).toMatchObject({ status: 200, body: 'secure' });
+  expect(await ask(https, 'distrust.test', { ca })).toMatchObject({ status: 502 });
+  expect(await ask(https, 'secure.shop.svc', { ca })).toMatchObject({ status: 200, body: 'secure' });
+});
+
+test('weights share the requests', async () => {
+  const second = await startBackend((_, response) => response.end('second'));
+  await objects.service('second', [second.port]);
+  await createRoute('shared', {
+    host: 'shared.test',
+    to: { name: 'web', weight: 200 },
+    alternateBackends: [{ name: 'second', weight: 50 }],
+  });
+  await vi.waitUntil(async () => (await admitted('shared')) === 'True', wait);
+  let count = 0;
+  for (let i = 0; i < 200; i++) if ((await ask(router.ports.http, 'shared.test')).body === 'second') count++;
+  // A fifth, 40; further than 6 standard deviations (34) is no chance.
+  expect(Math.abs(count - 40)).toBeLessThan(35);
+  await second.close();
+});
+
+test('Ingresses of our class get the addresses, others none; they are taken away at the end', async () => {
+  const create = async (name: string, annotation: string): Promise<void> => {
+    await objects.create(ingresses, {
+      metadata: { name, annotations: { 'kubernetes.io/ingress.class': annotation } },
+      spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
+    });
+  };
+  const addresses = async (name: string): Promise<unknown> => {
+    const { body } = await call(api.client, 'GET', `${ingresses}/${name}`);
+    return recordAt(body, 'status', 'loadBalancer');
+  };
+  await create('theirs', 'nginx');
+  await create('ours', 'servicenet');
+  await vi.waitFor(async () => {
+    expect(await addresses('ours')).toEqual({ ingress: [{ hostname: 'lb.test' }, { ip: '192.0.2.7' }] });
+  }, wait);
+  expect(await addresses('theirs')).toEqual({});
+  await status.stop();
+  await status.value.clear(AbortSignal.timeout(20_000));
+  expect(await addresses('ours')).toEqual({});
+});
