@@ -12,7 +12,7 @@ export interface Answered {
 export async function ask(
   port: number,
   host: string,
-  options: RequestOptions & {
+  options: Omit<RequestOptions, 'headers'> & {
     body?: string | Buffer;
     ca?: string;
     headers?: Readonly<Record<string, string>>;
