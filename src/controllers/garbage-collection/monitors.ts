@@ -88,7 +88,7 @@ export class Monitors {
     signal.addEventListener('abort', () => this.refresh(), { once: true });
     while (!signal.aborted) {
       this.#stale = Promise.withResolvers();
-      if (await this.#look(signal)) {
+      if (await this.#look(signal, failures)) {
         failures = 0;
         await this.#stale.promise;
         await clock.sleep(discoveryDelay, signal);
@@ -100,15 +100,19 @@ export class Monitors {
     await Promise.all(this.#ended);
   }
 
-  /** Follows what is served now; returns false when some of it could not be read. */
-  async #look(signal: AbortSignal): Promise<boolean> {
+  /**
+   * Follows what is served now; returns false when some of it could not be read.
+   *
+   * @param before how often that has failed since it last succeeded: an extension API server may be a moment behind.
+   */
+  async #look(signal: AbortSignal, before: number): Promise<boolean> {
     const { log } = this.#context;
     try {
       const { resources, failures } = await discover(this.#transport, signal);
       // Failures caused by the stop are not reported.
       if (signal.aborted) return false;
       for (const failure of failures) {
-        const level = isUnreached(failure.error) ? 'debug' : 'warn';
+        const level = before === 0 || isUnreached(failure.error) ? 'debug' : 'warn';
         log[level](
           { why: describeDiscoveryFailure(failure) },
           'a group of resources is not collected, will retry',
