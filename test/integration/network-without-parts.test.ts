@@ -44,26 +44,48 @@ const koffi = readdirSync('node_modules/@koromix', { recursive: true, encoding: 
   .filter((file) => file.endsWith('.node'))
   .map((file) => join('node_modules/@koromix', file));
 
+/** What `up` prints where a part is missing: with `auto` one line of advice, with `on` it ends with that. */
+function expectAdvice(run: (program: readonly string[]) => ReturnType<typeof without>, advice: string): void {
+  const up = (network: string) => {
+    const own = ['--port', '0', '--nodes', '1', '--network', network];
+    return run(['src/main.js', 'up', ...own, '--', 'kubectl', 'get', 'namespace', 'default']);
+  };
+  const auto = up('auto');
+  expect(auto.stdout, auto.stderr).toContain('default   Active');
+  expect(auto.status).toBe(0);
+  const lines = auto.stderr.split('\n').filter((line) => line.includes('NoClusterNetwork'));
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain(advice);
+  const on = up('on');
+  expect(on.stderr).toContain(advice);
+  expect(on.status).toBe(1);
+}
+
+const only = 'Pods of `up` are only simulated, and `--network=on` is refused,';
+
 it.skipIf(lacks !== '').each([
   ['iproute2', named('ip'), 'there is no ip: install the package iproute2'],
   ['util-linux', named('setpriv'), 'install the package util-linux'],
   ['koffi', koffi.join(' '), 'the package koffi cannot be loaded: install it with its optional dependencies'],
-])(
-  `Pods of \`up\` are only simulated where there is no %s, and \`--network=on\` is refused${lacks && ` (missing: ${lacks})`}`,
-  (_, files, advice) => {
-    const up = (network: string) => {
-      const own = ['--port', '0', '--nodes', '1', '--network', network];
-      return without(files, ['src/main.js', 'up', ...own, '--', 'kubectl', 'get', 'namespace', 'default']);
-    };
-    const auto = up('auto');
-    expect(auto.stdout, auto.stderr).toContain('default   Active');
-    expect(auto.status).toBe(0);
-    const lines = auto.stderr.split('\n').filter((line) => line.includes('NoClusterNetwork'));
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain(advice);
-    const on = up('on');
-    expect(on.stderr).toContain(advice);
-    expect(on.status).toBe(1);
+])(`${only} where there is no %s${lacks && ` (missing: ${lacks})`}`, (_, files, advice) => {
+  expectAdvice((program) => without(files, program), advice);
+});
+
+/** An ordinary user who may switch user namespaces off for those within its own. */
+const switchedOff = [
+  ...['unshare', '--user', '--map-user=1000', '--map-group=1000', '--keep-caps', 'sh', '-c'],
+  ...['echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', 'sh', process.execPath],
+];
+
+it.skipIf(lacks !== '')(
+  `${only} where user namespaces are switched off${lacks && ` (missing: ${lacks})`}`,
+  () => {
+    const [unshare = '', ...flags] = switchedOff;
+    const env = { ...process.env, HOME: home };
+    expectAdvice(
+      (program) => spawnSync(unshare, [...flags, ...program], { encoding: 'utf8', timeout: 100_000, env }),
+      'user namespaces are switched off: sudo sysctl -w user.max_user_namespaces=10000',
+    );
   },
 );
 
