@@ -48,6 +48,18 @@ const hooks = [
   { name: 'forward-ingress', hook: 'forward', prio: 20, direction: 'ingress' },
 ] as const;
 
+const icmpv6Type: NftExpression = { payload: { protocol: 'icmpv6', field: 'type' } };
+
+/** Without these, a Pod and its node do not find each other (RFC 4861): they belong to no connection. */
+const neighbourDiscovery = [
+  'nd-router-solicit',
+  'nd-router-advert',
+  'nd-neighbor-solicit',
+  'nd-neighbor-advert',
+];
+
+const accept = { accept: null } as const;
+
 /** The table as it is without a policy. */
 export function baseCommands(): Command[] {
   const maps = subjectMaps.map((name) => ({
@@ -56,29 +68,29 @@ export function baseCommands(): Command[] {
   const self = protocols.map(({ suffix, type }) => ({
     add: { set: { ...inTable, name: `self-${suffix}`, type: [type, type] } },
   }));
-  const chains = hooks.flatMap(({ name, hook, prio, direction }): Command[] => [
-    { add: { chain: { ...inTable, name, type: 'filter', hook, prio, policy: 'accept' } } },
-    addRule(name, match({ ct: { key: 'state' } }, ['established', 'related'], 'in'), accept),
-    ...protocols.map(({ suffix, family }) =>
-      addRule(
-        name,
-        match(concat(field.sourceAddress(family), field.destinationAddress(family)), `@self-${suffix}`),
-        accept,
-      ),
-    ),
-    ...protocols.map(({ suffix, family }) =>
-      addRule(name, verdictOf(subjectAddress(direction, family), `${direction}-${suffix}`)),
-    ),
-  ]);
+  const chains = hooks.flatMap((each): Command[] => {
+    const { name, hook, prio } = each;
+    const chain = { ...inTable, name, type: 'filter', hook, prio, policy: 'accept' };
+    return [{ add: { chain } }, ...hookRules(each).map((expr) => addRule(name, ...expr))];
+  });
   const table = { table: policyTable };
   // Anew, where a part of it was missing.
   return [{ add: table }, { delete: table }, { add: table }, ...maps, ...self, ...chains];
 }
 
-/** The chains that are always there. */
-export const baseChains: ReadonlySet<string> = new Set(hooks.map(({ name }) => name));
-
-const accept = { accept: null } as const;
+function hookRules({ hook, direction }: (typeof hooks)[number]): readonly (readonly NftExpression[])[] {
+  return [
+    [match({ ct: { key: 'state' } }, ['established', 'related'], 'in'), accept],
+    ...(hook === 'input' ? [[match(icmpv6Type, { set: neighbourDiscovery }), accept]] : []),
+    ...protocols.map(({ suffix, family }) => {
+      const ends = concat(field.sourceAddress(family), field.destinationAddress(family));
+      return [match(ends, `@self-${suffix}`), accept];
+    }),
+    ...protocols.map(({ suffix, family }) => [
+      verdictOf(subjectAddress(direction, family), `${direction}-${suffix}`),
+    ]),
+  ];
+}
 
 function subjectAddress(direction: Direction, family: NftFamily): NftExpression {
   return direction === 'ingress' ? field.destinationAddress(family) : field.sourceAddress(family);
@@ -91,6 +103,11 @@ function otherAddress(direction: Direction, family: NftFamily): NftExpression {
 function addRule(chain: string, ...expr: readonly NftExpression[]): Command {
   return { add: { rule: { ...inTable, chain, expr } } };
 }
+
+/** The chains that are always there, and how many rules each has. */
+export const baseChains: ReadonlyMap<string, number> = new Map(
+  hooks.map((each) => [each.name, hookRules(each).length]),
+);
 
 /** Whether the elements of a set are a part of its name. */
 export function isFixed({ kind }: FilterSet): boolean {
@@ -155,6 +172,8 @@ export function chainCommands(
 ): Command[] {
   return [
     { add: { chain: { ...inTable, name } } },
+    // There may be a part of it.
+    { flush: { chain: { ...inTable, name } } },
     ...rules.map((rule) => addRule(name, ...expressions(rule, sets))),
   ];
 }

@@ -8,7 +8,8 @@ import { baseChains, policyTable, subjectMaps } from './policy-commands.ts';
 export interface Programmed {
   /** By name; of ranges and ports, which are never changed, the elements are not told. */
   readonly sets: ReadonlyMap<string, ReadonlySet<string>>;
-  readonly chains: ReadonlySet<string>;
+  /** How many rules each chain has: fewer than it should where its writing was cut off. */
+  readonly chains: ReadonlyMap<string, number>;
   /** By the name of the map: the chain of an address. */
   readonly subjects: ReadonlyMap<string, ReadonlyMap<string, string>>;
 }
@@ -23,18 +24,22 @@ export async function readTable(nft: Nft): Promise<Programmed | undefined> {
   const text = await nft.list([], 'table', policyTable.family, policyTable.name);
   if (text === undefined) return undefined;
   const sets = new Map<string, ReadonlySet<string>>();
-  const chains = new Set<string>();
+  const chains = new Map<string, number>();
   const subjects = new Map<string, ReadonlyMap<string, string>>();
-  const base = new Set<string>();
   for (const item of listAt(JSON.parse(text), 'nftables')) {
     const chain = textAt(item, 'chain', 'name');
     const set = textAt(item, 'set', 'name');
     const map = textAt(item, 'map', 'name');
-    if (chain !== '') (baseChains.has(chain) ? base : chains).add(chain);
+    const ruleOf = textAt(item, 'rule', 'chain');
+    if (chain !== '') chains.set(chain, 0);
+    if (ruleOf !== '') chains.set(ruleOf, (chains.get(ruleOf) ?? 0) + 1);
     if (set !== '') sets.set(set, new Set(listAt(item, 'set', 'elem').flatMap(elementText)));
     if (map !== '') subjects.set(map, new Map(listAt(item, 'map', 'elem').flatMap(subjectOf)));
   }
-  const isWhole = base.size === baseChains.size && subjectMaps.every((name) => subjects.has(name));
+  const isWhole =
+    [...baseChains].every(([name, rules]) => chains.get(name) === rules) &&
+    subjectMaps.every((name) => subjects.has(name));
+  for (const name of baseChains.keys()) chains.delete(name);
   return isWhole ? { sets, chains, subjects } : undefined;
 }
 

@@ -74,14 +74,14 @@ export class PolicyTable {
 /** As it is made. */
 const nothing: Programmed = {
   sets: new Map(Object.values(selfSets).map((name) => [name, new Set<string>()])),
-  chains: new Set(),
+  chains: new Map(),
   subjects: new Map(),
 };
 
 function programmedBy({ sets, chains, subjects }: PolicyPlan): Programmed {
   return {
     sets: new Map([...sets].map(([name, { elements }]) => [name, elements])),
-    chains: new Set(chains.keys()),
+    chains: new Map([...chains].map(([name, rules]) => [name, rules.length])),
     subjects: bySubjectMap(subjects),
   };
 }
@@ -102,13 +102,16 @@ function changes(present: Programmed, plan: PolicyPlan): Command[] {
   const commands: Command[] = [];
   for (const [name, set] of plan.sets) pushAll(commands, setChanges(name, set, present.sets.get(name)));
   // Chains of policies before those that lead to them.
-  const isNew = ([name]: readonly [string, unknown]): boolean => !present.chains.has(name);
+  const isNew = ([name, rules]: readonly [string, readonly unknown[]]): boolean =>
+    present.chains.get(name) !== rules.length;
   const made = [...plan.chains].filter(isNew).sort(([a], [b]) => rank(a) - rank(b));
   for (const [name, rules] of made) pushAll(commands, chainCommands(name, rules, plan.sets));
   for (const [map, wanted] of bySubjectMap(plan.subjects)) {
     pushAll(commands, subjectChanges(map, present.subjects.get(map) ?? new Map(), wanted));
   }
-  const gone = [...present.chains].filter((name) => !plan.chains.has(name)).sort((a, b) => rank(b) - rank(a));
+  const gone = [...present.chains.keys()]
+    .filter((name) => !plan.chains.has(name))
+    .sort((a, b) => rank(b) - rank(a));
   for (const name of gone) commands.push({ delete: { chain: { ...inTable, name } } });
   for (const name of present.sets.keys()) {
     if (!plan.sets.has(name)) commands.push({ delete: { set: { ...inTable, name } } });

@@ -103,7 +103,12 @@ describe.skipIf(missing !== '')(`the table of policies${lacks}`, () => {
     const table = new PolicyTable(new Nft(host));
     await table.sync(index.plan());
     const whole = await listed(host);
-    for (const damage of ['flush ruleset', 'delete chain inet servicenet-policy input-egress']) {
+    const [chain = ''] = index.plan().chains.keys();
+    for (const damage of [
+      'flush ruleset',
+      'delete chain inet servicenet-policy input-egress',
+      `flush chain inet servicenet-policy ${chain}`,
+    ]) {
       await new Nft(host).runText(damage);
       table.distrust();
       await table.sync(index.plan());
