@@ -5,47 +5,13 @@ import type { Labels } from '../../objects/labels/label-requirement.ts';
 import { matchesLabels, type ParsedLabelSelector, renderLabelSelector } from '../../objects/labels/labels.ts';
 import type { PolicyPod } from './connection.ts';
 import type { Direction, NetworkPolicyRule, PolicyPeer, PolicyPort, PolicyRules } from './network-policy.ts';
+import { type AddressedPod, PodSet, type PodSetSource } from './pod-set.ts';
 import { addressRanges, portRanges } from './filter-ranges.ts';
 import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
 import { blockContains } from './policy-verdict.ts';
 
-/** A Pod with its addresses; those of host networks and those that have ended are none for policies. */
-export interface AddressedPod {
-  readonly pod: PolicyPod;
-  /** In canonical form. */
-  readonly addresses: readonly string[];
-}
-
 const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
 const directions: readonly Direction[] = ['ingress', 'egress'];
-
-/** A set whose elements come from Pods. */
-class PodSet implements FilterSet {
-  readonly kind: 'address' | 'endpoint';
-  readonly family: IPFamily;
-  readonly elementsOf: (pod: AddressedPod) => readonly string[];
-  readonly #byPod = new Map<ObjectKey, readonly string[]>();
-  #elements: ReadonlySet<string> | undefined;
-
-  constructor(kind: PodSet['kind'], family: IPFamily, elementsOf: PodSet['elementsOf']) {
-    this.kind = kind;
-    this.family = family;
-    this.elementsOf = elementsOf;
-  }
-
-  get elements(): ReadonlySet<string> {
-    return (this.#elements ??= new Set([...this.#byPod.values()].flat()));
-  }
-
-  update(key: ObjectKey, pod: AddressedPod | undefined): void {
-    const next = pod === undefined ? [] : this.elementsOf(pod);
-    const before = this.#byPod.get(key) ?? [];
-    if (next.length === before.length && next.every((element, i) => element === before[i])) return;
-    if (next.length === 0) this.#byPod.delete(key);
-    else this.#byPod.set(key, next);
-    this.#elements = undefined;
-  }
-}
 
 /** The chains of one policy, and the sets that they name. */
 interface CompiledPolicy {
@@ -63,9 +29,13 @@ export class PolicyIndex {
   readonly #node: string;
   readonly #hash: (text: string) => string;
   readonly #pods = new Map<ObjectKey, AddressedPod>();
+  /** The keys of the Pods of a namespace. */
+  readonly #byNamespace = new Map<string, Set<ObjectKey>>();
   readonly #policies = new Map<ObjectKey, CompiledPolicy>();
   /** By name; policies with one selector share a set. */
   readonly #podSets = new Map<string, PodSet>();
+  /** Policies have changed since sets were last looked at that nobody names. */
+  #mayHaveUnused = false;
 
   /**
    * @param node whose Pods are filtered.
@@ -80,17 +50,18 @@ export class PolicyIndex {
   setPod(key: ObjectKey, pod: AddressedPod | undefined): boolean {
     const before = this.#pods.get(key);
     if (jsonEqual(before, pod)) return false;
-    if (pod === undefined) this.#pods.delete(key);
-    else this.#pods.set(key, pod);
+    const { namespace } = (pod ?? before)?.pod ?? { namespace: '' };
+    this.#keep(key, namespace, pod);
     const peer = pod === undefined || pod.pod.hostNetwork ? undefined : pod;
-    for (const set of this.#podSets.values()) set.update(key, peer);
+    for (const set of this.#podSets.values()) {
+      if (set.namespace === undefined || set.namespace === namespace) set.update(key, peer);
+    }
     return true;
   }
 
   /** The namespace has these labels from now on. @returns whether policies see a difference. */
   setNamespaceLabels(namespace: string, namespaceLabels: Labels): boolean {
-    const own = [...this.#pods].filter(([, { pod }]) => pod.namespace === namespace);
-    const changed = own.filter(([key, { pod, addresses }]) =>
+    const changed = this.#podsIn(namespace).filter(([key, { pod, addresses }]) =>
       this.setPod(key, { pod: { ...pod, namespaceLabels }, addresses }),
     );
     return changed.length > 0;
@@ -100,12 +71,12 @@ export class PolicyIndex {
   setPolicy(key: ObjectKey, policy: PolicyRules | undefined): void {
     if (policy === undefined) this.#policies.delete(key);
     else this.#policies.set(key, this.#compile(policy));
-    const used = new Set([...this.#policies.values()].flatMap(({ sets }) => [...sets.keys()]));
-    for (const name of this.#podSets.keys()) if (!used.has(name)) this.#podSets.delete(name);
+    this.#mayHaveUnused = true;
   }
 
   /** What the node has to filter now. */
   plan(): PolicyPlan {
+    this.#forgetUnused();
     const sets = new Map<string, FilterSet>();
     const chains = new Map<string, readonly FilterRule[]>();
     const subjects = { ingress: new Map<string, string>(), egress: new Map<string, string>() };
@@ -134,6 +105,33 @@ export class PolicyIndex {
       sets.set(selfSets[family], { kind: 'self', family, elements });
     }
     return { sets, chains, subjects };
+  }
+
+  #keep(key: ObjectKey, namespace: string, pod: AddressedPod | undefined): void {
+    const keys = this.#byNamespace.get(namespace) ?? new Set();
+    this.#byNamespace.set(namespace, keys);
+    if (pod === undefined) {
+      this.#pods.delete(key);
+      keys.delete(key);
+    } else {
+      this.#pods.set(key, pod);
+      keys.add(key);
+    }
+  }
+
+  #podsIn(namespace: string): (readonly [ObjectKey, AddressedPod])[] {
+    return [...(this.#byNamespace.get(namespace) ?? [])].flatMap((key) => {
+      const pod = this.#pods.get(key);
+      return pod === undefined ? [] : [[key, pod] as const];
+    });
+  }
+
+  #forgetUnused(): void {
+    if (!this.#mayHaveUnused) return;
+    this.#mayHaveUnused = false;
+    const used = new Set<string>();
+    for (const { sets } of this.#policies.values()) for (const name of sets.keys()) used.add(name);
+    for (const name of this.#podSets.keys()) if (!used.has(name)) this.#podSets.delete(name);
   }
 
   #compile(policy: PolicyRules): CompiledPolicy {
@@ -190,9 +188,10 @@ export class PolicyIndex {
   ): string | undefined {
     if (peer.kind === 'pods') {
       const matches = podMatcher(peer, namespace);
-      return this.#podSet('address', [podsOf(peer, namespace)], family, sets, (pod) =>
-        matches(pod.pod) ? ofFamily(pod, family) : [],
-      );
+      return this.#podSet([podsOf(peer, namespace)], sets, {
+        ...{ kind: 'address', family, namespace: scopeOf(peer, namespace) },
+        elementsOf: (pod) => (matches(pod.pod) ? ofFamily(pod, family) : []),
+      });
     }
     if (peer.cidr?.family !== family) return undefined;
     const elements = addressRanges(peer.cidr, peer.except);
@@ -212,7 +211,7 @@ export class PolicyIndex {
   ): string {
     const matches = podMatcher(peer, namespace);
     const key = [podsOf(peer, namespace), protocol, name];
-    return this.#podSet('endpoint', key, family, sets, (pod) => {
+    const elementsOf = (pod: AddressedPod): readonly string[] => {
       if (peer.kind === 'pods' && !matches(pod.pod)) return [];
       const numbers = pod.pod.ports
         .filter((each) => each.name === name && each.protocol === protocol)
@@ -220,26 +219,27 @@ export class PolicyIndex {
       return ofFamily(pod, family)
         .filter((address) => peer.kind === 'pods' || blockHas(peer, address))
         .flatMap((address) => numbers.map((number) => `${address} ${protocol.toLowerCase()} ${number}`));
+    };
+    return this.#podSet(key, sets, {
+      ...{ kind: 'endpoint', family, namespace: scopeOf(peer, namespace), elementsOf },
     });
   }
 
-  #podSet(
-    kind: PodSet['kind'],
-    key: readonly unknown[],
-    family: IPFamily,
-    sets: Map<string, FilterSet>,
-    elementsOf: PodSet['elementsOf'],
-  ): string {
-    const name = `${kind === 'address' ? 'pods' : 'endpoints'}-${this.#name(key)}-${family === 'IPv4' ? '4' : '6'}`;
+  #podSet(key: readonly unknown[], sets: Map<string, FilterSet>, source: PodSetSource): string {
+    const { kind, family, namespace } = source;
+    const prefix = kind === 'address' ? 'pods' : 'endpoints';
+    const name = `${prefix}-${this.#name(key)}-${family === 'IPv4' ? '4' : '6'}`;
     let set = this.#podSets.get(name);
     if (set === undefined) {
-      set = new PodSet(kind, family, elementsOf);
-      for (const [id, pod] of this.#pods) if (!pod.pod.hostNetwork) set.update(id, pod);
+      set = new PodSet(source);
+      const pods = namespace === undefined ? this.#pods : this.#podsIn(namespace);
+      for (const [id, pod] of pods) if (!pod.pod.hostNetwork) set.update(id, pod);
       this.#podSets.set(name, set);
     }
     sets.set(name, set);
     return name;
   }
+
   /** The set of the ports that have numbers; undefined where none has. */
   #portSet(ports: readonly PolicyPort[], sets: Map<string, FilterSet>): string | undefined {
     const elements = portRanges(
@@ -285,6 +285,11 @@ function podMatcher(peer: PolicyPeer, namespace: string): (pod: PolicyPod) => bo
       ? pod.namespace === namespace
       : matchesLabels(namespaceSelector, pod.namespaceLabels)) &&
     (podSelector === undefined || matchesLabels(podSelector, pod.labels));
+}
+
+/** The only namespace that a peer has Pods of; undefined: it may have Pods of all. */
+function scopeOf(peer: PolicyPeer, namespace: string): string | undefined {
+  return peer.kind === 'pods' && peer.namespaceSelector === undefined ? namespace : undefined;
 }
 
 /** What makes two peers the same. */

@@ -8,7 +8,8 @@ import {
 import type { Host } from '../../host/host.ts';
 import { policyPod } from '../../network/policy/connection.ts';
 import { policyRules } from '../../network/policy/network-policy.ts';
-import { type AddressedPod, PolicyIndex } from '../../network/policy/policy-index.ts';
+import type { AddressedPod } from '../../network/policy/pod-set.ts';
+import { PolicyIndex } from '../../network/policy/policy-index.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { isFinished } from '../../objects/pods.ts';
