@@ -63,7 +63,7 @@ export class MetricsApi implements Runnable {
       }
       await createMetricsObjects(this.#context.clients, this.#addresses);
     } catch (error) {
-      this.#log.error({ err: error }, 'the metrics API is not served: `kubectl top` has no answer');
+      this.#log.error({ err: error }, 'the metrics API is not served: kubectl top has no answer');
     }
     await whenAborted(signal);
     for (const server of servers) {
