@@ -18,6 +18,7 @@ import type { ControllerContext } from '../runtime/context.ts';
 import type { InsideAnswer, InsideCall, Place, StartConfig, Where } from './calls.ts';
 import { ClientPods } from './client-pods.ts';
 import { ClusterDns } from './cluster-dns.ts';
+import { ClusterRouter } from './cluster-router.ts';
 import { Images } from './containers/images.ts';
 import { SandboxRuntime } from './containers/sandbox-runtime.ts';
 import { KubeletApi } from './kubelet-api/kubelet-api.ts';
@@ -39,6 +40,7 @@ export class Inside {
   readonly #services: Informer<Service>;
   readonly #clientPods: ClientPods;
   readonly #dns: ClusterDns;
+  readonly #router: ClusterRouter;
 
   private constructor(config: StartConfig, context: ControllerContext, transport: Transport) {
     this.#config = config;
@@ -57,6 +59,7 @@ export class Inside {
       clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
     });
     this.#sandboxes = new NamespaceSandboxes(this.#nodes);
+    this.#router = new ClusterRouter(context, transport, controlPlaneAddresses(config.families));
     this.#dns = new ClusterDns(
       context,
       transport,
@@ -112,7 +115,15 @@ export class Inside {
           const ofPods = config.kubelet ? kubelet({ runtime: inside.#runtime, services }).start(context) : [];
           const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
           const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
-          return [inside.#nodes, inside.#dns, inside.#clientPods, metrics, ...onLink, ...ofPods];
+          return [
+            inside.#nodes,
+            inside.#dns,
+            inside.#router,
+            inside.#clientPods,
+            metrics,
+            ...onLink,
+            ...ofPods,
+          ];
         }),
       ],
     });

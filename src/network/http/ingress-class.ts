@@ -1,7 +1,7 @@
 import type { Ingress, IngressClass } from '../../objects/types/networking.generated.ts';
 
 /** `spec.controller` of the IngressClasses that are ours. */
-const ingressController = 'servicenet.dev/router';
+export const ingressController = 'servicenet.dev/router';
 
 /** The way to name a class before Kubernetes 1.18. The field goes before it. */
 const classAnnotation = 'kubernetes.io/ingress.class';

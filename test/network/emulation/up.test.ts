@@ -69,6 +69,21 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     await expect.poll(here).toMatch(/^storefront-/);
   });
 
+  it('leads requests from outside by the Ingress, whose status has the address of the router', async () => {
+    const kubectl = (...args: string[]): string =>
+      spawnSync('kubectl', args, { encoding: 'utf8', env: home.environment }).stdout;
+    const path = '-o=jsonpath={.status.loadBalancer.ingress[*].ip}';
+    await expect.poll(() => kubectl('get', 'ingress', '-n', 'shop', 'shop', path)).toMatch(/^198\.51\.100\./);
+    const address = kubectl('get', 'ingress', '-n', 'shop', 'shop', path);
+    const ask = (url: string): string =>
+      run(['--outside'], 'curl', '-s', '--max-time', '5', '-H', 'Host: shop.example.com', url).stdout;
+    await expect.poll(() => ask(`http://${address}/hostname`)).toMatch(/^storefront-/);
+    // What a Pod answers to this path does not matter: the router has no answer of its own for it.
+    expect(ask(`http://${address}/cart`)).not.toMatch(/^\d{3} [A-Z]/);
+    expect(run(['--outside'], 'curl', '-s', `http://${address}/`).stdout).toBe('404 NoHost\n');
+    expect(kubectl('get', 'ingressclass', '-o', 'name')).toBe('ingressclass.networking.k8s.io/servicenet\n');
+  });
+
   it('shows on a terminal which Pod has answered', async () => {
     const screen = new UpHome(maker);
     const shown = screen.onTerminal(['--nodes', '1', '--apply', manifest]);

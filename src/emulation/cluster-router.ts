@@ -1,0 +1,103 @@
+import { isAborted, whenAborted } from '../client/abort.ts';
+import { isAlreadyExists } from '../client/errors.ts';
+import { InformerFactory } from '../client/informers/informer-factory.ts';
+import {
+  endpointSlices,
+  ingressClasses,
+  ingresses,
+  type ResourceType,
+  services,
+} from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
+import { localHost } from '../host/local-host.ts';
+import { ingressController } from '../network/http/ingress-class.ts';
+import { routerServiceObjects } from '../network/http/router-service.ts';
+import { type IPFamily, parseAddress } from '../objects/address.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import { RouterStatus } from '../router/router-status.ts';
+import { Router } from '../router/router.ts';
+import type { ControllerContext, Runnable } from '../runtime/context.ts';
+
+const className = 'servicenet';
+const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';
+/** Ports of the control plane, behind 80 and 443 of the Service. */
+const ports = { http: 10_180, https: 10_543 };
+
+/**
+ * Ingresses of the cluster: a router on the control plane, behind a Service of type LoadBalancer. It begins with the first
+ * Ingress: who has none sees no Service, no class and no cost of it.
+ */
+export class ClusterRouter implements Runnable {
+  readonly #context: ControllerContext;
+  readonly #transport: Transport;
+  readonly #addresses: readonly string[];
+
+  /** @param addresses of the control plane. */
+  constructor(context: ControllerContext, transport: Transport, addresses: readonly string[]) {
+    this.#context = context;
+    this.#transport = transport;
+    this.#addresses = addresses;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, log, metrics } = this.#context;
+    // Those of the agents leave headless Services out, and nothing here reads Ingresses.
+    const informers = new InformerFactory({ transport: this.#transport, clock, random, log });
+    const first = Promise.withResolvers<undefined>();
+    informers.informer(ingresses).addHandler({ added: () => first.resolve(undefined) });
+    informers.start(signal);
+    await Promise.race([first.promise, whenAborted(signal)]);
+    if (isAborted(signal)) {
+      await informers.finished();
+      return;
+    }
+    const router = new Router({
+      ...{ informers, host: localHost, clock, random, log, metrics, addresses: this.#addresses },
+      ...{ httpPort: ports.http, httpsPort: ports.https },
+      routing: {
+        selection: { className, withoutClass: true },
+        routes: undefined,
+        defaultCertificate: undefined,
+        ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeout: 5000, backendTimeout: 60_000 },
+      },
+    });
+    const families: IPFamily[] = this.#addresses.flatMap((address) => parseAddress(address)?.family ?? []);
+    const { service, slices, key } = routerServiceObjects(families, this.#addresses, ports);
+    const status = new RouterStatus({ ...this.#context, informers }, router.view, router.table, {
+      ...{ publishService: key, publishAddresses: [], podName: '' },
+      router: { name: className, canonicalHostname: '' },
+    });
+    try {
+      await this.#createClass();
+      await router.start();
+      await this.#create(services, service);
+      for (const slice of slices) await this.#create(endpointSlices, slice);
+      await status.run(signal);
+    } catch (error) {
+      log.error({ err: error }, 'no Ingress is served in the cluster network');
+    }
+    await whenAborted(signal);
+    await router.close(0);
+    await informers.finished();
+  }
+
+  /** The class, which is the default one where there is no other. */
+  async #createClass(): Promise<void> {
+    const { items } = await this.#context.clients.for(ingressClasses).list();
+    const isTaken = items.some(({ metadata }) => metadata.annotations?.[isDefaultAnnotation] === 'true');
+    await this.#create(ingressClasses, {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'IngressClass',
+      metadata: { name: className, ...(isTaken ? {} : { annotations: { [isDefaultAnnotation]: 'true' } }) },
+      spec: { controller: ingressController },
+    });
+  }
+
+  async #create<T extends KubeObject>(resource: ResourceType<T>, object: T): Promise<void> {
+    try {
+      await this.#context.clients.for(resource).create(object);
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+  }
+}
