@@ -34,6 +34,11 @@ const sources: readonly Source[] = [
   { path: 'components/node/service-account.yaml', when: 'node.enabled' },
   ...whole('components/node/', 'node.enabled'),
   { path: 'components/node/daemon-set.yaml', when: 'node.enabled' },
+  { path: 'components/announce/service-account.yaml', when: 'announce.enabled' },
+  ...whole('components/announce/', 'announce.enabled'),
+  { path: 'components/announce/role.yaml', when: 'announce.enabled' },
+  { path: 'components/announce/role-binding.yaml', when: 'announce.enabled' },
+  { path: 'components/announce/daemon-set.yaml', when: 'announce.enabled' },
 ];
 
 const definitions = ['servicenet.dev_addresspools.yaml', 'servicenet.dev_bgppeers.yaml'];
@@ -68,12 +73,15 @@ const deploymentValues: readonly (readonly [path: readonly (string | number)[], 
   [['spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
   [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'resources'],
 ];
-/** The same of the DaemonSet. */
-const daemonSetValues: typeof deploymentValues = [
-  [['spec', 'template', 'spec', 'initContainers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
-  [['spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
-  [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'node.resources'],
-];
+/** The same of a DaemonSet, by the name of its component. */
+function daemonSetValues(component: string, hasInit: boolean): typeof deploymentValues {
+  const spec = ['spec', 'template', 'spec'];
+  return [
+    ...(hasInit ? [[[...spec, 'initContainers', 0, 'imagePullPolicy'], 'image.pullPolicy'] as const] : []),
+    [[...spec, 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
+    [[...spec, 'containers', 0, 'resources'], `${component}.resources`],
+  ];
+}
 const image = ['spec', 'template', 'spec', 'containers', 0, 'image'] as const;
 const initImage = ['spec', 'template', 'spec', 'initContainers', 0, 'image'] as const;
 const args = ['spec', 'template', 'spec', 'containers', 0, 'args'] as const;
@@ -104,13 +112,13 @@ const deploymentBlocks: Blocks = [
   ],
   [/^( +)- --log-format=.*\n/m, more('extraArgs')],
 ];
-const daemonSetBlocks: Blocks = [
+const daemonSetBlocks = (component: string): Blocks => [
   [
     /^( +)priorityClassName: .*\n/m,
     ['{{- with .Values.imagePullSecrets }}', 'imagePullSecrets: {{ toJson . }}', '{{- end }}'],
   ],
   // Behind the agent's flags, not those of the container before it.
-  [/^( +)- "?\{\{ printf "--log-level.*\n +- --log-format=.*\n/m, more('node.extraArgs')],
+  [/^( +)- "?\{\{ printf "--log-level.*\n +- --log-format=.*\n/m, more(`${component}.extraArgs`)],
 ];
 
 /** The files of the chart by path. */
@@ -149,9 +157,13 @@ function template({ path, when }: Source): string {
     document.setIn([...args, 1], place(controllersFlag));
     document.setIn([...args, 5], place(logLevel));
   }
+  const [, component = ''] = path.split('/');
   if (kind === 'DaemonSet') {
-    for (const [at, value] of daemonSetValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
-    for (const at of [image, initImage]) document.setIn(at, place(imageText));
+    const hasInit = document.hasIn(initImage);
+    for (const [at, value] of daemonSetValues(component, hasInit)) {
+      document.setIn(at, place(`{{ toJson .Values.${value} }}`));
+    }
+    for (const at of hasInit ? [image, initImage] : [image]) document.setIn(at, place(imageText));
     document.setIn([...args, 4], place(logLevel));
   }
   const scoped = ['ClusterRole', 'ClusterRoleBinding'].includes(kind);
@@ -166,7 +178,7 @@ function template({ path, when }: Source): string {
   let text = document.toString({ lineWidth: 0 });
   if (text.includes(namespace)) throw new Error(`${path} names the namespace in a place that is not known`);
   for (const [mark, expression] of placed) text = text.replace(mark, () => expression);
-  const blocks = { Deployment: deploymentBlocks, DaemonSet: daemonSetBlocks }[kind] ?? [];
+  const blocks = { Deployment: deploymentBlocks, DaemonSet: daemonSetBlocks(component) }[kind] ?? [];
   for (const [after, block] of blocks) {
     text = text.replace(
       after,
@@ -201,8 +213,11 @@ function values(): readonly Value[] {
   const pod = recordAt(deployment, 'spec', 'template', 'spec');
   const [container] = listAt(pod, 'containers');
   const [repository = '', tag = ''] = textAt(container, 'image').split(':');
-  const daemonSet: unknown = parse(read('components/node/daemon-set.yaml'));
-  const [agent] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
+  const resourcesOf = (component: string): object => {
+    const daemonSet: unknown = parse(read(`components/${component}/daemon-set.yaml`));
+    const [agent] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
+    return recordAt(agent, 'resources');
+  };
   return [
     {
       name: 'replicas',
@@ -270,7 +285,7 @@ function values(): readonly Value[] {
         enabled: false,
         apiServer: { host: '', port: 6443 },
         extraArgs: [],
-        resources: recordAt(agent, 'resources'),
+        resources: resourcesOf('node'),
       },
       comment:
         'The node agent, for clusters without kube-proxy (docs/replacing-kube-proxy.md). apiServer: the address by which\n' +
@@ -288,6 +303,18 @@ function values(): readonly Value[] {
         if: { properties: { enabled: { const: true } } },
         then: { properties: { apiServer: { properties: { host: { minLength: 1 } } } } },
       },
+    },
+    {
+      name: 'announce',
+      value: { enabled: false, extraArgs: [], resources: resourcesOf('announce') },
+      comment:
+        'The agent that announces the addresses of load balancers from every node by ARP, NDP and BGP\n' +
+        '# (docs/announcing.md). The namespace must admit privileged Pods.',
+      schema: members({
+        enabled: boolean,
+        extraArgs: { type: 'array', items: { type: 'string', pattern: '^--' } },
+        resources: { type: 'object' },
+      }),
     },
     {
       name: 'networkPolicy',

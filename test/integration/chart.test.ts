@@ -132,6 +132,19 @@ describe('the Helm chart', () => {
     expect(listAt(sysctls, 'args')).not.toContain('--masquerade-all');
   });
 
+  test('has the agent that announces, of the component', () => {
+    const component = kustomizeWith('announce').filter(({ kind }) => kind !== 'Namespace');
+    const agent = component.find(({ kind }) => kind === 'DaemonSet');
+    const [container] = listAt(agent, 'spec', 'template', 'spec', 'containers');
+    const announce = { enabled: true, extraArgs: [], resources: at(container, 'resources') };
+    expect(byName(render({ announce }))).toEqual(byName(component));
+    const more = render({ announce: { ...announce, extraArgs: ['--on-api-loss=withdraw'] } });
+    const [changed] = listAt(
+      more.find(({ kind }) => kind === 'DaemonSet'),
+      ...['spec', 'template', 'spec', 'containers'],
+    );
+    expect(listAt(changed, 'args').at(-1)).toBe('--on-api-loss=withdraw');
+  });
   test('has the version of the package', () => {
     const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'));
     const values: unknown = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'));
