@@ -11,7 +11,7 @@ import {
   assignedAddresses,
   type ServiceAddress,
 } from '../../network/announcing/assigned-addresses.ts';
-import { leaseLastsMs } from '../../network/announcing/fence.ts';
+import { takeOverAfterMs } from '../../network/announcing/fence.ts';
 import { Liveness } from '../../network/announcing/liveness.ts';
 import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
@@ -68,7 +68,7 @@ export class AnnouncedReconciler extends Reconciler {
   readonly #nodes: Informer<Node>;
   readonly #pools: Informer<AddressPool>;
   readonly #leases: Informer<Lease>;
-  readonly #liveness = new Liveness(leaseLastsMs);
+  readonly #liveness = new Liveness(takeOverAfterMs);
   readonly #reports = new Map<string, AgentReport>();
   #ofPools: ReadonlyMap<string, PoolAnnounced> = new Map();
   /** Undefined: to be computed again. */

@@ -1,9 +1,10 @@
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { Host } from '../../host/host.ts';
-import type { NodeReport } from '../../network/announcing/agent-report.ts';
+import { encodeReport, type NodeReport } from '../../network/announcing/agent-report.ts';
 import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
 import { renewEveryMs } from '../../network/announcing/fence.ts';
 import { keepsInMove } from '../../network/announcing/membership.ts';
+import { ownerOf } from '../../network/announcing/owner.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
@@ -41,6 +42,13 @@ const settleMs = 300;
 /** Milliseconds between two looks at the kernel: each renewal is followed by one, unless the API server is away. */
 const longestPauseMs = 900;
 
+/** Who is to have an address. */
+interface PlannedAddress extends AddressToAnnounce {
+  readonly owner: string;
+  /** Who asks for it from time to time: a machine may have taken it later. */
+  readonly checker: string | undefined;
+}
+
 /** Milliseconds without the address list of the kernel read, after which it may have forgotten addresses. */
 const pauseMs = 3 * renewEveryMs;
 
@@ -73,6 +81,9 @@ export class AnnounceAgent implements Runnable {
   #activeSince: number | undefined;
   /** What layer 2 was last told. */
   #wanted: readonly AddressToAnnounce[] = [];
+  /** What `#planned` last found, and of what. */
+  #lastPlanned: readonly PlannedAddress[] = [];
+  #plannedOf = '';
   #isLeaving = false;
   #hasPlanned = false;
   /** When the last sync began, monotonic. */
@@ -176,7 +187,11 @@ export class AnnounceAgent implements Runnable {
     else this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address));
     this.#layer2.retain((address) => addresses.has(address));
     try {
-      await this.#layer2.announce(this.#wanted);
+      const { nodeName } = this.#options;
+      const others = this.#lastPlanned.flatMap(({ address, checker }) =>
+        checker === nodeName ? [address] : [],
+      );
+      await this.#layer2.announce(this.#wanted, others);
     } catch (error) {
       log.warn({ err: error, reason: 'AnnounceFailed' }, 'cannot announce by layer 2, will retry');
     }
@@ -186,28 +201,44 @@ export class AnnounceAgent implements Runnable {
   /** What this node is to announce: its share, and what the next owner does not announce yet. */
   #plan(): readonly AddressToAnnounce[] {
     const { nodeName } = this.#options;
-    const announcers = this.#announcers();
     const { announced } = this.#layer2;
     const kept = this.#keptByOthers();
     const has = (address: string): readonly string[] =>
       [...this.#view.reports].flatMap(([node, report]) =>
         node !== nodeName && this.#leases.isFresh(node) && report.announced.includes(address) ? [node] : [],
       );
-    return [...this.#view.addresses.values()].flatMap((assigned) => {
-      const { address, announcement } = assigned;
-      const { layer2 } = planAnnouncement(assigned, announcers);
-      if (layer2 === undefined) return [];
-      if (layer2.node === nodeName) {
+    return this.#planned().flatMap(({ address, announcement, owner, interfaces }) => {
+      if (owner === nodeName) {
         if (kept.has(address) && !announced.has(address)) return [];
-        return [{ address, announcement, interfaces: layer2.interfaces }];
+        return [{ address, announcement, interfaces }];
       }
-      const keeps = announced.has(address) && keepsInMove(address, nodeName, layer2.node, has(address));
+      const keeps = announced.has(address) && keepsInMove(address, nodeName, owner, has(address));
       if (!keeps) return [];
       return [{ address, announcement, interfaces: this.#layer2.interfacesOf(address) }];
     });
   }
 
-  /** What agents have that do not renew their Leases, and that have not been released. */
+  /** Who is to have each address by layer 2; computed when something has changed. */
+  #planned(): readonly PlannedAddress[] {
+    const { nodeName } = this.#options;
+    const announcers = this.#announcers();
+    const self = announcers.find(({ node }) => node === nodeName);
+    const report = encodeReport({ ...this.#report(), announced: [], voters: new Map() });
+    const of = `${this.#view.version} ${self?.isAlive ?? false} ${report}`;
+    if (of === this.#plannedOf) return this.#lastPlanned;
+    this.#plannedOf = of;
+    this.#lastPlanned = [...this.#view.addresses.values()].flatMap((assigned) => {
+      const { address, announcement } = assigned;
+      const { layer2 } = planAnnouncement(assigned, announcers);
+      if (layer2 === undefined) return [];
+      const { node: owner, interfaces } = layer2;
+      const others = announcers.flatMap(({ node, isAlive }) => (isAlive && node !== owner ? [node] : []));
+      return [{ address, announcement, owner, interfaces, checker: ownerOf(address, others) }];
+    });
+    return this.#lastPlanned;
+  }
+
+  /** What agents have that do not renew their Leases, and whose Leases were not given back. */
   #keptByOthers(): ReadonlySet<string> {
     const members = [...this.#view.members().keys()].filter((node) => node !== this.#options.nodeName);
     const stale = members.filter((node) => !this.#leases.isFresh(node));

@@ -49,6 +49,7 @@ export class AnnouncementView {
   readonly #held = new Map<string, HeldLease>();
   #addresses: ReadonlyMap<string, ServiceAddress> | undefined;
   #named: ReadonlySet<string> = new Set();
+  #version = 0;
 
   constructor(informers: Informers) {
     this.#services = informers.informer(services, { transform: keptOfService });
@@ -60,7 +61,11 @@ export class AnnouncementView {
   }
 
   /** Tells of what comes from now on, and at once of what there is. Call once. */
-  follow({ changed, leaseSeen }: ViewHandler): void {
+  follow({ changed: planSoon, leaseSeen }: ViewHandler): void {
+    const changed = (): void => {
+      this.#version++;
+      planSoon();
+    };
     const touch = (): void => {
       this.#addresses = undefined;
       changed();
@@ -122,6 +127,11 @@ export class AnnouncementView {
       );
     }
     return this.#addresses;
+  }
+
+  /** Another one after each change of what is announced, or by whom. */
+  get version(): number {
+    return this.#version;
   }
 
   /** The interfaces that pools name. */

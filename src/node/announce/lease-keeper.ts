@@ -6,9 +6,9 @@ import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts
 import {
   askEveryMs,
   Fence,
-  leaseLastsMs,
   type Renewal,
   renewEveryMs,
+  takeOverAfterMs,
 } from '../../network/announcing/fence.ts';
 import { Liveness } from '../../network/announcing/liveness.ts';
 import { expiredMembers, isAdmitted, votersOf } from '../../network/announcing/membership.ts';
@@ -61,7 +61,7 @@ const giveBackAgainMs = 200;
 export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions;
   readonly #fence: Fence;
-  readonly #liveness = new Liveness(leaseLastsMs);
+  readonly #liveness = new Liveness(takeOverAfterMs);
   readonly #lease: LeaseWriter;
   readonly #heartbeats: Heartbeats;
   /** Rings when the Lease is to be renewed before its time. */
@@ -271,7 +271,7 @@ export class LeaseKeeper {
         ? idleRenewMs
         : hasFailed || !this.isCurrent
           ? giveBackAgainMs
-          : leaseLastsMs;
+          : takeOverAfterMs;
       await this.#expiry.sleep(Math.min(next, longest));
     }
   }

@@ -181,7 +181,7 @@ export class AnnouncingCluster {
         );
         expect(isSame).toBe(true);
       },
-      { timeout: 30_000, interval: 1000 },
+      { timeout: 90_000, interval: 1000 },
     );
   }
 

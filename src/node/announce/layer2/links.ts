@@ -42,7 +42,12 @@ export async function changeLinks(host: Host, lines: readonly string[]): Promise
   });
   if (!stdout.startsWith('[')) throw new Error(`ip address show: ${stderr.trim()}`);
   const links: unknown = JSON.parse(stdout);
-  return { links: Array.isArray(links) ? links.flatMap(linkOf) : [], errors: stderr.trim() };
+  return { links: linksOf(links), errors: stderr.trim() };
+}
+
+/** The list of `ip -json address show`. */
+export function linksOf(listed: unknown): readonly Link[] {
+  return Array.isArray(listed) ? listed.flatMap(linkOf) : [];
 }
 
 /** The names of interfaces that are made for announced addresses: the index of the interface below follows. */
@@ -90,11 +95,25 @@ export async function neighbours(host: Host): Promise<ReadonlyMap<string, string
 
 /** The subnets of a link: what is reached there without a router. */
 export function subnetsOf({ addresses }: Link): readonly ParsedCidr[] {
-  return addresses.flatMap(({ address, prefixLength, isGlobal }) => {
-    const isHost = prefixLength === (address.family === 'IPv4' ? 32 : 128);
-    if (!isGlobal || isHost) return [];
-    return parseCidr(`${address.canonical}/${prefixLength}`) ?? [];
+  return addresses.flatMap((one) => {
+    if (!one.isGlobal || isHostPrefix(one)) return [];
+    return parseCidr(`${one.address.canonical}/${one.prefixLength}`) ?? [];
   });
+}
+
+/** An address as `ip` takes it, without a subnet. */
+export function hostPrefix(address: string): string {
+  return `${address}/${address.includes(':') ? 128 : 32}`;
+}
+
+/** Whether an address has no subnet. */
+export function isHostPrefix({ address, prefixLength }: LinkAddress): boolean {
+  return prefixLength === (address.family === 'IPv4' ? 32 : 128);
+}
+
+/** Whether an address on an interface was placed there to be announced. */
+export function isPlaced(one: LinkAddress): boolean {
+  return one.isGlobal && one.isDeprecated && isHostPrefix(one);
 }
 
 function linkOf(entry: unknown): readonly Link[] {

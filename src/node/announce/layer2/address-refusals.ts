@@ -1,0 +1,188 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../../client/clock.ts';
+import type { Host } from '../../../host/host.ts';
+import type {
+  AnnouncementRefusal,
+  AnnouncementRefusalReason,
+} from '../../../network/announcing/announcement-plan.ts';
+import { addressBits, parseAddress, type ParsedAddress, type ParsedCidr } from '../../../objects/address.ts';
+import { whoHas } from './conflict-probe.ts';
+import { defaultGateways, isHostPrefix, isPlaced, type Link, ownLinkName, subnetsOf } from './links.ts';
+
+export interface AddressRefusalsOptions {
+  readonly host: Host;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Where addresses are placed: see `Layer2Options`. */
+  readonly on: 'macvlan' | 'interface';
+  /**
+   * Whose MAC address it is that answers for an address: an agent's that announces it, a node's own, or neither
+   * (undefined).
+   */
+  readonly ownerOfMac: (mac: string, address: string) => 'agent' | 'node' | undefined;
+  /** Whether an address is a node's own, as its Node object says. */
+  readonly isNodeAddress: (address: string) => boolean;
+}
+
+/** Milliseconds between two questions for an address that another machine has. */
+const askAgainEvery = 30_000;
+
+/** How many addresses of others are asked for at once: lifetimes are not refreshed meanwhile. */
+const checkedAtOnce = 250;
+
+/** Where kube-proxy in mode ipvs keeps the addresses of all Services: it answers no ARP and no NDP. */
+const ipvsInterface = 'kube-ipvs0';
+
+/** The addresses that a node does not announce by layer 2 although it could, since something else has them. */
+export class AddressRefusals {
+  readonly #options: AddressRefusalsOptions;
+  readonly #refusals = new Map<string, AnnouncementRefusal & { askedAt: number }>();
+  /** Addresses that a stranger answered for when they were last asked for: a second time decides. */
+  readonly #suspects = new Map<string, string>();
+  #gateways: ReadonlySet<string> = new Set();
+  #checkedAt: number;
+  /** How many of the addresses of others were asked for: the next ones follow. */
+  #checked = 0;
+
+  constructor(options: AddressRefusalsOptions) {
+    this.#options = options;
+    this.#checkedAt = options.clock.monotonic();
+  }
+
+  /** Reads the default routers. Comes before all other calls. @throws {Error} where they are not listed. */
+  async open(): Promise<void> {
+    this.#gateways = await defaultGateways(this.#options.host);
+  }
+
+  get list(): readonly AnnouncementRefusal[] {
+    return [...this.#refusals.values()].map(({ address, reason, holder }) => ({ address, reason, holder }));
+  }
+
+  /** Forgets refusals of addresses that no Service has any more, and those that an agent turned out to have. */
+  retain(isAssigned: (address: string) => boolean): void {
+    for (const { address, holder } of this.#refusals.values()) {
+      const isAgents = this.#options.ownerOfMac(holder, address) === 'agent';
+      if (isAgents || !isAssigned(address)) this.#refusals.delete(address);
+    }
+    for (const address of this.#suspects.keys()) if (!isAssigned(address)) this.#suspects.delete(address);
+  }
+
+  /** Asks the network. @returns those that nothing else has; the others are refused. */
+  async free(addresses: readonly string[], links: readonly Link[]): Promise<ReadonlySet<string>> {
+    const known = addresses.flatMap((address) => this.#knownHolder(address, links) ?? []);
+    for (const { address, reason, holder } of known) this.#refuse(address, reason, holder);
+    const asked = addresses.filter((address) => !known.some((one) => one.address === address));
+    const holders = await this.#holders(asked, links);
+    return new Set(
+      asked.filter((address) => {
+        if (this.#isFree(address, holders.get(address))) {
+          this.#refusals.delete(address);
+          return true;
+        }
+        return false;
+      }),
+    );
+  }
+
+  /**
+   * Asks again for what is refused: whose an address is that has become free is planned anew. As often it asks for
+   * addresses that other agents announce, since a machine may have taken one later: only another node can find out.
+   */
+  async askAgain(others: readonly string[], links: readonly Link[]): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    const due = [...this.#refusals.values()].filter(({ askedAt }) => now - askedAt >= askAgainEvery);
+    if (due.length > 0) await this.open();
+    if (due.length > 0) await this.#askForRefused(due, links);
+    if (now - this.#checkedAt < askAgainEvery) return;
+    this.#checkedAt = now;
+    const all = others.filter((address) => !this.#refusals.has(address));
+    const begin = all.length <= checkedAtOnce ? 0 : this.#checked % all.length;
+    const asked = all.slice(begin, begin + checkedAtOnce);
+    this.#checked = begin + asked.length;
+    const holders = await this.#holders(asked, links);
+    for (const address of asked) this.#isFree(address, holders.get(address));
+  }
+
+  async #askForRefused(
+    due: readonly (AnnouncementRefusal & { askedAt: number })[],
+    links: readonly Link[],
+  ): Promise<void> {
+    const { clock, log, ownerOfMac } = this.#options;
+    const holders = await this.#holders(
+      due.map(({ address }) => address),
+      links,
+    );
+    for (const refusal of due) {
+      const { address } = refusal;
+      const mac = holders.get(address);
+      const isAnswered = mac !== undefined && ownerOfMac(mac, address) !== 'agent';
+      const isHeld = isAnswered || this.#knownHolder(address, links) !== undefined;
+      if (isHeld) refusal.askedAt = clock.monotonic();
+      else {
+        this.#refusals.delete(address);
+        log.info({ address }, 'an address that another machine had is free again');
+      }
+    }
+  }
+
+  /** Whether an answer leaves an address to this cluster; where the same stranger answers twice, it is refused. */
+  #isFree(address: string, mac: string | undefined): boolean {
+    const owner = mac === undefined ? 'agent' : this.#options.ownerOfMac(mac, address);
+    if (mac === undefined || owner === 'agent') {
+      this.#suspects.delete(address);
+      return true;
+    }
+    // An agent that has just begun may not have said yet that the MAC address is its own.
+    if (this.#suspects.get(address) === mac) {
+      this.#refuse(address, owner === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac);
+    } else this.#suspects.set(address, mac);
+    return false;
+  }
+
+  /** Who answers for addresses, of those that are on a link of this node. */
+  async #holders(addresses: readonly string[], links: readonly Link[]): Promise<ReadonlyMap<string, string>> {
+    const subnets = links.flatMap(subnetsOf);
+    const asked = addresses.filter((address) => {
+      const parsed = parseAddress(address);
+      return parsed !== undefined && subnets.some((subnet) => contains(subnet, parsed));
+    });
+    return asked.length === 0 ? new Map() : whoHas(this.#options.host, asked);
+  }
+
+  /** Who has an address, as far as this machine knows without asking. */
+  #knownHolder(address: string, links: readonly Link[]): AnnouncementRefusal | undefined {
+    if (this.#gateways.has(address)) return { address, reason: 'GatewayAddress', holder: '' };
+    if (this.#options.isNodeAddress(address)) return { address, reason: 'NodeAddress', holder: '' };
+    for (const { name, addresses } of links) {
+      if (ownLinkName.test(name) || name === ipvsInterface) continue;
+      const found = addresses.find((one) => one.address.canonical === address);
+      if (found === undefined) continue;
+      if (this.#options.on === 'interface' && isPlaced(found)) continue;
+      return { address, reason: isHostPrefix(found) ? 'OtherAnnouncer' : 'NodeAddress', holder: name };
+    }
+    return undefined;
+  }
+
+  #refuse(address: string, reason: AnnouncementRefusalReason, holder: string): void {
+    this.#suspects.delete(address);
+    const known = this.#refusals.get(address);
+    if (known?.reason !== reason || known.holder !== holder) {
+      this.#options.log.warn({ address, reason, holder }, refusalTexts[reason]);
+    }
+    this.#refusals.set(address, { address, reason, holder, askedAt: this.#options.clock.monotonic() });
+  }
+}
+
+const refusalTexts: Readonly<Record<AnnouncementRefusalReason, string>> = {
+  AddressConflict:
+    'another machine answers for an address: is it in the range of a DHCP server, or of another cluster?',
+  OtherAnnouncer:
+    'another announcer on a node of this cluster has an address, which is not announced: MetalLB, kube-vip, Cilium?',
+  NodeAddress: 'an address is that of a node, and not announced: take it out of the pool',
+  GatewayAddress: "an address is that of the node's router, and not announced: take it out of the pool",
+};
+
+function contains(subnet: ParsedCidr, { family, value }: ParsedAddress): boolean {
+  const hostBits = BigInt(addressBits(subnet.family) - subnet.prefixLength);
+  return subnet.family === family && value >> hostBits === subnet.network >> hostBits;
+}

@@ -1,0 +1,119 @@
+import type { Host } from '../../../host/host.ts';
+import { type Link, linksOf } from './links.ts';
+
+/** After so many batches the program begins anew: what it says of lines that fail is kept until its end. */
+const batchesEach = 1000;
+
+/** A batch that waits for its list. */
+interface Pending {
+  readonly resolve: (links: readonly Link[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A program `ip` that runs. */
+interface Running {
+  /** Gives it lines. */
+  readonly feed: (text: string) => void;
+  readonly end: () => void;
+  readonly ended: Promise<void>;
+  batches: number;
+}
+
+/**
+ * A program `ip -batch` that stays, for what is done again and again: lines take effect as they are written, not as soon as
+ * a busy machine starts a program, so that lifetimes end when they are to.
+ */
+export class IpBatch {
+  readonly #host: Host;
+  #running: Running | undefined;
+  #pending: Pending | undefined;
+  #printed = '';
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /**
+   * Runs lines, each for itself, and lists all links afterwards. Lines that fail are left out. One call at a time.
+   *
+   * @throws {Error} where the program has ended before the list came; the next call starts another one.
+   * @throws {ProgramMissingError} without `ip`.
+   */
+  async change(lines: readonly string[]): Promise<readonly Link[]> {
+    if (this.#running !== undefined && this.#running.batches >= batchesEach) await this.close();
+    const running = (this.#running ??= this.#start());
+    running.batches++;
+    return new Promise((resolve, reject) => {
+      this.#pending = { resolve, reject };
+      running.feed([...lines, 'address show', ''].join('\n'));
+    });
+  }
+
+  /** Ends the program. */
+  async close(): Promise<void> {
+    const running = this.#running;
+    this.#running = undefined;
+    running?.end();
+    await running?.ended;
+  }
+
+  #start(): Running {
+    const input = new Feed();
+    const output = (text: string): void => this.#print(text);
+    const ended = this.#host
+      .exec('ip', ['-json', '-force', '-batch', '-'], { input, output })
+      .then(({ stderr }) => this.#fail(new Error(`ip -batch has ended: ${stderr.trim().slice(-200)}`)))
+      .catch((error: unknown) => this.#fail(error));
+    return { feed: (text) => input.add(text), end: () => input.end(), ended, batches: 0 };
+  }
+
+  /** The list is one line. */
+  #print(text: string): void {
+    this.#printed += text;
+    if (!this.#printed.endsWith(']\n')) return;
+    const pending = this.#pending;
+    try {
+      const links: unknown = JSON.parse(this.#printed);
+      this.#pending = undefined;
+      pending?.resolve(linksOf(links));
+    } catch (error) {
+      this.#pending = undefined;
+      pending?.reject(error);
+    }
+    this.#printed = '';
+  }
+
+  #fail(error: unknown): void {
+    const pending = this.#pending;
+    this.#pending = undefined;
+    this.#printed = '';
+    this.#running = undefined;
+    pending?.reject(error);
+  }
+}
+
+/** Text for a program that goes on reading. */
+class Feed implements AsyncIterable<string> {
+  readonly #texts: string[] = [];
+  #wake: (() => void) | undefined;
+  #isOver = false;
+
+  add(text: string): void {
+    this.#texts.push(text);
+    this.#wake?.();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#wake?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<string> {
+    for (;;) {
+      const text = this.#texts.shift();
+      if (text !== undefined) yield text;
+      else if (this.#isOver) return;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}
