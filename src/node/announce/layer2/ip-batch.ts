@@ -26,7 +26,8 @@ interface Running {
 export class IpBatch {
   readonly #host: Host;
   #running: Running | undefined;
-  #pending: Pending | undefined;
+  /** In the order of their lists. */
+  readonly #pending: Pending[] = [];
   #printed = '';
 
   constructor(host: Host) {
@@ -34,17 +35,19 @@ export class IpBatch {
   }
 
   /**
-   * Runs lines, each for itself, and lists all links afterwards. Lines that fail are left out. One call at a time.
+   * Runs lines, each for itself, and lists all links afterwards. Lines that fail are left out.
    *
    * @throws {Error} where the program has ended before the list came; the next call starts another one.
    * @throws {ProgramMissingError} without `ip`.
    */
   async change(lines: readonly string[]): Promise<readonly Link[]> {
-    if (this.#running !== undefined && this.#running.batches >= batchesEach) await this.close();
+    if (this.#running !== undefined && this.#running.batches >= batchesEach && this.#pending.length === 0) {
+      await this.close();
+    }
     const running = (this.#running ??= this.#start());
     running.batches++;
     return new Promise((resolve, reject) => {
-      this.#pending = { resolve, reject };
+      this.#pending.push({ resolve, reject });
       running.feed([...lines, 'address show', ''].join('\n'));
     });
   }
@@ -67,28 +70,25 @@ export class IpBatch {
     return { feed: (text) => input.add(text), end: () => input.end(), ended, batches: 0 };
   }
 
-  /** The list is one line. */
+  /** Each list is one line. */
   #print(text: string): void {
-    this.#printed += text;
-    if (!this.#printed.endsWith(']\n')) return;
-    const pending = this.#pending;
-    try {
-      const links: unknown = JSON.parse(this.#printed);
-      this.#pending = undefined;
-      pending?.resolve(linksOf(links));
-    } catch (error) {
-      this.#pending = undefined;
-      pending?.reject(error);
+    const lines = `${this.#printed}${text}`.split('\n');
+    this.#printed = lines.pop() ?? '';
+    for (const line of lines) {
+      const pending = this.#pending.shift();
+      try {
+        const links: unknown = JSON.parse(line);
+        pending?.resolve(linksOf(links));
+      } catch (error) {
+        pending?.reject(error);
+      }
     }
-    this.#printed = '';
   }
 
   #fail(error: unknown): void {
-    const pending = this.#pending;
-    this.#pending = undefined;
     this.#printed = '';
     this.#running = undefined;
-    pending?.reject(error);
+    for (const { reject } of this.#pending.splice(0)) reject(error);
   }
 }
 
