@@ -5,11 +5,11 @@
  * ```text
  *   renewal sent        kernel lifetime ends     others give the Lease back, and take over
  *   |<------------- at most 2.11 s ---->|              |
- *   |<------------------- 2.4 s ---------------------->|   (counted from when they saw the renewal: later)
+ *   |<------------------- 2.3 s ---------------------->|   (counted from when they saw the renewal: later)
  * ```
  *
  * Without the API server the node asks the agents that its Lease names (`AgentReport.voters`), and each consent prolongs
- * the time from when it was asked for (`--on-api-loss=hold`). Who consents gives no Lease back for 2.4 s from then, and
+ * the time from when it was asked for (`--on-api-loss=hold`). Who consents gives no Lease back for 2.3 s from then, and
  * no other agent can: so an agent that is silent, whether dead or not heard, ends the time. Times are milliseconds of a
  * monotonic clock.
  */
@@ -18,7 +18,7 @@
 export const leaseLastsMs = 2250;
 
 /** How long after another agent saw a renewal it gives the Lease back: later, since a busy machine is late in what it does. */
-export const takeOverAfterMs = 2400;
+export const takeOverAfterMs = 2300;
 
 /** How far apart renewals are. */
 export const renewEveryMs = 600;
