@@ -5,7 +5,7 @@ import type { UpConfig } from '../config/up.ts';
 import type { ClusterNetwork } from '../emulation/cluster-network.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
-import { type End, endInReverse } from './ending.ts';
+import { type End, endInReverse } from './local-cluster/ending.ts';
 import { removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig-file.ts';
 import { introduction } from './local-cluster/introduction.ts';
 import { ClientsThread } from './local-cluster/thread.ts';

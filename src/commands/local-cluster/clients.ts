@@ -16,7 +16,7 @@ import { checkTypesOnDemand } from '../../registry/admissionregistration/admissi
 import { Metrics } from '../../telemetry/metrics.ts';
 import { applyManifests, type Manifest } from '../apply.ts';
 import { offerAddresses } from '../default-pool.ts';
-import { type End, endInReverse } from '../ending.ts';
+import { type End, endInReverse } from './ending.ts';
 import { startTelemetryServer } from '../telemetry-server.ts';
 
 /** The way of the clients to their server, as its administrator. */

@@ -6,7 +6,7 @@ import type { Manifest } from '../apply.ts';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { controlPlaneAddresses, lanCidrs } from '../../emulation/lan.ts';
-import { type End, endInReverse } from '../ending.ts';
+import { type End, endInReverse } from './ending.ts';
 import { familiesOf, insideConfig } from './network.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endInReverse } from '../../../src/commands/ending.ts';
+import { endInReverse } from '../../../../src/commands/local-cluster/ending.ts';
 
 test('what was started is ended in reverse, and all of it where one fails', async () => {
   const ended: string[] = [];
