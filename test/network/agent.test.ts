@@ -160,6 +160,33 @@ describe.skipIf(missing !== '')(
       await running.stop();
     });
 
+    it('with --detect-local-mode=NodeCIDR knows the Pods of its node by the Node object, from when it has them', async () => {
+      const running = start(['node-1'], {
+        forwarding: {
+          families: ['IPv4'],
+          masqueradeAll: false,
+          nodePortAddresses: 'primary',
+          podDetection: { by: 'nodeCIDR' },
+          allowExternalIPs: true,
+        },
+      });
+      await cluster.service('seen', { clusterIP: '10.96.0.80' });
+      await endpoints('seen', ['a-1']);
+      const clientSeen = async (from: string): Promise<unknown> => {
+        const outcome = await ask(from, '10.96.0.80', 1000);
+        return typeof outcome === 'string' ? outcome : outcome.client;
+      };
+      const own = (name: string): string => network.at(name).addresses.IPv4;
+      // While no Pod can be recognised, nothing is masqueraded.
+      await expect.poll(() => clientSeen('outside'), { timeout: 20_000 }).toBe(own('outside'));
+      const podCIDRs = ['10.244.1.0/24'];
+      await cluster.send('PATCH', '/api/v1/nodes/node-1', { spec: { podCIDR: podCIDRs[0], podCIDRs } });
+      // The node's address on the Pod's link.
+      await expect.poll(() => clientSeen('outside'), { timeout: 20_000 }).toBe('10.244.1.1');
+      expect(await clientSeen('client')).toBe(own('client'));
+      await running.stop();
+    });
+
     it('names the package where there is no nft', async () => {
       const { host } = network.at('node-2').machine;
       const exec: Host['exec'] = (program, ...rest) => host.exec(`no-${program}`, ...rest);

@@ -1,6 +1,6 @@
 import type { Host } from '../../../src/host/host.ts';
 import type { ForwardingPlan } from '../../../src/network/forwarding/forwarding-plan.ts';
-import type { ForwardingNode } from '../../../src/network/forwarding/options.ts';
+import type { ForwardingNode, ForwardingOptions } from '../../../src/network/forwarding/options.ts';
 import { planForwarding } from '../../../src/network/forwarding/forwarding-planner.ts';
 import { NftablesWriter } from '../../../src/node/nftables/nftables-writer.ts';
 import type { IPFamily } from '../../../src/objects/address.ts';
@@ -135,18 +135,26 @@ export class ServiceNetwork {
 
   /** Makes these Services all that there are, on every node. */
   async apply(...declared: readonly Declared[]): Promise<void> {
+    await this.applyWith({}, ...declared);
+  }
+
+  /** The same with options of the nodes that are not the usual ones. */
+  async applyWith(options: Partial<ForwardingOptions>, ...declared: readonly Declared[]): Promise<void> {
     const services = declared.map(serviceOf);
-    await this.applyObjects(
-      services,
-      declared.flatMap((one) => families.map((family) => this.#sliceOf(one, family))),
-    );
+    const slices = declared.flatMap((one) => families.map((family) => this.#sliceOf(one, family)));
+    await this.applyObjects(services, slices, options);
   }
 
   /** The same for objects as they are. */
-  async applyObjects(services: readonly Service[], slices: readonly EndpointSlice[]): Promise<void> {
+  async applyObjects(
+    services: readonly Service[],
+    slices: readonly EndpointSlice[],
+    options: Partial<ForwardingOptions> = {},
+  ): Promise<void> {
+    const all = { ...forwardingOptions, ...options };
     await Promise.all(
       [...this.#nodes.values()].map(({ node, dataPath }) =>
-        dataPath.sync(planForwarding(services, slices, node, forwardingOptions)),
+        dataPath.sync(planForwarding(services, slices, node, all)),
       ),
     );
   }
