@@ -1,5 +1,4 @@
 import { cpus } from 'node:os';
-import { setFlagsFromString } from 'node:v8';
 import { systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/events/event-sender.ts';
 import { InformerFactory } from '../client/informers/informer-factory.ts';
@@ -52,9 +51,6 @@ export async function node(config: NodeConfig): Promise<void> {
     log.info('set the kernel parameters');
     return;
   }
-  // Collects garbage when the heap has grown by a tenth, not when it has doubled: 10,000 Services are to take at most
-  // 200 MiB, also right after a start.
-  setFlagsFromString('--heap-growing-percent=10');
   const signal = untilSignal(log);
   const stop = new AbortController();
   const following = new AbortController();

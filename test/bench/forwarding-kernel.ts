@@ -61,7 +61,7 @@ async function measureInside(layout: Layout, services: number): Promise<readonly
   const network = await startNetwork('user', { 'node-1': [] });
   try {
     const file = fileURLToPath(import.meta.url);
-    const words = [...network.at('node-1').enter, process.execPath, '--max-semi-space-size=8', file];
+    const words = [...network.at('node-1').enter, process.execPath, '--max-semi-space-size=4', file];
     const [program, ...args] = [...words, '--inside', layout, String(services)];
     const { stdout } = await promisify(execFile)(program, args);
     const took: unknown = JSON.parse(stdout);

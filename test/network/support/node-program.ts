@@ -94,7 +94,7 @@ export class NodeProgram {
       // The second start is that of a package: it strips no types.
       relay.file('compile-cache'),
       // As the image starts it.
-      ...[process.execPath, '--max-semi-space-size=8', main, 'node'],
+      ...[process.execPath, '--max-semi-space-size=4', main, 'node'],
       ...(flags.includes('--server') ? [] : ['--kubeconfig', relay.kubeconfig]),
       ...['--log-format', 'json', ...flags],
     ]);

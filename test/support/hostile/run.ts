@@ -13,7 +13,12 @@ export interface HostileResult {
   readonly rounds: Readonly<Record<string, unknown>>;
   readonly before: Measures;
   readonly after: Measures;
+  /** Resident MiB while the attack lasted, at equal distances. */
+  readonly residentMiB: readonly number[];
 }
+
+/** Samples of the memory in an attack. */
+const samples = 20;
 
 /**
  * Lets hostile clients of all kinds loose on a server, and works beside them as a client that means no harm. Its waiting
@@ -24,18 +29,22 @@ export async function runHostileClients(server: WatchedServer, milliseconds: num
   await attackFor(server, Math.min(10_000, milliseconds / 4), () => Promise.resolve());
   const before = await server.measure(true);
   const waits: number[] = [];
+  const residentMiB: number[] = [];
+  const begin = performance.now();
   const path = '/api/v1/namespaces/default/configmaps/harmless';
   await server.client.request('POST', '/api/v1/namespaces/default/configmaps', {
     body: { metadata: { name: 'harmless' } },
   });
   const rounds = await attackFor(server, milliseconds, async (n) => {
-    const begin = server.mainThreadMs();
+    if (performance.now() - begin > (residentMiB.length * milliseconds) / samples)
+      residentMiB.push(server.residentMiB());
+    const cpuBefore = server.mainThreadMs();
     if (n % 2 === 0) await server.client.request('GET', path);
     else {
       const body = { data: { n: String(n) } };
       await server.client.request('PATCH', path, { body, contentType: 'application/merge-patch+json' });
     }
-    waits.push(server.mainThreadMs() - begin);
+    waits.push(server.mainThreadMs() - cpuBefore);
     await sleep(20);
   });
   const after = await server.measure(true);
@@ -46,6 +55,7 @@ export async function runHostileClients(server: WatchedServer, milliseconds: num
     rounds,
     before,
     after,
+    residentMiB,
   };
 }
 

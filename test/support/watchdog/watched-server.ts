@@ -32,7 +32,9 @@ export class WatchedServer {
   }
 
   static async start(): Promise<WatchedServer> {
-    const child = fork(new URL('./watched-process.ts', import.meta.url), { execArgv: [] });
+    // The limit of the young generation that the image has (Dockerfile).
+    const execArgv = ['--max-semi-space-size=4'];
+    const child = fork(new URL('./watched-process.ts', import.meta.url), { execArgv });
     const ready = await messageOf(child);
     const [url, token, ca] = [textAt(ready, 'url'), textAt(ready, 'token'), textAt(ready, 'ca')];
     const client = await createTransport({ kind: 'endpoint', url, ca, token });
@@ -57,6 +59,12 @@ export class WatchedServer {
   mainThreadMs(): number {
     const pid = this.#child.pid ?? 0;
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+  }
+
+  /** What the process has of the machine's memory now (`VmRSS` of proc_pid_status, which is in KiB). */
+  residentMiB(): number {
+    const status = readFileSync(`/proc/${this.#child.pid ?? 0}/status`, 'utf8');
+    return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024);
   }
 
   async stop(): Promise<void> {
