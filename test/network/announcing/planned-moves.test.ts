@@ -99,6 +99,20 @@ describe.skipIf(missing !== '')(`a planned move${missing === '' ? '' : ` (missin
     expect(await cluster.holders(taken)).toEqual([]);
     await cluster.remove('taken', [taken]);
   });
+
+  it('is not made to an address that a node of the cluster has, by itself or by another announcer', async () => {
+    const [node = ''] = cluster.nodes;
+    const foreign = '192.0.2.221';
+    await cluster.ip(node, 'address', 'add', `${foreign}/32`, 'dev', 'eth0');
+    await cluster.service('foreign', [foreign]);
+    await cluster.service('own', ['192.0.2.12']);
+    await expect.poll(() => cluster.refused()).toContain(`${foreign} OtherAnnouncer`);
+    await expect.poll(() => cluster.refused()).toContain('192.0.2.12 NodeAddress');
+    expect([...(await cluster.announced()).values()].flat()).toEqual([address]);
+    await cluster.ip(node, 'address', 'del', `${foreign}/32`, 'dev', 'eth0');
+    await cluster.remove('foreign', [foreign]);
+    await cluster.remove('own', ['192.0.2.12']);
+  });
 });
 
 describe.skipIf(missing !== '')(`one agent${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
