@@ -147,7 +147,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   webhooks.start();
   if (rbac !== undefined) core.admission.add(new EscalationCheck(rbac));
   const quotas = new QuotaStatuses(core);
-  core.admission.add(new QuotaAdmission(core, (key) => quotas.touch(key)));
+  core.admission.add(new QuotaAdmission(core, quotas));
   quotas.start();
   const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);
   const tokens = [staticTokens(options.tokens), serviceAccountTokens];

@@ -7,7 +7,7 @@ import { isInScopes } from '../../../registry/core/resourcequota/scopes.ts';
 import { increase, type Usage, usageOf } from '../../../registry/core/resourcequota/usage.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../../rest/admission.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
-import { listPrefix, PreconditionError, type Write } from '../../storage/storage.ts';
+import { listPrefix, objectKey, PreconditionError, type Write } from '../../storage/storage.ts';
 
 const quotas = listPrefix('', 'resourcequotas');
 /** Attempts against others that use the same quotas. */
@@ -19,12 +19,11 @@ const maxAttempts = 20;
  */
 export class QuotaAdmission implements AdmissionPlugin {
   readonly #core: ServerCore;
-  /** Notified of quotas whose usage was raised for a write that may still fail. */
-  readonly #raised: (key: string) => void;
+  readonly #raises: QuotaRaises;
 
-  constructor(core: ServerCore, raised: (key: string) => void) {
+  constructor(core: ServerCore, raises: QuotaRaises) {
     this.#core = core;
-    this.#raised = raised;
+    this.#raises = raises;
   }
 
   handles({ operation, resource: { definition }, subresource, namespace }: AdmissionAttributes): boolean {
@@ -47,27 +46,31 @@ export class QuotaAdmission implements AdmissionPlugin {
       oldObject,
       oldUsage: oldObject === undefined ? nothing : usageOf({ group, plural }, oldObject),
     };
+    const { name = '' } = object.metadata;
+    const key = objectKey(group, plural, attributes.namespace, name);
+    const target = { key, revision: this.#core.storage.get(key)?.revision };
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      const writes = this.#writesFor(attributes, change);
-      if (dryRun || writes.length === 0) return;
+      const raises = this.#raisesFor(attributes, change);
+      if (dryRun || raises.length === 0) return;
+      const cancels = raises.map(({ write, added }) => this.#raises.begin(write.key, { ...target, added }));
       try {
-        await this.#core.storage.commit(writes);
-        for (const { key } of writes) this.#raised(key);
+        await this.#core.storage.commit(raises.map(({ write }) => write));
         return;
       } catch (error) {
+        for (const cancel of cancels) cancel();
         if (!(error instanceof PreconditionError)) throw error;
       }
     }
     throw internalError('the quotas of the namespace are changing too fast, please try again');
   }
 
-  #writesFor(attributes: AdmissionAttributes, change: UsageChange): Write[] {
+  #raisesFor(attributes: AdmissionAttributes, change: UsageChange): Raise[] {
     const { object, usage, oldObject, oldUsage } = change;
     const { namespace, name, resource } = attributes;
     const { plural } = resource.definition;
     const refuse = (why: string) => forbidden(resource.groupResource, name, why);
     const { storage } = this.#core;
-    return storage.list(listPrefix('', 'resourcequotas', namespace)).items.flatMap(({ key }): Write[] => {
+    return storage.list(listPrefix('', 'resourcequotas', namespace)).items.flatMap(({ key }): Raise[] => {
       const stored = storage.getForUpdate(key);
       const quota = stored?.object;
       if (stored === undefined || quota === undefined || !isQuota(quota)) return [];
@@ -85,9 +88,30 @@ export class QuotaAdmission implements AdmissionPlugin {
         metadata: { ...quota.metadata },
         status: { ...quota.status, used: answer.used },
       };
-      return [{ key, expect: stored.revision, object: next }];
+      return [{ write: { key, expect: stored.revision, object: next }, added }];
     });
   }
+}
+
+/** A quota's higher usage, for a write that follows. */
+interface Raise {
+  readonly write: Write;
+  readonly added: Usage;
+}
+
+/** A write that a quota was raised for, and that may not be stored yet. */
+export interface RaisedWrite {
+  /** Of the object. */
+  readonly key: string;
+  /** Of the version before; undefined: there was none. */
+  readonly revision: number | undefined;
+  readonly added: Usage;
+}
+
+/** Who counts quotas has to know what is on its way. */
+export interface QuotaRaises {
+  /** A quota is about to be raised. @returns what says that it was not. */
+  begin(quota: string, write: RaisedWrite): () => void;
 }
 
 /** What a write makes of the usage of an object. */

@@ -7,18 +7,22 @@ import { isInScopes } from '../../../registry/core/resourcequota/scopes.ts';
 import { addUsage, usageOf, userOf } from '../../../registry/core/resourcequota/usage.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, PreconditionError, type Unsubscribe } from '../../storage/storage.ts';
-import { isQuota } from './quota-admission.ts';
+import { isQuota, type QuotaRaises, type RaisedWrite } from './quota-admission.ts';
 
 const quotas = listPrefix('', 'resourcequotas');
-/** Changes come in bursts, and writes that raised a quota must have reached the store before it is counted again. */
+/** Changes come in bursts. */
 const settleMilliseconds = 100;
+/** So long a write that raised a quota may be on its way; then it has failed. */
+const raiseMilliseconds = 2000;
 
 /**
  * Keeps `status` of ResourceQuotas equal to the usage of their namespaces (`pkg/controller/resourcequota`): at once for
  * new quotas and changed limits, shortly after for created and deleted objects.
  */
-export class QuotaStatuses {
+export class QuotaStatuses implements QuotaRaises {
   readonly #core: ServerCore;
+  /** By the key of the quota: what counts although the store does not have it yet. */
+  readonly #raised = new Map<string, Set<RaisedWrite & { readonly until: number }>>();
   /** What is watched because a quota counts it, by prefix. */
   readonly #watched = new Map<string, Unsubscribe>();
   /** Keys of quotas to count again. */
@@ -46,8 +50,16 @@ export class QuotaStatuses {
     this.#watched.clear();
   }
 
+  begin(quota: string, write: RaisedWrite): () => void {
+    const raised = { ...write, until: performance.now() + raiseMilliseconds };
+    const writes = this.#raised.get(quota) ?? new Set();
+    this.#raised.set(quota, writes.add(raised));
+    this.#touch(quota);
+    return () => void writes.delete(raised);
+  }
+
   /** Counts a quota again, a moment later. */
-  touch(key: string): void {
+  #touch(key: string): void {
     this.#dirty.add(key);
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -73,7 +85,7 @@ export class QuotaStatuses {
     // Also after a creation: it may have been on its way when the quota that it raised was counted.
     const unsubscribe = storage.watch(prefix, storage.revision, ({ current }) => {
       const { namespace = '' } = current.object.metadata;
-      for (const { key } of storage.list(listPrefix('', 'resourcequotas', namespace)).items) this.touch(key);
+      for (const { key } of storage.list(listPrefix('', 'resourcequotas', namespace)).items) this.#touch(key);
     });
     this.#watched.set(prefix, unsubscribe);
   }
@@ -82,16 +94,31 @@ export class QuotaStatuses {
     const stored = this.#core.storage.getForUpdate(key);
     if (stored === undefined || !isQuota(stored.object)) return;
     const { object: quota } = stored;
-    const status = { ...quota.status, hard: { ...quota.spec.hard }, used: this.#usedOf(quota) };
+    const used = this.#usedOf(quota, this.#onTheirWay(key));
+    const status = { ...quota.status, hard: { ...quota.spec.hard }, used };
     if (jsonEqual(status, quota.status)) return;
     const next: ResourceQuota = { ...quota, metadata: { ...quota.metadata }, status };
     this.#core.storage.commit([{ key, expect: stored.revision, object: next }]).catch((error: unknown) => {
-      if (error instanceof PreconditionError) this.touch(key);
+      if (error instanceof PreconditionError) this.#touch(key);
       else this.#core.log.error({ err: error, key }, 'cannot store the status of a ResourceQuota');
     });
   }
 
-  #usedOf(quota: ResourceQuota): Record<string, string> {
+  /** The writes for which the quota was raised, and which are neither stored nor known to have failed. */
+  #onTheirWay(quota: string): readonly RaisedWrite[] {
+    const writes = this.#raised.get(quota);
+    if (writes === undefined) return [];
+    for (const write of writes) {
+      const isStored = this.#core.storage.get(write.key)?.revision !== write.revision;
+      if (isStored || performance.now() > write.until) writes.delete(write);
+    }
+    if (writes.size === 0) this.#raised.delete(quota);
+    // To see what becomes of them.
+    else this.#touch(quota);
+    return [...writes];
+  }
+
+  #usedOf(quota: ResourceQuota, raised: readonly RaisedWrite[]): Record<string, string> {
     const { namespace = '' } = quota.metadata;
     const hard = Object.entries(quota.spec.hard ?? {});
     const users = new Map(
@@ -106,6 +133,7 @@ export class QuotaStatuses {
         if (isInScopes(quota, user.plural, object)) addUsage(sum, usageOf(user, object));
       }
     }
+    for (const { added } of raised) addUsage(sum, added);
     return Object.fromEntries(
       hard
         .filter(([resource]) => userOf(resource) !== undefined)
