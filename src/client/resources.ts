@@ -189,6 +189,7 @@ export const egressFirewalls: ResourceType<EgressFirewall> = {
   plural: 'egressfirewalls',
   kind: 'EgressFirewall',
   namespaced: true,
+  isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressFirewall => has(object, 'spec'),
 };
 

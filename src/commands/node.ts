@@ -91,6 +91,7 @@ export async function node(config: NodeConfig): Promise<void> {
             new PolicyAgent({
               ...{ context, host, nodeName, fullSyncPeriod: config.syncPeriod },
               besideOtherEngines: config.besideOtherEngines,
+              clusterCIDRs: config.detectLocal.mode === 'ClusterCIDR' ? config.detectLocal.cidrs : [],
             }),
           ]
         : []),

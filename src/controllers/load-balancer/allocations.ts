@@ -2,13 +2,8 @@ import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { FamilyUsage } from '../../objects/types/servicenet.ts';
 import type { Pool, Origin } from './pool.ts';
-import {
-  indexOfSpan,
-  PoolAddresses,
-  type AddressState,
-  type PoolLayout,
-  type Span,
-} from './pool-addresses.ts';
+import { indexOfSpan, type Span } from '../../objects/spans.ts';
+import { PoolAddresses, type AddressState, type PoolLayout } from './pool-addresses.ts';
 import { Quarantine, type QuarantinedAddress } from './quarantine.ts';
 import type { AddressRequest } from './request.ts';
 

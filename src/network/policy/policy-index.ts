@@ -6,6 +6,7 @@ import { matchesLabels, type ParsedLabelSelector, renderLabelSelector } from '..
 import type { PolicyPod } from './connection.ts';
 import type { Direction, NetworkPolicyRule, PolicyPeer, PolicyPort, PolicyRules } from './network-policy.ts';
 import { type AddressedPod, PodSet, type PodSetSource } from './pod-set.ts';
+import type { FirewallFilter } from './firewall-filter.ts';
 import { addressRanges, portRanges } from './filter-ranges.ts';
 import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
 import { blockContains } from './policy-verdict.ts';
@@ -32,6 +33,7 @@ export class PolicyIndex {
   /** The keys of the Pods of a namespace. */
   readonly #byNamespace = new Map<string, Set<ObjectKey>>();
   readonly #policies = new Map<ObjectKey, CompiledPolicy>();
+  #firewalls: ReadonlyMap<string, FirewallFilter> = new Map();
   /** By name; policies with one selector share a set. */
   readonly #podSets = new Map<string, PodSet>();
   /** Policies have changed since sets were last looked at that nobody names. */
@@ -74,18 +76,33 @@ export class PolicyIndex {
     this.#mayHaveUnused = true;
   }
 
+  /** From now on these are the EgressFirewalls, by namespace. */
+  setFirewalls(firewalls: ReadonlyMap<string, FirewallFilter>): void {
+    this.#firewalls = firewalls;
+  }
+
   /** What the node has to filter now. */
   plan(): PolicyPlan {
     this.#forgetUnused();
     const sets = new Map<string, FilterSet>();
     const chains = new Map<string, readonly FilterRule[]>();
-    const subjects = { ingress: new Map<string, string>(), egress: new Map<string, string>() };
+    const subjects = {
+      ingress: new Map<string, string>(),
+      egress: new Map<string, string>(),
+      firewall: new Map<string, string>(),
+    };
     const byNamespace = Map.groupBy(this.#policies.values(), ({ policy }) => policy.namespace);
     for (const { pod, addresses } of this.#pods.values()) {
       if (pod.node !== this.#node || pod.hostNetwork || addresses.length === 0) continue;
       const selecting = (byNamespace.get(pod.namespace) ?? []).filter(({ policy }) =>
         matchesLabels(policy.podSelector, pod.labels),
       );
+      const firewall = this.#firewalls.get(pod.namespace);
+      if (firewall !== undefined) {
+        chains.set(firewall.chain, firewall.rules);
+        for (const [name, set] of firewall.sets) sets.set(name, set);
+        for (const address of addresses) subjects.firewall.set(address, firewall.chain);
+      }
       for (const direction of directions) {
         const isolating = selecting.filter((each) => each.chains[direction] !== undefined);
         if (isolating.length === 0) continue;

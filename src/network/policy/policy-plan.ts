@@ -1,4 +1,4 @@
-/** What a node has to filter, as sets, chains and verdicts: NetworkPolicies without the objects they are made of. */
+/** What a node has to filter, as sets, chains and verdicts: policies without the objects they are made of. */
 import type { IPFamily } from '../../objects/address.ts';
 import type { Direction } from './network-policy.ts';
 
@@ -34,7 +34,19 @@ export type FilterRule =
       /** Ports of destinations. */
       readonly endpoints: string | undefined;
     }
+  /** Decides on a connection that leads there: what one step allows, the next ones do not see. */
+  | {
+      readonly kind: 'firewall';
+      readonly allow: boolean;
+      readonly family: IPFamily;
+      readonly to: string;
+      /** Undefined: any, and protocols that have none. */
+      readonly ports: string | undefined;
+    }
   | { readonly kind: 'drop' };
+
+/** What judges a connection: both NetworkPolicies and the EgressFirewall have to let it pass. */
+export type FilterStage = Direction | 'firewall';
 
 /**
  * The filter of one node. Names are made of hashes: a chain, and a set of ranges or of ports, is never another one by the
@@ -44,8 +56,8 @@ export interface PolicyPlan {
   /** Always with {@link selfSets}. */
   readonly sets: ReadonlyMap<string, FilterSet>;
   readonly chains: ReadonlyMap<string, readonly FilterRule[]>;
-  /** The chain for connections to (ingress) or from (egress) an address of a Pod of the node. */
-  readonly subjects: Readonly<Record<Direction, ReadonlyMap<string, string>>>;
+  /** The chain for connections to (ingress) or from (egress, firewall) an address of a Pod of the node. */
+  readonly subjects: Readonly<Record<FilterStage, ReadonlyMap<string, string>>>;
 }
 
 /** The sets of the node's Pods that are filtered: a Pod always reaches itself. */

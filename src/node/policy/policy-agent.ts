@@ -10,7 +10,7 @@ import { policyPod } from '../../network/policy/connection.ts';
 import { policyRules } from '../../network/policy/network-policy.ts';
 import type { AddressedPod } from '../../network/policy/pod-set.ts';
 import { PolicyIndex } from '../../network/policy/policy-index.ts';
-import { parseAddress } from '../../objects/address.ts';
+import { parseAddress, type ParsedCidr } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { isFinished } from '../../objects/pods.ts';
 import type { Namespace, Pod } from '../../objects/types/core.generated.ts';
@@ -19,6 +19,7 @@ import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { keptOfPod } from '../kept-fields.ts';
 import { Nft } from '../nftables/nft.ts';
+import { EgressFirewalls, type ResolvedName, resolveName } from './egress-firewalls.ts';
 import { otherPolicyEngines } from './other-engines.ts';
 import { PolicyTable } from './policy-table.ts';
 
@@ -31,6 +32,10 @@ export interface PolicyAgentOptions {
   readonly fullSyncPeriod?: number;
   /** Start even where another policy engine is at work. Default false. */
   readonly besideOtherEngines?: boolean;
+  /** The ranges of Pods, which EgressFirewalls are not about; default those of the Nodes. */
+  readonly clusterCIDRs?: readonly ParsedCidr[];
+  /** Looks up DNS names of EgressFirewalls; default as the node does. */
+  readonly resolve?: (name: string) => Promise<ResolvedName>;
   /** The kernel routes between Pods of the node: no bridge joins them. Default false. */
   readonly routesPods?: boolean;
 }
@@ -49,7 +54,7 @@ const bridgeParameters = ['net/bridge/bridge-nf-call-iptables', 'net/bridge/brid
 const everything = 'policies';
 
 /**
- * Filters what the Pods of one node send and get as NetworkPolicies say. What it wrote stays when it ends: the next agent
+ * Filters what the Pods of one node send and get as NetworkPolicies and EgressFirewalls say. What it wrote stays when it ends: the next agent
  * goes on from it. One process may have several, a Host each, on shared informers.
  */
 export class PolicyAgent implements Runnable {
@@ -58,10 +63,12 @@ export class PolicyAgent implements Runnable {
   readonly #index: PolicyIndex;
   readonly #table: PolicyTable;
   readonly #controller: Controller;
+  readonly #firewalls: EgressFirewalls;
+  #firewallsTouched = true;
   #nextFullSync = Number.NEGATIVE_INFINITY;
 
   constructor(options: PolicyAgentOptions) {
-    const { context, host, nodeName } = options;
+    const { context, host, nodeName, clusterCIDRs = [], resolve = resolveName } = options;
     const { informers } = context;
     this.#options = options;
     this.#index = new PolicyIndex(nodeName, hash);
@@ -74,10 +81,17 @@ export class PolicyAgent implements Runnable {
       context,
       reconcile: () => this.#sync(),
       workers: 1,
-      waitFor: [pods, policies, this.#namespaces],
+      waitFor: [pods, policies, this.#namespaces, { synced: (stop) => this.#firewalls.synced(stop) }],
       backoff: { base: 1000, max: 30_000 },
     });
     const changed = (): void => this.#controller.enqueue(everything, { after: gather });
+    this.#firewalls = new EgressFirewalls({
+      ...{ context, nodeName, clusterCIDRs, resolve },
+      changed: () => {
+        this.#firewallsTouched = true;
+        changed();
+      },
+    });
     this.#namespaces.addHandler({
       added: (namespace) => this.#setNamespace(namespace, changed),
       updated: (namespace) => this.#setNamespace(namespace, changed),
@@ -122,7 +136,7 @@ export class PolicyAgent implements Runnable {
       );
     }
     if (!routesPods) await this.#checkBridges();
-    await this.#controller.run(signal);
+    await Promise.all([this.#controller.run(signal), this.#firewalls.run(signal)]);
   }
 
   /** What a bridge passes on, the kernel shows to filters with br_netfilter alone. */
@@ -143,6 +157,8 @@ export class PolicyAgent implements Runnable {
       this.#table.distrust();
       this.#nextFullSync = now + fullSyncPeriod;
     }
+    if (this.#firewallsTouched) this.#index.setFirewalls(this.#firewalls.filters(hash));
+    this.#firewallsTouched = false;
     const { transactions, commands } = await this.#table.sync(this.#index.plan());
     if (transactions > 0) {
       const milliseconds = Math.round(context.clock.monotonic() - now);

@@ -1,6 +1,6 @@
 /** The table `inet servicenet-policy` in nft's JSON: what is always there, and what a plan brings. */
 import type { Direction } from '../../network/policy/network-policy.ts';
-import type { FilterRule, FilterSet } from '../../network/policy/policy-plan.ts';
+import type { FilterRule, FilterSet, FilterStage } from '../../network/policy/policy-plan.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import {
   type Command,
@@ -20,11 +20,18 @@ export const policyTable = { family: 'inet', name: 'servicenet-policy' } as cons
 const inTable = { family: policyTable.family, table: policyTable.name };
 
 /** By the address of a Pod of the node, where a connection to (ingress) or from it (egress) is judged. */
-export const subjectMaps = ['ingress-4', 'ingress-6', 'egress-4', 'egress-6'] as const;
+export const subjectMaps = [
+  'ingress-4',
+  'ingress-6',
+  'egress-4',
+  'egress-6',
+  'firewall-4',
+  'firewall-6',
+] as const;
 
 /** The map that has an address. */
-export function subjectMap(direction: Direction, address: string): (typeof subjectMaps)[number] {
-  return `${direction}-${address.includes(':') ? '6' : '4'}`;
+export function subjectMap(stage: FilterStage, address: string): (typeof subjectMaps)[number] {
+  return `${stage}-${address.includes(':') ? '6' : '4'}`;
 }
 
 /** nft's name of a family. */
@@ -43,9 +50,11 @@ const protocols: readonly {
  * one allows the other sees.
  */
 const hooks = [
-  { name: 'forward-egress', hook: 'forward', prio: 10, direction: 'egress' },
-  { name: 'input-egress', hook: 'input', prio: 10, direction: 'egress' },
-  { name: 'forward-ingress', hook: 'forward', prio: 20, direction: 'ingress' },
+  { name: 'forward-egress', hook: 'forward', prio: 10, stage: 'egress' },
+  { name: 'input-egress', hook: 'input', prio: 10, stage: 'egress' },
+  { name: 'forward-firewall', hook: 'forward', prio: 15, stage: 'firewall' },
+  { name: 'input-firewall', hook: 'input', prio: 15, stage: 'firewall' },
+  { name: 'forward-ingress', hook: 'forward', prio: 20, stage: 'ingress' },
 ] as const;
 
 const icmpv6Type: NftExpression = { payload: { protocol: 'icmpv6', field: 'type' } };
@@ -78,7 +87,7 @@ export function baseCommands(): Command[] {
   return [{ add: table }, { delete: table }, { add: table }, ...maps, ...self, ...chains];
 }
 
-function hookRules({ hook, direction }: (typeof hooks)[number]): readonly (readonly NftExpression[])[] {
+function hookRules({ hook, stage }: (typeof hooks)[number]): readonly (readonly NftExpression[])[] {
   return [
     [match({ ct: { key: 'state' } }, ['established', 'related'], 'in'), accept],
     ...(hook === 'input' ? [[match(icmpv6Type, { set: neighbourDiscovery }), accept]] : []),
@@ -87,13 +96,13 @@ function hookRules({ hook, direction }: (typeof hooks)[number]): readonly (reado
       return [match(ends, `@self-${suffix}`), accept];
     }),
     ...protocols.map(({ suffix, family }) => [
-      verdictOf(subjectAddress(direction, family), `${direction}-${suffix}`),
+      verdictOf(subjectAddress(stage, family), `${stage}-${suffix}`),
     ]),
   ];
 }
 
-function subjectAddress(direction: Direction, family: NftFamily): NftExpression {
-  return direction === 'ingress' ? field.destinationAddress(family) : field.sourceAddress(family);
+function subjectAddress(stage: FilterStage, family: NftFamily): NftExpression {
+  return stage === 'ingress' ? field.destinationAddress(family) : field.sourceAddress(family);
 }
 
 function otherAddress(direction: Direction, family: NftFamily): NftExpression {
@@ -184,6 +193,12 @@ function expressions(rule: FilterRule, sets: ReadonlyMap<string, FilterSet>): re
       return [jump(rule.chain)];
     case 'drop':
       return [{ drop: null }];
+    case 'firewall': {
+      const { allow, family, to, ports } = rule;
+      const reaches = match(field.destinationAddress(nftFamily(family)), `@${to}`);
+      const verdict: NftExpression = allow ? accept : { drop: null };
+      return [reaches, ...(ports === undefined ? [] : [portMatch(ports)]), verdict];
+    }
     case 'allow': {
       const { direction, family, peers, ports, endpoints } = rule;
       const matches: NftExpression[] = [];
@@ -199,11 +214,15 @@ function expressions(rule: FilterRule, sets: ReadonlyMap<string, FilterSet>): re
         }
       }
       if (ports !== undefined && sets.has(ports)) {
-        matches.push(match(concat(field.protocol, field.destinationPort), `@${ports}`));
+        matches.push(portMatch(ports));
       }
       return [...matches, accept];
     }
   }
+}
+
+function portMatch(set: string): NftExpression {
+  return match(concat(field.protocol, field.destinationPort), `@${set}`);
 }
 
 function nftFamily(family: IPFamily): NftFamily {

@@ -1,6 +1,10 @@
 import { Readable } from 'node:stream';
-import type { Direction } from '../../network/policy/network-policy.ts';
-import { type FilterSet, type PolicyPlan, selfSets } from '../../network/policy/policy-plan.ts';
+import {
+  type FilterSet,
+  type FilterStage,
+  type PolicyPlan,
+  selfSets,
+} from '../../network/policy/policy-plan.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { Command } from '../nftables/commands.ts';
 import type { Nft } from '../nftables/nft.ts';
@@ -90,9 +94,8 @@ function bySubjectMap(subjects: PolicyPlan['subjects']): Map<string, Map<string,
   const maps = new Map<string, Map<string, string>>(
     subjectMaps.map((name) => [name, new Map<string, string>()]),
   );
-  for (const direction of ['ingress', 'egress'] satisfies readonly Direction[]) {
-    for (const [address, chain] of subjects[direction])
-      maps.get(subjectMap(direction, address))?.set(address, chain);
+  for (const stage of ['ingress', 'egress', 'firewall'] satisfies readonly FilterStage[]) {
+    for (const [address, chain] of subjects[stage]) maps.get(subjectMap(stage, address))?.set(address, chain);
   }
   return maps;
 }

@@ -2,14 +2,23 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { policyPod, type PolicySide } from '../../../src/network/policy/connection.ts';
+import {
+  firewallRules,
+  firewallVerdict,
+  type FirewallSurroundings,
+} from '../../../src/network/policy/egress-firewall.ts';
+import { firewallFilter } from '../../../src/network/policy/firewall-filter.ts';
 import { policyRules } from '../../../src/network/policy/network-policy.ts';
+import type { AddressedPod } from '../../../src/network/policy/pod-set.ts';
 import { PolicyIndex } from '../../../src/network/policy/policy-index.ts';
 import { directionVerdict } from '../../../src/network/policy/policy-verdict.ts';
 import { Nft } from '../../../src/node/nftables/nft.ts';
 import { PolicyTable } from '../../../src/node/policy/policy-table.ts';
+import { parseCidr } from '../../../src/objects/address.ts';
 import { keyOf } from '../../../src/objects/key.ts';
 import type { Namespace, Pod } from '../../../src/objects/types/core.generated.ts';
 import type { NetworkPolicy } from '../../../src/objects/types/networking.generated.ts';
+import type { EgressFirewallRule } from '../../../src/objects/types/ovn.ts';
 import { randomNamespaces, randomPod, randomPolicy } from '../../support/random-policies.ts';
 import { missingFor } from '../support/gate.ts';
 import { startNetwork, type TestNetwork } from '../support/network.ts';
@@ -96,6 +105,52 @@ describe.skipIf(missing !== '')(`policies in the kernel${lacks}`, () => {
     for (const { table } of nodes) await table.cleanUp();
   });
 
+  it('decide as EgressFirewalls do, for random ones', async () => {
+    const index = new PolicyIndex('node-1', hash);
+    const table = new PolicyTable(new Nft(network.at('node-1').machine.host));
+    const { addresses } = network.at('a-1');
+    const pod = { ...sideOfPod, addresses: [addresses.IPv4, addresses.IPv6] };
+    index.setPod(pod.pod.key, pod);
+    const surroundings: FirewallSurroundings = {
+      clusterCidrs: ['10.244.0.0/16', 'fd00:244::/32'].flatMap((text) => parseCidr(text) ?? []),
+      nodes: nodeNames.map((name) => ({
+        labels: { name },
+        addresses: [network.at(name).addresses.IPv4, network.at(name).addresses.IPv6],
+      })),
+      names: new Map([['node-2.example', [network.at('node-2').addresses.IPv6]]]),
+    };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.noShrink(fc.array(firewallRule, { minLength: 1, maxLength: 4 })),
+        async (egress) => {
+          const rules = firewallRules({ metadata: { namespace: 'x', name: 'default' }, spec: { egress } });
+          const filter = firewallFilter(rules, surroundings, hash);
+          index.setFirewalls(new Map(filter === undefined ? [] : [['x', filter]]));
+          await table.sync(index.plan());
+          const wrong = await Promise.all(
+            ['b-1', 'c-2', ...nodeNames].flatMap((destination) =>
+              (['IPv4', 'IPv6'] as const).flatMap((family) =>
+                [8080, 8081].map(async (port) => {
+                  const destinationAddress = network.at(destination).addresses[family];
+                  const connection = { destinationAddress, protocol: 'TCP', port } as const;
+                  const { allowed } = firewallVerdict(rules, connection, surroundings);
+                  const timeout = allowed ? 10_000 : 300;
+                  const outcome = await network.at('a-1').machine.ask(destinationAddress, port, { timeout });
+                  return (typeof outcome === 'object') === allowed ? [] : [{ ...connection, allowed }];
+                }),
+              ),
+            ),
+          );
+          expect(wrong.flat(), JSON.stringify(egress)).toEqual([]);
+          table.distrust();
+          expect(await table.sync(index.plan())).toEqual({ transactions: 0, commands: 0 });
+        },
+      ),
+      { numRuns: Number(process.env['POLICY_RUNS'] ?? 4) },
+    );
+    await table.cleanUp();
+  });
+
   /** @returns where kernel and verdict differ. */
   async function compare(
     now: World,
@@ -136,6 +191,36 @@ describe.skipIf(missing !== '')(`policies in the kernel${lacks}`, () => {
     return each.flat();
   }
 });
+
+const sideOfPod: Pick<AddressedPod, 'pod'> = {
+  pod: {
+    ...{ kind: 'pod', key: 'x/a-1', namespace: 'x', namespaceLabels: {}, labels: {}, ports: [] },
+    ...{ node: 'node-1', hostNetwork: false },
+  },
+};
+
+const firewallRule: fc.Arbitrary<EgressFirewallRule> = fc
+  .record({
+    type: fc.constantFrom('Allow', 'Deny'),
+    ports: fc.constantFrom<EgressFirewallRule['ports'][]>(
+      undefined,
+      [{ protocol: 'TCP', port: 8080 }],
+      [{ protocol: 'UDP', port: 8081 }],
+    ),
+    to: fc.constantFrom<EgressFirewallRule['to']>(
+      { cidrSelector: '0.0.0.0/0' },
+      { cidrSelector: '::/0' },
+      { cidrSelector: '192.0.2.11/32' },
+      { cidrSelector: '192.0.2.12/31' },
+      { cidrSelector: '2001:db8::/64' },
+      { nodeSelector: {} },
+      { nodeSelector: { matchLabels: { name: 'node-2' } } },
+      { nodeSelector: { matchLabels: { name: 'no-node' } } },
+      { dnsName: 'node-2.example.' },
+      { dnsName: 'nowhere.example' },
+    ),
+  })
+  .map(({ type, ports, to }) => ({ type, to, ...(ports === undefined ? {} : { ports }) }));
 
 /** What there is at a time. */
 interface World {

@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  intersectSpans,
-  layOut,
-  mergeSpans,
-  subtractSpans,
-  type Span,
-} from '../../../../src/controllers/load-balancer/pool-addresses.ts';
+import { layOut } from '../../../../src/controllers/load-balancer/pool-addresses.ts';
+import { intersectSpans, mergeSpans, type Span, subtractSpans } from '../../../../src/objects/spans.ts';
 import type { AddressPoolSpec } from '../../../../src/objects/types/servicenet.ts';
 import { readPool } from '../../../../src/controllers/load-balancer/pool.ts';
 import { parseAddressRange } from '../../../../src/allocation/address-range.ts';

@@ -44,7 +44,7 @@ function passes(plan: PolicyPlan, direction: 'ingress' | 'egress', packet: Packe
       if (rule.kind === 'policy') {
         const decided = decide(plan.chains.get(rule.chain) ?? expect.unreachable(`no chain ${rule.chain}`));
         if (decided !== undefined) return decided;
-      } else if (rule.family !== 'IPv6') {
+      } else if (rule.kind === 'allow' && rule.family !== 'IPv6') {
         const named = [rule.peers, rule.ports, rule.endpoints].flatMap((name) => name ?? []);
         if (named.every(isIn)) return true;
       }
