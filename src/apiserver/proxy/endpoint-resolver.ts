@@ -163,18 +163,34 @@ function portOf({ port }: ProxyId): number | undefined {
 /** `KubeletPort` of kube-apiserver (`pkg/cluster/ports`). */
 const kubeletPort = 10250;
 
-/** The InternalIP: names of nodes do not resolve in the cluster network. */
+/** Where a kubelet answers. */
+export interface KubeletTarget {
+  /** An address. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * The kubelet of a Node (`pkg/kubelet/client` GetConnectionInfo), by its InternalIP: names of nodes do not resolve in
+ * the cluster network.
+ *
+ * @param node undefined: there is none of this name.
+ * @throws {StatusError} 404, or 500 for a Node without an InternalIP.
+ */
+export function kubeletOf(node: KubeObject | undefined, name: string): KubeletTarget {
+  if (node === undefined) throw notFound({ group: '', resource: 'nodes' }, name);
+  const internal = listAt(node, 'status', 'addresses').find((each) => textAt(each, 'type') === 'InternalIP');
+  if (internal === undefined) throw plainError('no preferred addresses found; known addresses: []');
+  const port = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') || kubeletPort;
+  return { host: textAt(internal, 'address'), port };
+}
+
 function nodeTarget(options: EndpointResolverOptions, id: string): ProxyTarget {
   const parsed = parseId(id);
   if (parsed === undefined) throw badRequest(`invalid node request ${JSON.stringify(id)}`);
   const { scheme, name } = parsed;
-  const node = options.get('', 'nodes', '', name);
-  if (node === undefined) throw notFound({ group: '', resource: 'nodes' }, name);
-  const internal = listAt(node, 'status', 'addresses').find((each) => textAt(each, 'type') === 'InternalIP');
-  if (internal === undefined) throw plainError('no preferred addresses found; known addresses: []');
-  const host = textAt(internal, 'address');
+  const { host, port: kubelet } = kubeletOf(options.get('', 'nodes', '', name), name);
   if (isClosed(host)) throw badRequest('address not allowed');
-  const kubelet = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') || kubeletPort;
   const port = parsed.port === '' ? kubelet : portOf(parsed);
   if (port === undefined) throw badRequest(`invalid node request ${JSON.stringify(id)}`);
   return port === kubelet

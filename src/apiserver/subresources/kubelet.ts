@@ -1,13 +1,14 @@
 import type { ClientRequest } from 'node:http';
 import { goQuote } from '../../objects/go-text.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { listAt, numberAt, textAt } from '../../objects/read.ts';
+import { listAt, textAt } from '../../objects/read.ts';
 import { StatusError } from '../../objects/status.ts';
 import { badRequest, notFound, plainError } from '../../objects/status-errors.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import type { CertificatePair } from '../pki/certificates.ts';
 import { describeDialFailure } from '../proxy/backend.ts';
 import { type DialPod, openRequest } from '../proxy/dial-pod.ts';
+import { kubeletOf, type KubeletTarget } from '../proxy/endpoint-resolver.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
 
@@ -17,16 +18,6 @@ export interface KubeletAccess {
   readonly client: CertificatePair;
 }
 
-/** Where a kubelet answers for a Pod. */
-export interface KubeletTarget {
-  /** An address. */
-  readonly host: string;
-  readonly port: number;
-}
-
-/** `KubeletPort` of kube-apiserver (`pkg/cluster/ports`). */
-const kubeletPort = 10250;
-
 /** The stored Pod of a request. @throws {StatusError} 404 */
 export function podOf(core: ServerCore, { info }: ApiRequest): KubeObject {
   const stored = core.storage.get(objectKey('', 'pods', info.namespace, info.name));
@@ -34,14 +25,9 @@ export function podOf(core: ServerCore, { info }: ApiRequest): KubeObject {
   return stored.object;
 }
 
-/** The kubelet of a Node (`pkg/kubelet/client` GetConnectionInfo). @throws {StatusError} 404 or 500 */
-export function kubeletOf(core: ServerCore, nodeName: string): KubeletTarget {
-  const node = core.storage.get(objectKey('', 'nodes', '', nodeName))?.object;
-  if (node === undefined) throw notFound({ group: '', resource: 'nodes' }, nodeName);
-  const internal = listAt(node, 'status', 'addresses').find((each) => textAt(each, 'type') === 'InternalIP');
-  if (internal === undefined) throw plainError('no preferred addresses found; known addresses: []');
-  const port = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') || kubeletPort;
-  return { host: textAt(internal, 'address'), port };
+/** The kubelet of a node by the node's name. @throws {StatusError} 404 or 500 */
+export function kubeletNamed(core: ServerCore, nodeName: string): KubeletTarget {
+  return kubeletOf(core.storage.get(objectKey('', 'nodes', '', nodeName))?.object, nodeName);
 }
 
 /** Begins a request to a kubelet. @throws {StatusError} 500 where it cannot be reached. */

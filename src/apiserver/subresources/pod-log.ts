@@ -16,7 +16,7 @@ import type { ResourceHandler } from '../rest/handlers.ts';
 import {
   containerOf,
   type KubeletAccess,
-  kubeletOf,
+  kubeletNamed,
   kubeletUnreachable,
   noContainer,
   nodeNameOf,
@@ -41,7 +41,7 @@ export function logHandler(kubelets: KubeletAccess | undefined): ResourceHandler
       reply.send(200, 'text/plain', '');
       return;
     }
-    const target = kubeletOf(core, nodeName);
+    const target = kubeletNamed(core, nodeName);
     const asked = {
       method: 'GET',
       path: `/containerLogs/${info.namespace}/${info.name}/${container}?${queryOf(query)}`,

@@ -8,7 +8,7 @@ import { admitConnection } from './admit.ts';
 import {
   containerOf,
   type KubeletAccess,
-  kubeletOf,
+  kubeletNamed,
   kubeletUnreachable,
   noContainer,
   nodeNameOf,
@@ -46,7 +46,7 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
         : `/${info.subresource}/${info.namespace}/${info.name}/${containerOf(pod, query.get('container') ?? '')}?${commandOf(query)}`;
     const nodeName = nodeNameOf(pod);
     if (nodeName === '') throw badRequest(`pod ${info.name} does not have a host assigned`);
-    const target = kubeletOf(core, nodeName);
+    const target = kubeletNamed(core, nodeName);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
       throw badRequest(
         `streams are served over WebSocket only: upgrade the client (kubectl 1.31 and later), which asked for ${request.headers.upgrade ?? 'nothing'}`,
