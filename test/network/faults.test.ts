@@ -251,8 +251,9 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
     await new NftablesWriter({ host: spare }).cleanUp();
     const agents = cluster.startAgents(['node-1'], {}, () => spare);
     const listed = async (of: Host): Promise<unknown> => {
+      // For a moment there is no table where it is made anew.
       const { exitCode } = await of.exec('nft', ['list', 'chain', 'ip', 'servicenet', 'services']);
-      return exitCode === 0 ? withoutSlots(await listTable(of, 'ip')) : undefined;
+      return exitCode === 0 ? await listTable(of, 'ip').then(withoutSlots, () => undefined) : undefined;
     };
     const isSame = async (): Promise<boolean> => {
       const [found, wanted] = [await listed(host), await listed(spare)];

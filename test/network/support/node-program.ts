@@ -98,6 +98,8 @@ export class NodeProgram {
       ...(flags.includes('--server') ? [] : ['--kubeconfig', relay.kubeconfig]),
       ...['--log-format', 'json', ...flags],
     ]);
+    // It may end with its machine, and be awaited by no test.
+    this.ended.catch(() => undefined);
   }
 
   /** Ends it. */
