@@ -38,7 +38,8 @@ const elementsPerCommand = 500;
  */
 export class PolicyTable {
   readonly #nft: Nft;
-  #programmed: Programmed | undefined;
+  /** What the kernel has; `none`: no table. Undefined: that is not known. */
+  #programmed: Programmed | 'none' | undefined;
 
   constructor(nft: Nft) {
     this.#nft = nft;
@@ -52,12 +53,15 @@ export class PolicyTable {
   /** Makes the kernel filter as the plan says. @throws {NftError} The next sync then reads what the kernel has. */
   async sync(plan: PolicyPlan): Promise<PolicyWritten> {
     try {
-      const present = this.#programmed ?? (await readTable(this.#nft));
+      const present = this.#programmed ?? (await readTable(this.#nft)) ?? 'none';
       this.#programmed = undefined;
       // Without a policy there is no need for a table.
-      if (present === undefined && plan.chains.size === 0) return { transactions: 0, commands: 0 };
+      if (present === 'none' && plan.chains.size === 0) {
+        this.#programmed = present;
+        return { transactions: 0, commands: 0 };
+      }
       const commands =
-        present === undefined ? [...baseCommands(), ...changes(nothing, plan)] : changes(present, plan);
+        present === 'none' ? [...baseCommands(), ...changes(nothing, plan)] : changes(present, plan);
       const transactions = cutCommands(commands);
       if (transactions.length > 0) await this.#nft.runAll(Readable.from(transactions));
       this.#programmed = programmedBy(plan);
