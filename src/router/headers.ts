@@ -10,7 +10,7 @@ export interface ClientConnection {
   /** The client's address. */
   readonly address: string;
   readonly scheme: 'http' | 'https';
-  /** Where the client connected to. */
+  /** That the client connected to, as it says by its `Host`; else that of the scheme. */
   readonly port: number;
 }
 

@@ -124,12 +124,13 @@ export class Serving {
   };
 
   #headers(request: ClientRequest, host: string, scheme: 'http' | 'https', rule: HttpRule): string[] {
-    const { remoteAddress = '', localPort = 0 } = request.socket;
+    const { remoteAddress = '' } = request.socket;
     const address = remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress;
     const client: ClientConnection = {
       address,
       scheme,
-      port: portOf(host) ?? (localPort || defaultPort[scheme]),
+      // A Service leads from here to the port that this process listens on.
+      port: portOf(host) ?? defaultPort[scheme],
     };
     return requestHeaders(
       request.rawHeaders,

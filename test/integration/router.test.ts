@@ -105,7 +105,7 @@ describe('requests', () => {
       'x-forwarded-for': '127.0.0.1',
       'x-forwarded-host': 'web.test',
       'x-forwarded-proto': 'http',
-      'x-forwarded-port': String(router.ports.http),
+      'x-forwarded-port': '80',
       forwarded: 'for=127.0.0.1;host=web.test;proto=http',
       'x-own': 'a',
     });
