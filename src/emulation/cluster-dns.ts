@@ -1,7 +1,5 @@
 import { whenAborted } from '../client/abort.ts';
-import { isNotFound } from '../client/errors.ts';
 import { InformerFactory } from '../client/informers/informer-factory.ts';
-import type { ResourceClient } from '../client/resource-client.ts';
 import { endpointSlices, services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { DnsServer } from '../dns/dns-server.ts';
@@ -10,8 +8,8 @@ import { dnsAddress, dnsServiceKey, dnsServiceObjects } from '../network/dns/dns
 import { resolvConf } from '../network/dns/resolv-conf.ts';
 import type { ParsedCidr } from '../objects/address.ts';
 import type { Pod } from '../objects/types/core.generated.ts';
-import type { KubeObject } from '../objects/meta.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
+import { createMissing } from './create-missing.ts';
 
 const domain = 'cluster.local';
 const port = 53;
@@ -68,18 +66,7 @@ export class ClusterDns implements Runnable {
   async #createService(): Promise<void> {
     const { service, slices } = dnsServiceObjects(this.#serviceRanges, this.#addresses, port);
     const { clients } = this.#context;
-    await createOnce(clients.for(services), service);
-    for (const slice of slices) await createOnce(clients.for(endpointSlices), slice);
-  }
-}
-
-/** Looks first: a create of what exists would be refused for its cluster IP, which is taken. */
-async function createOnce<T extends KubeObject>(client: ResourceClient<T>, object: T): Promise<void> {
-  const { namespace = '', name = '' } = object.metadata;
-  try {
-    await client.get(namespace, name);
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-    await client.create(object);
+    await createMissing(clients.for(services), service);
+    for (const slice of slices) await createMissing(clients.for(endpointSlices), slice);
   }
 }

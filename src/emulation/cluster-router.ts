@@ -1,21 +1,14 @@
 import { isAborted, whenAborted } from '../client/abort.ts';
-import { isAlreadyExists } from '../client/errors.ts';
 import { InformerFactory } from '../client/informers/informer-factory.ts';
-import {
-  endpointSlices,
-  ingressClasses,
-  ingresses,
-  type ResourceType,
-  services,
-} from '../client/resources.ts';
+import { endpointSlices, ingressClasses, ingresses, services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { localHost } from '../host/local-host.ts';
 import { ingressController } from '../network/http/ingress-class.ts';
 import { routerServiceObjects } from '../network/http/router-service.ts';
 import { type IPFamily, parseAddress } from '../objects/address.ts';
-import type { KubeObject } from '../objects/meta.ts';
 import { RouterStatus } from '../router/router-status.ts';
 import { Router } from '../router/router.ts';
+import { createMissing } from './create-missing.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 
 const className = 'servicenet';
@@ -70,8 +63,8 @@ export class ClusterRouter implements Runnable {
     try {
       await this.#createClass();
       await router.start();
-      await this.#create(services, service);
-      for (const slice of slices) await this.#create(endpointSlices, slice);
+      await createMissing(this.#context.clients.for(services), service);
+      for (const slice of slices) await createMissing(this.#context.clients.for(endpointSlices), slice);
       await status.run(signal);
     } catch (error) {
       log.error({ err: error }, 'no Ingress is served in the cluster network');
@@ -85,19 +78,11 @@ export class ClusterRouter implements Runnable {
   async #createClass(): Promise<void> {
     const { items } = await this.#context.clients.for(ingressClasses).list();
     const isTaken = items.some(({ metadata }) => metadata.annotations?.[isDefaultAnnotation] === 'true');
-    await this.#create(ingressClasses, {
+    await createMissing(this.#context.clients.for(ingressClasses), {
       apiVersion: 'networking.k8s.io/v1',
       kind: 'IngressClass',
       metadata: { name: className, ...(isTaken ? {} : { annotations: { [isDefaultAnnotation]: 'true' } }) },
       spec: { controller: ingressController },
     });
-  }
-
-  async #create<T extends KubeObject>(resource: ResourceType<T>, object: T): Promise<void> {
-    try {
-      await this.#context.clients.for(resource).create(object);
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-    }
   }
 }

@@ -1,6 +1,9 @@
 import { isRecord, isStringList } from './json.ts';
+import { type IPFamily, parseAddress } from './address.ts';
+import type { ObjectMeta } from './meta.ts';
 import type { EndpointAddress, EndpointSubset } from './types/core.generated.ts';
-import type { Endpoint } from './types/discovery.generated.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from './types/discovery.generated.ts';
+
 /** True for subsets in the shape that all readers rely on. */
 export function isEndpointSubset(value: unknown): value is EndpointSubset {
   if (!isRecord(value)) return false;
@@ -39,4 +42,41 @@ export function isSliceEndpoint(value: unknown): value is Endpoint {
     (targetRef === undefined || isRecord(targetRef)) &&
     (hints === undefined || isRecord(hints))
   );
+}
+
+/**
+ * The EndpointSlices of a Service without a selector, for a program that is no Pod: one a family.
+ *
+ * @param service of which the slices have name, namespace and labels.
+ * @param managedBy who keeps them.
+ * @param addresses where the program answers.
+ */
+export function slicesWithoutPods(
+  { name = '', namespace = '', labels = {} }: ObjectMeta,
+  managedBy: string,
+  families: readonly IPFamily[],
+  addresses: readonly string[],
+  ports: readonly EndpointPort[],
+): readonly EndpointSlice[] {
+  return families.map((family) => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: {
+      name: `${name}-${family.toLowerCase()}`,
+      namespace,
+      labels: {
+        ...labels,
+        'kubernetes.io/service-name': name,
+        'endpointslice.kubernetes.io/managed-by': managedBy,
+      },
+    },
+    addressType: family,
+    endpoints: addresses
+      .filter((address) => parseAddress(address)?.family === family)
+      .map((address) => ({
+        addresses: [address],
+        conditions: { ready: true, serving: true, terminating: false },
+      })),
+    ports: [...ports],
+  }));
 }

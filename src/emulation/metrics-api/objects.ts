@@ -1,10 +1,10 @@
 /** The objects that lead to the metrics API, by the names that metrics-server's manifests have. */
-import { isAlreadyExists } from '../../client/errors.ts';
 import { endpoints, type ResourceType, services } from '../../client/resources.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { textAt } from '../../objects/read.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
+import { createMissing } from '../create-missing.ts';
 
 type Clients = ControllerContext['clients'];
 
@@ -39,58 +39,42 @@ export async function readProxyAuthority(clients: Clients): Promise<string> {
 export async function createMetricsObjects(clients: Clients, addresses: readonly string[]): Promise<void> {
   const labels = { 'k8s-app': name };
   const ports = [{ name: 'https', protocol: 'TCP', port: 443, targetPort: metricsPort }];
-  await createOnce(
-    clients.for(services).create({
-      metadata: { name, namespace, labels },
-      spec: { ports, ipFamilyPolicy: 'PreferDualStack' },
-    }),
-  );
+  await createMissing(clients.for(services), {
+    metadata: { name, namespace, labels },
+    spec: { ports, ipFamilyPolicy: 'PreferDualStack' },
+  });
   // Mirrored to EndpointSlices; the API server finds extension API servers by Endpoints.
-  await createOnce(
-    clients.for(endpoints).create({
-      metadata: { name, namespace, labels },
-      subsets: [
-        {
-          addresses: addresses.map((ip) => ({ ip })),
-          ports: [{ name: 'https', protocol: 'TCP', port: metricsPort }],
-        },
-      ],
-    }),
-  );
+  await createMissing(clients.for(endpoints), {
+    metadata: { name, namespace, labels },
+    subsets: [
+      {
+        addresses: addresses.map((ip) => ({ ip })),
+        ports: [{ name: 'https', protocol: 'TCP', port: metricsPort }],
+      },
+    ],
+  });
   const reader = 'rbac.authorization.k8s.io/aggregate-to-';
-  await createOnce(
-    clients.for(clusterRoles).create({
-      metadata: {
-        name: 'system:aggregated-metrics-reader',
-        labels: {
-          ...labels,
-          [`${reader}view`]: 'true',
-          [`${reader}edit`]: 'true',
-          [`${reader}admin`]: 'true',
-        },
+  await createMissing(clients.for(clusterRoles), {
+    metadata: {
+      name: 'system:aggregated-metrics-reader',
+      labels: {
+        ...labels,
+        [`${reader}view`]: 'true',
+        [`${reader}edit`]: 'true',
+        [`${reader}admin`]: 'true',
       },
-      ...{ rules: [{ apiGroups: ['metrics.k8s.io'], resources: ['pods', 'nodes'], verbs: ['get', 'list'] }] },
-    }),
-  );
-  await createOnce(
-    clients.for(apiServices).create({
-      metadata: { name: 'v1beta1.metrics.k8s.io', labels },
-      ...{
-        spec: {
-          service: { name, namespace },
-          ...{ group: 'metrics.k8s.io', version: 'v1beta1', groupPriorityMinimum: 100, versionPriority: 100 },
-          // The name in the certificate is that of nodes, and the network is inside this machine.
-          insecureSkipTLSVerify: true,
-        },
+    },
+    ...{ rules: [{ apiGroups: ['metrics.k8s.io'], resources: ['pods', 'nodes'], verbs: ['get', 'list'] }] },
+  });
+  await createMissing(clients.for(apiServices), {
+    metadata: { name: 'v1beta1.metrics.k8s.io', labels },
+    ...{
+      spec: {
+        service: { name, namespace },
+        ...{ group: 'metrics.k8s.io', version: 'v1beta1', groupPriorityMinimum: 100, versionPriority: 100 },
+        // The name in the certificate is that of nodes, and the network is inside this machine.
+        insecureSkipTLSVerify: true,
       },
-    }),
-  );
-}
-
-async function createOnce(created: Promise<unknown>): Promise<void> {
-  try {
-    await created;
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-  }
+    },
+  });
 }

@@ -1,4 +1,5 @@
-import { formatAddress, type IPFamily, type ParsedCidr, parseAddress } from '../../objects/address.ts';
+import { formatAddress, type ParsedCidr } from '../../objects/address.ts';
+import { slicesWithoutPods } from '../../objects/endpoints.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
@@ -54,28 +55,7 @@ export function dnsServiceObjects(
     },
     status: {},
   };
-  return { service, slices: families.map((family) => sliceOf(family, addresses, port)) };
-}
-
-function sliceOf(family: IPFamily, addresses: readonly string[], port: number): EndpointSlice {
-  return {
-    apiVersion: 'discovery.k8s.io/v1',
-    kind: 'EndpointSlice',
-    metadata: {
-      name: `${name}-${family.toLowerCase()}`,
-      namespace,
-      labels: {
-        'kubernetes.io/service-name': name,
-        'endpointslice.kubernetes.io/managed-by': 'servicenet-dns',
-      },
-    },
-    addressType: family,
-    endpoints: addresses
-      .filter((address) => parseAddress(address)?.family === family)
-      .map((address) => ({
-        addresses: [address],
-        conditions: { ready: true, serving: true, terminating: false },
-      })),
-    ports: ports.map((each) => ({ ...each, port })),
-  };
+  const slicePorts = ports.map((each) => ({ ...each, port }));
+  const slices = slicesWithoutPods({ name, namespace }, 'servicenet-dns', families, addresses, slicePorts);
+  return { service, slices };
 }

@@ -1,4 +1,5 @@
-import { type IPFamily, parseAddress } from '../../objects/address.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import { slicesWithoutPods } from '../../objects/endpoints.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
@@ -34,29 +35,9 @@ export function routerServiceObjects(
     },
     status: {},
   };
-  const slices = families.map((family): EndpointSlice => ({
-    apiVersion: 'discovery.k8s.io/v1',
-    kind: 'EndpointSlice',
-    metadata: {
-      name: `${name}-${family.toLowerCase()}`,
-      namespace,
-      labels: {
-        ...labels,
-        'kubernetes.io/service-name': name,
-        'endpointslice.kubernetes.io/managed-by': 'servicenet-router',
-      },
-    },
-    addressType: family,
-    endpoints: addresses
-      .filter((address) => parseAddress(address)?.family === family)
-      .map((address) => ({
-        addresses: [address],
-        conditions: { ready: true, serving: true, terminating: false },
-      })),
-    ports: [
-      { name: 'http', protocol: 'TCP', port: http },
-      { name: 'https', protocol: 'TCP', port: https },
-    ],
-  }));
+  const slices = slicesWithoutPods({ name, namespace, labels }, 'servicenet-router', families, addresses, [
+    { name: 'http', protocol: 'TCP', port: http },
+    { name: 'https', protocol: 'TCP', port: https },
+  ]);
   return { key: joinKey(namespace, name), service, slices };
 }
