@@ -26,7 +26,7 @@ const clusterDomain = 'cluster.local';
 /** What is printed of one connection. */
 interface TraceReport {
   readonly proxyOptions: readonly string[];
-  /** Undefined: it cannot be told. */
+  /** Undefined: the objects do not decide it. */
   readonly reachable: boolean | undefined;
   readonly stages: readonly Stage[];
   /** One for each address of the destination. */
@@ -36,7 +36,7 @@ interface TraceReport {
 /**
  * Prints the way of a connection through a cluster, or who reaches whom in a namespace.
  *
- * @returns the exit code: 0 reachable, 1 not, 2 when it cannot be told; 0 for a matrix.
+ * @returns the exit code: 0 reachable, 1 not, 2 when the objects do not decide it; 0 for a matrix.
  */
 export async function trace(config: TraceConfig): Promise<0 | 1 | 2> {
   const transport = await connectCluster(config.cluster);

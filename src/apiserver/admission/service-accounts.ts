@@ -112,7 +112,7 @@ function mountIn(container: Container, name: string): boolean {
   return true;
 }
 
-/** Seconds; 3607 rather than an hour, so that these tokens can be told from others (`WarnOnlyBoundTokenExpirationPeriod`). */
+/** Seconds; 3607 rather than an hour, which marks these tokens (`WarnOnlyBoundTokenExpirationPeriod`). */
 const lifetime = 3607;
 
 function tokenVolume(name: string): Volume {

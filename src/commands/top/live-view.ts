@@ -16,7 +16,7 @@ export interface LiveViewOptions {
   readonly namespace: string | undefined;
   /** The first line on a terminal. */
   readonly title: string;
-  /** Takes who is to be told how much Pods have answered, by their keys. Absent: it is not known. */
+  /** Takes a listener for how often Pods have answered, by their keys. Absent: that is not counted. */
   readonly onAnswers?: (tell: (answers: Iterable<readonly [ObjectKey, number]>) => void) => void;
 }
 

@@ -42,7 +42,7 @@ const evictionGrace = 1000;
 /** What the kubelet of {@link kubelet} works with. */
 export interface KubeletOptions {
   readonly runtime: ContainerRuntime;
-  /** The Services that Pods are told of by their environment. */
+  /** The Services whose addresses the environment of Pods has. */
   readonly services: () => Iterable<Service>;
 }
 
@@ -128,9 +128,9 @@ class KubeletReconciler extends Reconciler {
     // An address that another client wrote into the status is in use, too.
     else if (node !== undefined) this.#addresses.observe(pod, node);
     if ((pod.spec.nodeName ?? '') === '') return;
-    const told = (each: Pod | undefined): unknown => [each?.metadata.labels, each?.metadata.annotations];
+    const downward = (each: Pod | undefined): unknown => [each?.metadata.labels, each?.metadata.annotations];
     const state = this.#states.get(pod.metadata.uid ?? '');
-    if (state !== undefined && Number.isFinite(state.refreshAt) && !jsonEqual(told(pod), told(old)))
+    if (state !== undefined && Number.isFinite(state.refreshAt) && !jsonEqual(downward(pod), downward(old)))
       state.refreshAt = 0;
     this.queue.enqueue(keyOf(pod));
   }
@@ -206,7 +206,7 @@ class KubeletReconciler extends Reconciler {
     }
     const checks = state.ending === undefined ? [deadline, await this.#keepFiles(work)] : [];
     let plan = this.#plan(work, addresses);
-    let told = pod;
+    let decided = pod;
     for (let more = true; more;) {
       // A conflict of the write must not undo what has happened.
       const { initContainerStatuses, containerStatuses, ephemeralContainerStatuses } = plan.status;
@@ -215,8 +215,8 @@ class KubeletReconciler extends Reconciler {
         ...(containerStatuses === undefined ? {} : { containerStatuses }),
         ...(ephemeralContainerStatuses === undefined ? {} : { ephemeralContainerStatuses }),
       };
-      told = { ...pod, status: { ...pod.status, ...plan.status } };
-      more = await this.#containers.follow({ pod: told, node, state }, plan.running, signal);
+      decided = { ...pod, status: { ...pod.status, ...plan.status } };
+      more = await this.#containers.follow({ pod: decided, node, state }, plan.running, signal);
       if (more) plan = this.#plan(work, addresses);
     }
     const { status } = plan;
@@ -224,7 +224,7 @@ class KubeletReconciler extends Reconciler {
     if (isOver) {
       state.close();
       await this.#runtime.removeSandbox(pod);
-    } else if (state.ending !== undefined) this.#containers.end(told, state, state.ending.grace);
+    } else if (state.ending !== undefined) this.#containers.end(decided, state, state.ending.grace);
     const isNew = pod.status.containerStatuses === undefined;
     await this.#write(key, pod, status, signal);
     state.decidedStatus = undefined;
@@ -341,12 +341,12 @@ class KubeletReconciler extends Reconciler {
   async #mount({ pod, node, state, signal }: Work, addresses: readonly string[]): Promise<void> {
     if (this.#files === undefined) return;
     const [podIP = ''] = addresses;
-    const told = { ...pod, status: { ...pod.status, podIP, podIPs: addresses.map((ip) => ({ ip })) } };
+    const addressed = { ...pod, status: { ...pod.status, podIP, podIPs: addresses.map((ip) => ({ ip })) } };
     const { containers = [], initContainers = [] } = pod.spec;
     const hasPrograms = [...containers, ...initContainers].some(
       (each) => !this.#runtime.isStandIn(pod, each),
     );
-    const volumes = await this.#files.volumes(told, node, hasPrograms, signal);
+    const volumes = await this.#files.volumes(addressed, node, hasPrograms, signal);
     for (const volume of volumes) {
       try {
         await this.#runtime.writeVolume(pod, volume);

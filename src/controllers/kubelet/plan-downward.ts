@@ -1,8 +1,8 @@
-/** What a Pod can be told of itself: the downward API (pkg/fieldpath, pkg/api/v1/resource). */
+/** Fields of a Pod for its own containers: the downward API (pkg/fieldpath, pkg/api/v1/resource). */
 import type { Container, Node, Pod, ResourceFieldSelector } from '../../objects/types/core.generated.ts';
 import { parseQuantity } from '../../objects/quantity.ts';
 
-/** A field of a Pod by its path; undefined for one that cannot be told. */
+/** A field of a Pod by its path; undefined for one that the downward API does not have. */
 export function podField(pod: Pod, path: string): string | undefined {
   const { metadata, spec, status } = pod;
   const [, map, key] = /^metadata\.(annotations|labels)\['(.*)'\]$/.exec(path) ?? [];

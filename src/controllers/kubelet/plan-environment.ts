@@ -21,7 +21,7 @@ export interface EnvironmentInput {
   readonly pod: Pod;
   readonly container: Container;
   readonly node: Node;
-  /** All Services that the Pod may be told of. */
+  /** All Services whose addresses its environment may have. */
   readonly services: Iterable<Service>;
   readonly objects: ReferencedObjects;
 }

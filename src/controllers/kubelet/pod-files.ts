@@ -68,10 +68,10 @@ export class PodFiles {
     const { volumes = [] } = pod.spec;
     const wanted = hasPrograms ? volumes : volumes.filter((volume) => !hasToken(volume));
     if (wanted.length === 0) return [];
-    const told = { ...pod, spec: { ...pod.spec, volumes: wanted } };
-    const { containers: _, initContainers: __, ephemeralContainers: ___, ...spec } = told.spec;
+    const reduced = { ...pod, spec: { ...pod.spec, volumes: wanted } };
+    const { containers: _, initContainers: __, ephemeralContainers: ___, ...spec } = reduced.spec;
     const objects = await this.#objects({ ...pod, spec }, signal);
-    return planVolumes({ pod: told, node, objects, tokens: await this.#tokensOf(told, signal) });
+    return planVolumes({ pod: reduced, node, objects, tokens: await this.#tokensOf(reduced, signal) });
   }
 
   /** The environment of a container. @throws {ConfigError} in the kubelet's words. */

@@ -50,7 +50,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   readonly #refusals: AddressRefusals;
   readonly #sysctls: LinkSysctls;
   readonly #batch: IpBatch;
-  /** New ones that neighbours were not told of yet. */
+  /** New ones that are not announced to neighbours yet. */
   #untold = new Set<string>();
   /** When the interfaces announce again, monotonic. */
   readonly #due = new Map<string, number[]>();
@@ -85,7 +85,7 @@ export class Layer2Announcer implements AddressAnnouncer {
     return new Set(this.#placed().keys());
   }
 
-  /** Those of which neighbours were told: who had them before may let them go. */
+  /** Those that were announced to neighbours: who had them before may let them go. */
   get told(): readonly string[] {
     return [...this.#placed().keys()].filter((address) => !this.#untold.has(address));
   }
