@@ -3,8 +3,10 @@ import type { Aggregator } from './aggregation/aggregator.ts';
 import type { ExtensionNetwork } from './aggregation/extension-server.ts';
 import { passOn, passOnUpgrade } from './aggregation/handler.ts';
 import { wantedUser } from './authentication/impersonation.ts';
+import type { UserInfo } from './authentication/users.ts';
 import { impersonated } from './authorization/impersonation-modes.ts';
-import { checkRequestTimeout } from './http/request-timeout.ts';
+import { FlowSchemas } from './flow-schemas.ts';
+import { checkRequestTimeout, isLongRunning } from './http/request-timeout.ts';
 import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
 import { discoveryHandler } from './discovery/handler.ts';
@@ -66,6 +68,7 @@ export interface ServingOptions {
 export function createServing(options: ServingOptions): Serving {
   const { core, authorizer, reviews, serviceAccountTokens, dialPod, refuse, aggregator, extension } = options;
   let isReady = false;
+  const flowSchemas = new FlowSchemas(core.storage);
   const resolver = createEndpointResolver({
     get: (group, plural, namespace, name) =>
       core.storage.get(objectKey(group, plural, namespace, name))?.object,
@@ -156,10 +159,14 @@ export function createServing(options: ServingOptions): Serving {
       const refusal = refuse?.({ method: request.method, path: request.info.path });
       if (refusal !== undefined) throw refusalError(refusal);
       checkRequestTimeout(request.query, request.info);
-      await route(authorized(authorizer, request), reply);
+      const acting = actingUser(authorizer, request);
+      if (request.info.verb === 'watch' || !isLongRunning(request.info)) {
+        for (const [name, value] of flowSchemas.headersOf(acting, request.info)) reply.addHeader(name, value);
+      }
+      await route(authorized(authorizer, request, acting), reply);
     },
     upgrade: async (request, socket, head) => {
-      const allowed = authorized(authorizer, request);
+      const allowed = authorized(authorizer, request, actingUser(authorizer, request));
       const server = aggregator.serverOf(request.info.path);
       if (server !== undefined) {
         await passOnUpgrade(extension, server)(allowed, socket, head);
@@ -196,18 +203,20 @@ function goArch(): string {
   return process.arch === 'x64' ? 'amd64' : process.arch;
 }
 
-/** The request as the user that it acts as. @throws {StatusError} 400 or 403 */
-function authorized(authorizer: Authorizer, request: ApiRequest): ApiRequest {
+/** Whom a request acts as. @throws {StatusError} 400 or 403 */
+function actingUser(authorizer: Authorizer, request: ApiRequest): UserInfo {
   const wanted = wantedUser(request.incoming.rawHeaders);
-  const user =
-    wanted === undefined
-      ? request.user
-      : impersonated(authorizer, request.user, accessOf(request.info), wanted);
+  if (wanted === undefined) return request.user;
+  return impersonated(authorizer, request.user, accessOf(request.info), wanted);
+}
+
+/** The request of a user who may make it. @throws {StatusError} 403 */
+function authorized(authorizer: Authorizer, request: ApiRequest, user: UserInfo): ApiRequest {
   requireAccess(authorizer, user, accessOf(request.info));
   return user === request.user ? request : asUser(request, user);
 }
 
-function asUser(request: ApiRequest, user: ApiRequest['user']): ApiRequest {
+function asUser(request: ApiRequest, user: UserInfo): ApiRequest {
   return {
     method: request.method,
     url: request.url,

@@ -68,6 +68,68 @@ describe('priority and fairness', () => {
     expect(shares((await get(`${levels}/workload-high`)).body)).toBe(77);
     expect(recordAt((await get(`${levels}/exempt`)).body, 'spec', 'exempt')['lendablePercent']).toBe(50);
   }, 30_000);
+
+  test.each([
+    ['admin', '', '/api/v1/pods', 'exempt', 'exempt'],
+    ['jane', '', '/readyz', 'probes', 'exempt'],
+    ['jane', '', '/api/v1/pods', 'global-default', 'global-default'],
+    ['system:node:node-1', 'system:nodes', '/api/v1/nodes', 'system-node-high', 'node-high'],
+    ['system:node:node-1', 'system:nodes', '/api/v1/pods', 'system-nodes', 'system'],
+    [
+      ...['system:kube-scheduler', '', '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases'],
+      ...['kube-scheduler', 'workload-high'],
+    ],
+    [
+      ...['system:serviceaccount:kube-system:x', 'system:serviceaccounts', '/api/v1/pods'],
+      ...['kube-system-service-accounts', 'workload-high'],
+    ],
+    [
+      ...['system:serviceaccount:shop:x', 'system:serviceaccounts', '/api/v1/namespaces/shop/pods'],
+      ...['service-accounts', 'workload-low'],
+    ],
+  ] as const)('a request of %s in %j for %s is of %s', async (user, group, target, schema, level) => {
+    const headers: Record<string, string> =
+      user === 'admin'
+        ? {}
+        : { 'impersonate-user': user, 'impersonate-group': group === '' ? 'system:authenticated' : group };
+    const answer = await server.client.request('GET', target, { headers });
+    const uid = async (what: string) => textAt((await get(`${path}/${what}`)).body, 'metadata', 'uid');
+    expect([
+      answer.headers['x-kubernetes-pf-flowschema-uid'],
+      answer.headers['x-kubernetes-pf-prioritylevel-uid'],
+    ]).toEqual([await uid(`flowschemas/${schema}`), await uid(`prioritylevelconfigurations/${level}`)]);
+  });
+
+  test('a schema of a user’s own counts from its creation to its end', async () => {
+    const of = async () =>
+      (
+        await server.client.request('GET', '/version', {
+          headers: { 'impersonate-user': 'jane', 'impersonate-group': 'system:authenticated' },
+        })
+      ).headers['x-kubernetes-pf-flowschema-uid'];
+    const before = await of();
+    const created = await call(server.client, 'POST', `${path}/flowschemas`, {
+      body: {
+        apiVersion: 'flowcontrol.apiserver.k8s.io/v1',
+        kind: 'FlowSchema',
+        metadata: { name: 'versions' },
+        spec: {
+          priorityLevelConfiguration: { name: 'workload-low' },
+          matchingPrecedence: 50,
+          rules: [
+            {
+              subjects: [{ kind: 'User', user: { name: 'jane' } }],
+              nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/healthz/*', '/version'] }],
+            },
+          ],
+        },
+      },
+    });
+    expect(created).toMatchObject({ status: 201 });
+    expect(await of()).toBe(textAt(created.body, 'metadata', 'uid'));
+    expect((await call(server.client, 'DELETE', `${path}/flowschemas/versions`)).status).toBe(200);
+    expect(await of()).toBe(before);
+  });
 });
 
 test('extension API servers find in a ConfigMap whose client certificates are good', async () => {

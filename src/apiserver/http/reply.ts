@@ -4,6 +4,7 @@ import { encode } from './encoding.ts';
 import { endCompressed, endWhileMade, endWith, lengthOf, type LongBody } from './long-body.ts';
 import { negotiateError } from './negotiation.ts';
 import { indented, indentJson, wantsPretty } from './pretty.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { warningHeaders } from './warnings.ts';
 
@@ -28,6 +29,8 @@ export class HttpReply implements Reply {
   private readonly response: ServerResponse;
   private readonly context: ReplyContext;
   private warnings: string[] | undefined;
+  /** Names and values, one after the other. */
+  private readonly added: string[] = [];
   private started = false;
 
   constructor(response: ServerResponse, context: ReplyContext) {
@@ -43,6 +46,10 @@ export class HttpReply implements Reply {
   warn(text: string): void {
     this.warnings ??= [];
     this.warnings.push(text);
+  }
+
+  addHeader(name: string, value: string): void {
+    this.added.push(name, value);
   }
 
   send(
@@ -131,6 +138,7 @@ export class HttpReply implements Reply {
   private headers(extra: ExtraHeaders | undefined): string[] {
     const head = ['Audit-Id', this.context.auditId];
     if (extra === undefined || !('cache-control' in extra)) head.push('Cache-Control', 'no-cache, private');
+    if (this.added.length > 0) pushAll(head, this.added);
     if (this.warnings !== undefined) {
       for (const warning of warningHeaders(this.warnings)) head.push('Warning', warning);
     }

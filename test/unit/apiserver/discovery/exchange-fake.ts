@@ -36,6 +36,7 @@ export async function call(
     void answers.push({ status, contentType, ...bodyOf(body), headers: more });
   const reply: Reply = {
     warn: () => undefined,
+    addHeader: () => undefined,
     send,
     sendAsIs: send,
     stream: () => {
