@@ -454,5 +454,11 @@ describe('kubectl knows the server', () => {
     expect(await kubectl.ok(split('explain endpointslice.endpoints --recursive'))).toContain(
       'serving\t<boolean>',
     );
+    // Kubernetes' own tests look for these words.
+    const objects = await kubectl.ok(split('explain services'));
+    expect(objects).toMatch(/apiVersion\t<string>\s+APIVersion defines/);
+    expect(objects).toMatch(/kind\t<string>\s+Kind /);
+    const metadata = await kubectl.ok(split('explain services.metadata'));
+    expect(metadata).toMatch(/Standard object's metadata.*creationTimestamp\t<string>\s+CreationTimestamp is a/s);
   });
 });

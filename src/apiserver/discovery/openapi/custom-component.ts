@@ -9,8 +9,11 @@ const maxDepth = 100;
 /** `apiVersion` and `kind` of any object. */
 export function typeMembers(): JsonRecord {
   return {
-    apiVersion: { description: 'The group and version that the object is written in.', type: 'string' },
-    kind: { description: 'The kind of the object, in CamelCase.', type: 'string' },
+    apiVersion: {
+      description: 'APIVersion defines the group and version that the object is written in.',
+      type: 'string',
+    },
+    kind: { description: 'Kind is the type of the object, in CamelCase.', type: 'string' },
   };
 }
 
@@ -18,7 +21,7 @@ export function typeMembers(): JsonRecord {
 export function metadataMember(): JsonRecord {
   return {
     metadata: {
-      description: 'Name, labels and other things that all objects have.',
+      description: "Standard object's metadata: name, labels and other things that all objects have.",
       allOf: [{ $ref: metaReference }],
     },
   };

@@ -10,12 +10,14 @@ import { hasNoSelector, needsClusterIP, headlessIP } from './type-rules.ts';
  */
 export function decorateService(service: Service, primary: IPFamily): Service {
   const { spec } = service;
+  const hasPlural = (spec.clusterIPs?.length ?? 0) > 0 || (spec.clusterIP ?? '') === '';
   if (!needsClusterIP(spec)) {
-    if (spec.internalTrafficPolicy === undefined) return service;
+    if (spec.internalTrafficPolicy === undefined && hasPlural) return service;
     const { internalTrafficPolicy: _, ...rest } = spec;
+    // A change of type may have named another cluster IP than the Service had.
+    normalizeNewClusterIPs(rest);
     return { ...service, spec: rest };
   }
-  const hasPlural = (spec.clusterIPs?.length ?? 0) > 0 || (spec.clusterIP ?? '') === '';
   if (hasPlural && (spec.ipFamilies?.length ?? 0) > 0) return service;
   const decorated = { ...spec };
   normalizeNewClusterIPs(decorated);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { decorateService, isDecoratedService } from '../../../../../src/registry/core/service/decorate.ts';
 import type { IPFamily } from '../../../../../src/objects/address.ts';
 import type { Service } from '../../../../../src/objects/types/core.generated.ts';
@@ -33,6 +33,12 @@ const externalName = fc.record({
     { requiredKeys: ['type'] },
   ),
   status: fc.constant({}),
+});
+
+test('an ExternalName that a change of type left with another cluster IP is shown with the plural', () => {
+  const spec = { type: 'ExternalName', externalName: 'x', clusterIP: '10.0.0.9' };
+  const shown = decorateService({ metadata: { name: 'web' }, spec, status: {} }, 'IPv4').spec;
+  expect(shown).toEqual({ ...spec, clusterIPs: ['10.0.0.9'] });
 });
 
 describe('isDecoratedService', () => {
