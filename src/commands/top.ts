@@ -12,7 +12,7 @@ export async function top({ cluster, namespace }: TopConfig): Promise<void> {
   const ending = new AbortController();
   void stop.received.then(() => ending.abort());
   try {
-    const title = `servicenet top: ${transport.server}`;
+    const title = `servicenet top: ${transport.server}  (q ends it)`;
     await showLiveView({ transport, log, namespace, title }, ending.signal);
   } finally {
     await transport.close();

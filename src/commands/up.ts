@@ -7,7 +7,7 @@ import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './local-cluster/ending.ts';
 import { removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig-file.ts';
-import { introduction } from './local-cluster/introduction.ts';
+import { hints, introduction } from './local-cluster/introduction.ts';
 import { ClientsThread } from './local-cluster/thread.ts';
 import { type ProgramRun, runProgram } from './run-program.ts';
 import { exitCodes, untilSignal } from './signals.ts';
@@ -66,14 +66,15 @@ export async function up(config: UpConfig): Promise<number> {
       return await runInside(run, open, log);
     }
     process.stdout.write(introduction(config, report, begun.services, open !== undefined));
+    const isLive = config.liveView && process.stdout.isTTY;
     // The kubelet is inside: without the network, Pods would be pending for ever.
     const unusable = networkReady?.then(async (isReady) => {
       const time = Math.round(performance.now());
-      if (isReady) process.stdout.write(`cluster network is ready (${time} ms)\n`);
+      if (isReady && !isLive) process.stdout.write(`cluster network is ready (${time} ms)\n`);
       return await failure;
     });
     const ended = Promise.race([signal.received, unusable ?? failure]);
-    if (config.liveView && process.stdout.isTTY) await watch(config, server, open, log, ended);
+    if (isLive) await watch(config, server, hints(config, report, open !== undefined), open, log, ended);
     await ended;
     return 0;
   } finally {
@@ -138,6 +139,7 @@ async function openWays(
 async function watch(
   config: UpConfig,
   { url, ca, token }: Embedded,
+  tried: readonly string[],
   network: ClusterNetwork | undefined,
   log: Logger,
   ended: Promise<unknown>,
@@ -148,12 +150,13 @@ async function watch(
   const ending = new AbortController();
   const end = (): void => ending.abort();
   ended.then(end, end);
-  const title = `${url}  export KUBECONFIG=${config.kubeconfigPath}  (Ctrl-C stops it)`;
+  const title = `${url}  (q stops it)  export KUBECONFIG=${config.kubeconfigPath}`;
   try {
     const onAnswers = (tell: NonNullable<ClusterNetwork['onAnswers']>): void => {
       if (network !== undefined) network.onAnswers = tell;
     };
-    await showLiveView({ transport, log, namespace: undefined, title, onAnswers }, ending.signal);
+    const view = { transport, log, namespace: undefined, title, hints: tried, onAnswers };
+    await showLiveView(view, ending.signal);
   } finally {
     await transport.close();
   }

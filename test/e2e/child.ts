@@ -12,9 +12,11 @@ export class Child {
   constructor(file: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
     this.#name = [file, ...args].join(' ');
     this.#process = spawn(file, args, {
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...environment },
     });
+    // It may end before it has read what is typed.
+    this.#process.stdin?.on('error', () => undefined);
     this.closed = new Promise((resolve) => {
       this.#process.once('close', () => resolve());
       this.#process.once('error', (error) => {
@@ -49,6 +51,11 @@ export class Child {
       }
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
+  }
+
+  /** Writes to its standard input, which stays open. */
+  type(text: string): void {
+    this.#process.stdin?.write(text);
   }
 
   /** Ends it: `SIGTERM` is asked, and after a minute made, `SIGKILL` is made at once. */

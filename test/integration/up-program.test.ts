@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -68,6 +68,23 @@ describe('servicenet up -- program', () => {
     expect(child.code).toBe(3);
   });
 });
+
+test.skipIf(!existsSync('/usr/bin/script'))(
+  'on a terminal (of script, bsdutils), q ends up',
+  async () => {
+    const command = [process.execPath, main, 'up', '--nodes', '0', '--port', '0', '--network', 'off'].join(
+      ' ',
+    );
+    const child = new Child('script', ['-qefc', command, '/dev/null'], { HOME: home, KUBECONFIG: '' });
+    await child.until(() => child.output.includes('(q stops it)'));
+    // A key that comes before the screen is there is typed, and read by it.
+    child.type('q');
+    await child.closed;
+    expect(child.code).toBe(0);
+    expect(child.output).not.toContain('^C');
+  },
+  60_000,
+);
 
 describe('a command line that cannot be carried out', () => {
   test('a port in use', async () => {

@@ -9,6 +9,22 @@ export function introduction(
   hasNetwork: boolean,
 ): string {
   const applied = report.applied.map((line) => `  ${line}`);
+  return [
+    ...poolLine(config, report),
+    ...(applied.length === 0 ? [] : ['', 'Applied:', ...applied]),
+    '',
+    serviceTable,
+    'Try it:',
+    `  export KUBECONFIG=${config.kubeconfigPath}`,
+    ...hints(config, report, hasNetwork),
+    '',
+    'Stop it with Ctrl-C.',
+    '',
+  ].join('\n');
+}
+
+/** Commands to try, a line each. */
+export function hints(config: UpConfig, report: ClientsReport, hasNetwork: boolean): readonly string[] {
   // Workloads need nodes, and what gives a LoadBalancer its address.
   const workload =
     config.nodes === 0
@@ -20,28 +36,18 @@ export function introduction(
   const packets =
     hasNetwork && report.applied.includes('service/storefront')
       ? [
-          '',
           'Pods answer, in a network that only servicenet run and --publish lead into:',
           '  servicenet run -- curl -s http://storefront.shop/hostname   # another Pod each time',
           '  servicenet up --publish 8080:shop/storefront:80             # http://127.0.0.1:8080 in a browser',
         ]
       : [];
   return [
-    ...poolLine(config, report),
-    ...(applied.length === 0 ? [] : ['', 'Applied:', ...applied]),
-    '',
-    serviceTable,
-    'Try it:',
-    `  export KUBECONFIG=${config.kubeconfigPath}`,
     '  kubectl get services --all-namespaces',
     ...workload,
     '  kubectl explain service.spec.ports',
     '  kubectl get services --watch',
     ...packets,
-    '',
-    'Stop it with Ctrl-C.',
-    '',
-  ].join('\n');
+  ];
 }
 
 /** Where LoadBalancer Services get their addresses, if that was chosen here. */

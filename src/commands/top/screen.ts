@@ -10,14 +10,29 @@ export interface ScreenSize {
 }
 
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)', 'READY'];
+/** Columns to leave out where the screen is narrow, the least important one first. */
+const dispensable = ['TYPE', 'PORT(S)', 'CLUSTER-IP', 'NAMESPACE', 'EXTERNAL-IP'];
 /** Characters of a pool's bar. */
 const barLength = 20;
 /** Lines of Events that are shown if there is room. */
 const maxEvents = 8;
 const fewestEvents = 3;
+/** Lines that stay for Services and Events before hints get any. */
+const fewestRows = 10;
 
-/** The lines to show: a summary, the pools, who answered last, the Services, the last Events. Never more than `size.rows`. */
-export function renderScreen(view: View, title: string, size: ScreenSize, colour: boolean): string[] {
+/**
+ * The lines to show: a summary, the pools, who answered last, the Services, the last Events, commands to try. Never more
+ * than `size.rows`.
+ *
+ * @param hints the commands, the most helpful first.
+ */
+export function renderScreen(
+  view: View,
+  title: string,
+  size: ScreenSize,
+  colour: boolean,
+  hints: readonly string[] = [],
+): string[] {
   const paint = (style: 'bold' | 'dim' | 'red' | 'yellow' | 'green', text: string): string =>
     colour ? styleText(style, text, { validateStream: false }) : text;
   const { problem } = view;
@@ -25,7 +40,10 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
   const head = [paint('bold', fit(title, size.columns)), problem === undefined ? line : paint('red', line)];
   const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
   const answers = view.answers.slice(0, 4).map((answer) => fit(answerLine(answer), size.columns));
-  const fixed = head.length + pools.length + answers.length + 4;
+  const above = head.length + pools.length + answers.length + 4;
+  const tried = hints.slice(0, Math.max(0, size.rows - above - fewestRows - 1));
+  const tail = tried.length === 0 ? [] : ['', ...tried.map((hint) => paint('dim', fit(hint, size.columns)))];
+  const fixed = above + tail.length;
   const room = Math.max(0, size.rows - fixed);
   const wanted = Math.min(view.events.length, maxEvents);
   const events = Math.min(wanted, Math.max(Math.min(fewestEvents, wanted), room - view.services.length));
@@ -36,8 +54,9 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
   );
   const cells = [heading, ...shown.map(cellsOf)];
   const widths = heading.map((_name, column) => maxOf(cells.map((row) => (row[column] ?? '').length)));
+  const columns = columnsWithin(widths, size.columns);
   const table = cells.map((row, index) => {
-    const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
+    const line = columns.map((column) => (row[column] ?? '').padEnd(widths[column] ?? 0)).join('  ');
     const text = fit(line.trimEnd(), size.columns);
     const service = shown[index - 1];
     if (service === undefined) return paint('dim', text);
@@ -56,7 +75,19 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
       const text = fit(eventText(event), size.columns);
       return event.warning ? paint('yellow', text) : text;
     }),
+    ...tail,
   ].slice(0, size.rows);
+}
+
+/** The columns, by their indexes, that a screen has room for. */
+function columnsWithin(widths: readonly number[], room: number): readonly number[] {
+  let columns = heading.map((_name, index) => index);
+  const length = () => columns.reduce((sum, column) => sum + (widths[column] ?? 0) + 2, -2);
+  for (const name of dispensable) {
+    if (length() <= room) break;
+    columns = columns.filter((column) => heading[column] !== name);
+  }
+  return columns;
 }
 
 /** The summary line. */

@@ -1,9 +1,12 @@
-import type { WriteStream } from 'node:tty';
+import { readFileSync } from 'node:fs';
+import type { ReadStream, WriteStream } from 'node:tty';
 import type { View } from './model.ts';
 import { renderScreen } from './screen.ts';
 
 /** Milliseconds between two redraws. */
 const pause = 250;
+
+const usualSize = { columns: 80, rows: 24 };
 
 const alternateScreen = '\u001b[?1049h\u001b[?25l';
 const ordinaryScreen = '\u001b[?25h\u001b[?1049l';
@@ -15,14 +18,17 @@ const restOfScreen = '\u001b[J';
 export class LiveScreen {
   readonly #stream: WriteStream;
   readonly #title: string;
+  readonly #hints: readonly string[];
   readonly #view: () => View;
   readonly #colour: boolean;
   #timer: NodeJS.Timeout | undefined;
   readonly #onResize = (): void => this.changed();
 
-  constructor(stream: WriteStream, title: string, view: () => View) {
+  /** @param hints commands to try, which stay on the screen. */
+  constructor(stream: WriteStream, title: string, hints: readonly string[], view: () => View) {
     this.#stream = stream;
     this.#title = title;
+    this.#hints = hints;
     this.#view = view;
     this.#colour = stream.hasColors() && process.env['NO_COLOR'] === undefined;
   }
@@ -47,9 +53,42 @@ export class LiveScreen {
   #draw(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const { columns, rows } = this.#stream;
+    // A serial console has no size.
+    const { columns, rows } = this.#stream.columns > 0 ? this.#stream : usualSize;
     // One line less than the terminal has: a line end on the last one would scroll.
-    const lines = renderScreen(this.#view(), this.#title, { columns, rows: rows - 1 }, this.#colour);
+    const size = { columns, rows: rows - 1 };
+    const lines = renderScreen(this.#view(), this.#title, size, this.#colour, this.#hints);
     this.#stream.write(`${home}${lines.map((line) => `${line}${restOfLine}\n`).join('')}${restOfScreen}`);
   }
+}
+
+const interrupt = '\u0003';
+
+/**
+ * Makes `q` on a terminal what Ctrl-C is: this process gets SIGINT. Keys are not echoed meanwhile.
+ *
+ * @returns what ends it.
+ */
+export function interruptByKey(input: ReadStream): () => void {
+  if (!input.isTTY || !isInForeground()) return () => undefined;
+  const onKeys = (keys: Buffer): void => {
+    const text = keys.toString();
+    if (text === 'q' || text.includes(interrupt)) process.kill(process.pid, 'SIGINT');
+  };
+  input.setRawMode(true);
+  input.on('data', onKeys);
+  return () => {
+    input.off('data', onKeys);
+    input.setRawMode(false);
+    input.pause();
+    input.unref();
+  };
+}
+
+/** A process in the background is stopped by the kernel when it changes its terminal (tcsetattr(3), SIGTTOU). */
+function isInForeground(): boolean {
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  // Behind the command, which may have spaces: state, parent, process group, session, terminal, its foreground group.
+  const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return group === foreground;
 }

@@ -137,11 +137,34 @@ describe('renderScreen', () => {
     );
     fc.assert(
       fc.property(arbitrary, ([services, events, rows, columns, colour]) => {
-        const lines = renderScreen(view(services, events), 'title', { rows, columns }, colour);
+        const lines = renderScreen(view(services, events), 'title', { rows, columns }, colour, ['try']);
         expect(lines.length).toBeLessThanOrEqual(rows);
         for (const line of lines) expect(stripVTControlCharacters(line).length).toBeLessThanOrEqual(columns);
       }),
     );
+  });
+
+  it('leaves out whole columns where the screen is narrow, the least important one first', () => {
+    const headings = [80, 60, 50, 40, 30, 20].map((columns) =>
+      renderScreen(view(1), 'title', { rows: 24, columns }, false).find((line) => line.startsWith('NAME')),
+    );
+    expect(headings).toEqual([
+      'NAMESPACE  NAME   TYPE       CLUSTER-IP  EXTERNAL-IP  PORT(S)  READY',
+      'NAMESPACE  NAME   CLUSTER-IP  EXTERNAL-IP  PORT(S)  READY',
+      'NAMESPACE  NAME   CLUSTER-IP  EXTERNAL-IP  READY',
+      'NAMESPACE  NAME   EXTERNAL-IP  READY',
+      'NAME   EXTERNAL-IP  READY',
+      'NAME   READY',
+    ]);
+  });
+
+  it('keeps the commands to try at the end, as many as leave room for Services', () => {
+    const hints = ['kubectl get services', 'kubectl get pods'];
+    const shown = (rows: number) =>
+      renderScreen(view(50, 5), 'title', { rows, columns: 100 }, false, hints).slice(-3);
+    expect(shown(24).slice(1)).toEqual(hints);
+    expect(shown(19).slice(1)).toEqual(['', hints[0]]);
+    expect(shown(12).join('\n')).not.toContain('kubectl');
   });
 
   it('says why nothing is heard of the server, where else it counts', () => {
