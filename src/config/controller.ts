@@ -66,10 +66,14 @@ function leaderElection(flags: Flags): LeaderElectionConfig {
   const renewDeadline = flags.read('leaderElectRenewDeadline', duration);
   const retryPeriod = flags.read('leaderElectRetryPeriod', duration);
   if (leaseDuration < seconds || leaseDuration <= renewDeadline) {
-    throw new ConfigError('--leader-elect-lease-duration: must be at least 1s and above the renew deadline');
+    throw new ConfigError(
+      `--leader-elect-lease-duration: must be at least 1s and above --leader-elect-renew-deadline (${inSeconds(renewDeadline)})`,
+    );
   }
   if (retryPeriod <= 0 || renewDeadline <= retryPeriod * 1.2) {
-    throw new ConfigError('--leader-elect-renew-deadline: must be above 1.2 times the retry period');
+    throw new ConfigError(
+      `--leader-elect-renew-deadline: must be above 1.2 times --leader-elect-retry-period (${inSeconds(retryPeriod)}) and below --leader-elect-lease-duration (${inSeconds(leaseDuration)})`,
+    );
   }
   return {
     leaseDuration,
@@ -78,6 +82,10 @@ function leaderElection(flags: Flags): LeaderElectionConfig {
     namespace: flags.read('leaderElectResourceNamespace', textOf()),
     name: flags.read('leaderElectResourceName', textOf()),
   };
+}
+
+function inSeconds(milliseconds: number): string {
+  return `${milliseconds / seconds}s`;
 }
 
 function labelSelector(flag: string, text: string): readonly LabelRequirement[] {

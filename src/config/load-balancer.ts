@@ -1,4 +1,6 @@
+import { isQualifiedName } from '../objects/names.ts';
 import { type Flags, textOf, yesOrNo } from './flags.ts';
+import { WrongValue } from './errors.ts';
 
 /** Which Services are served, and how they are read. */
 export interface LoadBalancerSettings {
@@ -12,8 +14,16 @@ export interface LoadBalancerSettings {
 /** What the flags say of every command that reads Services as the load balancer does. */
 export function loadBalancerSettings(flags: Flags): LoadBalancerSettings {
   return {
-    loadBalancerClass: flags.read('lbClass', textOf()),
+    loadBalancerClass: flags.read('lbClass', className),
     isDefaultClass: flags.read('defaultClass', yesOrNo),
     compat: flags.read('compat', yesOrNo),
   };
+}
+
+/** As the API takes it in `spec.loadBalancerClass`. */
+function className(value: unknown): string {
+  const name = textOf()(value);
+  const [problem] = isQualifiedName(name);
+  if (problem !== undefined) throw new WrongValue(problem);
+  return name;
 }

@@ -20,13 +20,15 @@ let transport: Transport;
 let clock: FakeClock;
 let metrics: Metrics;
 let sender: EventSender;
+let logged: string[];
 
 beforeEach(async () => {
   server = await ScriptedServer.start();
   transport = await createTransport({ kind: 'endpoint', url: server.url });
   clock = new FakeClock();
   metrics = new Metrics();
-  const log = pino({ level: 'silent' });
+  logged = [];
+  const log = pino({ level: 'warn' }, { write: (line: string) => void logged.push(line) });
   sender = new EventSender({ transport, component: 'servicenet', clock, random: () => 0, log, metrics });
 });
 
@@ -135,6 +137,30 @@ describe('EventSender', () => {
     expect(accept(await server.next())['reason']).toBe('C');
     await sender.close();
     expect(await metrics.scrape()).toContain('servicenet_events_total{result="failed"} 1');
+  });
+
+  it('warns of what the server refuses, but not in a namespace that is being deleted', async () => {
+    const refuse = async (cause: string): Promise<void> => {
+      sender.event(service, 'Normal', cause, cause);
+      const details = { causes: [{ reason: cause, message: 'x', field: 'metadata.namespace' }] };
+      (await server.next()).json(403, {
+        ...{
+          kind: 'Status',
+          apiVersion: 'v1',
+          status: 'Failure',
+          reason: 'Forbidden',
+          code: 403,
+          message: 'no',
+        },
+        details,
+      });
+    };
+    await refuse('NamespaceTerminating');
+    await refuse('Other');
+    await sender.close();
+    expect(logged.map((line): unknown => JSON.parse(line))).toMatchObject([
+      { reason: 'Other', msg: 'could not write an event' },
+    ]);
   });
 
   it('does not keep the process from ending', async () => {

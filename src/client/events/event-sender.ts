@@ -5,7 +5,7 @@ import { formatTime } from '../../objects/time.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { isAborted } from '../abort.ts';
 import type { Clock, Random } from '../clock.ts';
-import { isNotFound, isUnreached, retryAfterOf } from '../errors.ts';
+import { isNamespaceTerminating, isNotFound, isUnreached, retryAfterOf } from '../errors.ts';
 import { type Correlation, EventCorrelator } from './event-correlator.ts';
 import type { EventRecorder } from './events.ts';
 import { ResourceClient } from '../resource-client.ts';
@@ -136,7 +136,7 @@ export class EventSender implements EventRecorder {
         metrics?.events.inc({ result: next.correlation.action === 'repeat' ? 'aggregated' : 'sent' });
       } catch (error) {
         metrics?.events.inc({ result: 'failed' });
-        log[isUnreached(error) ? 'debug' : 'warn'](
+        log[isUnreached(error) || isNamespaceTerminating(error) ? 'debug' : 'warn'](
           { err: error, reason: next.event.reason },
           'could not write an event',
         );

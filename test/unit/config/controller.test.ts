@@ -88,8 +88,16 @@ describe('controllerConfig', () => {
     [{ metricsBindAddress: '8080' }, '--metrics-bind-address'],
     [{ metricsBindAddress: ':99999' }, '--metrics-bind-address'],
     [{ leaderElectLeaseDuration: '15' }, '--leader-elect-lease-duration'],
-    [{ leaderElectLeaseDuration: '9s' }, '--leader-elect-lease-duration'],
-    [{ leaderElectRetryPeriod: '9s' }, '--leader-elect-renew-deadline'],
+    [
+      { leaderElectLeaseDuration: '9s' },
+      '--leader-elect-lease-duration: must be at least 1s and above --leader-elect-renew-deadline (10s)',
+    ],
+    [
+      { leaderElectRetryPeriod: '9s' },
+      '--leader-elect-renew-deadline: must be above 1.2 times --leader-elect-retry-period (9s) and below --leader-elect-lease-duration (15s)',
+    ],
+    [{ lbClass: 'bad class' }, '--lb-class: name part must consist of'],
+    [{ lbClass: 'a/b/c' }, '--lb-class: a valid label key'],
     [{ serviceSelector: 'a in' }, '--service-selector'],
     [{ serviceNodePortRange: '1' }, '--service-node-port-range'],
     [{ serviceClusterIpRange: '10.0.0.0/33' }, '--service-cluster-ip-range'],
