@@ -1,19 +1,30 @@
 /**
- * Writes src/commands/definitions.generated.json, a list, from deploy/crds: `up` defines these kinds at every start, and
- * must not load a YAML parser (10 MiB) for that. test/unit/commands/definitions.test.ts fails when the two differ.
+ * Writes the definitions of deploy/crds as lists in JSON, which `up` applies at every start: it must not load a YAML
+ * parser (10 MiB) for that. test/unit/commands/definitions.test.ts fails when they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
 const folder = new URL('../deploy/crds/', import.meta.url);
-const output = new URL('../src/commands/definitions.generated.json', import.meta.url);
+const commands = new URL('../src/commands/', import.meta.url);
 
-/** The CustomResourceDefinitions of deploy/crds, by the names of their files. */
-function definitions(): readonly unknown[] {
+/** The CustomResourceDefinitions of deploy/crds whose files are chosen, by the names of their files. */
+function definitions(chosen: (file: string) => boolean): readonly unknown[] {
   return readdirSync(folder)
-    .filter((file) => file.startsWith('servicenet.dev_'))
+    .filter((file) => file !== 'kustomization.yaml' && chosen(file))
     .toSorted()
     .map((file): unknown => parse(readFileSync(new URL(file, folder), 'utf8')));
 }
 
-if (import.meta.main) writeFileSync(output, `${JSON.stringify(definitions())}\n`);
+function write(path: string, list: readonly unknown[]): void {
+  writeFileSync(new URL(path, commands), `${JSON.stringify(list)}\n`);
+}
+
+if (import.meta.main) {
+  const isOurs = (file: string): boolean => file.startsWith('servicenet.dev_');
+  write('definitions.generated.json', definitions(isOurs));
+  write(
+    'local-cluster/openshift-definitions.generated.json',
+    definitions((file) => !isOurs(file)),
+  );
+}

@@ -7,6 +7,12 @@ export const networkModes = ['auto', 'on', 'off'] as const;
 /** Values of `--containers`. */
 export const containerModes = ['off', 'processes'] as const;
 
+/**
+ * Values of `--platform`: `openshift` also serves the kinds of OpenShift's network, by whose groups operators tell it from
+ * other clusters.
+ */
+export const platforms = ['kubernetes', 'openshift'] as const;
+
 /** What `servicenet up` and `servicenet/testing` start: an API server, its controllers, simulated nodes. */
 export interface LocalClusterConfig {
   readonly bindAddress: string;
@@ -19,6 +25,8 @@ export interface LocalClusterConfig {
   /** The administrator's bearer token; undefined: a random one. */
   readonly token: string | undefined;
   readonly authorizationMode: 'AlwaysAllow' | 'RBAC';
+  /** Whose kinds there are. */
+  readonly platform: (typeof platforms)[number];
   /** Who gives Services their addresses and node ports. */
   readonly allocation: 'server' | 'controller';
   /** Where the store is kept; undefined: in memory. */

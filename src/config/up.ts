@@ -22,6 +22,7 @@ import {
   containerModes,
   type LocalClusterConfig,
   networkModes,
+  platforms,
   type SelectControllers,
 } from './local-cluster.ts';
 import { imageChoices } from './image-programs.ts';
@@ -101,6 +102,7 @@ export function upConfig(
     allocation,
     metricsBindAddress: flags.read('metricsBindAddress', bindAddress),
     authorizationMode: flags.read('authorizationMode', oneOf(['AlwaysAllow', 'RBAC'])),
+    platform: flags.read('platform', oneOf(platforms)),
     dataDir: flags.read('dataDir', optional(textOf())),
     kubeconfigPath: flags.read('writeKubeconfig', optional(textOf())) ?? defaultKubeconfigPath(alone),
     program,

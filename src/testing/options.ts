@@ -5,7 +5,7 @@ import { addressRanges } from '../config/default-pool.ts';
 import { ConfigError, WrongValue } from '../config/errors.ts';
 import { Flags, oneOf, optional, type FlagReader, text, textOf, yesOrNo } from '../config/flags.ts';
 import { imageChoices } from '../config/image-programs.ts';
-import { containerModes, type LocalClusterConfig } from '../config/local-cluster.ts';
+import { containerModes, type LocalClusterConfig, platforms } from '../config/local-cluster.ts';
 import { isProgram, programNames } from '../emulation/containers/images.ts';
 import { nodePortRange, readServiceCidrs } from '../config/service-ranges.ts';
 import { isRecord } from '../objects/json.ts';
@@ -26,6 +26,10 @@ export interface TestServerOptions {
   readonly allocation?: 'server' | 'controller' | undefined;
   /** The administrator's bearer token, at least 8 characters; default: a random one. */
   readonly token?: string | undefined;
+  /**
+   * `openshift` also serves the kinds of OpenShift's network, such as EgressFirewall and EgressIP; default `kubernetes`.
+   */
+  readonly platform?: 'kubernetes' | 'openshift' | undefined;
   /** Keeps everything in this directory; default: in memory. */
   readonly dataDirectory?: string | undefined;
   /** 0, the default, takes any free port. */
@@ -77,6 +81,7 @@ const names: readonly (keyof TestServerOptions)[] = [
   'authorizationMode',
   'allocation',
   'token',
+  'platform',
   'dataDirectory',
   'port',
   'controllers',
@@ -111,6 +116,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     token: flags.read('token', optional(textOf(8))),
     authorizationMode: flags.read('authorizationMode', or('AlwaysAllow', oneOf(['AlwaysAllow', 'RBAC']))),
     allocation,
+    platform: flags.read('platform', or('kubernetes', oneOf(platforms))),
     dataDir: flags.read('dataDirectory', optional(textOf())),
     nodes,
     network: flags.read('network', or(false, yesOrNo)) ? 'on' : 'off',

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { containerModes, networkModes } from '../../config/local-cluster.ts';
+import { containerModes, networkModes, platforms } from '../../config/local-cluster.ts';
 import { upConfig } from '../../config/up.ts';
 import { isProgram, programNames } from '../../emulation/containers/images.ts';
 import { selectLocal } from './select-controllers.ts';
@@ -84,6 +84,14 @@ export function upCommand(): Command {
       )
         .choices(['AlwaysAllow', 'RBAC'])
         .default('AlwaysAllow'),
+    )
+    .addOption(
+      new Option(
+        '--platform <name>',
+        "whose kinds there are; openshift: EgressFirewall, EgressIP and the other kinds of OpenShift's network too",
+      )
+        .choices(platforms)
+        .default('kubernetes'),
     )
     .option('--no-live-view', 'do not show the live view, even on a terminal')
     .option('--data-dir <folder>', 'keep all data in this folder (default: in memory only)')

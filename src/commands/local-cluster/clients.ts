@@ -17,6 +17,7 @@ import { Metrics } from '../../telemetry/metrics.ts';
 import { applyManifests, type Manifest } from '../apply.ts';
 import { offerAddresses } from '../default-pool.ts';
 import { type End, endInReverse } from './ending.ts';
+import { definePlatform } from './platform.ts';
 import { startTelemetryServer } from '../telemetry-server.ts';
 
 /** The way of the clients to their server, as its administrator. */
@@ -30,7 +31,14 @@ export interface ServerAccess {
 /** What the clients need to know of a {@link LocalClusterConfig}; plain values, which another thread can be sent. */
 export type ClientsConfig = Pick<
   LocalClusterConfig,
-  'nodes' | 'clusterCidrs' | 'controllers' | 'allocation' | 'nodePorts' | 'addressPool' | 'metricsBindAddress'
+  | 'nodes'
+  | 'clusterCidrs'
+  | 'controllers'
+  | 'allocation'
+  | 'nodePorts'
+  | 'addressPool'
+  | 'metricsBindAddress'
+  | 'platform'
 > & {
   /** One CIDR, or two with a comma between. */
   readonly serviceClusterIpRange: string;
@@ -83,6 +91,7 @@ export async function startClients(
     const metrics = new Metrics();
     const transport = await createTransport({ kind: 'endpoint', ...server, connections }, metrics);
     started.push(() => transport.close());
+    await definePlatform(transport, config.platform);
     // Before the controllers, so that the first Services find the pool there.
     const balanced = config.controllers.includes('load-balancer-controller');
     const addressPool = balanced ? await offerAddresses(transport, poolRanges(config)) : [];

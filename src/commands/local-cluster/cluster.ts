@@ -105,12 +105,12 @@ function clientsConfig(
   manifests: readonly Manifest[],
   hasNetwork: boolean,
 ): ClientsConfig {
-  const { nodes, clusterCidrs, allocation, nodePorts, addressPool, metricsBindAddress } = config;
+  const { nodes, clusterCidrs, allocation, nodePorts, addressPool, metricsBindAddress, platform } = config;
   // With a network, the kubelet runs inside.
   const controllers = config.controllers.filter((name) => !hasNetwork || name !== 'kubelet');
   const serviceClusterIpRange = config.serviceCidrs.map(({ range }) => range.text).join(',');
   return {
-    ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metricsBindAddress },
+    ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metricsBindAddress, platform },
     serviceClusterIpRange,
     manifests,
   };

@@ -47,3 +47,8 @@ test('processes need a network', () => {
     'needs the cluster network',
   );
 });
+
+test('the platform is kubernetes where no other is asked for', () => {
+  expect(read([], [])).toMatchObject({ platform: 'kubernetes' });
+  expect(read(['--platform', 'openshift'], [])).toMatchObject({ platform: 'openshift' });
+});

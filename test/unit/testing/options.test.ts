@@ -9,6 +9,7 @@ describe('the options of startApiServer', () => {
       port: 0,
       nodePorts: { first: 30_000, last: 32_767 },
       authorizationMode: 'AlwaysAllow',
+      platform: 'kubernetes',
       allocation: 'server',
       nodes: 0,
       clusterCidrs: ['10.244.0.0/16'],
