@@ -43,19 +43,64 @@ const sources: readonly Source[] = [
 
 const definitions = ['servicenet.dev_addresspools.yaml', 'servicenet.dev_bgppeers.yaml'];
 
+/**
+ * Templates for names in a release, where the manifests have one that begins with `servicenet` (a second release in the
+ * cluster has others), and for the label by which selectors find its Pods.
+ */
+const definedNames = `{{- define "servicenet.name" -}}
+{{ default .Release.Name .Values.fullnameOverride }}
+{{- end }}
+{{- define "servicenet.label" -}}
+{{ default (include "servicenet.name" .) .Values.nameOverride }}
+{{- end }}
+`;
+
+function named(name: string): string {
+  return `"{{ include "servicenet.name" . }}${name.slice('servicenet'.length)}"`;
+}
+
+function labelled(name: string): string {
+  return `"{{ include "servicenet.label" . }}${name.slice('servicenet'.length)}"`;
+}
+
+/** What a release names for itself. */
+const ownNames: readonly (readonly [RegExp, (name: string) => string])[] = [
+  [/(?<=^ *(?:- )?(?:name|serviceAccountName): )servicenet(?:-[a-z-]+)?$/gm, (name) => named(name)],
+  [/(?<=^ *resourceNames: \[ )servicenet(?:-[a-z-]+)?(?= \]$)/gm, (name) => named(name)],
+  [/(?<=^ *app\.kubernetes\.io\/name: )servicenet(?:-[a-z-]+)?$/gm, labelled],
+];
+
 /** What the component leaves to its users: by which address nodes reach the API server without a Service. */
 const nodeConfigMap = `{{- if .Values.node.enabled }}
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  name: servicenet-node
+  name: ${named('servicenet-node')}
   namespace: {{ .Release.Namespace }}
   labels:
-    app.kubernetes.io/name: servicenet-node
+    app.kubernetes.io/name: ${labelled('servicenet-node')}
 data:
   KUBERNETES_SERVICE_HOST: {{ .Values.node.apiServer.host | quote }}
   KUBERNETES_SERVICE_PORT: {{ .Values.node.apiServer.port | quote }}
 {{- end }}
+`;
+
+/** What `helm install` prints. */
+const notes = `servicenet runs in the namespace {{ .Release.Namespace }}.
+
+LoadBalancer Services wait for addresses: now create a pool, of addresses of your network that nothing else uses.
+
+  kubectl apply -f - <<EOF
+  apiVersion: servicenet.dev/v1alpha1
+  kind: AddressPool
+  metadata:
+    name: default
+  spec:
+    addresses: [ 192.168.1.240-192.168.1.250 ]
+  EOF
+  kubectl get addresspools
+
+With announce.enabled the nodes announce these addresses (docs/announcing.md).
 `;
 
 /** The ClusterRole of some controllers and its binding. */
@@ -100,17 +145,28 @@ function more(args: string): readonly string[] {
   return [`{{- range .Values.${args} }}`, '- {{ toJson . }}', '{{- end }}'];
 }
 
+function entries(map: string): readonly string[] {
+  return [`{{- range $key, $value := .Values.${map} }}`, '{{ $key }}: {{ toJson $value }}', '{{- end }}'];
+}
+
+/** Labels and annotations of the Pods: behind those that they have. */
+const podBlocks: Blocks = [
+  [/^( +)app\.kubernetes\.io\/name: .*\n(?= +annotations:\n)/m, entries('podLabels')],
+  [/^( +)kubectl\.kubernetes\.io\/default-container: .*\n/m, entries('podAnnotations')],
+];
+
 /** Lists and maps that are left out while they are empty: the line of the Deployment that they follow, and what. */
 const deploymentBlocks: Blocks = [
   [
     /^( +)priorityClassName: .*\n/m,
-    ['imagePullSecrets', 'nodeSelector', 'tolerations'].flatMap((name) => [
+    ['imagePullSecrets', 'nodeSelector', 'tolerations', 'topologySpreadConstraints'].flatMap((name) => [
       `{{- with .Values.${name} }}`,
       `${name}: {{ toJson . }}`,
       '{{- end }}',
     ]),
   ],
   [/^( +)- --log-format=.*\n/m, more('extraArgs')],
+  ...podBlocks,
 ];
 const daemonSetBlocks = (component: string): Blocks => [
   [
@@ -119,6 +175,7 @@ const daemonSetBlocks = (component: string): Blocks => [
   ],
   // Behind the agent's flags, not those of the container before it.
   [/^( +)- "?\{\{ printf "--log-level.*\n +- --log-format=.*\n/m, more(`${component}.extraArgs`)],
+  ...podBlocks,
 ];
 
 /** The files of the chart by path. */
@@ -135,6 +192,8 @@ export function chartFiles(): Map<string, string> {
   for (const file of definitions) files.set(`crds/${file}`, read(`crds/${file}`));
   for (const source of sources) files.set(`templates/${templateName(source)}`, template(source));
   files.set('templates/node-config-map.yaml', generated + nodeConfigMap);
+  files.set('templates/_helpers.tpl', definedNames);
+  files.set('templates/NOTES.txt', notes);
   return files;
 }
 
@@ -156,6 +215,10 @@ function template({ path, when }: Source): string {
     document.setIn(image, place(imageText));
     document.setIn([...args, 1], place(controllersFlag));
     document.setIn([...args, 5], place(logLevel));
+    document.setIn(
+      [...args, 4],
+      place(`"--leader-elect-resource-name={{ include "servicenet.name" . }}-controller"`),
+    );
   }
   const [, component = ''] = path.split('/');
   if (kind === 'DaemonSet') {
@@ -176,15 +239,27 @@ function template({ path, when }: Source): string {
     }
   }
   let text = document.toString({ lineWidth: 0 });
+  for (const [pattern, own] of ownNames) text = text.replaceAll(pattern, (name) => own(name));
   if (text.includes(namespace)) throw new Error(`${path} names the namespace in a place that is not known`);
   for (const [mark, expression] of placed) text = text.replace(mark, () => expression);
-  const blocks = { Deployment: deploymentBlocks, DaemonSet: daemonSetBlocks(component) }[kind] ?? [];
+  const blocks: Blocks =
+    {
+      ...{ Deployment: deploymentBlocks, DaemonSet: daemonSetBlocks(component) },
+      ServiceMonitor: [
+        [/^( +)app\.kubernetes\.io\/name: .*\n(?=spec:)/m, entries('serviceMonitor.labels')],
+      ] as const,
+    }[kind] ?? [];
   for (const [after, block] of blocks) {
     text = text.replace(
       after,
       (line, indent: string) => line + block.map((each) => `${indent}${each}\n`).join(''),
     );
   }
+  text = text.replace(
+    /^( +)affinity:\n(?:\1 +.*\n)+/m,
+    (base, indent: string) =>
+      `${indent}{{- if .Values.affinity }}\n${indent}affinity: {{ toJson .Values.affinity }}\n${indent}{{- else }}\n${base}${indent}{{- end }}\n`,
+  );
   // Whatever begins with braces in a manifest would be an expression to Helm.
   if (text.replaceAll(/\{\{-? [^}]+ \}\}/g, '').includes('{{'))
     throw new Error(`${path} has braces of its own`);
@@ -201,6 +276,7 @@ interface Value {
 
 const text = { type: 'string', minLength: 1 };
 const boolean = { type: 'boolean' };
+const texts = { type: 'object', additionalProperties: { type: 'string' } };
 
 /** An object with all of these members and no others. */
 function members(properties: Readonly<Record<string, object>>): object {
@@ -276,9 +352,35 @@ function values(): readonly Value[] {
       name: 'nodeSelector',
       value: {},
       comment: 'Node selector and tolerations, as in a Pod.',
-      schema: { type: 'object', additionalProperties: { type: 'string' } },
+      schema: texts,
     },
     { name: 'tolerations', value: [], comment: '', schema: { type: 'array', items: { type: 'object' } } },
+    {
+      name: 'affinity',
+      value: {},
+      comment: 'Affinity, as in a Pod; by default the replicas are on different nodes where that can be.',
+      schema: { type: 'object' },
+    },
+    {
+      name: 'topologySpreadConstraints',
+      value: [],
+      comment: 'How the replicas are spread, as in a Pod.',
+      schema: { type: 'array', items: { type: 'object' } },
+    },
+    {
+      name: 'podLabels',
+      value: {},
+      comment: 'More labels and annotations of all Pods.',
+      schema: texts,
+    },
+    { name: 'podAnnotations', value: {}, comment: '', schema: texts },
+    {
+      name: 'nameOverride',
+      value: '',
+      comment: 'Instead of the name of the release: in the label app.kubernetes.io/name, and in all names.',
+      schema: { type: 'string' },
+    },
+    { name: 'fullnameOverride', value: '', comment: '', schema: { type: 'string' } },
     {
       name: 'node',
       value: {
@@ -324,9 +426,9 @@ function values(): readonly Value[] {
     },
     {
       name: 'serviceMonitor',
-      value: { enabled: false },
-      comment: 'For clusters with the Prometheus Operator.',
-      schema: members({ enabled: boolean }),
+      value: { enabled: false, labels: {} },
+      comment: 'For clusters with the Prometheus Operator, which selects by labels.',
+      schema: members({ enabled: boolean, labels: texts }),
     },
   ];
 }

@@ -5,27 +5,38 @@ import { parse } from 'yaml';
 import { chartFiles } from '../../hack/generate-chart.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { argumentsOf } from '../support/deployed-controllers.ts';
 import { kustomize, kustomizeWith, nameOf, parseManifests } from '../support/manifests.ts';
-import { renderTemplate } from '../support/helm-templates.ts';
+import { definedTemplates, renderTemplate } from '../support/helm-templates.ts';
 
 const chart = 'deploy/chart';
 const namespace = 'servicenet-system';
 
 /** The chart's objects with its own values, some of them changed; CRDs come first, as Helm has it. */
-function render(changed: object = {}): KubeObject[] {
+function render(changed: object = {}, release = 'servicenet'): KubeObject[] {
   const values: unknown = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'));
   const crds = readdirSync(join(chart, 'crds')).map((file) =>
     readFileSync(join(chart, 'crds', file), 'utf8'),
   );
-  const templates = readdirSync(join(chart, 'templates')).map((file) =>
-    renderTemplate(readFileSync(join(chart, 'templates', file), 'utf8'), {
-      Values: { ...(isRecord(values) ? values : {}), ...changed },
-      Release: { Namespace: namespace },
-    }),
+  const manifests = readdirSync(join(chart, 'templates')).filter((file) => file.endsWith('.yaml'));
+  const scope = {
+    Values: { ...(isRecord(values) ? values : {}), ...changed },
+    Release: { Namespace: namespace, Name: release },
+  };
+  const defined = definedTemplates(readFileSync(join(chart, 'templates/_helpers.tpl'), 'utf8'));
+  const templates = manifests.map((file) =>
+    renderTemplate(readFileSync(join(chart, 'templates', file), 'utf8'), scope, defined),
   );
   return [...crds, ...templates].flatMap(parseManifests);
+}
+
+function nodeValues(): object {
+  return recordAt(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')), 'node');
+}
+
+function announceValues(): object {
+  return recordAt(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')), 'announce');
 }
 
 function byName(objects: readonly KubeObject[]): KubeObject[] {
@@ -55,7 +66,7 @@ describe('the Helm chart', () => {
       extraArgs: ['--lb-class=example.com/edge', '--no-compat'],
       nodeSelector: { 'example.com/edge': 'true' },
       tolerations: [{ key: 'node-role.kubernetes.io/control-plane', operator: 'Exists' }],
-      serviceMonitor: { enabled: true },
+      serviceMonitor: { enabled: true, labels: {} },
       networkPolicy: { enabled: false },
     });
     const names = objects.map(nameOf);
@@ -74,6 +85,90 @@ describe('the Helm chart', () => {
       nodeSelector: { 'example.com/edge': 'true' },
       tolerations: [{ key: 'node-role.kubernetes.io/control-plane', operator: 'Exists' }],
     });
+  });
+
+  test('places, labels and annotates Pods as it is asked to', () => {
+    const affinity = { nodeAffinity: {} };
+    const spread = [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }];
+    const objects = render({
+      ...{ affinity, topologySpreadConstraints: spread },
+      ...{ podLabels: { team: 'net' }, podAnnotations: { 'example.com/a': 'b' } },
+      ...{
+        node: { ...nodeValues(), enabled: true },
+        serviceMonitor: { enabled: true, labels: { release: 'prom' } },
+      },
+    });
+    const kinds = ['Deployment', 'DaemonSet'];
+    const templates = objects
+      .filter(({ kind }) => kinds.includes(kind ?? ''))
+      .map((each) => at(each, 'spec', 'template'));
+    expect(templates).toHaveLength(2);
+    for (const template of templates) {
+      expect(at(template, 'metadata')).toMatchObject({
+        labels: { team: 'net', 'app.kubernetes.io/name': expect.any(String) as string },
+        annotations: {
+          'example.com/a': 'b',
+          'kubectl.kubernetes.io/default-container': expect.any(String) as string,
+        },
+      });
+    }
+    const deployment = objects.find(({ kind }) => kind === 'Deployment');
+    expect(at(deployment, 'spec', 'template', 'spec')).toMatchObject({
+      affinity,
+      topologySpreadConstraints: spread,
+    });
+    expect(objects.find(({ kind }) => kind === 'ServiceMonitor')?.metadata.labels).toMatchObject({
+      release: 'prom',
+    });
+  });
+
+  test.each([
+    ['edge', {}, 'edge', 'edge'],
+    ['edge', { fullnameOverride: 'lb' }, 'lb', 'lb'],
+    ['edge', { nameOverride: 'lb' }, 'edge', 'lb'],
+  ])(
+    'a release %s with %j shares no name with another, and selects its own Pods',
+    (release, values, name, label) => {
+      const everything = {
+        controllers: { serviceAllocation: true, loadBalancer: true, endpoints: true },
+        node: { ...nodeValues(), enabled: true },
+        announce: { ...announceValues(), enabled: true },
+        serviceMonitor: { enabled: true, labels: {} },
+      };
+      const own = (objects: readonly KubeObject[]) =>
+        objects.filter(({ kind }) => kind !== 'CustomResourceDefinition');
+      const objects = own(render({ ...everything, ...values }, release));
+      const others = own(render(everything));
+      expect(objects.map(nameOf)).toEqual(
+        others.map((other) => nameOf(other).replace('/servicenet', `/${name}`)),
+      );
+      const text = (each: unknown) =>
+        JSON.stringify(each).replaceAll('servicenet.dev', '').replaceAll(namespace, '');
+      // But for the image and the words of flags, nothing is called servicenet.
+      expect(
+        objects
+          .map((each) => text(each).match(/servicenet[\w-]*(?!:)/g) ?? [])
+          .flat()
+          .filter((found) => found !== 'servicenet'),
+      ).toEqual([]);
+      const deployment = objects.find(({ kind }) => kind === 'Deployment');
+      const selector = { 'app.kubernetes.io/name': label };
+      expect(at(deployment, 'spec', 'selector', 'matchLabels')).toEqual(selector);
+      expect(at(deployment, 'spec', 'template', 'metadata', 'labels')).toEqual(selector);
+      expect(argumentsOf(objects)).toContain(`--leader-elect-resource-name=${name}-controller`);
+    },
+  );
+
+  test('says after the installation that a pool is needed, with one that the API takes', () => {
+    const notes = renderTemplate(readFileSync(join(chart, 'templates/NOTES.txt'), 'utf8'), {
+      Values: {},
+      Release: { Namespace: namespace, Name: 'servicenet' },
+    });
+    expect(notes).toContain(`in the namespace ${namespace}`);
+    const manifest = /<<EOF\n([\s\S]*?) {2}EOF/.exec(notes)?.[1] ?? '';
+    const [pool] = parseManifests(manifest.replaceAll(/^ {2}/gm, ''));
+    expect(pool).toMatchObject({ apiVersion: 'servicenet.dev/v1alpha1', kind: 'AddressPool' });
+    expect(Array.isArray(at(pool, 'spec', 'addresses'))).toBe(true);
   });
 
   const endpoints = ',endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller';
@@ -109,7 +204,7 @@ describe('the Helm chart', () => {
 
   test('has the ServiceMonitor of the component', () => {
     const component = kustomizeWith('monitoring').filter(({ kind }) => kind !== 'Namespace');
-    expect(byName(render({ serviceMonitor: { enabled: true } }))).toEqual(byName(component));
+    expect(byName(render({ serviceMonitor: { enabled: true, labels: {} } }))).toEqual(byName(component));
   });
 
   test('has the node agent of the component, and the address by which it reaches the API server', () => {
