@@ -11,6 +11,7 @@ import type {
 import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
 import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
+import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-check.ts';
 import type { EgressFirewall } from '../objects/types/ovn.ts';
 import type { Route } from '../objects/types/route.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
@@ -191,6 +192,16 @@ export const egressFirewalls: ResourceType<EgressFirewall> = {
   namespaced: true,
   isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressFirewall => has(object, 'spec'),
+};
+
+export const connectivityChecks: ResourceType<PodNetworkConnectivityCheck> = {
+  group: 'controlplane.operator.openshift.io',
+  version: 'v1alpha1',
+  plural: 'podnetworkconnectivitychecks',
+  kind: 'PodNetworkConnectivityCheck',
+  namespaced: true,
+  isOptional: true, // of OpenShift
+  isObject: (object): object is PodNetworkConnectivityCheck => has(object, 'spec'),
 };
 
 export const ingresses: ResourceType<Ingress> = {

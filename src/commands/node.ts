@@ -1,4 +1,5 @@
 import { cpus } from 'node:os';
+import { Clients } from '../client/clients.ts';
 import { systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/events/event-sender.ts';
 import { InformerFactory } from '../client/informers/informer-factory.ts';
@@ -19,6 +20,7 @@ import { Nft } from '../node/nftables/nft.ts';
 import { PolicyAgent } from '../node/policy/policy-agent.ts';
 import { PolicyTable } from '../node/policy/policy-table.ts';
 import { setSysctls } from '../node/sysctls.ts';
+import { workloadNames } from '../runtime/where-served.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { connectCluster } from './cluster.ts';
@@ -91,6 +93,7 @@ export async function node(config: NodeConfig): Promise<void> {
             new PolicyAgent({
               ...{ context, host, nodeName, fullSyncPeriod: config.syncPeriod },
               besideOtherEngines: config.besideOtherEngines,
+              workloads: (signal) => workloadNames(new Clients(transport), signal),
               clusterCIDRs: config.detectLocal.mode === 'ClusterCIDR' ? config.detectLocal.cidrs : [],
             }),
           ]

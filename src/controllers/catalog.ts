@@ -12,6 +12,7 @@ import { rootCaPublisher } from './root-ca-publisher/controller.ts';
 import type { ControllerDefinition } from '../runtime/context.ts';
 import { serviceAccountsController } from './service-accounts/controller.ts';
 import type { NodesOptions } from './nodes/controller.ts';
+import { networkKindControllers } from './network-kinds.ts';
 import { simulationControllers } from './simulation.ts';
 import { serviceCidrController } from './service-cidr/controller.ts';
 import {
@@ -81,6 +82,7 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
     entry(claimProtectionController, 'pvc-protection-controller'),
     entry(serviceCidrController, 'service-cidr-controller'),
     entry(garbageCollector({ transport }), 'garbage-collector-controller'),
+    ...networkKindControllers(),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
       ...entry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),

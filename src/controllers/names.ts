@@ -31,6 +31,14 @@ const simulationNames = [
   'cronjob-controller',
   'disruption-controller',
 ] as const;
+/** Makes the checks of PodNetworkConnectivityChecks: in a cluster network, from Pods of it. */
+export const checkerName = 'check-endpoints-controller';
+/** What works on kinds of OpenShift's network, wherever they are served (`network-kinds.ts`). */
+const networkKindNames = [
+  'egress-firewall-controller',
+  checkerName,
+  'connectivity-check-controller',
+] as const;
 const loadBalancer = 'load-balancer-controller';
 const serviceAllocation = 'service-allocation-controller';
 
@@ -44,7 +52,7 @@ export function localControllers(cluster: {
 }): readonly KnownController[] {
   const simulation = cluster.nodes === 0 ? [] : simulationNames;
   return [
-    ...[...simulation, ...clusterNames, ...serverNames, loadBalancer].map(on),
+    ...[...simulation, ...clusterNames, ...serverNames, ...networkKindNames, loadBalancer].map(on),
     // Our own server needs no audit.
     { name: serviceAllocation, onByDefault: cluster.allocation === 'controller' },
   ];
@@ -52,7 +60,7 @@ export function localControllers(cluster: {
 
 /** The controllers of `servicenet controller`. On by default are those that a cluster does not have. */
 export function remoteControllers(): readonly KnownController[] {
-  return [...[serviceAllocation, loadBalancer].map(on), ...clusterNames.map(off)];
+  return [...[serviceAllocation, loadBalancer].map(on), ...[...clusterNames, ...networkKindNames].map(off)];
 }
 
 function on(name: string): KnownController {

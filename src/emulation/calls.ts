@@ -69,6 +69,8 @@ export interface InsideConfig {
   readonly nodes: number;
   /** Whether to run the kubelet, too. */
   readonly kubelet: boolean;
+  /** Whether to make the checks of PodNetworkConnectivityChecks, too. */
+  readonly checksEndpoints: boolean;
   /** Whether commands of containers are run. */
   readonly containers: 'off' | 'processes';
   /** Programs by image, before those that are known. */

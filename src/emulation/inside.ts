@@ -2,10 +2,14 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, Socket } from 'node:net';
 import type { Logger } from 'pino';
+import type { Clock } from '../client/clock.ts';
 import { createTransport } from '../client/connect.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import { pods as podsResource, services as servicesResource } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
+import { connectivityChecker } from '../controllers/connectivity-checks/checker.ts';
+import type { CheckNetwork } from '../controllers/connectivity-checks/connect.ts';
+import { checkerName } from '../controllers/names.ts';
 import { kubelet } from '../controllers/kubelet/controller.ts';
 import { type CatalogEntry, runControllers } from '../controllers/run.ts';
 import { budgetEvents } from '../controllers/workloads/event-budget.ts';
@@ -26,6 +30,7 @@ import { controlPlaneAddresses } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
 import { OnLinkPools } from './machines/on-link-pools.ts';
 import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
+import { lookUpInPod } from './pod-lookup.ts';
 import { MetricsApi } from './metrics-api/metrics-api.ts';
 import { insideKubeconfigPath } from './words.ts';
 
@@ -125,6 +130,14 @@ export class Inside {
             ...ofPods,
           ];
         }),
+        {
+          ...{ name: checkerName, onByDefault: config.checksEndpoints, eventSource: 'check-endpoints' },
+          start: (context) => {
+            const inside = started.promise;
+            const networkOf = async (pod: Pod) => (await inside).#networkOf(pod, context.clock);
+            return connectivityChecker({ networkOf }).start(context);
+          },
+        },
       ],
     });
     return { inside: await started.promise, listener };
@@ -180,6 +193,15 @@ export class Inside {
         return { ...(await this.#inPod(pod)), client: pod.metadata.uid ?? '' };
       }
     }
+  }
+
+  #networkOf(pod: Pod, clock: Clock): CheckNetwork | undefined {
+    const host = this.#sandboxes.get(pod)?.host;
+    if (host === undefined) return undefined;
+    return {
+      connect: (address, port, signal) => host.connect(address, port, { signal }),
+      lookUp: (name, signal) => lookUpInPod({ host, clock }, this.#dns.resolvConfOf(pod), name, signal),
+    };
   }
 
   async #inPod(pod: Pod): Promise<Place> {

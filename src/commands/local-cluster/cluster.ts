@@ -8,6 +8,7 @@ import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { controlPlaneAddresses, lanCidrs } from '../../emulation/lan.ts';
 import { type End, endInReverse } from './ending.ts';
 import { familiesOf, insideConfig } from './network.ts';
+import { checkerName } from '../../controllers/names.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 
 /** An API server and what runs beside it. */
@@ -106,8 +107,9 @@ function clientsConfig(
   hasNetwork: boolean,
 ): ClientsConfig {
   const { nodes, clusterCidrs, allocation, nodePorts, addressPool, metricsBindAddress, platform } = config;
-  // With a network, the kubelet runs inside.
-  const controllers = config.controllers.filter((name) => !hasNetwork || name !== 'kubelet');
+  // With a network, what goes into that of Pods runs inside.
+  const isInside = (name: string): boolean => hasNetwork && (name === 'kubelet' || name === checkerName);
+  const controllers = config.controllers.filter((name) => !isInside(name));
   const serviceClusterIpRange = config.serviceCidrs.map(({ range }) => range.text).join(',');
   return {
     ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metricsBindAddress, platform },

@@ -2,7 +2,11 @@
 import { parseAddress, type ParsedAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Labels } from '../../objects/labels/label-requirement.ts';
-import { matchesLabels, type ParsedLabelSelector, readLabelSelector } from '../../objects/labels/labels.ts';
+import {
+  compileLabelSelector,
+  matchesLabels,
+  type ParsedLabelSelector,
+} from '../../objects/labels/labels.ts';
 import type { EgressFirewall, EgressFirewallRule } from '../../objects/types/ovn.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
@@ -54,17 +58,44 @@ export function firewallRules(firewall: EgressFirewall): FirewallRules {
   const { name, namespace = '' } = firewall.metadata;
   const given = firewall.spec.egress ?? [];
   if (name !== onlyName) problems.push(`an EgressFirewall has to be called ${onlyName}`);
-  if (given.length > maxRules + 1) problems.push(`there are ${given.length} rules, more than ${maxRules}`);
-  const rules = given.flatMap((rule, index) => readRule(rule, `spec.egress[${index}].to`, problems) ?? []);
+  const rules = given.slice(0, maxRules + 1).flatMap((rule) => {
+    const problem = problemOf(rule);
+    if (problem === undefined) return readRule(rule) ?? [];
+    problems.push(
+      `cannot create EgressFirewall Rule to destination ${rule.to.cidrSelector ?? ''} for namespace ${namespace}: ${problem}`,
+    );
+    return [];
+  });
+  if (given.length > maxRules + 1) {
+    problems.push(
+      `egressFirewall for namespace ${namespace} has too many rules, max allowed number is ${maxRules}`,
+    );
+  }
   return { key: keyOf(firewall), namespace, rules: problems.length > 0 ? [] : rules, problems };
 }
 
-function readRule(
-  { type, ports, to }: EgressFirewallRule,
-  path: string,
-  problems: string[],
-): FirewallRule | undefined {
-  const target = readTarget(to, path, problems);
+/** Why a rule cannot be made, in OVN-Kubernetes' words (`pkg/util/egressfirewall.go`); undefined: it can. */
+function problemOf({ to: { cidrSelector, dnsName, nodeSelector } }: EgressFirewallRule): string | undefined {
+  if (dnsName !== undefined) {
+    return dnsName.includes('*')
+      ? `wildcard dns name is not supported as rule destination, ${dnsName}`
+      : undefined;
+  }
+  if (cidrSelector !== undefined) {
+    return parseCidr(cidrSelector) === undefined ? `invalid CIDR address: ${cidrSelector}` : undefined;
+  }
+  if (nodeSelector === undefined) return 'one of cidrSelector, dnsName and nodeSelector is required';
+  try {
+    compileLabelSelector(nodeSelector);
+    return undefined;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return `rule destination has invalid node selector, err: ${why}`;
+  }
+}
+
+function readRule({ type, ports, to }: EgressFirewallRule): FirewallRule | undefined {
+  const target = readTarget(to);
   // Entries of other protocols are passed over; a rule with none left matches no port.
   return target === undefined
     ? undefined
@@ -75,34 +106,17 @@ function readRule(
       };
 }
 
-function readTarget(
-  { cidrSelector, dnsName, nodeSelector }: EgressFirewallRule['to'],
-  path: string,
-  problems: string[],
-): FirewallRule['to'] | undefined {
-  if (cidrSelector !== undefined) {
-    const cidr = parseCidr(cidrSelector);
-    if (cidr !== undefined) return { kind: 'cidr', cidr };
-    problems.push(`${path}.cidrSelector: ${JSON.stringify(cidrSelector)} is not a CIDR`);
-  } else if (dnsName !== undefined) {
-    if (!dnsName.includes('*')) {
-      return { kind: 'name', name: dnsName.toLowerCase().replace(/\.$/, '') };
-    }
-    problems.push(
-      `${path}.dnsName: ${JSON.stringify(dnsName)}: wildcards need the DNS name resolver, which is off`,
-    );
-  } else if (nodeSelector !== undefined) {
-    const before = problems.length;
-    const selector = readLabelSelector(
-      nodeSelector,
-      { path: `${path}.nodeSelector`, consequence: 'no rule is in force' },
-      problems,
-    );
-    if (selector !== undefined && problems.length === before) return { kind: 'nodes', selector };
-  } else {
-    problems.push(`${path}: one of cidrSelector, dnsName and nodeSelector is required`);
-  }
-  return undefined;
+function readTarget({
+  cidrSelector,
+  dnsName,
+  nodeSelector,
+}: EgressFirewallRule['to']): FirewallRule['to'] | undefined {
+  if (dnsName !== undefined) return { kind: 'name', name: dnsName.toLowerCase().replace(/\.$/, '') };
+  const cidr = cidrSelector === undefined ? undefined : parseCidr(cidrSelector);
+  if (cidr !== undefined) return { kind: 'cidr', cidr };
+  return nodeSelector === undefined
+    ? undefined
+    : { kind: 'nodes', selector: compileLabelSelector(nodeSelector) };
 }
 
 /** Judges a connection of a Pod of the firewall's namespace that is not in its node's network. */

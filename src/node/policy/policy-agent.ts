@@ -32,6 +32,8 @@ export interface PolicyAgentOptions {
   readonly fullSyncPeriod?: number;
   /** Start even where another policy engine is at work. Default false. */
   readonly besideOtherEngines?: boolean;
+  /** The names of the cluster's DaemonSets and Deployments, which show other engines; default: none are asked for. */
+  readonly workloads?: (signal: AbortSignal) => Promise<Iterable<string>>;
   /** The ranges of Pods, which EgressFirewalls are not about; default those of the Nodes. */
   readonly clusterCIDRs?: readonly ParsedCidr[];
   /** Looks up DNS names of EgressFirewalls; default as the node does. */
@@ -128,9 +130,11 @@ export class PolicyAgent implements Runnable {
    * @throws {NftError} where nft is missing.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { host, besideOtherEngines = false, routesPods = false } = this.#options;
-    const found = await otherPolicyEngines(new Nft(host));
-    if (found.length > 0 && !besideOtherEngines) {
+    const { host, besideOtherEngines = false, routesPods = false, workloads } = this.#options;
+    const found = besideOtherEngines
+      ? []
+      : await otherPolicyEngines(new Nft(host), await workloads?.(signal));
+    if (found.length > 0) {
       throw new OtherPolicyEngineError(
         `another policy engine works on this node (${found.join(', ')}): leave NetworkPolicies to it, or remove it first`,
       );

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { listAt, textAt } from '../../../src/objects/read.ts';
 import { describePods } from '../support/pod-network.ts';
 import { PolicyCluster, shortScenarios } from '../support/policies.ts';
 
@@ -33,5 +34,37 @@ describePods('[sig-network] Netpol NetworkPolicy between server and client', () 
     await cluster.apply('x', 'p', { podSelector: {}, ingress: [] });
     expect((await before).stdout.trim().split('\n').at(-1)).toBe('a');
     rmSync(folder, { recursive: true });
+  });
+
+  it('PodNetworkConnectivityChecks connect and look names up from the network of their Pod', async () => {
+    const { network } = cluster;
+    const version = 'controlplane.operator.openshift.io/v1alpha1';
+    const path = `/apis/${version}/namespaces/x/podnetworkconnectivitychecks`;
+    // Only the Pod itself is behind its loopback.
+    const targets = { loopback: '127.0.0.1:80', closed: '127.0.0.1:9', name: 'kubernetes.default:443' };
+    for (const [name, targetEndpoint] of Object.entries(targets)) {
+      const { status } = await network.call('POST', path, {
+        ...{ apiVersion: version, kind: 'PodNetworkConnectivityCheck', metadata: { name: `a-to-${name}` } },
+        spec: { sourcePod: 'a', targetEndpoint },
+      });
+      expect(status).toBe(201);
+    }
+    const messages = async (): Promise<readonly string[]> =>
+      listAt((await network.call('GET', path)).body, 'items').flatMap((check) =>
+        ['successes', 'failures', 'conditions'].flatMap((list) =>
+          listAt(check, 'status', list).map((entry) => textAt(entry, 'message')),
+        ),
+      );
+    await expect
+      .poll(messages, { timeout: 30_000 })
+      .toEqual(
+        expect.arrayContaining([
+          'loopback: tcp connection to 127.0.0.1:80 succeeded',
+          'closed: failed to establish a TCP connection to 127.0.0.1:9: dial tcp 127.0.0.1:9: connect: connection refused',
+          'name: resolved host name kubernetes.default successfully',
+          'name: tcp connection to kubernetes.default:443 succeeded',
+          'servicenet connects from the network of the source Pod',
+        ]),
+      );
   });
 });

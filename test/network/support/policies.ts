@@ -21,7 +21,7 @@ export class PolicyCluster {
   }
 
   static async start(): Promise<PolicyCluster> {
-    const cluster = new PolicyCluster(await PodNetwork.start({ nodes: 2 }));
+    const cluster = new PolicyCluster(await PodNetwork.start({ nodes: 2, platform: 'openshift' }));
     for (const name of ['x', 'y']) {
       const inside = await cluster.network.inNamespace(name);
       for (const [i, pod] of ['a', 'b'].entries()) {

@@ -1,0 +1,118 @@
+import { isNotFound } from '../../client/errors.ts';
+import { connectivityChecks, pods as podsResource } from '../../client/resources.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
+import type { PodNetworkConnectivityCheck } from '../../objects/types/connectivity-check.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { whereServed } from '../../runtime/where-served.ts';
+import { checkerName } from '../names.ts';
+import { checkEndpoint, type CheckNetwork, processNetwork } from './connect.ts';
+import { statusAfter } from './status.ts';
+
+/** Options of {@link connectivityChecker}. */
+export interface ConnectivityCheckerOptions {
+  /** The network of a Pod; undefined where this process has no way into it. Default: into none. */
+  readonly networkOf?: (pod: Pod) => Promise<CheckNetwork | undefined>;
+  /** Milliseconds between the checks of an endpoint; default a minute. */
+  readonly period?: number;
+  /** Milliseconds that a connection may take; default ten seconds. */
+  readonly timeout?: number;
+}
+
+/**
+ * Makes the checks that PodNetworkConnectivityChecks ask for, each once a minute while its source Pod runs
+ * (cluster-network-operator `pkg/cmd/checkendpoints`). Each result is written at once; the real checker gathers some.
+ * A TLS handshake that the real one makes after the connection decides nothing, and is left out.
+ */
+export function connectivityChecker(options: ConnectivityCheckerOptions = {}): ControllerDefinition {
+  return { name: checkerName, start: (context) => start(context, options) };
+}
+
+function start(
+  context: ControllerContext,
+  { networkOf, period = 60_000, timeout = 10_000 }: ConnectivityCheckerOptions,
+): readonly Runnable[] {
+  const { clock, events } = context;
+  const checks = context.informers.informer(connectivityChecks);
+  const pods = context.informers.informer(podsResource);
+  const client = context.clients.for(connectivityChecks);
+  /** When an endpoint may be checked again, in monotonic milliseconds. */
+  const next = new Map<ObjectKey, number>();
+
+  const check = async (object: PodNetworkConnectivityCheck, pod: Pod, signal: AbortSignal): Promise<void> => {
+    const { namespace = '', name = '', uid } = object.metadata;
+    const { targetEndpoint } = object.spec;
+    const network = await networkOf?.(pod);
+    const result = await checkEndpoint(network ?? processNetwork, targetEndpoint, timeout, clock);
+    const source = network === undefined ? 'Process' : 'PodNetwork';
+    // The newest status: the cache may lag behind the last write.
+    const present = await client.get(namespace, name, { signal });
+    if (present.metadata.uid !== uid) return;
+    const after = statusAfter({ name, targetEndpoint }, present.status ?? {}, result, source, clock.now());
+    await client.replaceStatus({ ...present, status: after.status }, { signal });
+    if (after.event !== undefined) {
+      events.event(present, after.event.type, after.event.reason, after.event.message);
+    }
+  };
+
+  const reconcile = async (key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> => {
+    const object = checks.cache.get(key);
+    if (object === undefined) {
+      next.delete(key);
+      return undefined;
+    }
+    const pod = pods.cache.get(joinKey(object.metadata.namespace ?? '', object.spec.sourcePod));
+    // The real checker is a process of the Pod: without that, nothing is checked.
+    if (pod === undefined || pod.status.phase !== 'Running' || object.spec.targetEndpoint === '') {
+      next.delete(key);
+      return undefined;
+    }
+    const now = clock.monotonic();
+    const due = next.get(key) ?? now;
+    if (due > now) return { requeueAfter: due - now };
+    next.set(key, now + period);
+    try {
+      await check(object, pod, signal);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    return { requeueAfter: Math.max(0, now + period - clock.monotonic()) };
+  };
+
+  // Checks wait for most of their time.
+  const controller = new Controller({
+    name: 'check_endpoints',
+    ...{ context, reconcile, workers: 50 },
+    waitFor: [checks, pods],
+  });
+  const enqueue = (object: PodNetworkConnectivityCheck): void => controller.enqueue(keyOf(object));
+  checks.addHandler({
+    added: enqueue,
+    updated: (object, old) => {
+      if (object.spec.targetEndpoint !== old.spec.targetEndpoint) next.delete(keyOf(object));
+      if (object.metadata.generation !== old.metadata.generation) enqueue(object);
+    },
+    deleted: enqueue,
+  });
+  const podChanged = (pod: Pod): void => {
+    const { namespace, name } = pod.metadata;
+    for (const object of checks.cache.values()) {
+      if (object.metadata.namespace === namespace && object.spec.sourcePod === name) enqueue(object);
+    }
+  };
+  pods.addHandler({
+    added: podChanged,
+    updated: (pod, old) => {
+      if (pod.status.phase !== old.status.phase) podChanged(pod);
+    },
+    deleted: podChanged,
+  });
+  return [
+    whereServed(context, {
+      resource: connectivityChecks,
+      work: 'connectivity checks',
+      runnables: [controller],
+    }),
+  ];
+}

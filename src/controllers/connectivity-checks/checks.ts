@@ -1,0 +1,116 @@
+/**
+ * The PodNetworkConnectivityChecks that there should be (cluster-network-operator
+ * `pkg/controller/connectivitycheck`): from each source Pod to each target. PURE.
+ */
+import { isIPv6 } from 'node:net';
+import type { Endpoints, Node, Pod, Service } from '../../objects/types/core.generated.ts';
+import type { PodNetworkConnectivityCheck } from '../../objects/types/connectivity-check.ts';
+
+/** The namespace of the checks, of their source Pods and of `network-check-target`. */
+export const diagnosticsNamespace = 'openshift-network-diagnostics';
+/** By its value, checks that are not wanted any more are known and deleted. */
+export const managedBy = {
+  label: 'networking.openshift.io/managedBy',
+  value: 'oc-connectivity-check-controller',
+} as const;
+
+const source = 'network-check-source';
+const target = 'network-check-target';
+
+/** Objects by their keys. */
+type Found<T> = Pick<ReadonlyMap<string, T>, 'get'>;
+
+/** What checks are made of. Keys are `namespace/name`. */
+export interface CheckInputs {
+  readonly pods: Iterable<Pod>;
+  readonly nodes: Found<Node>;
+  readonly services: Found<Service>;
+  readonly endpoints: Found<Endpoints>;
+}
+
+/** A place that is checked, and the end of the names of its checks. */
+interface Target {
+  readonly name: string;
+  readonly endpoint: string;
+}
+
+/** The checks, without a status. */
+export function wantedChecks(inputs: CheckInputs): readonly PodNetworkConnectivityCheck[] {
+  const targets = targetsOf(inputs);
+  const sources = [...inputs.pods].filter(
+    ({ metadata: { namespace, labels }, spec }) =>
+      namespace === diagnosticsNamespace && labels?.['app'] === source && (spec.nodeName ?? '') !== '',
+  );
+  return sources.flatMap((pod) => {
+    const nodeName = pod.spec.nodeName ?? '';
+    const node = inputs.nodes.get(nodeName);
+    // Without its Node, the check would have no owner.
+    if (node === undefined) return [];
+    return targets.map(({ name, endpoint }) => ({
+      apiVersion: 'controlplane.operator.openshift.io/v1alpha1',
+      kind: 'PodNetworkConnectivityCheck',
+      metadata: {
+        namespace: diagnosticsNamespace,
+        name: `${source}-${nodePart(nodeName)}-to-${name}`,
+        labels: { [managedBy.label]: managedBy.value },
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid: node.metadata.uid ?? '' }],
+      },
+      spec: { sourcePod: pod.metadata.name ?? '', targetEndpoint: endpoint },
+    }));
+  });
+}
+
+function targetsOf({ services, endpoints }: CheckInputs): readonly Target[] {
+  const kubernetes = services.get('default/kubernetes')?.spec.clusterIPs ?? [];
+  return [
+    ...kubernetes.map((address, index) => ({
+      name: `kubernetes-default-service-cluster-${index}`,
+      endpoint: joinPort(address, 443),
+    })),
+    ...apiServer(services, endpoints, 'openshift-kube-apiserver/apiserver', 'kubernetes-apiserver'),
+    ...apiServer(services, endpoints, 'openshift-apiserver/api', 'openshift-apiserver'),
+    ...(services.get(`${diagnosticsNamespace}/${target}`) !== undefined
+      ? [{ name: `${target}-service-cluster`, endpoint: `${target}:80` }]
+      : []),
+    ...addressesOf(endpoints.get(`${diagnosticsNamespace}/${target}`), target),
+  ];
+}
+
+/** The Service of an API server, and each of its endpoints. */
+function apiServer(
+  services: CheckInputs['services'],
+  endpoints: CheckInputs['endpoints'],
+  key: string,
+  name: string,
+): readonly Target[] {
+  const spec = services.get(key)?.spec;
+  const clusterIP = spec?.clusterIP ?? '';
+  const port = spec?.ports?.find(({ targetPort }) => targetPort === 6443)?.port ?? 443;
+  return [
+    ...(clusterIP === '' || clusterIP === 'None'
+      ? []
+      : [{ name: `${name}-service-cluster`, endpoint: joinPort(clusterIP, port) }]),
+    ...addressesOf(endpoints.get(key), `${name}-endpoint`),
+  ];
+}
+
+function addressesOf(endpoints: Endpoints | undefined, prefix: string): readonly Target[] {
+  return (endpoints?.subsets ?? []).flatMap(({ addresses = [], ports = [] }) =>
+    addresses.flatMap(({ ip, nodeName }) =>
+      ports.map(({ port }) => ({
+        name: `${prefix}-${nodePart(nodeName ?? ip)}`,
+        endpoint: joinPort(ip, port),
+      })),
+    ),
+  );
+}
+
+/** The first label of a name; an address with dashes. */
+function nodePart(name: string): string {
+  const isAddress = name.includes(':') || /^[\d.]+$/.test(name);
+  return isAddress ? name.replaceAll(/[.:]/g, '-') : (name.split('.')[0] ?? name);
+}
+
+function joinPort(address: string, port: number): string {
+  return isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`;
+}

@@ -1,0 +1,213 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { networkKindControllers } from '../../src/controllers/network-kinds.ts';
+import { connectivityChecker } from '../../src/controllers/connectivity-checks/checker.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/index.ts';
+import type { JsonRecord } from '../../src/objects/json.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { makeNamespace } from '../support/api-operations.ts';
+import { call } from '../support/test-server.ts';
+import { itemsOf, untilObject } from '../support/with-controllers.ts';
+
+const diagnostics = 'openshift-network-diagnostics';
+const checks = `/apis/controlplane.operator.openshift.io/v1alpha1/namespaces/${diagnostics}/podnetworkconnectivitychecks`;
+
+let server: TestServer;
+let running: RunningControllers;
+const lines: unknown[] = [];
+const log = pino({ level: 'error' }, { write: (line: string) => lines.push(JSON.parse(line)) });
+const post = async (path: string, body: JsonRecord) => call(server.client, 'POST', path, { body });
+
+beforeAll(async () => {
+  server = await startApiServer({ platform: 'openshift' });
+  const transport = server.client;
+  const checker = connectivityChecker({ period: 100, timeout: 2000 });
+  running = runControllers({
+    transport,
+    catalog: networkKindControllers().map((entry) =>
+      entry.name === checker.name ? { ...entry, ...checker } : entry,
+    ),
+    log,
+  });
+  await post('/api/v1/namespaces', { metadata: { name: diagnostics } });
+});
+afterAll(async () => {
+  await running.stop();
+  await server.stop();
+});
+
+describe('EgressFirewalls', () => {
+  test('say whether their rules are in force, a zone and all of them', async () => {
+    const namespace = await makeNamespace(server, 'firewall');
+    const path = `/apis/k8s.ovn.org/v1/namespaces/${namespace}/egressfirewalls`;
+    const spec = (cidrSelector: string) => ({ egress: [{ type: 'Deny', to: { cidrSelector } }] });
+    const kind = { apiVersion: 'k8s.ovn.org/v1', kind: 'EgressFirewall', metadata: { name: 'default' } };
+    await post(path, { ...kind, spec: spec('1.1.1.1') });
+    const statusWith = async (status: string) =>
+      recordAt(
+        await untilObject(
+          server.client,
+          `${path}/default`,
+          (body) => textAt(body, 'status', 'status') === status,
+        ),
+        'status',
+      );
+    expect(await statusWith('EgressFirewall Rules not correctly applied')).toEqual({
+      status: 'EgressFirewall Rules not correctly applied',
+      messages: [
+        `global: EgressFirewall Rules not correctly applied: cannot create EgressFirewall Rule to destination 1.1.1.1 for namespace ${namespace}: invalid CIDR address: 1.1.1.1`,
+      ],
+    });
+    await call(server.client, 'PATCH', `${path}/default`, {
+      ...{ body: { spec: spec('1.1.1.0/24') }, contentType: 'application/merge-patch+json' },
+    });
+    expect(await statusWith('EgressFirewall Rules applied')).toEqual({
+      status: 'EgressFirewall Rules applied',
+      messages: ['global: EgressFirewall Rules applied'],
+    });
+    // Without /status, a PUT takes the status away: it comes again.
+    const { body } = await call(server.client, 'GET', `${path}/default`);
+    const { status: _status, ...rest } = body;
+    await call(server.client, 'PUT', `${path}/default`, { body: rest });
+    await statusWith('EgressFirewall Rules applied');
+    const managers = listAt(
+      (await call(server.client, 'GET', `${path}/default`)).body,
+      'metadata',
+      'managedFields',
+    );
+    expect(managers.map((manager) => textAt(manager, 'manager'))).toContain('global');
+  });
+});
+
+async function makePod(name: string, labels: JsonRecord, phase: string): Promise<void> {
+  const pods = `/api/v1/namespaces/${diagnostics}/pods`;
+  const spec = { nodeName: 'node-1', containers: [{ name: 'c', image: 'i' }] };
+  expect((await post(pods, { metadata: { name, labels }, spec })).status).toBe(201);
+  await call(server.client, 'PATCH', `${pods}/${name}/status`, {
+    ...{ body: { status: { phase } }, contentType: 'application/merge-patch+json' },
+  });
+}
+
+function listening(port: number): Promise<Server> {
+  const tcp = createServer((socket) => socket.on('error', () => undefined).destroy());
+  tcp.listen(port, '127.0.0.1');
+  return once(tcp, 'listening').then(() => tcp);
+}
+
+describe('PodNetworkConnectivityChecks', () => {
+  test('connect, see an outage and its end, and say that they are made from the process', async () => {
+    const tcp = await listening(0);
+    const address = tcp.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    await makePod('web', {}, 'Pending');
+    const name = 'web-to-local';
+    const body = {
+      ...{ apiVersion: 'controlplane.operator.openshift.io/v1alpha1', kind: 'PodNetworkConnectivityCheck' },
+      ...{ metadata: { name }, spec: { sourcePod: 'web', targetEndpoint: `127.0.0.1:${port}` } },
+    };
+    expect((await post(checks, body)).status).toBe(201);
+    // Its source Pod does not run yet.
+    await call(server.client, 'PATCH', `/api/v1/namespaces/${diagnostics}/pods/web/status`, {
+      ...{ body: { status: { phase: 'Running' } }, contentType: 'application/merge-patch+json' },
+    });
+    const conditions = async (status: string) => {
+      const object = await untilObject(server.client, `${checks}/${name}`, (found) =>
+        listAt(found, 'status', 'conditions').some(
+          (each) => textAt(each, 'type') === 'Reachable' && textAt(each, 'status') === status,
+        ),
+      );
+      return object;
+    };
+    const reached = await conditions('True');
+    expect(listAt(reached, 'status', 'successes')[0]).toMatchObject({
+      ...{
+        success: true,
+        reason: 'TCPConnect',
+        message: `local: tcp connection to 127.0.0.1:${port} succeeded`,
+      },
+    });
+    expect(textAt(listAt(reached, 'status', 'successes')[0], 'time')).toMatch(/T\d\d:\d\d:\d\dZ$/);
+    expect(listAt(reached, 'status', 'conditions')).toMatchObject([
+      { type: 'Reachable', reason: 'TCPConnectSuccess' },
+      { type: 'FromSourcePod', status: 'False', reason: 'Process' },
+    ]);
+    tcp.close();
+    const refused = `dial tcp 127.0.0.1:${port}: connect: connection refused`;
+    const lost = await conditions('False');
+    expect(listAt(lost, 'status', 'outages')).toHaveLength(1);
+    expect(listAt(lost, 'status', 'failures')[0]).toMatchObject({
+      reason: 'TCPConnectError',
+      message: `local: failed to establish a TCP connection to 127.0.0.1:${port}: ${refused}`,
+    });
+    const again = await listening(port);
+    const restored = await conditions('True');
+    const [outage] = listAt(restored, 'status', 'outages');
+    expect(textAt(outage, 'message')).toMatch(/^Connectivity restored after /);
+    expect(textAt(outage, 'end')).not.toBe('');
+    again.close();
+    const events = await untilObject(server.client, `/api/v1/namespaces/${diagnostics}/events`, (list) =>
+      itemsOf(list).some((event) => textAt(event, 'reason') === 'ConnectivityRestored'),
+    );
+    expect(itemsOf(events).map((event) => [textAt(event, 'type'), textAt(event, 'reason')])).toEqual(
+      expect.arrayContaining([
+        ['Warning', 'ConnectivityOutageDetected'],
+        ['Normal', 'ConnectivityRestored'],
+      ]),
+    );
+  });
+
+  test('of sources and targets are made, and deleted with their source', async () => {
+    await post('/api/v1/nodes', { metadata: { name: 'node-1' } });
+    await makePod('source', { app: 'network-check-source' }, 'Running');
+    const name = 'network-check-source-node-1-to-kubernetes-default-service-cluster-0';
+    const made = await untilObject(server.client, `${checks}/${name}`, (_body, status) => status === 200);
+    expect(made).toMatchObject({
+      metadata: { ownerReferences: [{ kind: 'Node', name: 'node-1' }] },
+      spec: { sourcePod: 'source', targetEndpoint: '10.96.0.1:443' },
+    });
+    await call(server.client, 'DELETE', `/api/v1/namespaces/${diagnostics}/pods/source`, {
+      query: { gracePeriodSeconds: 0 },
+    });
+    await untilObject(server.client, `${checks}/${name}`, (_body, status) => status === 404);
+    expect((await call(server.client, 'GET', `${checks}/web-to-local`)).status).toBe(200);
+  });
+});
+
+test('controllers do not start beside a project that does their work, and name it', async () => {
+  const containers = [{ name: 'c', image: 'i' }];
+  const labels = { app: 'ovn' };
+  await post(`/apis/apps/v1/namespaces/${diagnostics}/daemonsets`, {
+    metadata: { name: 'ovnkube-node' },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
+  });
+  const beside: unknown[] = [];
+  const second = runControllers({
+    transport: server.client,
+    catalog: networkKindControllers(),
+    controllers: ['egress-firewall-controller'],
+    log: pino({ level: 'error' }, { write: (line: string) => beside.push(JSON.parse(line)) }),
+  });
+  try {
+    await expect
+      .poll(() => beside, { timeout: 20_000 })
+      .toMatchObject([
+        {
+          ...{
+            reason: 'OtherImplementation',
+            resource: 'egressfirewalls.k8s.ovn.org',
+            by: ['OVN-Kubernetes'],
+          },
+          msg: 'OVN-Kubernetes does this work in the cluster (egress firewalls): not started; leave it to that, or remove it first',
+        },
+      ]);
+  } finally {
+    await second.stop();
+  }
+});
+
+test('nothing went wrong meanwhile', () => {
+  expect(lines).toEqual([]);
+});
