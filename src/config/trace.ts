@@ -18,6 +18,8 @@ export interface TraceConfig {
   readonly proxy: TraceProxyFlags;
   /** The addresses of the machine `outside`. */
   readonly outsideAddresses: readonly string[];
+  /** Whether to open a real connection too, in the cluster network of an `up`. */
+  readonly check: boolean;
   readonly output: 'table' | 'wide' | 'json';
   /** One connection, or who reaches whom within the namespace. */
   readonly subject:
@@ -31,10 +33,18 @@ export function traceConfig(
   operands: readonly string[],
 ): TraceConfig {
   const flags = new Flags(options);
+  const cluster = clusterConfig(flags);
+  const protocol = flags.read('protocol', oneOf(['TCP', 'UDP', 'SCTP']));
+  const check = flags.read('check', yesOrNo);
+  if (check && protocol !== 'TCP') throw new ConfigError('--check opens connections by TCP alone');
+  if (check && cluster.kind !== 'kubeconfig') {
+    throw new ConfigError('--check finds the cluster network by the kubeconfig of up: not --server');
+  }
   return Object.freeze({
-    cluster: clusterConfig(flags),
+    cluster,
     namespace: flags.read('namespace', textOf()),
-    protocol: flags.read('protocol', oneOf(['TCP', 'UDP', 'SCTP'])),
+    protocol,
+    check,
     proxy: {
       clusterCidrs: flags.read('clusterCidr', optional(list))?.map((text) => cidr('--cluster-cidr', text)),
       masqueradeAll: flags.read('masqueradeAll', optional(yesOrNo)),
@@ -49,6 +59,7 @@ export function traceConfig(
 function subject(flags: Flags, operands: readonly string[]): TraceConfig['subject'] {
   const port = flags.read('port', optional(wholeNumber(1, 65_535)));
   if (flags.read('matrix', yesOrNo)) {
+    if (flags.read('check', yesOrNo)) throw new ConfigError('--check is for one connection: not --matrix');
     if (operands.length > 0) throw new ConfigError('--matrix takes no source and no destination');
     if (port === undefined) throw new ConfigError('--matrix: give the port with --port');
     return { kind: 'matrix', port };

@@ -30,6 +30,11 @@ export function traceCommand(): Command {
     )
     .option('-n, --namespace <name>', 'namespace of names without one, and of --matrix', 'default')
     .addOption(new Option('--protocol <protocol>', 'protocol').choices(['TCP', 'UDP', 'SCTP']).default('TCP'))
+    .option(
+      '--check',
+      'open a real connection in the cluster network of up too, and say where it differs; then 2 also says that',
+      false,
+    )
     .option('--matrix', 'print who reaches whom in the namespace', false)
     .option('--port <number>', 'port of --matrix')
     .option(
@@ -56,7 +61,7 @@ export function traceCommand(): Command {
           options,
           [source, destination].filter((each) => each !== undefined),
         );
-        const { trace } = await import('../trace.ts');
+        const { trace } = await import('../trace/trace.ts');
         process.exitCode = await exitCodeOf(() => trace(config));
       },
     );

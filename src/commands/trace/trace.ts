@@ -1,9 +1,9 @@
 import { lookup } from 'node:dns/promises';
-import type { TraceConfig } from '../config/trace.ts';
-import { dnsServiceKey } from '../network/dns/dns-service.ts';
-import { parseResolvConf, resolvConf } from '../network/dns/resolv-conf.ts';
-import { Zone } from '../network/dns/zone.ts';
-import { addressesOfNode, addressesOfPod, type ClusterView } from '../network/path/cluster-view.ts';
+import type { TraceConfig } from '../../config/trace.ts';
+import { dnsServiceKey } from '../../network/dns/dns-service.ts';
+import { parseResolvConf, resolvConf } from '../../network/dns/resolv-conf.ts';
+import { Zone } from '../../network/dns/zone.ts';
+import { addressesOfNode, addressesOfPod, type ClusterView } from '../../network/path/cluster-view.ts';
 import {
   DestinationError,
   targetsOfFamilies,
@@ -11,17 +11,31 @@ import {
   parseDestination,
   type ResolvedDestination,
   resolveDestination,
-} from '../network/path/destination.ts';
-import { reachabilityMatrix, type ReachabilityMatrix } from '../network/path/matrix.ts';
-import { type Stage, type Trace, tracePath, type TraceSource } from '../network/path/trace.ts';
-import { parseAddress } from '../objects/address.ts';
-import { pushAll } from '../objects/lists.ts';
-import { keyOf } from '../objects/key.ts';
-import { connectCluster } from './cluster.ts';
-import { columns } from './tables.ts';
-import { readTracedCluster, type TracedCluster } from './trace-cluster.ts';
+} from '../../network/path/destination.ts';
+import type { PacketOutcome } from '../../network/path/packet.ts';
+import { reachabilityMatrix, type ReachabilityMatrix } from '../../network/path/matrix.ts';
+import { type Stage, type Trace, tracePath, type TraceSource } from '../../network/path/trace.ts';
+import { parseAddress } from '../../objects/address.ts';
+import { pushAll } from '../../objects/lists.ts';
+import { keyOf } from '../../objects/key.ts';
+import { connectCluster } from '../cluster.ts';
+import { columns } from '../tables.ts';
+import { type CheckedPacket, PacketChecker } from './check.ts';
+import { readTracedCluster, type TracedCluster } from './cluster.ts';
 
 const clusterDomain = 'cluster.local';
+
+/** A line of the table. */
+type PrintedStage =
+  | Stage
+  | (Omit<Stage, 'stage' | 'verdict'> & { readonly stage: 'real packet'; readonly verdict: PacketOutcome });
+
+/** The plan for one address of the destination. */
+interface TracedDestination extends Trace {
+  readonly destination: string;
+  /** With `--check`. */
+  readonly packet?: CheckedPacket;
+}
 
 /** What is printed of one connection. */
 interface TraceReport {
@@ -30,7 +44,7 @@ interface TraceReport {
   readonly reachable: boolean | undefined;
   readonly stages: readonly Stage[];
   /** One for each address of the destination. */
-  readonly traces: readonly (Trace & { readonly destination: string })[];
+  readonly traces: readonly TracedDestination[];
 }
 
 /**
@@ -79,13 +93,32 @@ async function traceConnection(
   }
   const names = await firewallNames(view, namespace);
   const targets = targetsOfFamilies(whole.targets, familiesOf(source));
-  const traces = (targets.length === 0 ? whole.targets : targets).map((target) => ({
-    destination: `${target.protocol} ${target.address} port ${target.port}`,
-    ...tracePath(view, source, target, names),
-  }));
+  const checker = config.check ? new PacketChecker(kubeconfigOf(config)) : undefined;
+  const traces: TracedDestination[] = [];
+  for (const target of targets.length === 0 ? whole.targets : targets) {
+    const plan = tracePath(view, source, target, names);
+    const packet = await checker?.check(source, target, plan);
+    const name = `${target.protocol} ${target.address} port ${target.port}`;
+    traces.push({ destination: name, ...plan, ...(packet === undefined ? {} : { packet }) });
+  }
   const [first] = traces;
-  const isSame = traces.every(({ reachable }) => reachable === first?.reachable);
-  return { proxyOptions, reachable: isSame ? first?.reachable : undefined, stages: whole.stages, traces };
+  const isSame = traces.every((each) => reachableOf(each) === (first && reachableOf(first)));
+  return {
+    proxyOptions,
+    reachable: isSame ? first && reachableOf(first) : undefined,
+    stages: whole.stages,
+    traces,
+  };
+}
+
+/** What the plan says, and a real connection where there was one; undefined where the two differ. */
+function reachableOf({ reachable, packet }: TracedDestination): boolean | undefined {
+  if (packet === undefined) return reachable;
+  return packet.agrees === false ? undefined : packet.outcome === 'connected';
+}
+
+function kubeconfigOf({ cluster }: TraceConfig): string | undefined {
+  return cluster.kind === 'kubeconfig' ? cluster.path : undefined;
 }
 
 /** Reads `pod/shop/cart`, `node/node-1`, `outside` or an address. @throws {DestinationError} */
@@ -172,21 +205,28 @@ function json(value: unknown): string {
 }
 
 function reportText({ proxyOptions, reachable, stages, traces }: TraceReport, isWide: boolean): string {
-  const lines: (Stage | string)[] = [...stages];
-  for (const { destination, stages: own, endpoints } of traces) {
+  const lines: (PrintedStage | string)[] = [...stages];
+  for (const { destination, stages: own, endpoints, packet } of traces) {
     if (traces.length > 1) lines.push(destination);
     pushAll(lines, own);
     for (const { address, port, object = 'endpoint', stages: of } of endpoints) {
       if (endpoints.length > 1) lines.push(`${object} (${address} port ${port})`);
       pushAll(lines, isWide ? of : of.filter(({ verdict }) => verdict !== 'pass'));
     }
+    if (packet !== undefined) lines.push(packetLine(packet));
   }
   const verdict = reachable === undefined ? 'cannot tell' : reachable ? 'reachable' : 'not reachable';
   return `${table(lines)}\n${verdict} (proxy: ${proxyOptions.join('; ')})\n`;
 }
 
+/** The real connection as the last stage. */
+function packetLine({ outcome, differsAt, message }: CheckedPacket): PrintedStage {
+  const field = differsAt === undefined ? '' : `differs at: ${differsAt}`;
+  return { stage: 'real packet', verdict: outcome, object: '', field, message };
+}
+
 /** The stages in columns; a text is a heading of those that follow. */
-function table(lines: readonly (Stage | string)[]): string {
+function table(lines: readonly (PrintedStage | string)[]): string {
   const rows = columns([
     ['STAGE', 'VERDICT', 'OBJECT', 'FIELD', 'MESSAGE'],
     ...lines.filter((line) => typeof line !== 'string').map(row),
@@ -196,7 +236,7 @@ function table(lines: readonly (Stage | string)[]): string {
   return `${[rows[0], ...body].join('\n')}\n`;
 }
 
-function row({ stage, verdict, object = '', field = '', message }: Stage): string[] {
+function row({ stage, verdict, object = '', field = '', message }: PrintedStage): string[] {
   return [stage, verdict, object, field, message];
 }
 
