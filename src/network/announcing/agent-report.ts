@@ -1,21 +1,37 @@
 import { parseCidr, parseStrictAddress, type ParsedCidr } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
-import { at, listAt, textAt, textsAt } from '../../objects/read.ts';
+import { at, listAt, numberAt, textAt, textsAt } from '../../objects/read.ts';
 import type { Announcer, AnnouncerInterface, AnnouncementRefusal } from './announcement-plan.ts';
 
 /** What an agent says of its node in an annotation of its Lease, since others cannot see it; written when it changes. */
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
   /** What it announces now by layer 2: who had an address before lets it go only then. */
   readonly announced: readonly string[];
+  /** What it leaves in the kernel for a restart; in a Lease that was given back. */
+  readonly kept?: KeptAddresses | undefined;
   /** See `Member.voters`. */
   readonly voters: ReadonlyMap<string, string>;
+}
+
+/** Addresses that outlive their agent. */
+export interface KeptAddresses {
+  readonly addresses: readonly string[];
+  /** Their lifetime from the agent's end on. */
+  readonly seconds: number;
 }
 
 /** What an agent says without the agents that its Lease names. */
 export type NodeReport = Omit<AgentReport, 'voters'>;
 
 /** A report as JSON: the same text for what is the same. */
-export function encodeReport({ interfaces, sessions, refused, announced, voters }: AgentReport): string {
+export function encodeReport({
+  interfaces,
+  sessions,
+  refused,
+  announced,
+  kept,
+  voters,
+}: AgentReport): string {
   return JSON.stringify({
     interfaces: interfaces
       .map(({ subnets, ...rest }) => ({
@@ -28,6 +44,7 @@ export function encodeReport({ interfaces, sessions, refused, announced, voters 
       ? {}
       : { refused: refused.toSorted((a, b) => (a.address < b.address ? -1 : 1)) }),
     ...(announced.length === 0 ? {} : { announced: announced.toSorted() }),
+    ...(kept === undefined ? {} : { kept: { addresses: kept.addresses.toSorted(), seconds: kept.seconds } }),
     ...(voters.size === 0
       ? {}
       : { voters: Object.fromEntries([...voters].toSorted(([a], [b]) => (a < b ? -1 : 1))) }),
@@ -42,8 +59,14 @@ export function decodeReport(text: string | undefined): AgentReport {
     sessions: textsAt(value, 'sessions'),
     refused: listAt(value, 'refused').flatMap(refusalOf),
     announced: textsAt(value, 'announced').filter(isAddress),
+    kept: keptIn(at(value, 'kept')),
     voters: votersIn(at(value, 'voters')),
   };
+}
+
+function keptIn(value: unknown): KeptAddresses | undefined {
+  if (!isRecord(value)) return undefined;
+  return { addresses: textsAt(value, 'addresses').filter(isAddress), seconds: numberAt(value, 'seconds') };
 }
 
 function votersIn(value: unknown): ReadonlyMap<string, string> {

@@ -83,6 +83,11 @@ export class Fence {
     return now - this.#renewedAt > lostAfterMs;
   }
 
+  /** Whether other agents may have given its Lease back, or may do so. */
+  get hasVoters(): boolean {
+    return this.#voters().size > 0;
+  }
+
   /** Keeps the addresses of an agent without the API server that was alone: no other agent can release its Lease. */
   hold(now: number): void {
     if (!this.#mayHold(now) || this.#voters().size > 0) return;

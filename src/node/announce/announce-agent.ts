@@ -1,10 +1,12 @@
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { Host } from '../../host/host.ts';
-import { encodeReport, type NodeReport } from '../../network/announcing/agent-report.ts';
+import { encodeReport, type KeptAddresses, type NodeReport } from '../../network/announcing/agent-report.ts';
 import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
+import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import { renewEveryMs } from '../../network/announcing/fence.ts';
 import { keepsInMove } from '../../network/announcing/membership.ts';
 import { ownerOf } from '../../network/announcing/owner.ts';
+import { RestartGrace } from '../../network/announcing/restart-grace.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
@@ -12,6 +14,7 @@ import type { AddressToAnnounce } from './address-announcer.ts';
 import { Alarm } from './alarm.ts';
 import { AnnouncementView } from './announcement-view.ts';
 import { BGPAgent } from './bgp-agent.ts';
+import { depart } from './departure.ts';
 import { Layer2Announcer, type Layer2Options } from './layer2/layer2-announcer.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 
@@ -58,9 +61,6 @@ const idleMs = 10_000;
 /** Milliseconds in which changes are collected. */
 const collectMs = 20;
 
-/** Milliseconds that an orderly end waits until others have taken over. */
-const leaveWithinMs = 5000;
-
 /**
  * Announces addresses of LoadBalancer Services from one node. The agents of all nodes plan the same from the same
  * objects, and agree which agents live by the Leases that each renews; see `network/announcing/fence.ts` for why no
@@ -75,6 +75,10 @@ export class AnnounceAgent implements Runnable {
   readonly #leases: LeaseKeeper;
   readonly #layer2: Layer2Announcer;
   readonly #bgp: BGPAgent;
+  /** What agents that have ended left for their restart. */
+  readonly #grace = new RestartGrace();
+  /** What this one leaves, as its Lease says. */
+  #left: KeptAddresses | undefined;
   /** Rings when there may be something to do. */
   readonly #changes: Alarm;
   /** When the cluster got its first address, monotonic; undefined while it has none. */
@@ -121,7 +125,7 @@ export class AnnounceAgent implements Runnable {
     // Last: caches that are full already report their objects at once.
     this.#view.follow({
       changed: () => this.#planSoon(),
-      leaseSeen: (node, lease) => this.#leases.leaseSeen(node, lease),
+      leaseSeen: (node, lease) => this.#leaseSeen(node, lease),
     });
   }
 
@@ -146,12 +150,35 @@ export class AnnounceAgent implements Runnable {
         // Changes that come together are planned at once.
         await clock.sleep(collectMs);
       }
-      await this.#leave();
+      this.#isLeaving = true;
+      await depart({
+        ...this.#options,
+        ...{ view: this.#view, leases: this.#leases, layer2: this.#layer2, changes: this.#changes },
+        announcers: () => this.#announcers(),
+        say: (left) => {
+          this.#left = left;
+        },
+      });
     } finally {
       signal.removeEventListener('abort', stop);
       stopped.abort();
       await besides;
     }
+  }
+
+  #leaseSeen(node: string, lease: AnnouncerLease | undefined): void {
+    const { clock, log } = this.#options.context;
+    const hasEnded = lease !== undefined && lease.acquired === undefined && node !== this.#options.nodeName;
+    const kept = hasEnded ? this.#view.reports.get(node)?.kept : undefined;
+    this.#grace.observe(node, lease?.version ?? '', kept, clock.monotonic());
+    if (kept !== undefined) {
+      const { addresses, seconds } = kept;
+      log.info(
+        { node, addresses: addresses.length, seconds },
+        'the agent of a node has left addresses for its restart: no other one takes them for so long',
+      );
+    }
+    this.#leases.leaseSeen(node, lease);
   }
 
   /** After a pause of the process the kernel may have dropped addresses, so that an old report would be wrong. */
@@ -238,11 +265,16 @@ export class AnnounceAgent implements Runnable {
     return this.#lastPlanned;
   }
 
-  /** What agents have that do not renew their Leases, and whose Leases were not given back. */
+  /**
+   * What no other agent takes: what agents have that do not renew their Leases, and whose Leases were not given back; what
+   * those have that are not admitted yet, because they begin anew; and what those left that have ended.
+   */
   #keptByOthers(): ReadonlySet<string> {
+    const { admitted } = this.#leases;
     const members = [...this.#view.members().keys()].filter((node) => node !== this.#options.nodeName);
-    const stale = members.filter((node) => !this.#leases.isFresh(node));
-    return new Set(stale.flatMap((node) => this.#view.reports.get(node)?.announced ?? []));
+    const keeping = members.filter((node) => !this.#leases.isFresh(node) || !admitted.has(node));
+    const left = this.#grace.addresses(this.#options.context.clock.monotonic());
+    return new Set([...left, ...keeping.flatMap((node) => this.#view.reports.get(node)?.announced ?? [])]);
   }
 
   #announcers(): readonly Announcer[] {
@@ -271,50 +303,8 @@ export class AnnounceAgent implements Runnable {
       sessions: this.#bgp.statuses.flatMap(({ peer, state }) => (state === 'established' ? [peer] : [])),
       refused: this.#layer2.refused,
       announced: this.#layer2.told,
+      kept: this.#left,
     };
-  }
-
-  /**
-   * Releases the Lease, so that others take over at once, and waits for them. What no other node can announce is not
-   * waited for.
-   */
-  async #leave(): Promise<void> {
-    const { context, restartGrace } = this.#options;
-    const { clock, log } = context;
-    this.#isLeaving = true;
-    this.#leases.leave();
-    const end = clock.monotonic() + leaveWithinMs;
-    if (this.#layer2.announced.size > 0) {
-      await this.#leases
-        .giveBack()
-        .catch((error: unknown) => log.warn({ err: error }, 'cannot give the Lease back'));
-    }
-    await this.#layer2.leave(this.#layer2.announced, leaveWithinMs / 1000 + 1);
-    let kept = new Set<string>();
-    for (;;) {
-      const now = clock.monotonic();
-      const announcers = this.#announcers();
-      const { announced } = this.#layer2;
-      const open = [...this.#view.addresses.values()].filter(({ address }) => announced.has(address));
-      const next = open.map((assigned) => ({
-        address: assigned.address,
-        node: planAnnouncement(assigned, announcers).layer2?.node,
-      }));
-      kept = new Set(next.flatMap(({ address, node }) => (node === undefined ? [address] : [])));
-      const isDone = next.every(
-        ({ address, node }) =>
-          node === undefined || this.#view.reports.get(node)?.announced.includes(address) === true,
-      );
-      if (isDone || now >= end) break;
-      await this.#changes.sleep(50);
-    }
-    await this.#layer2.leave(kept, restartGrace);
-    if (kept.size > 0) {
-      log.info(
-        { addresses: kept.size, seconds: restartGrace },
-        'no other node can announce these addresses: they stay for a restart',
-      );
-    }
   }
 
   /** Milliseconds until something changes by time alone. */

@@ -192,6 +192,11 @@ export class LeaseKeeper {
     await this.#lease.giveBack(encodeReport(this.#report()));
   }
 
+  /** Whether no other agent can have taken addresses: the Lease names none, as it is written and as it was seen. */
+  get isAlone(): boolean {
+    return !this.#fence.hasVoters;
+  }
+
   /** Nothing is renewed from now on. */
   leave(): void {
     this.#isLeaving = true;

@@ -1,0 +1,35 @@
+import type { KeptAddresses } from './agent-report.ts';
+
+/** Milliseconds that a kernel may be late in ending a lifetime. */
+const kernelLateMs = 1000;
+
+/**
+ * The addresses that agents have left in the kernels of their nodes at an orderly end (`--restart-grace`). Nobody else
+ * takes them while they may be there: until the agent holds its Lease again, or the time that it gave them is over. That
+ * counts from when its Lease was seen, which is later.
+ */
+export class RestartGrace {
+  readonly #left = new Map<
+    string,
+    { readonly version: string; readonly kept: KeptAddresses; seenAt: number }
+  >();
+
+  /**
+   * A Lease was seen.
+   *
+   * @param version another one after each write of the Lease.
+   * @param kept undefined: the agent holds its Lease, or left nothing.
+   * @param now milliseconds of a monotonic clock.
+   */
+  observe(node: string, version: string, kept: KeptAddresses | undefined, now: number): void {
+    if (kept === undefined) this.#left.delete(node);
+    else if (this.#left.get(node)?.version !== version) this.#left.set(node, { version, kept, seenAt: now });
+  }
+
+  /** What no agent may take now but the one that left it. */
+  addresses(now: number): readonly string[] {
+    return [...this.#left.values()].flatMap(({ kept, seenAt }) =>
+      now < seenAt + kept.seconds * 1000 + kernelLateMs ? kept.addresses : [],
+    );
+  }
+}
