@@ -1,4 +1,5 @@
 import type { IPFamily } from '../../objects/address.ts';
+import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { PolicyPod } from './connection.ts';
 import type { FilterSet } from './policy-plan.ts';
@@ -8,6 +9,53 @@ export interface AddressedPod {
   readonly pod: PolicyPod;
   /** In canonical form. */
   readonly addresses: readonly string[];
+}
+
+/**
+ * Who holds which address. A Pod's address may be another one's before it is known that the first has ended: then it is
+ * the other one's, until that is gone.
+ */
+export class AddressHolders {
+  readonly #given = new Map<ObjectKey, AddressedPod>();
+  /** By address, in the order in which Pods got it: the last one holds it. */
+  readonly #claims = new Map<string, readonly ObjectKey[]>();
+
+  /** A Pod as it was given. */
+  get(key: ObjectKey): AddressedPod | undefined {
+    return this.#given.get(key);
+  }
+
+  /** Adds or changes a Pod; undefined: it is gone. @returns all Pods that are others now, with what they hold. */
+  set(key: ObjectKey, pod: AddressedPod | undefined): ReadonlyMap<ObjectKey, AddressedPod | undefined> {
+    const before = this.#given.get(key);
+    if (jsonEqual(before, pod)) return new Map();
+    if (pod === undefined) this.#given.delete(key);
+    else this.#given.set(key, pod);
+    const others = new Set<ObjectKey>();
+    for (const address of before?.addresses ?? []) {
+      if (pod?.addresses.includes(address) !== true) this.#claim(address, key, false, others);
+    }
+    for (const address of pod?.addresses ?? []) {
+      if (before?.addresses.includes(address) !== true) this.#claim(address, key, true, others);
+    }
+    return new Map([key, ...others].map((each) => [each, this.#held(each)]));
+  }
+
+  #claim(address: string, key: ObjectKey, isNew: boolean, others: Set<ObjectKey>): void {
+    const rest = (this.#claims.get(address) ?? []).filter((each) => each !== key);
+    const last = rest.at(-1);
+    if (last !== undefined) others.add(last);
+    const claims = isNew ? [...rest, key] : rest;
+    if (claims.length === 0) this.#claims.delete(address);
+    else this.#claims.set(address, claims);
+  }
+
+  #held(key: ObjectKey): AddressedPod | undefined {
+    const given = this.#given.get(key);
+    if (given === undefined) return undefined;
+    const addresses = given.addresses.filter((address) => this.#claims.get(address)?.at(-1) === key);
+    return addresses.length === given.addresses.length ? given : { ...given, addresses };
+  }
 }
 
 /** Where the elements of a set come from. */

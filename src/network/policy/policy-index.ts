@@ -1,15 +1,13 @@
-import { type IPFamily, parseAddress } from '../../objects/address.ts';
-import { jsonEqual } from '../../objects/json.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Labels } from '../../objects/labels/label-requirement.ts';
-import { matchesLabels, type ParsedLabelSelector, renderLabelSelector } from '../../objects/labels/labels.ts';
-import type { PolicyPod } from './connection.ts';
+import { matchesLabels } from '../../objects/labels/labels.ts';
 import type { Direction, NetworkPolicyRule, PolicyPeer, PolicyPort, PolicyRules } from './network-policy.ts';
-import { type AddressedPod, PodSet, type PodSetSource } from './pod-set.ts';
+import { type AddressedPod, AddressHolders, PodSet, type PodSetSource } from './pod-set.ts';
 import type { FirewallFilter } from './firewall-filter.ts';
 import { addressRanges, portRanges } from './filter-ranges.ts';
 import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
-import { blockContains } from './policy-verdict.ts';
+import { blockHas, isOf, ofFamily, podMatcher, podsOf, scopeOf } from './policy-peers.ts';
 
 const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
 const directions: readonly Direction[] = ['ingress', 'egress'];
@@ -22,6 +20,13 @@ interface CompiledPolicy {
   readonly sets: ReadonlyMap<string, FilterSet>;
 }
 
+/** What isolates a Pod in a direction. */
+interface Isolation {
+  readonly chain: string;
+  readonly steps: readonly FilterRule[];
+  readonly policies: readonly CompiledPolicy[];
+}
+
 /**
  * Policies, Pods and namespaces by what a node has to know of them. A change costs what depends on it: a Pod is looked at
  * once by each different selector.
@@ -29,13 +34,17 @@ interface CompiledPolicy {
 export class PolicyIndex {
   readonly #node: string;
   readonly #hash: (text: string) => string;
+  /** Each with the addresses that it holds: see {@link AddressHolders}. */
   readonly #pods = new Map<ObjectKey, AddressedPod>();
+  readonly #holders = new AddressHolders();
   /** The keys of the Pods of a namespace. */
   readonly #byNamespace = new Map<string, Set<ObjectKey>>();
   readonly #policies = new Map<ObjectKey, CompiledPolicy>();
   #firewalls: ReadonlyMap<string, FirewallFilter> = new Map();
   /** By name; policies with one selector share a set. */
   readonly #podSets = new Map<string, PodSet>();
+  /** Of Pods as they are, with the policies as they are. */
+  #isolations = new WeakMap<AddressedPod, Readonly<Partial<Record<Direction, Isolation>>>>();
   /** Policies have changed since sets were last looked at that nobody names. */
   #mayHaveUnused = false;
 
@@ -48,24 +57,33 @@ export class PolicyIndex {
     this.#hash = hash;
   }
 
-  /** Adds or changes a Pod; undefined: it is gone. @returns whether policies see a difference. */
+  /**
+   * Adds or changes a Pod; undefined: it is gone. An address that Pods share for a moment is that of the last one to get
+   * it.
+   *
+   * @returns whether policies see a difference.
+   */
   setPod(key: ObjectKey, pod: AddressedPod | undefined): boolean {
-    const before = this.#pods.get(key);
-    if (jsonEqual(before, pod)) return false;
-    const { namespace } = (pod ?? before)?.pod ?? { namespace: '' };
+    const changed = this.#holders.set(key, pod);
+    for (const [each, held] of changed) this.#setHeld(each, held);
+    return changed.size > 0;
+  }
+
+  #setHeld(key: ObjectKey, pod: AddressedPod | undefined): void {
+    const { namespace } = (pod ?? this.#pods.get(key))?.pod ?? { namespace: '' };
     this.#keep(key, namespace, pod);
     const peer = pod === undefined || pod.pod.hostNetwork ? undefined : pod;
     for (const set of this.#podSets.values()) {
       if (set.namespace === undefined || set.namespace === namespace) set.update(key, peer);
     }
-    return true;
   }
 
   /** The namespace has these labels from now on. @returns whether policies see a difference. */
   setNamespaceLabels(namespace: string, namespaceLabels: Labels): boolean {
-    const changed = this.#podsIn(namespace).filter(([key, { pod, addresses }]) =>
-      this.setPod(key, { pod: { ...pod, namespaceLabels }, addresses }),
-    );
+    const changed = this.#podsIn(namespace).filter(([key]) => {
+      const given = this.#holders.get(key);
+      return given !== undefined && this.setPod(key, { ...given, pod: { ...given.pod, namespaceLabels } });
+    });
     return changed.length > 0;
   }
 
@@ -74,6 +92,7 @@ export class PolicyIndex {
     if (policy === undefined) this.#policies.delete(key);
     else this.#policies.set(key, this.#compile(policy));
     this.#mayHaveUnused = true;
+    this.#isolations = new WeakMap();
   }
 
   /** From now on these are the EgressFirewalls, by namespace. */
@@ -92,29 +111,28 @@ export class PolicyIndex {
       firewall: new Map<string, string>(),
     };
     const byNamespace = Map.groupBy(this.#policies.values(), ({ policy }) => policy.namespace);
-    for (const { pod, addresses } of this.#pods.values()) {
+    const used = new Set<CompiledPolicy>();
+    for (const each of this.#pods.values()) {
+      const { pod, addresses } = each;
       if (pod.node !== this.#node || pod.hostNetwork || addresses.length === 0) continue;
-      const selecting = (byNamespace.get(pod.namespace) ?? []).filter(({ policy }) =>
-        matchesLabels(policy.podSelector, pod.labels),
-      );
       const firewall = this.#firewalls.get(pod.namespace);
       if (firewall !== undefined) {
         chains.set(firewall.chain, firewall.rules);
         for (const [name, set] of firewall.sets) sets.set(name, set);
         for (const address of addresses) subjects.firewall.set(address, firewall.chain);
       }
+      const isolations = this.#isolationsOf(each, byNamespace.get(pod.namespace) ?? []);
       for (const direction of directions) {
-        const isolating = selecting.filter((each) => each.chains[direction] !== undefined);
-        if (isolating.length === 0) continue;
-        const steps = [...new Set(isolating.map((each) => each.chains[direction] ?? ''))].sort();
-        const chain = `${direction}-${this.#name(steps)}`;
-        chains.set(chain, [...steps.map((step) => ({ kind: 'policy', chain: step }) as const), drop]);
-        for (const address of addresses) subjects[direction].set(address, chain);
-        for (const each of isolating) {
-          for (const [name, rules] of each.rules) chains.set(name, rules);
-          for (const [name, set] of each.sets) sets.set(name, set);
-        }
+        const isolation = isolations[direction];
+        if (isolation === undefined) continue;
+        chains.set(isolation.chain, isolation.steps);
+        for (const address of addresses) subjects[direction].set(address, isolation.chain);
+        for (const policy of isolation.policies) used.add(policy);
       }
+    }
+    for (const policy of used) {
+      for (const [name, rules] of policy.rules) chains.set(name, rules);
+      for (const [name, set] of policy.sets) sets.set(name, set);
     }
     const filtered = [...new Set([...subjects.ingress.keys(), ...subjects.egress.keys()])];
     for (const family of families) {
@@ -122,6 +140,28 @@ export class PolicyIndex {
       sets.set(selfSets[family], { kind: 'self', family, elements });
     }
     return { sets, chains, subjects };
+  }
+
+  #isolationsOf(
+    each: AddressedPod,
+    policies: readonly CompiledPolicy[],
+  ): Readonly<Partial<Record<Direction, Isolation>>> {
+    const known = this.#isolations.get(each);
+    if (known !== undefined) return known;
+    const selecting = policies.filter(({ policy }) => matchesLabels(policy.podSelector, each.pod.labels));
+    const found: Partial<Record<Direction, Isolation>> = {};
+    for (const direction of directions) {
+      const isolating = selecting.filter(({ chains }) => chains[direction] !== undefined);
+      if (isolating.length === 0) continue;
+      const names = [...new Set(isolating.map(({ chains }) => chains[direction] ?? ''))].sort();
+      found[direction] = {
+        chain: `${direction}-${this.#name(names)}`,
+        steps: [...names.map((chain) => ({ kind: 'policy', chain }) as const), drop],
+        policies: isolating,
+      };
+    }
+    this.#isolations.set(each, found);
+    return found;
   }
 
   #keep(key: ObjectKey, namespace: string, pod: AddressedPod | undefined): void {
@@ -292,46 +332,4 @@ function isNamed(port: PolicyPort): port is NamedPort {
 /** The Pods that a policy is about. */
 function ownPods({ podSelector }: PolicyRules): PolicyPeer {
   return { kind: 'pods', namespaceSelector: undefined, podSelector };
-}
-
-function podMatcher(peer: PolicyPeer, namespace: string): (pod: PolicyPod) => boolean {
-  if (peer.kind !== 'pods') return () => false;
-  const { namespaceSelector, podSelector } = peer;
-  return (pod) =>
-    (namespaceSelector === undefined
-      ? pod.namespace === namespace
-      : matchesLabels(namespaceSelector, pod.namespaceLabels)) &&
-    (podSelector === undefined || matchesLabels(podSelector, pod.labels));
-}
-
-/** The only namespace that a peer has Pods of; undefined: it may have Pods of all. */
-function scopeOf(peer: PolicyPeer, namespace: string): string | undefined {
-  return peer.kind === 'pods' && peer.namespaceSelector === undefined ? namespace : undefined;
-}
-
-/** What makes two peers the same. */
-function podsOf(peer: PolicyPeer, namespace: string): readonly string[] {
-  if (peer.kind !== 'pods') {
-    return ['block', peer.cidr?.canonical ?? '', ...peer.except.map(({ canonical }) => canonical)];
-  }
-  const { namespaceSelector, podSelector } = peer;
-  const of = namespaceSelector === undefined ? ['in', namespace] : ['of', selectorText(namespaceSelector)];
-  return [...of, podSelector === undefined ? 'all' : selectorText(podSelector)];
-}
-
-function selectorText(selector: ParsedLabelSelector): string {
-  return selector === 'nothing' ? '!' : `=${renderLabelSelector(selector)}`;
-}
-
-function ofFamily({ addresses }: AddressedPod, family: IPFamily): readonly string[] {
-  return addresses.filter((address) => isOf(address, family));
-}
-
-function isOf(address: string, family: IPFamily): boolean {
-  return address.includes(':') === (family === 'IPv6');
-}
-
-function blockHas(peer: PolicyPeer, address: string): boolean {
-  const parsed = parseAddress(address);
-  return parsed !== undefined && peer.kind === 'ipBlock' && blockContains(peer, parsed);
 }

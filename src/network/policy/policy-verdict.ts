@@ -151,7 +151,10 @@ export function blockContains(
   );
 }
 
-/** Names are those of the destination's containers: each Pod may have another number. */
+/**
+ * Names are those of the destination's containers: each Pod may have another number. The address of a Pod of the host
+ * network is its node's, and does not show the Pod.
+ */
 function portMatches(wanted: PolicyPort, { destination, protocol, port }: PolicyConnection): boolean {
   if (wanted.protocol !== protocol) return false;
   if (wanted.port === 'any') return true;
@@ -159,6 +162,7 @@ function portMatches(wanted: PolicyPort, { destination, protocol, port }: Policy
   const { name } = wanted.port;
   return (
     destination.kind === 'pod' &&
+    !destination.hostNetwork &&
     destination.ports.some((each) => each.name === name && each.protocol === protocol && each.port === port)
   );
 }

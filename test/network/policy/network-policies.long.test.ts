@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, it } from 'vitest';
 import { randomPolicy } from '../../unit/network/policy/samples.ts';
 import { describePods } from '../support/pod-network.ts';
-import { longScenarios, PolicyCluster } from '../support/policies.ts';
+import { hasSctp, longScenarios, PolicyCluster, scenariosUsing } from '../support/policies.ts';
 
 describePods('[sig-network] Netpol', () => {
   let cluster: PolicyCluster;
@@ -18,6 +18,27 @@ describePods('[sig-network] Netpol', () => {
       await cluster.expectReachability();
     }
   });
+
+  it.each(scenariosUsing('UDP'))(
+    'NetworkPolicy between server and client using UDP $name',
+    async ({ steps }) => {
+      for (const step of steps) {
+        await step(cluster);
+        await cluster.expectReachability('UDP');
+      }
+    },
+  );
+
+  it.runIf(hasSctp).each(scenariosUsing('SCTP'))(
+    'NetworkPolicyLegacy between server and client using SCTP $name',
+    async ({ steps }) => {
+      await cluster.serveSctp();
+      for (const step of steps) {
+        await step(cluster);
+        await cluster.expectReachability('SCTP');
+      }
+    },
+  );
 
   const samples = fc.sample(fc.array(randomPolicy, { minLength: 1, maxLength: 4 }), { numRuns: 30, seed: 1 });
   it.each(samples.map((policies, i) => ({ i, policies })))(

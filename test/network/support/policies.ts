@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { expect } from 'vitest';
 import { listAt, textAt } from '../../../src/objects/read.ts';
 import type { LabelSelector } from '../../../src/objects/meta.ts';
@@ -8,7 +9,31 @@ import { PodNetwork } from './pod-network.ts';
 /** Seconds: of a connection that is let through, on a busy machine; of one that is dropped. */
 const patience = { allowed: 20, dropped: 0.7 };
 
-/** Namespaces x and y, each with the Pods a and b, which listen on 80 and 81 by TCP. */
+/** How a connection is tried; what it prints nothing of has not come about. */
+const tries = {
+  TCP: (address: string, port: number) => `bash -c 'exec 3<>/dev/tcp/${address}/${port}'`,
+  // A datagram may be lost to the rules of before: it is sent again, and its echo is the answer.
+  UDP: (address: string, port: number) =>
+    `bash -c 'exec 3<>/dev/udp/${address}/${port}; until read -r -t 0.2 -N 1 -u 3 x; do echo hi >&3; done'`,
+  SCTP: (address: string, port: number) =>
+    `python3 -c 'import socket; socket.socket(2, 1, 132).connect(("${address}", ${port}))'`,
+};
+
+type Protocol = keyof typeof tries;
+
+/** Whether the kernel knows SCTP. */
+export const hasSctp = spawnSync('python3', ['-c', 'import socket; socket.socket(2, 1, 132)']).status === 0;
+
+/** Listens on 80 and 81 by SCTP for two minutes. */
+const sctpServer = `
+import socket, time
+servers = [socket.socket(2, 1, 132) for port in (80, 81)]
+for server, port in zip(servers, (80, 81)):
+    server.bind(("0.0.0.0", port)); server.listen(64)
+time.sleep(120)
+`;
+
+/** Namespaces x and y, each with the Pods a and b, which listen on 80 and 81 by TCP and UDP. */
 export class PolicyCluster {
   readonly network: PodNetwork;
   readonly namespaces: Record<string, Record<string, string>> = {};
@@ -28,6 +53,8 @@ export class PolicyCluster {
         const ports = [
           { name: 'http', containerPort: 80 + i },
           { name: 'other', containerPort: 81 - i },
+          { name: 'datagrams', containerPort: 80 + i, protocol: 'UDP' },
+          { name: 'others', containerPort: 81 - i, protocol: 'UDP' },
         ];
         await inside.pod(
           pod,
@@ -41,6 +68,16 @@ export class PolicyCluster {
     await cluster.labelNamespace('x', {});
     await cluster.labelNamespace('y', {});
     return cluster;
+  }
+
+  /** Lets all Pods listen by SCTP too, until the cluster ends. */
+  async serveSctp(): Promise<void> {
+    this.#pods = await this.#readPods();
+    for (const { namespace, name } of this.#pods) {
+      const ended = this.network.server.run(['python3', '-c', sctpServer], { pod: `${namespace}/${name}` });
+      // It ends with the network at the latest.
+      ended.catch(() => undefined);
+    }
   }
 
   /** Of a Pod, as it was when reachability was last looked at. */
@@ -104,11 +141,11 @@ export class PolicyCluster {
   }
 
   /** Waits until every Pod reaches whom the policies let it reach by their words, and nobody else. */
-  async expectReachability(): Promise<void> {
+  async expectReachability(protocol: Protocol = 'TCP'): Promise<void> {
     this.#pods = await this.#readPods();
-    const expected = this.#allowed();
+    const expected = this.#allowed(protocol);
     await expect
-      .poll(() => this.#reached(expected), { timeout: 60_000, interval: 100 })
+      .poll(() => this.#reached(protocol, expected), { timeout: 60_000, interval: 100 })
       .toEqual([...expected].sort());
   }
 
@@ -134,7 +171,7 @@ export class PolicyCluster {
   }
 
   /** `x/a y/b 80`: what the policies let through, by a matcher written from their documentation. */
-  #allowed(): ReadonlySet<string> {
+  #allowed(protocol: Protocol): ReadonlySet<string> {
     const world = { namespaces: this.namespaces, policies: [...this.#policies.values()] };
     const pairs = this.#pods.flatMap((from) =>
       this.#pods.flatMap((to) => [80, 81].map((port) => ({ from, to, port }))),
@@ -143,24 +180,24 @@ export class PolicyCluster {
       pairs
         .filter(({ from, to, port }) =>
           (['Egress', 'Ingress'] as const).every((direction) =>
-            bruteForce(world, direction, from, to, 'TCP', port),
+            bruteForce(world, direction, from, to, protocol, port),
           ),
         )
         .map(nameOf),
     );
   }
 
-  async #reached(expected: ReadonlySet<string>): Promise<readonly string[]> {
+  async #reached(protocol: Protocol, expected: ReadonlySet<string>): Promise<readonly string[]> {
     const found = await Promise.all(
       this.#pods.map(async (from) => {
-        const tries = this.#pods.flatMap((to) =>
+        const commands = this.#pods.flatMap((to) =>
           [80, 81].map((port) => {
             const name = nameOf({ from, to, port });
             const seconds = expected.has(name) ? patience.allowed : patience.dropped;
-            return `( timeout ${seconds} bash -c 'exec 3<>/dev/tcp/${to.address}/${port}' && echo '${name}' ) 2>&- &`;
+            return `( timeout ${seconds} ${tries[protocol](to.address, port)} && echo '${name}' ) 2>&- &`;
           }),
         );
-        const script = `${tries.join('\n')}\nwait`;
+        const script = `${commands.join('\n')}\nwait`;
         const { stdout } = await this.network.server.run(['bash', '-c', script], {
           pod: `${from.namespace}/${from.name}`,
         });
@@ -177,6 +214,34 @@ function nameOf({ from, to, port }: { from: BrutePod; to: BrutePod; port: number
 
 const pod = (name: string): LabelSelector => ({ matchLabels: { app: name } });
 const namespace = (name: string): LabelSelector => ({ matchLabels: { 'kubernetes.io/metadata.name': name } });
+
+/** The tests of the suites `NetworkPolicy between server and client using UDP` and `using SCTP`. */
+export function scenariosUsing(protocol: 'UDP' | 'SCTP'): readonly PolicyScenario[] {
+  return [
+    {
+      name: "should support a 'default-deny-ingress' policy",
+      steps: [apply('x', { podSelector: {}, ingress: [] })],
+    },
+    {
+      name: 'should enforce policy based on Ports',
+      steps: [
+        apply('x', {
+          podSelector: pod('a'),
+          ingress: [{ from: [{ namespaceSelector: namespace('y') }], ports: [{ protocol, port: 81 }] }],
+        }),
+      ],
+    },
+    {
+      name: 'should enforce policy to allow traffic only from a pod in a different namespace based on PodSelector and NamespaceSelector',
+      steps: [
+        apply('x', {
+          podSelector: pod('a'),
+          ingress: [{ from: [{ namespaceSelector: namespace('y'), podSelector: pod('a') }] }],
+        }),
+      ],
+    },
+  ];
+}
 
 /** A test of `test/e2e/network/netpol/network_policy.go`, by its name. */
 export interface PolicyScenario {
@@ -269,6 +334,97 @@ export const longScenarios: readonly PolicyScenario[] = [
       apply('x', { podSelector: {}, ingress: [] }, 'deny'),
       apply('x', { podSelector: pod('a'), ingress: [{ from: [{ namespaceSelector: {} }] }] }),
     ],
+  },
+  {
+    name: 'should enforce policy to allow ingress traffic from pods in all namespaces',
+    steps: [apply('x', { podSelector: pod('a'), ingress: [{ from: [{ namespaceSelector: {} }] }] })],
+  },
+  {
+    name: 'should enforce policy to allow traffic only from a different namespace, based on NamespaceSelector',
+    steps: [
+      apply('x', { podSelector: pod('a'), ingress: [{ from: [{ namespaceSelector: namespace('y') }] }] }),
+    ],
+  },
+  {
+    name: 'should enforce policy based on PodSelector with MatchExpressions',
+    steps: [
+      apply('x', {
+        podSelector: pod('a'),
+        ingress: [
+          { from: [{ podSelector: { matchExpressions: [{ key: 'app', operator: 'In', values: ['b'] }] } }] },
+        ],
+      }),
+    ],
+  },
+  {
+    name: 'should enforce policy based on PodSelector and NamespaceSelector',
+    steps: [
+      apply('x', {
+        podSelector: pod('a'),
+        ingress: [{ from: [{ namespaceSelector: namespace('y'), podSelector: pod('b') }] }],
+      }),
+    ],
+  },
+  {
+    name: 'should enforce policy based on Multiple PodSelectors and NamespaceSelectors',
+    steps: [
+      apply('x', {
+        podSelector: pod('a'),
+        ingress: [
+          {
+            from: [
+              {
+                namespaceSelector: {
+                  matchExpressions: [
+                    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['x'] },
+                  ],
+                },
+                podSelector: {
+                  matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['a', 'c'] }],
+                },
+              },
+            ],
+          },
+        ],
+      }),
+    ],
+  },
+  {
+    name: 'should enforce policy based on any PodSelectors',
+    steps: [
+      apply('x', {
+        podSelector: pod('a'),
+        ingress: [
+          {
+            from: [
+              { namespaceSelector: {}, podSelector: pod('b') },
+              { namespaceSelector: {}, podSelector: pod('c') },
+            ],
+          },
+        ],
+      }),
+    ],
+  },
+  {
+    name: 'should allow ingress access from namespace on one named port',
+    steps: [
+      apply('x', {
+        podSelector: pod('a'),
+        ingress: [{ from: [{ namespaceSelector: namespace('y') }], ports: [{ port: 'other' }] }],
+      }),
+    ],
+  },
+  {
+    name: 'should deny ingress from pods on other namespaces',
+    steps: [apply('x', { podSelector: {}, ingress: [{ from: [{ podSelector: {} }] }] })],
+  },
+  {
+    name: "should properly isolate pods that are selected by a policy allowing SCTP, even if the plugin doesn't support SCTP",
+    steps: [apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'SCTP', port: 80 }] }] })],
+  },
+  {
+    name: 'should not allow access by TCP when a policy specifies only UDP',
+    steps: [apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'UDP', port: 81 }] }] })],
   },
   {
     name: 'should enforce policy based on NamespaceSelector with MatchExpressions',
@@ -414,7 +570,10 @@ export const longScenarios: readonly PolicyScenario[] = [
   },
   {
     name: "should not mistakenly treat 'protocol: SCTP' as 'protocol: TCP', even if the plugin doesn't support SCTP",
-    steps: [apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'SCTP', port: 80 }] }] })],
+    steps: [
+      apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'SCTP', port: 80 }] }] }),
+      apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'TCP', port: 80 }] }] }, 'q'),
+    ],
   },
   {
     name: 'should enforce ingress policy allowing any port traffic to a server on a specific protocol',

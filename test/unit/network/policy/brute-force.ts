@@ -78,7 +78,8 @@ function portHolds(
   if ((wanted.protocol ?? 'TCP') !== protocol) return false;
   if (wanted.port === undefined) return true;
   if (typeof wanted.port === 'number') return port >= wanted.port && port <= (wanted.endPort ?? wanted.port);
-  if (typeof destination === 'string') return false;
+  // Pods of the host network are known by their node's address alone.
+  if (typeof destination === 'string' || destination.hostNetwork) return false;
   return destination.ports.some(
     (each) => each.name === wanted.port && each.protocol === protocol && each.containerPort === port,
   );

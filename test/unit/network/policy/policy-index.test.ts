@@ -130,3 +130,33 @@ test('Pods of other nodes, of host networks and without addresses are not filter
   index.setPolicy('x/p', policyRules(policy({ ingress: [] })));
   expect(index.plan().subjects.ingress.size).toBe(0);
 });
+
+test('an address that goes from one Pod to another at once is that of the other, whose end gives it back', () => {
+  const index = new PolicyIndex('n1', (text) => Buffer.from(text).toString('hex'));
+  const [a = expect.unreachable(), b = expect.unreachable()] = pods;
+  const later = { ...b, address: a.address };
+  const from = [{ podSelector: { matchLabels: { pod: 'a' } } }];
+  index.setPolicy(
+    'x/p',
+    policyRules(policy({ podSelector: { matchLabels: { pod: 'a' } }, ingress: [{ from }] })),
+  );
+  setPod(index, a);
+  const held = (): readonly unknown[] => {
+    const { sets, subjects } = index.plan();
+    const [peers] = [...sets].flatMap(([name, set]) => (/^pods-.*-4$/.test(name) ? [[...set.elements]] : []));
+    return [[...subjects.ingress.keys()], peers];
+  };
+  expect(held()).toEqual([[a.address], [a.address]]);
+  setPod(index, later);
+  expect(held(), 'before the first is known to be gone').toEqual([[], undefined]);
+  index.setPod(joinKey(a.namespace, a.name), {
+    pod: podOf({ ...a, labels: { pod: 'a', more: 'b' } }),
+    addresses: [a.address],
+  });
+  expect(held(), 'a change of the first takes nothing back').toEqual([[], undefined]);
+  index.setPod(joinKey(b.namespace, b.name), undefined);
+  expect(held()).toEqual([[a.address], [a.address]]);
+  setPod(index, later);
+  index.setPod(joinKey(a.namespace, a.name), undefined);
+  expect(held()).toEqual([[], undefined]);
+});

@@ -80,6 +80,16 @@ describe('NetworkPolicies', () => {
     expect(verdict(policies, 'ingress', xb, xa, 81).allowed).toBe(false);
   });
 
+  test('find no named port in a Pod of the host network, which is an address of its node to them', () => {
+    const host = pods.at(-1) ?? expect.unreachable();
+    const to = [{ ipBlock: { cidr: '192.168.0.0/16' } }];
+    const egress = (port: string | number) => [
+      policy({ policyTypes: ['Egress'], egress: [{ to, ports: [{ port }] }] }),
+    ];
+    expect(verdict(egress('http'), 'egress', xa, host, 89).allowed).toBe(false);
+    expect(verdict(egress(89), 'egress', xa, host, 89).allowed).toBe(true);
+  });
+
   test('leave a Pod to itself, its node to it, and Pods of the host network out', () => {
     const policies = [policy({ policyTypes: ['Ingress', 'Egress'] })];
     const host = pods.at(-1) ?? expect.unreachable();
