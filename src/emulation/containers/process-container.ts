@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
@@ -6,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
 import type { ExecBeside, ContainerProgram } from '../programs/program.ts';
+import { openTerminal, type Terminal } from './terminal.ts';
 import { report, sandboxWords, type SandboxCommandOptions, withCapabilities } from './sandbox-words.ts';
 
 export interface ProcessOptions {
@@ -18,6 +20,8 @@ export interface ProcessOptions {
   readonly log: ContainerLog;
   /** Its standard input stays open. */
   readonly hasStdin: boolean;
+  /** Its standard streams are a terminal. */
+  readonly hasTerminal: boolean;
 }
 
 /** Bytes of output between two pauses of so many milliseconds: an endless writer leaves time for others. */
@@ -33,30 +37,48 @@ export class ProcessContainer implements ContainerProgram {
   failed: ContainerExit | undefined;
   readonly #options: ProcessOptions;
   readonly #child: ChildProcess;
+  readonly #terminal: Terminal | undefined;
   #inside: number | undefined;
+  #isKilled = false;
 
-  private constructor(options: ProcessOptions, child: ChildProcess, ended: Promise<ContainerExit>) {
+  private constructor(
+    options: ProcessOptions,
+    child: ChildProcess,
+    terminal: Terminal | undefined,
+    ended: Promise<ContainerExit>,
+  ) {
     this.#options = options;
     this.#child = child;
+    this.#terminal = terminal;
     this.ended = ended;
   }
 
   /** Resolves when the program has begun, or has failed to: then `ended` says why. */
   static async start(options: ProcessOptions): Promise<ProcessContainer> {
-    const { network, sandbox, words, workingDirectory, environment, log, hasStdin } = options;
+    const { network, sandbox, words, workingDirectory, environment, log, hasStdin, hasTerminal } = options;
+    const terminal = hasTerminal ? openTerminal() : undefined;
     const [first = '', ...rest] = [
       ...['nsenter', `--net=${network}`, '--', ...sandboxWords(sandbox)],
+      // Process 1 is to lead the session of its terminal: shells with jobs need that.
+      ...(terminal === undefined ? [] : ['setsid', '--ctty']),
       ...withEnvironment(environment),
       ...['sh', '-c', report, workingDirectory, ...words],
     ];
+    const end = terminal?.programEnd;
     const child = spawn(first, rest, {
-      stdio: [hasStdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe'],
+      stdio:
+        end === undefined ? [hasStdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe'] : [end, end, end, 'pipe'],
     });
+    if (end !== undefined) closeSync(end);
     const said = Promise.withResolvers<string>();
     let heard = '';
     const reports = child.stdio[3];
     if (isReadable(reports)) {
-      reports.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+      reports.on('data', (chunk: Buffer) => {
+        heard += chunk.toString();
+        // unshare(1) keeps its end open.
+        if (heard.endsWith('\n')) said.resolve(heard.trim());
+      });
       reports.on('error', () => undefined);
       reports.once('close', () => said.resolve(heard.trim()));
     }
@@ -64,17 +86,21 @@ export class ProcessContainer implements ContainerProgram {
     const hasBegun = (): boolean => heard.trim() === 'started';
     let isPrinted = false;
     throttled(child.stdout, (chunk) => log.write('stdout', chunk));
-    throttled(child.stderr, (chunk) => {
+    const errors = terminal === undefined ? 'stderr' : 'stdout';
+    throttled(terminal?.stream ?? child.stderr, (chunk) => {
       // Output before the program begins is an error of its sandbox.
       if (!isPrinted) printed.push(chunk);
-      else log.write('stderr', chunk);
+      else log.write(errors, chunk);
     });
-    const ended = endOf(child);
-    const container = new ProcessContainer(
+    const ended = terminal === undefined ? endOf(child) : endInTerminal(child, terminal);
+    const container: ProcessContainer = new ProcessContainer(
       options,
       child,
+      terminal,
       ended.then((exitCode) => {
-        if (hasBegun()) return { exitCode };
+        // unshare(1) fails with 1 where SIGKILL has ended its child.
+        const isKilled = exitCode === 1 && container.#isKilled && !sandbox.hasBubblewrap;
+        if (hasBegun()) return { exitCode: isKilled ? 128 + constants.signals.SIGKILL : exitCode };
         const why = heard.trim() || Buffer.concat(printed).toString().trim();
         return { exitCode: 128, reason: 'StartError', message: `${exec128}${why}: unknown` };
       }),
@@ -82,18 +108,24 @@ export class ProcessContainer implements ContainerProgram {
     child.stdin?.on('error', () => undefined);
     await Promise.race([said.promise, ended]);
     if (hasBegun()) {
-      for (const chunk of printed) log.write('stderr', chunk);
+      for (const chunk of printed) log.write(errors, chunk);
       isPrinted = true;
     } else container.failed = await container.ended;
     return container;
   }
 
   get stdin(): Writable | undefined {
-    return this.#child.stdin ?? undefined;
+    const { hasStdin } = this.#options;
+    return (hasStdin ? this.#terminal?.stream : undefined) ?? this.#child.stdin ?? undefined;
+  }
+
+  get resize(): Terminal['resize'] | undefined {
+    return this.#terminal?.resize;
   }
 
   signal(name: NodeJS.Signals): void {
     if (name === 'SIGKILL') {
+      this.#isKilled = true;
       // When process 1 ends, the kernel ends all processes of its PID namespace.
       if (this.#inside !== undefined && this.#child.exitCode === null) process.kill(this.#inside, name);
       else this.#child.kill(name);
@@ -147,6 +179,16 @@ async function endOf(child: ChildProcess): Promise<number> {
     ended.resolve(code ?? (signal === null ? 1 : 128 + constants.signals[signal]));
   });
   return await ended.promise;
+}
+
+/** Its end, and that of what it printed. */
+async function endInTerminal(child: ChildProcess, { stream }: Terminal): Promise<number> {
+  // Reading fails with EIO once no program has the terminal any more.
+  stream.on('error', () => stream.destroy());
+  const printed = new Promise<void>((resolve) => stream.once('close', () => resolve()));
+  const code = await endOf(child);
+  await printed;
+  return code;
 }
 
 /** Nothing of this process's own environment. */

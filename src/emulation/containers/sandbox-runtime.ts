@@ -1,10 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { extname, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import {
   ContainerError,
@@ -26,13 +23,13 @@ import { BesideProcess } from './beside-process.ts';
 import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts';
 import { ContainerLog } from './container-log.ts';
 import type { Images } from './images.ts';
+import { runInTerminal, runWords } from './exec-process.ts';
 import { hostnameOf, hostsFile, PodFolder, podsFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import type { ContainerProgram } from '../programs/program.ts';
 import { makeRoot } from './root.ts';
 import { defaultCapabilities } from './sandbox-words.ts';
 import { canBeAsked, startStandIn } from './stand-in.ts';
-import { openTerminal } from './terminal.ts';
 
 export interface SandboxRuntimeOptions {
   readonly networks: NamespaceSandboxes;
@@ -185,18 +182,26 @@ export class SandboxRuntime implements ContainerRuntime {
     return await (streams.terminal === undefined ? runWords(words, streams) : runInTerminal(words, streams));
   }
 
-  async attach(pod: Pod, name: string, { stdin, stdout, stderr, signal }: ExecStreams): Promise<number> {
+  async attach(
+    pod: Pod,
+    name: string,
+    { stdin, stdout, stderr, terminal, signal }: ExecStreams,
+  ): Promise<number> {
     const { program, log } = this.#runningOf(pod, name);
     const detach = log.onWrite((stream, chunk) => (stream === 'stdout' ? stdout : stderr).write(chunk));
     const gone = Promise.withResolvers<never>();
     signal?.addEventListener('abort', () => gone.reject(asError(signal.reason)), { once: true });
-    // The program does not get the client's input as its own: it goes on when the client ends.
-    if (program.stdin !== undefined) stdin?.pipe(program.stdin, { end: false });
+    // The container's input outlives the client, but for `stdinOnce`.
+    const endsInput = stdin !== undefined && containerOf(pod, name)?.stdinOnce === true;
+    const input = program.stdin;
+    if (input !== undefined) stdin?.pipe(input, { end: endsInput && program.resize === undefined });
+    terminal?.onResize((size) => program.resize?.(size));
     try {
       return (await Promise.race([program.ended, gone.promise])).exitCode;
     } finally {
       detach();
       stdin?.unpipe();
+      if (endsInput && program.resize === undefined) input?.end();
     }
   }
 
@@ -323,6 +328,7 @@ export class SandboxRuntime implements ContainerRuntime {
         ...{ root: await makeRoot(folder, mounts), hostname, folder },
         hasBubblewrap: await this.#hasBubblewrap(),
         capabilities: capabilitiesOf(container),
+        hasTerminal: container.tty === true,
       },
       network: network.path,
       words,
@@ -330,6 +336,7 @@ export class SandboxRuntime implements ContainerRuntime {
       workingDirectory: container.workingDir ?? '/',
       log,
       hasStdin: container.stdin === true,
+      hasTerminal: container.tty === true,
     });
   }
 
@@ -366,10 +373,13 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? '';
 }
 
-function stopSignalOf({ spec }: Pod, name: string): NodeJS.Signals {
-  const wanted = [...(spec.containers ?? []), ...(spec.initContainers ?? [])].find(
-    (container) => container.name === name,
-  )?.lifecycle?.stopSignal;
+function containerOf({ spec }: Pod, name: string): Container | undefined {
+  const { containers = [], initContainers = [], ephemeralContainers = [] } = spec;
+  return [...containers, ...initContainers, ...ephemeralContainers].find((each) => each.name === name);
+}
+
+function stopSignalOf(pod: Pod, name: string): NodeJS.Signals {
+  const wanted = containerOf(pod, name)?.lifecycle?.stopSignal;
   const known = Object.keys(constants.signals).find((signal) => signal === wanted);
   return isSignal(known) ? known : 'SIGTERM';
 }
@@ -414,68 +424,4 @@ async function terminationMessage(
 
 function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason));
-}
-
-/** Runs words to their end, in a terminal of their own. */
-async function runInTerminal(
-  words: readonly string[],
-  { stdin, stdout, terminal: wanted, signal }: ExecStreams,
-): Promise<number> {
-  signal?.throwIfAborted();
-  const terminal = openTerminal();
-  const { programEnd, stream } = terminal;
-  // Reading fails with EIO once no program has the terminal any more.
-  stream.on('error', () => stream.destroy());
-  const child = spawn('setsid', ['--ctty', '--wait', ...words], {
-    stdio: [programEnd, programEnd, programEnd],
-  });
-  closeSync(programEnd);
-  const end = (): boolean => child.kill('SIGKILL');
-  signal?.addEventListener('abort', end, { once: true });
-  wanted?.onResize((size) => terminal.resize(size));
-  try {
-    stdin?.pipe(stream);
-    const printed = pipeline(stream, stdout, { end: false }).catch(() => undefined);
-    const code = await exitOf(child);
-    await printed;
-    signal?.throwIfAborted();
-    return code;
-  } finally {
-    signal?.removeEventListener('abort', end);
-    stdin?.unpipe();
-    stream.destroy();
-  }
-}
-
-async function exitOf(child: ChildProcess): Promise<number> {
-  const ended = Promise.withResolvers<number>();
-  child.once('error', ended.reject);
-  child.once('exit', (code, by) => ended.resolve(code ?? (by === null ? 1 : 128 + constants.signals[by])));
-  return await ended.promise;
-}
-
-/** Runs words to their end, between streams. */
-async function runWords(
-  [program = '', ...args]: readonly string[],
-  { stdin, stdout, stderr, signal }: ExecStreams,
-): Promise<number> {
-  signal?.throwIfAborted();
-  const child = spawn(program, args, { stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
-  const end = (): boolean => child.kill('SIGKILL');
-  signal?.addEventListener('abort', end, { once: true });
-  const ended = exitOf(child);
-  try {
-    // A program need not read its input.
-    if (stdin !== undefined && child.stdin !== null) pipeline(stdin, child.stdin).catch(() => undefined);
-    const outputs = [
-      ...(child.stdout === null ? [] : [pipeline(child.stdout, stdout, { end: false })]),
-      ...(child.stderr === null ? [] : [pipeline(child.stderr, stderr, { end: false })]),
-    ];
-    const code = await ended;
-    await Promise.allSettled(outputs);
-    signal?.throwIfAborted();
-    return code;
-  } finally {
-    signal?.removeEventListener('abort', end);
-  }
 }

@@ -9,6 +9,8 @@ export interface SandboxCommandOptions {
   readonly folder: string;
   /** Names of Linux' capabilities without `CAP_`, in lower case; `all`. */
   readonly capabilities: readonly string[];
+  /** The program is to begin a session itself. */
+  readonly hasTerminal: boolean;
 }
 
 /** What containers may by default (containerd `defaultUnixCaps`), but for making devices and writing audits. */
@@ -50,7 +52,8 @@ export function sandboxWords(options: SandboxCommandOptions): readonly string[] 
       ...['unshare', '--mount', 'sh', '-c', `set -e\n${[...overlays, 'exec bwrap "$@"'].join('\n')}`, 'sh'],
       ...root.steps.flatMap(bubblewrapStep),
       ...['--remount-ro', '/', '--unshare-pid', '--unshare-uts', '--unshare-ipc'],
-      ...['--hostname', options.hostname, '--as-pid-1', '--die-with-parent', '--new-session'],
+      ...['--hostname', options.hostname, '--as-pid-1', '--die-with-parent'],
+      ...(options.hasTerminal ? [] : ['--new-session']),
       ...(capabilities.includes('all') ? ['--cap-add', 'ALL'] : []),
       ...withCapabilities(capabilities),
     ];

@@ -9,7 +9,7 @@ export interface Terminal {
   readonly programEnd: number;
   /** Our end, both ways. Ends when no program has the other one any more. */
   readonly stream: ReadStream;
-  resize(size: TerminalSize): void;
+  readonly resize: (size: TerminalSize) => void;
 }
 
 const ioctl = load(null).func('int ioctl(int descriptor, unsigned long request, void *argument)');

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
+import type { ContainerExit, TerminalSize } from '../../controllers/kubelet/container-runtime.ts';
 
 /** A program that runs as a container. */
 export interface ContainerProgram {
@@ -13,6 +13,8 @@ export interface ContainerProgram {
   readonly exec?: ExecBeside | undefined;
   /** Its standard input, where it has one that stays open. */
   readonly stdin?: Writable | undefined;
+  /** Sets the size of its terminal, where it has one. */
+  readonly resize?: ((size: TerminalSize) => void) | undefined;
 }
 
 /** Before and with a program and its arguments. @throws {Error} where the container has not begun. */

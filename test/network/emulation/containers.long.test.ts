@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, textAt } from '../../../src/objects/read.ts';
 import { startApiServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { missingFor } from '../support/gate.ts';
@@ -53,6 +55,49 @@ it.skipIf(missing !== '')(
       await expect.poll(found, { timeout: 60_000, interval: 500 }).toBe('0\n0');
     } finally {
       await server.stop();
+    }
+  },
+);
+
+/** A folder with links to all programs of the PATH but one. */
+function programsBut(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'servicenet-programs-'));
+  for (const from of (process.env['PATH'] ?? '').split(':').filter(existsSync)) {
+    for (const program of readdirSync(from)) {
+      const link = join(folder, program);
+      if (program !== name && !existsSync(link)) symlinkSync(join(from, program), link);
+    }
+  }
+  return folder;
+}
+
+it.skipIf(missing !== '')(
+  `containers run and end where there is no bubblewrap${missing === '' ? '' : ` (missing: ${missing})`}`,
+  { timeout: 120_000 },
+  async () => {
+    const path = process.env['PATH'];
+    const programs = programsBut('bwrap');
+    process.env['PATH'] = programs;
+    const server = await startApiServer({ network: true, nodes: 1, containers: 'processes' });
+    try {
+      const run = async (name: string, script: string): Promise<void> => {
+        const container = { name: 'main', image: 'busybox', command: ['sh', '-c', script] };
+        const body = { metadata: { name }, spec: { restartPolicy: 'Never', containers: [container] } };
+        expect((await call(server.client, 'POST', `${core}/pods`, { body })).status).toBe(201);
+      };
+      const state = async (name: string): Promise<unknown> => {
+        const { body } = await call(server.client, 'GET', `${core}/pods/${name}`);
+        const [status] = listAt(body, 'status', 'containerStatuses');
+        return [textAt(body, 'status', 'phase'), numberAt(status, 'state', 'terminated', 'exitCode')];
+      };
+      await run('stays', 'exec sleep 1000');
+      await run('ends', 'exit 7');
+      await expect.poll(() => state('stays'), { timeout: 60_000 }).toEqual(['Running', 0]);
+      await expect.poll(() => state('ends'), { timeout: 60_000 }).toEqual(['Failed', 7]);
+    } finally {
+      await server.stop();
+      process.env['PATH'] = path;
+      rmSync(programs, { recursive: true, force: true });
     }
   },
 );

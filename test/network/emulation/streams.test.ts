@@ -54,9 +54,16 @@ describePods('streams of containers', () => {
 
   it('exec gives a terminal of the size of the user', async () => {
     const query = ['stdin', 'stdout', 'tty'].map((name) => `${name}=true`);
-    const command = ['sh', '-c', 'read line; stty size; test -t 1 && echo terminal'];
-    const words = command.map((word) => `command=${encodeURIComponent(word)}`);
-    const url = `${pods.server.url}${pods.path('pods')}/box/exec?${[...query, ...words].join('&')}`;
+    const program = ['sh', '-c', 'read line; stty size; test -t 1 && echo terminal'];
+    const words = program.map((word) => `command=${encodeURIComponent(word)}`);
+    const { output, status } = await command(`box/exec?${[...query, ...words].join('&')}`, '\n');
+    expect(output.replaceAll('\r', '').trim().split('\n').slice(-2)).toEqual(['17 91', 'terminal']);
+    expect(status).toEqual({ metadata: {}, status: 'Success' });
+  });
+
+  /** Connects to a program by WebSocket, with a terminal of 91 × 17, and types something; to its end. */
+  async function command(path: string, typed: string): Promise<{ output: string; status: unknown }> {
+    const url = `${pods.server.url}${pods.path('pods')}/${path}`;
     const socket = new WebSocket(url.replace('https', 'wss'), 'v5.channel.k8s.io', {
       ca: pods.server.ca,
       headers: { authorization: `Bearer ${pods.server.token}` },
@@ -69,11 +76,10 @@ describePods('streams of containers', () => {
     });
     await once(socket, 'open');
     socket.send(Buffer.concat([Buffer.from([4]), Buffer.from('{"Width":91,"Height":17}')]));
-    socket.send(Buffer.concat([Buffer.from([0]), Buffer.from('\n')]));
+    socket.send(Buffer.concat([Buffer.from([0]), Buffer.from(typed)]));
     await once(socket, 'close');
-    expect(output.replaceAll('\r', '').trim().split('\n').slice(-2)).toEqual(['17 91', 'terminal']);
-    expect(JSON.parse(status)).toEqual({ metadata: {}, status: 'Success' });
-  });
+    return { output, status: JSON.parse(status) };
+  }
 
   it('cp copies a file there and back', async () => {
     const file = kubectl.file('there', 'content\n');
@@ -93,6 +99,39 @@ describePods('streams of containers', () => {
       (text) => text.includes('hello'),
     );
     child.kill();
+  });
+
+  it('run -i passes its input to a container, which ends with it', async () => {
+    const script = 'cat && echo "stdin closed"';
+    const run = ['run', 'once', '-i', '--rm', '--image=busybox', '--restart=Never', '--', 'sh', '-c', script];
+    const { code, stdout } = await kubectl.run(run, 'abc\n');
+    expect(stdout).toMatch(/^abc\nstdin closed\n(pod "once" deleted.*\n)?$/);
+    expect(code).toBe(0);
+  });
+
+  it('attach gives the terminal of a container, of the size of the user, and its exit code', async () => {
+    const container = { image: 'busybox', command: ['sh'], stdin: true, stdinOnce: true, tty: true };
+    await pods.pod('shell', 'shell', container, { spec: { restartPolicy: 'Never' } });
+    await pods.running('shell', 1);
+    const query = ['stdin', 'stdout', 'tty'].map((name) => `${name}=true`).join('&');
+    const { output, status } = await command(
+      `shell/attach?${query}`,
+      'stty size; test -t 0 && echo is a tty; exit 5\n',
+    );
+    const lines = output.replaceAll('\r', '').split('\n');
+    expect(lines).toEqual(expect.arrayContaining(['17 91', 'is a tty']));
+    expect(status).toMatchObject({ reason: 'NonZeroExitCode', details: { causes: [{ message: '5' }] } });
+    expect(await kubectl.ok(['logs', 'shell'])).toContain('is a tty');
+  });
+
+  it('debug adds a container to a Pod, in its network, and runs a program there', async () => {
+    const script = 'hostname; cat /proc/net/tcp6 /proc/net/tcp | wc -l; exit';
+    const debug = ['debug', 'box', '-i', '--image=busybox', '--profile=general', '--', 'sh'];
+    const { stdout } = await kubectl.run(debug, `${script}\n`);
+    expect(stdout).toMatch(/^box\n\d+\n/m);
+    expect(
+      await kubectl.ok(['get', 'pod', 'box', '-o', 'jsonpath={.spec.ephemeralContainers[*].image}']),
+    ).toBe('busybox');
   });
 
   it('logs have every option', async () => {

@@ -20,7 +20,14 @@ const root = await makeRoot(folder, [
 ]);
 const [first = '', ...rest] = [
   ...sandboxWords({
-    ...{ root, folder, hostname: 'pod', hasBubblewrap: way === 'bwrap', capabilities: defaultCapabilities },
+    ...{
+      root,
+      folder,
+      hostname: 'pod',
+      hasBubblewrap: way === 'bwrap',
+      capabilities: defaultCapabilities,
+      hasTerminal: false,
+    },
   }),
   ...['sh', '-c', report, '/', ...command],
 ];
