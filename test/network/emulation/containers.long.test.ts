@@ -1,5 +1,4 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { listAt, numberAt, textAt } from '../../../src/objects/read.ts';
@@ -59,9 +58,9 @@ it.skipIf(missing !== '')(
   },
 );
 
-/** A folder with links to all programs of the PATH but one. */
+/** A folder with links to all programs of the PATH but one; where containers see it, which have a `/tmp` of their own. */
 function programsBut(name: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'servicenet-programs-'));
+  const folder = mkdtempSync('/var/tmp/servicenet-programs-');
   for (const from of (process.env['PATH'] ?? '').split(':').filter(existsSync)) {
     for (const program of readdirSync(from)) {
       const link = join(folder, program);
