@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { comparableLines, tourSteps } from '../support/tour.ts';
+import { comparableLines, networkSections, tourSteps } from '../support/tour.ts';
 import { missingFor } from './support/gate.ts';
 import { end, UpHome } from './support/up-process.ts';
 
@@ -37,11 +37,13 @@ describe.skipIf(missing !== '')(`docs/tour.md${missing === '' ? '' : ` (missing:
   }
 
   it('prints what it says it prints of real traffic', { timeout: 240_000 }, async () => {
-    const [[, before = []] = [], traffic] = [[...tourSteps()][0], tourSteps().get('Traffic') ?? []];
-    expect(traffic.length).toBeGreaterThanOrEqual(15);
+    const [, before = []] = [...tourSteps()][0] ?? [];
+    const traffic = networkSections.flatMap((title) => tourSteps().get(title) ?? []);
+    expect(traffic.length).toBeGreaterThanOrEqual(25);
     for (const { command, output } of [...before, ...traffic]) {
       // A lost request is lost. All else that was asked for a moment ago may need one: a person would ask again.
-      const isOnce = !/^(?:kubectl get|servicenet run)/.test(command) || command.includes('%{http_code}');
+      const isOnce =
+        !/^(?:kubectl get|servicenet (?:run|trace))/.test(command) || command.includes('%{http_code}');
       const deadline = Date.now() + 60_000;
       for (;;) {
         const found = comparableLines(printed(command));

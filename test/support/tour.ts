@@ -28,6 +28,9 @@ function stepsOf(section: string): readonly Step[] {
   );
 }
 
+/** Sections whose commands need a cluster network. */
+export const networkSections: readonly string[] = ['Traffic', 'Policies'];
+
 /** The lines of an output with what is the same in every run: addresses, generated names, ports, ages and widths are not. */
 export function comparableLines(output: string): string[] {
   return output
@@ -45,6 +48,7 @@ export function comparableLines(output: string): string[] {
         .replace(/10\.244\.\d\.x(?:,10\.244\.\d\.x)+/g, (list) => list.split(',').sort().join())
         // Of thirty connections: all of them, or some.
         .replace(/^ *(?!30 )\d+ web-pod$/, 'some web-pod')
+        .replace(/(timed out after) \d+/, '$1 n')
         .replace(/(Failed to connect to web port 80) .*/, '$1')
         .replace(/\s+/g, ' ')
         .trim(),

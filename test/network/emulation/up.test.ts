@@ -4,7 +4,6 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { listAt, recordAt } from '../../../src/objects/read.ts';
 import { forMakers } from '../support/for-makers.ts';
 import { end, familyOf, insideOf, UpHome } from '../support/up-process.ts';
 
@@ -84,40 +83,6 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     expect(run(['--outside'], 'curl', '-s', `http://${address}/`).stdout).toBe('404 NoHost\n');
     expect(kubectl('get', 'ingressclass', '-o', 'name')).toBe('ingressclass.networking.k8s.io/servicenet\n');
   });
-
-  it.skipIf(maker === 'root')(
-    'traces with a real packet, and says where that differs from the plan',
-    async () => {
-      const kubectl = (input: string, ...args: string[]): string =>
-        spawnSync('kubectl', ['-n', 'shop', ...args], { encoding: 'utf8', env: home.environment, input })
-          .stdout;
-      const target = '-o=jsonpath={.items[0].metadata.name} {.items[0].spec.nodeName}';
-      const [catalog = '', node = ''] = kubectl('', 'get', 'pods', '-l', 'app=catalog', target).split(' ');
-      const [cart = ''] = kubectl('', 'get', 'pods', '-l', 'app=cart', target).split(' ');
-      const trace = (destination: string) => {
-        const checked = home.servicenet('trace', `pod/shop/${cart}`, destination, '--check', '-o', 'json');
-        const report: unknown = JSON.parse(checked.stdout);
-        return { status: checked.status, packet: recordAt(listAt(report, 'traces')[0], 'packet') };
-      };
-      const reached = { outcome: 'connected', agrees: true };
-      expect(trace('svc/shop/catalog:80')).toMatchObject({ status: 0, packet: reached });
-      expect(trace(`pod/shop/${cart}:81`)).toMatchObject({ packet: { outcome: 'refused' } });
-      const policy = {
-        ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: 'none' } },
-        spec: { podSelector: { matchLabels: { app: 'catalog' } }, ingress: [] },
-      };
-      kubectl(JSON.stringify(policy), 'apply', '-f', '-');
-      const denied = { status: 1, packet: { agrees: true, outcome: 'dropped' } };
-      await expect.poll(() => trace(`pod/shop/${catalog}:8080`), { timeout: 30_000 }).toMatchObject(denied);
-      // The agent does not look again for an hour.
-      expect(run(['--node', node], 'nft', 'delete', 'table', 'inet', 'servicenet-policy').stderr).toBe('');
-      expect(trace(`pod/shop/${catalog}:8080`)).toMatchObject({
-        status: 2,
-        packet: { outcome: 'connected', agrees: false, differsAt: 'ingress NetworkPolicy' },
-      });
-      kubectl('', 'delete', 'networkpolicy', 'none');
-    },
-  );
 
   it('shows on a terminal which Pod has answered', async () => {
     const screen = new UpHome(maker);

@@ -1,0 +1,61 @@
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listAt, recordAt } from '../../../src/objects/read.ts';
+import { missingFor } from '../support/gate.ts';
+import { end, UpHome } from '../support/up-process.ts';
+
+const missing = missingFor('user');
+const manifest = join(import.meta.dirname, '../../../deploy/examples/quickstart.yaml');
+
+describe.skipIf(missing !== '')(
+  `servicenet trace --check${missing === '' ? '' : ` (missing: ${missing})`}`,
+  () => {
+    const home = new UpHome('user');
+    let up: ChildProcess;
+    beforeAll(async () => {
+      up = await home.start(['--apply', manifest]);
+      for (const app of ['cart', 'catalog']) {
+        const wait = ['-n', 'shop', 'rollout', 'status', `deployment/${app}`, '--timeout=60s'];
+        expect(spawnSync('kubectl', wait, { env: home.environment }).status).toBe(0);
+      }
+    });
+    afterAll(async () => {
+      await end(up, 'SIGTERM');
+      home.remove();
+    });
+
+    it('opens a real connection, and says where that differs from the plan', async () => {
+      const kubectl = (input: string, ...args: string[]): string =>
+        spawnSync('kubectl', ['-n', 'shop', ...args], { encoding: 'utf8', env: home.environment, input })
+          .stdout;
+      const target = '-o=jsonpath={.items[0].metadata.name} {.items[0].spec.nodeName}';
+      const [catalog = '', node = ''] = kubectl('', 'get', 'pods', '-l', 'app=catalog', target).split(' ');
+      const [cart = ''] = kubectl('', 'get', 'pods', '-l', 'app=cart', target).split(' ');
+      const trace = (destination: string) => {
+        const checked = home.servicenet('trace', `pod/shop/${cart}`, destination, '--check', '-o', 'json');
+        const report: unknown = JSON.parse(checked.stdout);
+        return { status: checked.status, packet: recordAt(listAt(report, 'traces')[0], 'packet') };
+      };
+      const reached = { outcome: 'connected', agrees: true };
+      expect(trace('svc/shop/catalog:80')).toMatchObject({ status: 0, packet: reached });
+      expect(trace(`pod/shop/${cart}:81`)).toMatchObject({ packet: { outcome: 'refused' } });
+      const policy = {
+        ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: 'none' } },
+        spec: { podSelector: { matchLabels: { app: 'catalog' } }, ingress: [] },
+      };
+      kubectl(JSON.stringify(policy), 'apply', '-f', '-');
+      const denied = { status: 1, packet: { agrees: true, outcome: 'dropped' } };
+      await expect.poll(() => trace(`pod/shop/${catalog}:8080`), { timeout: 30_000 }).toMatchObject(denied);
+      // The agent does not look again for an hour.
+      expect(home.run(['--node', node], 'nft', 'delete', 'table', 'inet', 'servicenet-policy').stderr).toBe(
+        '',
+      );
+      expect(trace(`pod/shop/${catalog}:8080`)).toMatchObject({
+        status: 2,
+        packet: { outcome: 'connected', agrees: false, differsAt: 'ingress NetworkPolicy' },
+      });
+      kubectl('', 'delete', 'networkpolicy', 'none');
+    });
+  },
+);
