@@ -73,7 +73,7 @@ export class Inside {
     );
     this.#runtime = new SandboxRuntime({
       networks: this.#sandboxes,
-      images: new Images(new Map(config.images), config.containers === 'processes'),
+      images: new Images(new Map(config.images)),
       runsProcesses: config.containers === 'processes',
       resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
       log: context.log,

@@ -57,7 +57,7 @@ export function upCommand(): Command {
     )
     .option(
       '--image <names...>',
-      `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${programNames.join(', ')}, or an executable file; other images keep the built-in server`,
+      `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${programNames.join(', ')}, or an executable file; others keep the built-in server unless their container has a command`,
     )
     .option(
       '--inside',

@@ -55,5 +55,5 @@ export function refusedCommand(words: readonly string[], log: ContainerLog): Con
 
 /** Why a command is not run. */
 export function refusal([program = '']: readonly string[]): string {
-  return `exec: "${program}": not a built-in program: servicenet up runs programs of this machine with --containers=processes`;
+  return `exec: "${program}": not a built-in program: servicenet up runs programs of this machine with --containers=processes, and a server instead of an image with --image NAME=server`;
 }

@@ -65,40 +65,35 @@ function repositoryOf(image: string): string {
 /** What is to run for a container. */
 export type ResolvedImage =
   | { readonly kind: 'stand-in' }
-  | { readonly kind: 'agnhost'; readonly args: readonly string[] }
-  /** Words before `$(VAR)` is replaced. */
+  /** Words before `$(VAR)` is replaced, the program first. */
+  | { readonly kind: 'agnhost'; readonly words: readonly string[] }
   | { readonly kind: 'command'; readonly words: readonly string[] };
 
 /** The table of images. */
 export class Images {
   /** By image, with or without its tag. */
   readonly #programs: ReadonlyMap<string, ImageProgram>;
-  readonly #runsCommands: boolean;
 
   /** @param own programs by image, before those that are built in. */
-  constructor(own: ReadonlyMap<string, ImageProgram>, runsCommands: boolean) {
+  constructor(own: ReadonlyMap<string, ImageProgram>) {
     this.#programs = own;
-    this.#runsCommands = runsCommands;
   }
 
-  /** Unknown images keep the server, unless commands can be run and they have one. */
+  /** Unknown images keep the server unless they have a command; an image that is given the server has it always. */
   resolve({
     image = '',
     command = [],
     args = [],
   }: Pick<Container, 'image' | 'command' | 'args'>): ResolvedImage {
     const repository = repositoryOf(image);
-    const program =
-      this.#programs.get(image) ?? this.#programs.get(repository) ?? builtIn.get(repository) ?? named.server;
-    if (program.kind === 'server') {
-      const isRun = this.#runsCommands && command.length > 0;
-      return isRun ? { kind: 'command', words: [...command, ...args] } : { kind: 'stand-in' };
-    }
+    const program = this.#programs.get(image) ?? this.#programs.get(repository) ?? builtIn.get(repository);
+    if (program === undefined && command.length > 0) return { kind: 'command', words: [...command, ...args] };
+    if (program === undefined || program.kind === 'server') return { kind: 'stand-in' };
     if (program.kind === 'agnhost') {
-      const [first, ...rest] = [...(command.length > 0 ? command : ['/agnhost']), ...args];
-      const isOwn = first === '/agnhost' || first === 'agnhost';
-      if (isOwn) return { kind: 'agnhost', args: rest.length > 0 ? rest : ['pause'] };
-      return { kind: 'command', words: [...command, ...args] };
+      const words = [...(command.length > 0 ? command : ['/agnhost']), ...args];
+      const isOwn = ['/agnhost', 'agnhost', '/agnhost-2'].includes(words[0] ?? '');
+      if (isOwn) return { kind: 'agnhost', words: words.length > 1 ? words : [...words, 'pause'] };
+      return { kind: 'command', words };
     }
     if (command.length > 0) return { kind: 'command', words: [...command, ...args] };
     return { kind: 'command', words: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };

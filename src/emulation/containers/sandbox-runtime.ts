@@ -18,6 +18,7 @@ import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { run } from '../../host/run.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
+import { resolveName } from '../programs/agnhost/resolve.ts';
 import { startAgnhost } from '../programs/agnhost/start.ts';
 import { BesideProcess } from './beside-process.ts';
 import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts';
@@ -277,17 +278,20 @@ export class SandboxRuntime implements ContainerRuntime {
     const resolved = this.#options.images.resolve(container);
     if (resolved.kind === 'stand-in')
       return await startStandIn(pod, container, network, () => record.healthy);
-    const words = (resolved.kind === 'agnhost' ? resolved.args : resolved.words).map((word) =>
-      expand(word, [environment]),
-    );
+    const words = resolved.words.map((word) => expand(word, [environment]));
     if (resolved.kind === 'agnhost') {
       const beside = new BesideProcess(() =>
         this.#process(record, network, wanted, ['sleep', 'infinity'], log),
       );
       const { runsProcesses } = this.#options;
+      const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
       const own = await startAgnhost(words, {
         ...{ host: network.host, listenAt: network.listenAt, environment },
-        hostname: pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod),
+        hostname,
+        resolve: (name) => {
+          const hosts = hostsFile(pod, network.addresses, hostname);
+          return resolveName(network.host, { hosts, resolvConf: this.#options.resolvConfOf(pod) }, name);
+        },
         write: (stream, text) => log.write(stream, Buffer.from(text)),
         readFile: (path) => record.folder.readFile(container, path),
         exec: async (command) => {
@@ -297,8 +301,8 @@ export class SandboxRuntime implements ContainerRuntime {
         },
       });
       if (own !== undefined) return runsProcesses ? beside.joinTo(own) : own;
-      if (!this.#options.runsProcesses) return refusedCommand(['agnhost', ...words], log);
-      return await this.#process(record, network, wanted, ['/agnhost', ...words], log);
+      if (!this.#options.runsProcesses) return refusedCommand(words, log);
+      return await this.#process(record, network, wanted, ['/agnhost', ...words.slice(1)], log);
     }
     if (!this.#options.runsProcesses || words[0] === '/pause') {
       return builtInCommand(words) ?? refusedCommand(words, log);

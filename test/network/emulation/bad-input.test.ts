@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { listAt, textAt } from '../../../src/objects/read.ts';
+import type { Pod } from '../../../src/objects/types/core.generated.ts';
 import { startApiServer } from '../../../src/testing/index.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
 import { insideOf } from '../support/up-process.ts';
@@ -72,6 +73,30 @@ describePods('The cluster network says what is wrong and goes on:', () => {
     expect(status).toBe(201);
     const [pod] = await pods.running('twice', 1);
     expect(await pods.namesOf({ node: 'node-1' }, `http://${pod?.status.podIP ?? ''}`, 1)).toEqual(['twice']);
+  });
+
+  it('a command that is not built in, without --containers=processes', async () => {
+    const container = { image: 'ghcr.io/shop/manager:v1', command: ['/manager'] };
+    await pods.pod('once', 'once', container, { spec: { restartPolicy: 'Never' } });
+    await pods.pod('again', 'again', container);
+    const stateOf = async (name: string): Promise<unknown> => {
+      const { body } = await pods.call('GET', `${pods.path('pods')}/${name}`);
+      return (body as unknown as Pod).status.containerStatuses?.[0]?.state;
+    };
+    await expect
+      .poll(() => stateOf('once'), { timeout: 30_000 })
+      .toMatchObject({
+        terminated: {
+          exitCode: 127,
+          reason: 'StartError',
+          message: expect.stringContaining('--containers=processes') as string,
+        },
+      });
+    await expect
+      .poll(() => stateOf('again'), { timeout: 30_000 })
+      .toMatchObject({ waiting: { reason: 'CrashLoopBackOff' } });
+    expect(await eventOf('again', 'Failed')).toMatch(/^Error: exec: "\/manager": .*--containers=processes/);
+    await goesOn();
   });
 
   it('ip that is removed, until it is back', async () => {

@@ -8,6 +8,8 @@ export interface AgnhostPlace {
   /** Where servers listen: `0.0.0.0` and `::`, or a node's addresses. */
   readonly listenAt: readonly string[];
   readonly hostname: string;
+  /** The addresses of a name, at least one. @throws {Error} where there is no such name. */
+  readonly resolve: (name: string) => Promise<readonly string[]>;
   readonly environment: ReadonlyMap<string, string>;
   readonly write: (stream: 'stdout' | 'stderr', text: string) => void;
   /** @throws the system's error. */
@@ -20,6 +22,8 @@ export interface AgnhostPlace {
 export class AgnhostRun {
   readonly place: AgnhostPlace;
   readonly args: AgnhostArguments;
+  /** The program and all its arguments, as it was called. */
+  readonly words: readonly string[];
   /** Resolves with the exit code. */
   readonly ended: Promise<number>;
   /** What SIGTERM does; by default a Go program that is process 1 exits with 2. */
@@ -27,9 +31,10 @@ export class AgnhostRun {
   readonly #end: (code: number) => void;
   readonly #open = new Set<{ close: () => void }>();
 
-  constructor(place: AgnhostPlace, args: AgnhostArguments) {
+  constructor(place: AgnhostPlace, args: AgnhostArguments, words: readonly string[]) {
     this.place = place;
     this.args = args;
+    this.words = words;
     const ended = Promise.withResolvers<number>();
     this.ended = ended.promise;
     this.#end = ended.resolve;
@@ -52,8 +57,8 @@ export class AgnhostRun {
   }
 
   /** Listens at all addresses of the container. @throws the system's error. */
-  async listen(port: number, make: () => Server): Promise<void> {
-    for (const address of this.place.listenAt) {
+  async listen(port: number, make: () => Server, addresses = this.place.listenAt): Promise<void> {
+    for (const address of addresses) {
       const server = make();
       const connections = new Set<Socket>();
       server.on('connection', (socket: Socket) => {
@@ -75,8 +80,9 @@ export class AgnhostRun {
   async receive(
     port: number,
     answer: (message: Buffer, from: { address: string; port: number }) => string | undefined,
+    addresses = this.place.listenAt,
   ): Promise<void> {
-    for (const address of this.place.listenAt) {
+    for (const address of addresses) {
       const socket: DatagramSocket = await this.place.host.datagram(address, port);
       socket.on('error', () => undefined);
       socket.on('message', (message, from) => {

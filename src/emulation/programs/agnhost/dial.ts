@@ -1,8 +1,9 @@
-/** `/dial` of netexec: asks another netexec, and says what came. */
+/** `/dial` of netexec: asks another netexec, and says what came (test/images/agnhost/netexec `dialHandler`). */
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { Host } from '../../../host/host.ts';
+import type { AgnhostPlace } from './context.ts';
 
 /** Milliseconds that one attempt has. */
 const patience = 5000;
@@ -10,22 +11,45 @@ const patience = 5000;
 const longest = 1024 * 1024;
 const mostTries = 1000;
 
+/** A status, and JSON or the text of what was wrong with the request. */
+export interface DialAnswer {
+  readonly status: number;
+  readonly body: { responses?: string[]; errors?: string[] } | string;
+}
+
 /** @param value of a query parameter: `host`, `port`, `request`, `protocol`, `tries`. */
 export async function dial(
-  host: Host,
+  { host, resolve }: Pick<AgnhostPlace, 'host' | 'resolve'>,
   value: (name: string) => string,
-): Promise<{ status: number; body: { responses?: string[]; errors?: string[] } | string }> {
-  const [address, port, request, protocol] = ['host', 'port', 'request', 'protocol'].map(value);
-  if (!address || !port || !request) return { status: 400, body: 'host, port and request must be given' };
-  const tries = Math.min(Number(value('tries')) || 1, mostTries);
+): Promise<DialAnswer> {
+  const refused = (body: string): DialAnswer => ({ status: 400, body: `${body}\n` });
+  const [name = '', port = '', request = '', protocol = '', tries = ''] = [
+    ...['host', 'port', 'request', 'protocol', 'tries'],
+  ].map(value);
+  if (!/^[-+]?\d*$/.test(tries)) {
+    return refused(
+      `tries parameter is invalid. strconv.Atoi: parsing ${JSON.stringify(tries)}: invalid syntax`,
+    );
+  }
+  if (request === '') return refused('request parameter not specified. <nil>');
+  const ask = { '': askHttp, http: askHttp, udp: askUdp, sctp: askSctp }[protocol.toLowerCase()];
+  if (ask === undefined) return refused(`unsupported protocol. ${protocol}`);
+  if (!/^\d+$/.test(port) || Number(port) > 65535) {
+    return refused(`host and/or port param are invalid. lookup ${port}: invalid port`);
+  }
+  let address: string;
+  try {
+    [address = ''] = await resolve(name === '' ? 'localhost' : name);
+  } catch (error) {
+    return refused(`host and/or port param are invalid. ${messageOf(error)}`);
+  }
   const responses: string[] = [];
   const errors: string[] = [];
-  for (let i = 0; i < tries; i++) {
+  for (let i = 0; i < Math.min(tries === '' ? 1 : Number(tries), mostTries); i++) {
     try {
-      const ask = protocol === 'udp' ? askUdp : askHttp;
       responses.push(await ask(host, address, Number(port), request));
     } catch (error) {
-      errors.push(error instanceof Error ? error.message : String(error));
+      errors.push(messageOf(error));
     }
   }
   return {
@@ -34,12 +58,13 @@ export async function dial(
   };
 }
 
-async function askHttp(host: Host, address: string, port: number, path: string): Promise<string> {
+/** The body of an answer, from the network of a container. @throws the transport's error. */
+export async function askHttp(host: Host, address: string, port: number, path: string): Promise<string> {
   const signal = AbortSignal.timeout(patience);
   const socket = await host.connect(address, port, { signal });
   try {
     const outgoing = httpRequest({
-      ...{ host: address, port, path: `/${path.replace(/^\//, '')}`, signal },
+      ...{ host: address, port, path: `/${path}`, signal },
       createConnection: () => socket,
       headers: { Connection: 'close' },
     });
@@ -51,7 +76,7 @@ async function askHttp(host: Host, address: string, port: number, path: string):
       if (!Buffer.isBuffer(chunk) || (size += chunk.length) > longest) continue;
       chunks.push(chunk);
     }
-    return Buffer.concat(chunks).toString().trim();
+    return Buffer.concat(chunks).toString();
   } finally {
     socket.destroy();
   }
@@ -68,15 +93,29 @@ export async function responseOf(outgoing: ClientRequest): Promise<IncomingMessa
 async function askUdp(host: Host, address: string, port: number, request: string): Promise<string> {
   const socket = await host.datagram(isIPv6(address) ? '::' : '0.0.0.0', 0);
   try {
-    const answer = new Promise<string>((resolve) => {
-      socket.once('message', (message) => resolve(message.toString().trim()));
+    // A connected socket hears that the port is closed.
+    socket.connect(port, address);
+    await once(socket, 'connect');
+    const answer = once(socket, 'message', { signal: AbortSignal.timeout(patience) });
+    socket.send(request);
+    const received: unknown[] = await answer;
+    return String(received[0]);
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === 'AbortError';
+    const why = isLate ? 'i/o timeout' : messageOf(error);
+    throw new Error(`reading from udp connection failed. err:'read udp ${address}:${port}: ${why}'`, {
+      cause: error,
     });
-    const late = once(AbortSignal.timeout(patience), 'abort').then(() => {
-      throw new Error(`read udp ${address}:${port}: i/o timeout`);
-    });
-    socket.send(request.replace(/\?msg=/, ' '), port, address);
-    return await Promise.race([answer, late]);
   } finally {
     socket.close();
   }
+}
+
+/** Node.js has no sockets of SCTP: what Linux says without its module. */
+function askSctp(): Promise<string> {
+  return Promise.reject(new Error('sctp dial failed. err:protocol not supported'));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

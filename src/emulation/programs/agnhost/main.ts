@@ -1,4 +1,5 @@
 /** agnhost as a program of a container with `--containers=processes`: `/agnhost` there. */
+import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { localHost } from '../../../host/local-host.ts';
@@ -8,10 +9,11 @@ import { runAgnhost } from './start.ts';
 const environment = new Map(Object.entries(process.env).map(([name, value = '']) => [name, value]));
 
 try {
-  const program = await runAgnhost(process.argv.slice(2), {
+  const program = await runAgnhost(['/agnhost', ...process.argv.slice(2)], {
     host: localHost,
     listenAt: ['0.0.0.0', '::'],
     hostname: hostname(),
+    resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
     environment,
     write: (stream, text) => void process[stream].write(text),
     readFile: (path) => readFile(path),

@@ -29,7 +29,13 @@ export async function netexec(run: AgnhostRun): Promise<void> {
     );
   }
   const udpPort = args.number('udp-port', 8081);
-  if (udpPort >= 0) await run.receive(udpPort, (message, from) => answerDatagram(run, message, from));
+  const udpAddresses = args.text('udp-listen-addresses').split(',').filter(Boolean);
+  if (udpPort >= 0) {
+    const answerUdp = (message: Buffer, from: Sender): string | undefined =>
+      answerDatagram(run, message, from);
+    await run.receive(udpPort, answerUdp, udpAddresses.length > 0 ? udpAddresses : place.listenAt);
+  }
+  if (args.number('sctp-port', -1) >= 0) place.write('stderr', 'SCTP is not available: no SCTP server\n');
   const shutdown = args.number('delay-shutdown', 0);
   if (shutdown > 0) {
     run.onTerm = () => {
@@ -41,37 +47,36 @@ export async function netexec(run: AgnhostRun): Promise<void> {
   run.print(`Started UDP server on port  ${udpPort}`);
 }
 
+/** Whom a datagram comes from. */
+interface Sender {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Upper case is lost, also that of the echo, as it is upstream. */
 function answerDatagram(
   { place }: AgnhostRun,
   message: Buffer,
-  { address, port }: { address: string; port: number },
+  { address, port }: Sender,
 ): string | undefined {
-  const [command = '', ...rest] = message.toString().trim().split(' ');
-  switch (command.toLowerCase()) {
-    case 'hostname':
-      return place.hostname;
-    case 'echo':
-      return rest.join(' ');
-    case 'clientip':
-      return joined(address, port);
-    default:
-      return undefined;
-  }
+  const text = message.toString().trim().toLowerCase();
+  if (text === 'hostname') return place.hostname;
+  if (text === 'clientip') return joined(address, port);
+  return text.startsWith('echo ') ? text.slice('echo '.length) : undefined;
 }
 
 async function handle(run: AgnhostRun, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { place, args } = run;
-  const url = new URL(request.url ?? '/', 'http://agnhost');
+  const url = new URL(args.text('http-override') || (request.url ?? '/'), 'http://agnhost');
   const form = request.method === 'POST' ? await formOf(request) : new URLSearchParams();
   const value = (name: string): string => url.searchParams.get(name) ?? form.get(name) ?? '';
-  const path = args.text('http-override') || url.pathname;
   request.resume();
   const remote = joined(request.socket.remoteAddress ?? '', request.socket.remotePort ?? 0);
   run.print(`GET ${request.url ?? '/'} from ${remote}`);
   const plain = (text: string, status = 200): void => {
     response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(text);
   };
-  const wanted = path.toLowerCase();
+  const wanted = url.pathname.toLowerCase();
   const text = textOf(run, wanted, request.headers, value, remote);
   if (text !== undefined) {
     plain(text, wanted === '/echo' ? Number(value('code')) || 200 : 200);
@@ -79,8 +84,8 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
   }
   switch (wanted) {
     case '/dial': {
-      const answer = await dial(place.host, value);
-      plain(JSON.stringify(answer.body), answer.status);
+      const { status, body } = await dial(place, value);
+      plain(typeof body === 'string' ? body : JSON.stringify(body), status);
       return;
     }
     case '/shell':
@@ -99,7 +104,7 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
       run.end(Number(value('code')) || 0);
       return;
     default:
-      plain('404 page not found\n', 404);
+      plain(`NOW: ${new Date().toISOString()}`);
   }
 }
 
@@ -112,8 +117,6 @@ function textOf(
   remote: string,
 ): string | undefined {
   switch (path) {
-    case '/':
-      return `NOW: ${new Date().toISOString()}`;
     case '/hostname':
       return place.hostname;
     case '/clientip':

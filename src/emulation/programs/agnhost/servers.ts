@@ -1,8 +1,9 @@
-/** Servers of agnhost that say little: serve-hostname, porter, liveness, test-webserver (test/images/agnhost). */
+/** Servers of agnhost that say little: serve-hostname, porter, liveness, tcp-reset and others (test/images/agnhost). */
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer, isIP } from 'node:net';
 import type { AgnhostRun } from './context.ts';
+import { askHttp } from './dial.ts';
 
 /** Answers every request with the host name. */
 export async function serveHostname(run: AgnhostRun): Promise<void> {
@@ -73,6 +74,64 @@ export async function testWebserver(run: AgnhostRun): Promise<void> {
       request.resume();
       response.setHeader('Content-Type', 'text/html; charset=utf-8');
       response.end('<pre>\n</pre>\n');
+    }),
+  );
+}
+
+/** Resets each connection that has sent more than one byte; others are closed. */
+export async function tcpReset(run: AgnhostRun): Promise<void> {
+  const port = run.args.number('port', 8080);
+  await run.listen(port, () =>
+    createTcpServer((socket) => {
+      const from = `${socket.remoteAddress ?? ''}:${socket.remotePort ?? 0}`;
+      socket.once('data', (chunk) => {
+        if (chunk.length > 1) socket.resetAndDestroy();
+        else socket.end();
+        run.print(`TCP request from ${from}`);
+      });
+    }),
+  );
+  run.print(`Serving on port ${port}.`);
+  run.onTerm = () => run.end(0);
+}
+
+/** `/whoami`: the client's address; `/checknosnat?ips=A:PORT,B:PORT`: whether those see this Pod by its own. */
+export async function noSnatTest(run: AgnhostRun): Promise<void> {
+  const { host, environment } = run.place;
+  const [pod, node] = ['POD_IP', 'NODE_IP'].map((name) => {
+    const address = environment.get(name);
+    if (address === undefined) throw new Error(`${name} env var was not present in the environment`);
+    if (isIP(address) !== 0) return address;
+    throw new Error(`${name} env var contained "${address}", which is not an IP address`);
+  });
+  const wrong = async (target: string): Promise<string | undefined> => {
+    const [, address = '', port = '80'] = /^\[?(.*?)\]?(?::(\d+))?$/.exec(target) ?? [];
+    try {
+      const answer = await askHttp(host, address, Number(port), 'whoami');
+      const [, seen = ''] = /^\[?(.*?)\]?:\d+$/.exec(answer) ?? [];
+      if (seen === pod) return undefined;
+      const not = `Returned ip "${seen}" != my Pod ip "${pod}"`;
+      if (seen === node) return `${not}, == my Node ip "${node}" - SNAT`;
+      return `${not} or my Node ip "${node}" - SNAT to unexpected ip (possible SNAT through unexpected interface on the way into another node)`;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  };
+  await run.listen(run.args.number('port', 8080), () =>
+    createServer((request, response) => {
+      request.resume();
+      const url = new URL(request.url ?? '/', 'http://no-snat-test');
+      const { remoteAddress = '', remotePort = 0 } = request.socket;
+      if (url.pathname === '/whoami') {
+        const shown = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress;
+        response.end(`${shown}:${remotePort}`);
+      } else if (url.pathname === '/checknosnat') {
+        const targets = (url.searchParams.get('ips') ?? '').split(',');
+        void Promise.all(targets.map(wrong)).then((found) => {
+          const errors = found.filter((each) => each !== undefined);
+          response.writeHead(errors.length > 0 ? 500 : 200).end(errors.join(', '));
+        });
+      } else response.writeHead(404).end('404 page not found\n');
     }),
   );
 }

@@ -2,9 +2,21 @@
 import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
 import type { ContainerProgram } from '../program.ts';
 import { connect, etcHosts, guestbook, inClusterClient, resolvConfWords } from './clients.ts';
+import { entrypointTester, mountTest } from './files.ts';
 import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from './context.ts';
+import { grpcHealthChecking } from './health.ts';
 import { netexec } from './netexec.ts';
-import { liveness, logsGenerator, pause, porter, serveHostname, testWebserver } from './servers.ts';
+import { networkTester } from './network-tester.ts';
+import {
+  liveness,
+  logsGenerator,
+  noSnatTest,
+  pause,
+  porter,
+  serveHostname,
+  tcpReset,
+  testWebserver,
+} from './servers.ts';
 import { conversionWebhook, webhook } from './webhook.ts';
 
 type Subcommand = (run: AgnhostRun) => Promise<void>;
@@ -21,16 +33,22 @@ const light: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
     ['logs-generator', logsGenerator],
     ['webhook', webhook],
     ['crd-conversion-webhook', conversionWebhook],
+    ['tcp-reset', tcpReset],
+    ['no-snat-test', noSnatTest],
+    ['net', networkTester],
+    ['grpc-health-checking', grpcHealthChecking],
+    ['entrypoint-tester', entrypointTester],
   ] as const),
 ]);
 
-/** Those that resolve names, too. */
+/** Those that resolve names, or see the files of their container, too. */
 const others: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
   ...([
     ['connect', connect],
     ['inclusterclient', inClusterClient],
     ['guestbook', guestbook],
     ['etc-hosts', etcHosts],
+    ['mounttest', mountTest],
     ['dns-suffix', (run: AgnhostRun) => resolvConfWords(run, 'search')],
     ['dns-server-list', (run: AgnhostRun) => resolvConfWords(run, 'nameserver')],
   ] as const),
@@ -38,25 +56,27 @@ const others: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
 
 const switches = ['tcp', 'udp', 'http', 'close'];
 
-/** Runs agnhost in this process; undefined: the subcommand is to be run as a process. */
+/**
+ * Runs agnhost in this process; undefined: the subcommand is to be run as a process.
+ *
+ * @param words the program, the subcommand and its arguments.
+ */
 export async function startAgnhost(
-  [name = '', ...args]: readonly string[],
+  words: readonly string[],
   place: AgnhostPlace,
 ): Promise<ContainerProgram | undefined> {
-  const subcommand = light.get(name);
-  return subcommand === undefined ? undefined : await begin(subcommand, args, place);
+  const subcommand = light.get(words[1] ?? '');
+  return subcommand === undefined ? undefined : await begin(subcommand, words, place);
 }
 
 /** Runs any subcommand. @throws {Error} for one that there is not. */
-export async function runAgnhost(
-  [name = '', ...args]: readonly string[],
-  place: AgnhostPlace,
-): Promise<ContainerProgram> {
+export async function runAgnhost(words: readonly string[], place: AgnhostPlace): Promise<ContainerProgram> {
+  const [, name = ''] = words;
   const subcommand = light.get(name) ?? others.get(name);
   if (subcommand === undefined) {
     throw new Error(`Error: unknown command "${name}" for "app": the built-in agnhost has ${names()}`);
   }
-  return await begin(subcommand, args, place);
+  return await begin(subcommand, words, place);
 }
 
 function names(): string {
@@ -65,10 +85,10 @@ function names(): string {
 
 async function begin(
   subcommand: Subcommand,
-  args: readonly string[],
+  words: readonly string[],
   place: AgnhostPlace,
 ): Promise<ContainerProgram> {
-  const run = new AgnhostRun(place, new AgnhostArguments(args, switches));
+  const run = new AgnhostRun(place, new AgnhostArguments(words.slice(2), switches), words);
   const ended = run.ended.then((exitCode): ContainerExit => ({ exitCode }));
   const fail = (error: unknown): void => {
     place.write('stderr', `${error instanceof Error ? error.message : String(error)}\n`);

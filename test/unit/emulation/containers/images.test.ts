@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { builtInCommand, refusedCommand } from '../../../../src/emulation/containers/built-in-commands.ts';
 import { ContainerLog } from '../../../../src/emulation/containers/container-log.ts';
-import { Images, isProgram, programNamed } from '../../../../src/emulation/containers/images.ts';
+import {
+  type ImageProgram,
+  Images,
+  isProgram,
+  programNamed,
+} from '../../../../src/emulation/containers/images.ts';
 import type { Container } from '../../../../src/objects/types/core.generated.ts';
 
 const agnhost = 'registry.k8s.io/e2e-test-images/agnhost';
@@ -9,53 +14,40 @@ const standIn = { kind: 'stand-in' };
 const command = (...words: string[]): object => ({ kind: 'command', words });
 
 describe('what runs for a container', () => {
-  it.each<[string, Omit<Container, 'name'>, object, object]>([
-    ['an unknown image', { image: 'nginx:1.29' }, standIn, standIn],
-    ['arguments of an unknown image', { image: 'nginx', args: ['-v'] }, standIn, standIn],
+  it.each<[string, Omit<Container, 'name'>, object]>([
+    ['an unknown image', { image: 'nginx:1.29' }, standIn],
+    ['arguments of an unknown image', { image: 'nginx', args: ['-v'] }, standIn],
     [
       'a command of an unknown image',
       { image: 'x', command: ['/manager'], args: ['-v'] },
-      standIn,
       command('/manager', '-v'),
+    ],
+    [
+      'a command of an image that is given the server',
+      { image: 'ghcr.io/shop/web', command: ['/web'] },
+      standIn,
     ],
     [
       'agnhost',
       { image: `${agnhost}:2.53`, args: ['netexec'] },
-      { kind: 'agnhost', args: ['netexec'] },
-      { kind: 'agnhost', args: ['netexec'] },
+      { kind: 'agnhost', words: ['/agnhost', 'netexec'] },
     ],
     [
       'agnhost by its command',
       { image: agnhost, command: ['/agnhost', 'pause'] },
-      { kind: 'agnhost', args: ['pause'] },
-      { kind: 'agnhost', args: ['pause'] },
+      { kind: 'agnhost', words: ['/agnhost', 'pause'] },
     ],
-    [
-      'a shell of agnhost',
-      { image: agnhost, command: ['sh', '-c', 'x'] },
-      command('sh', '-c', 'x'),
-      command('sh', '-c', 'x'),
-    ],
-    ['a shell', { image: 'docker.io/library/busybox@sha256:0' }, command('sh'), command('sh')],
-    [
-      'arguments of a shell',
-      { image: 'busybox', args: ['sleep', '1'] },
-      command('sleep', '1'),
-      command('sleep', '1'),
-    ],
-    ['a registry with a port', { image: 'localhost:5000/busybox' }, standIn, standIn],
-    [
-      'an own image',
-      { image: 'ghcr.io/shop/tool:v1', args: ['-x'] },
-      command('/bin/true', '-x'),
-      command('/bin/true', '-x'),
-    ],
-  ])('%s', (_, container, without, withProcesses) => {
-    const own = new Map([
+    ['a shell of agnhost', { image: agnhost, command: ['sh', '-c', 'x'] }, command('sh', '-c', 'x')],
+    ['a shell', { image: 'docker.io/library/busybox@sha256:0' }, command('sh')],
+    ['arguments of a shell', { image: 'busybox', args: ['sleep', '1'] }, command('sleep', '1')],
+    ['a registry with a port', { image: 'localhost:5000/busybox' }, standIn],
+    ['an own image', { image: 'ghcr.io/shop/tool:v1', args: ['-x'] }, command('/bin/true', '-x')],
+  ])('%s', (_, container, expected) => {
+    const own = new Map<string, ImageProgram>([
       ['ghcr.io/shop/tool', { kind: 'commands', entrypoint: ['/bin/true'], cmd: [] }],
-    ] as const);
-    expect(new Images(own, false).resolve(container)).toEqual(without);
-    expect(new Images(own, true).resolve(container)).toEqual(withProcesses);
+      ['ghcr.io/shop/web', { kind: 'server' }],
+    ]);
+    expect(new Images(own).resolve(container)).toEqual(expected);
   });
 
   it('is a program that there is', () => {
