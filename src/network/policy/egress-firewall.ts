@@ -22,7 +22,7 @@ export interface FirewallRules {
 /** One rule; the first that matches decides. */
 export interface FirewallRule {
   readonly allow: boolean;
-  /** Undefined: every protocol and port. */
+  /** Undefined: every protocol and port. Port 0: every port of the protocol. */
   readonly ports: readonly { readonly protocol: string; readonly port: number }[] | undefined;
   readonly to:
     | { readonly kind: 'cidr'; readonly cidr: ParsedCidr }
@@ -101,7 +101,11 @@ function readRule({ type, ports, to }: EgressFirewallRule): FirewallRule | undef
     ? undefined
     : {
         allow: type === 'Allow',
-        ports: ports === undefined || ports.length === 0 ? undefined : ports,
+        // The schema asks for a port; objects may be older than it.
+        ports:
+          ports === undefined || ports.length === 0
+            ? undefined
+            : ports.map(({ protocol, port = 0 }) => ({ protocol, port })),
         to: target,
       };
 }
@@ -133,7 +137,10 @@ export function firewallVerdict(
   const index = rules.findIndex(
     ({ ports, to }) =>
       (ports === undefined ||
-        ports.some(({ protocol, port }) => protocol === connection.protocol && port === connection.port)) &&
+        ports.some(
+          ({ protocol, port }) =>
+            protocol === connection.protocol && (port === 0 || port === connection.port),
+        )) &&
       reaches(to, address, surroundings),
   );
   const rule = rules[index];

@@ -92,7 +92,7 @@ function portsOf({ ports }: FirewallRule): readonly string[] | undefined {
     portRanges(
       ports.flatMap(({ protocol, port }) =>
         protocol === 'TCP' || protocol === 'UDP' || protocol === 'SCTP'
-          ? [{ protocol, first: port, last: port }]
+          ? [{ protocol, first: port, last: port === 0 ? 65_535 : port }]
           : [],
       ),
     )

@@ -11,7 +11,7 @@ export interface EgressFirewall extends KubeObject {
 export interface EgressFirewallRule {
   /** Everything but `Allow` denies. */
   type: string;
-  ports?: { protocol: string; port: number }[];
+  ports?: { protocol: string; port?: number }[];
   /** One of the three. */
   to: { cidrSelector?: string; dnsName?: string; nodeSelector?: LabelSelector };
 }
