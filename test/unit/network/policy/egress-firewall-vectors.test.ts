@@ -13,8 +13,6 @@ import { firewallFilter } from '../../../../src/network/policy/firewall-filter.t
 import { parseCidr } from '../../../../src/objects/address.ts';
 import type { EgressFirewallRule } from '../../../../src/objects/types/ovn.ts';
 
-type Protocol = 'TCP' | 'UDP' | 'SCTP';
-
 const surroundings = (
   clusterCidrs: readonly string[] = [],
   nodes: FirewallSurroundings['nodes'] = [],
@@ -25,11 +23,15 @@ const surroundings = (
   names,
 });
 
-function allowed(
-  egress: EgressFirewallRule[],
-  destinationAddress: string,
-  { around = surroundings(), protocol = 'TCP', port = 80, namespace = 'namespace1' } = {},
-): boolean {
+interface Asked {
+  readonly around?: FirewallSurroundings;
+  readonly protocol?: 'TCP' | 'UDP' | 'SCTP';
+  readonly port?: number;
+  readonly namespace?: string;
+}
+
+function allowed(egress: EgressFirewallRule[], destinationAddress: string, asked: Asked = {}): boolean {
+  const { around = surroundings(), protocol = 'TCP', port = 80, namespace = 'namespace1' } = asked;
   const rules = firewallRules({ metadata: { namespace, name: 'default' }, spec: { egress } });
   expect(rules.problems).toEqual([]);
   return firewallVerdict(rules, { destinationAddress, protocol, port }, around).allowed;
