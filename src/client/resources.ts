@@ -9,10 +9,11 @@ import type {
   ServiceCIDR,
 } from '../objects/types/networking.generated.ts';
 import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
-import { isRecord } from '../objects/json.ts';
+import { at } from '../objects/read.ts';
+import { isRecord, isStringList } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-check.ts';
-import type { EgressFirewall } from '../objects/types/ovn.ts';
+import type { EgressFirewall, EgressIP } from '../objects/types/ovn.ts';
 import type { Route } from '../objects/types/route.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
 
@@ -192,6 +193,16 @@ export const egressFirewalls: ResourceType<EgressFirewall> = {
   namespaced: true,
   isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressFirewall => has(object, 'spec'),
+};
+
+export const egressIPs: ResourceType<EgressIP> = {
+  group: 'k8s.ovn.org',
+  version: 'v1',
+  plural: 'egressips',
+  kind: 'EgressIP',
+  namespaced: false,
+  isOptional: true, // of OVN-Kubernetes
+  isObject: (object): object is EgressIP => isStringList(at(object, 'spec', 'egressIPs')),
 };
 
 export const connectivityChecks: ResourceType<PodNetworkConnectivityCheck> = {

@@ -12,13 +12,7 @@ import type { Host } from '../host/host.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/agent.ts';
 import { announceSelectors } from '../network/announcing/announcer-lease.ts';
-import { AnnounceAgent } from '../node/announce/announce-agent.ts';
-import { removeAnnounceLinks } from '../node/announce/layer2/links.ts';
 import type { NodeForwardingOptions } from '../node/forwarding-view.ts';
-import { NftablesWriter } from '../node/nftables/nftables-writer.ts';
-import { Nft } from '../node/nftables/nft.ts';
-import { PolicyAgent } from '../node/policy/policy-agent.ts';
-import { PolicyTable } from '../node/policy/policy-table.ts';
 import { setSysctls } from '../node/sysctls.ts';
 import { workloadNames } from '../runtime/where-served.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -41,10 +35,7 @@ export async function node(config: NodeConfig): Promise<void> {
   const hasAnnounce = config.features.includes('announce');
   const hasPolicy = config.features.includes('policy');
   if (config.cleanup) {
-    // Without nft there is nothing that it has written.
-    await removeAnnounceLinks(host);
-    await new NftablesWriter({ host }).cleanUp();
-    await new PolicyTable(new Nft(host)).cleanUp();
+    await cleanUp(host);
     log.info('removed all that the agent wrote into the kernel');
     return;
   }
@@ -76,11 +67,12 @@ export async function node(config: NodeConfig): Promise<void> {
   try {
     const context = { informers, events, clock, random, log, metrics };
     const { nodeName } = config;
+    // Features that are not asked for take no memory.
     const agents = [
       ...(hasProxy ? [new NodeAgent({ context, host, ...proxyOptions(config) })] : []),
       ...(hasAnnounce
         ? [
-            new AnnounceAgent({
+            new (await import('../node/announce/announce-agent.ts')).AnnounceAgent({
               ...{ context, host, nodeName, leases: new ResourceClient(transport, leases) },
               bgpPeers: new ResourceClient(transport, bgpPeers),
               ...config.announce,
@@ -90,7 +82,7 @@ export async function node(config: NodeConfig): Promise<void> {
         : []),
       ...(hasPolicy
         ? [
-            new PolicyAgent({
+            new (await import('../node/policy/policy-agent.ts')).PolicyAgent({
               ...{ context, host, nodeName, fullSyncPeriod: config.syncPeriod },
               besideOtherEngines: config.besideOtherEngines,
               workloads: (signal) => workloadNames(new Clients(transport), signal),
@@ -127,6 +119,17 @@ export async function node(config: NodeConfig): Promise<void> {
     await server.close();
     signal.release();
   }
+}
+
+/** Takes away what any feature has written. @throws {NftError} where nft is missing: it has written nothing. */
+async function cleanUp(host: Host): Promise<void> {
+  const { removeAnnounceLinks } = await import('../node/announce/layer2/links.ts');
+  const { NftablesWriter } = await import('../node/nftables/nftables-writer.ts');
+  const { PolicyTable } = await import('../node/policy/policy-table.ts');
+  const { Nft } = await import('../node/nftables/nft.ts');
+  await removeAnnounceLinks(host);
+  await new NftablesWriter({ host }).cleanUp();
+  await new PolicyTable(new Nft(host)).cleanUp();
 }
 
 function proxyOptions(config: NodeConfig): Omit<NodeAgentOptions, 'context' | 'host'> {

@@ -35,6 +35,7 @@ const simulationNames = [
 export const checkerName = 'check-endpoints-controller';
 /** What works on kinds of OpenShift's network, wherever they are served (`network-kinds.ts`). */
 const networkKindNames = [
+  'egress-ip-controller',
   'egress-firewall-controller',
   checkerName,
   'connectivity-check-controller',

@@ -2,6 +2,7 @@ import type { ControllerDefinition } from '../runtime/context.ts';
 import { connectivityChecker } from './connectivity-checks/checker.ts';
 import { connectivityCheckGenerator } from './connectivity-checks/generator.ts';
 import { egressFirewallsController } from './egress-firewalls/controller.ts';
+import { egressIPController } from './egress-ips/controller.ts';
 import type { CatalogEntry } from './run.ts';
 
 /** Controllers of kinds that OpenShift, OVN-Kubernetes and others define: they start where these are served. */
@@ -13,6 +14,7 @@ export function networkKindControllers(): readonly CatalogEntry[] {
     eventSource,
   });
   return [
+    entry(egressIPController, 'servicenet-egress-ip'),
     entry(egressFirewallsController, 'servicenet-egress-firewall'),
     entry(connectivityChecker(), 'check-endpoints'),
     entry(connectivityCheckGenerator, 'connectivity-check-controller'),

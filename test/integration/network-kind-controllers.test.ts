@@ -82,6 +82,55 @@ describe('EgressFirewalls', () => {
   });
 });
 
+describe('EgressIPs', () => {
+  test('are assigned to labelled nodes, move when one goes, and say what cannot be', async () => {
+    const label = { 'k8s.ovn.org/egress-assignable': '' };
+    const makeNode = async (name: string, address: string): Promise<void> => {
+      const annotations = { 'k8s.ovn.org/node-primary-ifaddr': JSON.stringify({ ipv4: `${address}/24` }) };
+      await post('/api/v1/nodes', { metadata: { name, labels: label, annotations } });
+      await call(server.client, 'PATCH', `/api/v1/nodes/${name}/status`, {
+        ...{ body: { status: { conditions: [{ type: 'Ready', status: 'True' }] } } },
+        contentType: 'application/merge-patch+json',
+      });
+    };
+    await makeNode('egress-1', '10.0.0.1');
+    await makeNode('egress-2', '10.0.0.2');
+    const path = '/apis/k8s.ovn.org/v1/egressips';
+    const make = async (name: string, ...addresses: string[]) =>
+      post(path, {
+        ...{ apiVersion: 'k8s.ovn.org/v1', kind: 'EgressIP', metadata: { name } },
+        spec: { egressIPs: addresses, namespaceSelector: {} },
+      });
+    const itemsAre = async (name: string, ...wanted: string[]) =>
+      untilObject(
+        server.client,
+        `${path}/${name}`,
+        (body) =>
+          listAt(body, 'status', 'items')
+            .map((each) => `${textAt(each, 'egressIP')} ${textAt(each, 'node')}`)
+            .join() === wanted.join(),
+      );
+    await make('web', '10.0.0.10', '10.0.0.11');
+    await itemsAre('web', '10.0.0.10 egress-1', '10.0.0.11 egress-2');
+    await make('bad', '10.0.0.12/32');
+    const events = async (): Promise<readonly string[]> =>
+      listAt((await call(server.client, 'GET', '/api/v1/namespaces/default/events')).body, 'items').map(
+        (event) => textAt(event, 'reason'),
+      );
+    await expect.poll(events, { timeout: 30_000 }).toContain('InvalidEgressIP');
+    await call(server.client, 'DELETE', '/api/v1/nodes/egress-1');
+    await itemsAre('web', '10.0.0.11 egress-2');
+    await expect.poll(events, { timeout: 30_000 }).toContain('UnassignedRequest');
+    await makeNode('egress-3', '10.0.0.3');
+    await itemsAre('web', '10.0.0.11 egress-2', '10.0.0.10 egress-3');
+    // The status is an ordinary field: who takes it away gets it again.
+    const { body } = await call(server.client, 'GET', `${path}/web`);
+    const { status: _status, ...rest } = body;
+    await call(server.client, 'PUT', `${path}/web`, { body: rest });
+    await itemsAre('web', '10.0.0.10 egress-2', '10.0.0.11 egress-3');
+  });
+});
+
 async function makePod(name: string, labels: JsonRecord, phase: string): Promise<void> {
   const pods = `/api/v1/namespaces/${diagnostics}/pods`;
   const spec = { nodeName: 'node-1', containers: [{ name: 'c', image: 'i' }] };

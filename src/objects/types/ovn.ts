@@ -15,3 +15,21 @@ export interface EgressFirewallRule {
   /** One of the three. */
   to: { cidrSelector?: string; dnsName?: string; nodeSelector?: LabelSelector };
 }
+
+/** k8s.ovn.org/v1 EgressIP. */
+export interface EgressIP extends KubeObject {
+  spec: {
+    egressIPs: string[];
+    namespaceSelector: LabelSelector;
+    /** Absent: all Pods of the namespaces. */
+    podSelector?: LabelSelector;
+  };
+  /** An ordinary field: a PUT without it takes it away. */
+  status?: { items?: EgressIPItem[] };
+}
+
+/** k8s.ovn.org/v1 EgressIPStatusItem. */
+export interface EgressIPItem {
+  egressIP: string;
+  node: string;
+}
