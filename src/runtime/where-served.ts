@@ -32,6 +32,7 @@ export function whereServed(
   return {
     run: async (signal) => {
       const others = await untilKnown(context, resource, work, signal);
+      if (isAborted(signal)) return;
       if (others.length > 0) {
         context.log.error(
           { reason: 'OtherImplementation', resource: resourceName(resource), by: others },
