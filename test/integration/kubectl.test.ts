@@ -459,6 +459,8 @@ describe('kubectl knows the server', () => {
     expect(objects).toMatch(/apiVersion\t<string>\s+APIVersion defines/);
     expect(objects).toMatch(/kind\t<string>\s+Kind /);
     const metadata = await kubectl.ok(split('explain services.metadata'));
-    expect(metadata).toMatch(/Standard object's metadata.*creationTimestamp\t<string>\s+CreationTimestamp is a/s);
+    expect(metadata).toMatch(
+      /Standard object's metadata.*creationTimestamp\t<string>\s+CreationTimestamp is a/s,
+    );
   });
 });

