@@ -225,6 +225,38 @@ describe('PodNetworkConnectivityChecks', () => {
   });
 });
 
+test('no simulated address is dialed on the network of this machine', async () => {
+  const own = await startApiServer({
+    ...{ platform: 'openshift', nodes: 1, controllers: ['*'], serviceClusterIpRange: '10.96.0.0/16' },
+  });
+  try {
+    const namespace = await makeNamespace(own, 'checks');
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const containers = [{ name: 'c', image: 'i' }];
+    await call(own.client, 'POST', pods, { body: { metadata: { name: 'web' }, spec: { containers } } });
+    const path = `/apis/controlplane.operator.openshift.io/v1alpha1/namespaces/${namespace}/podnetworkconnectivitychecks`;
+    const node = await untilObject(
+      own.client,
+      '/api/v1/nodes/node-1',
+      (body) => listAt(body, 'status', 'addresses').length > 0,
+    );
+    const [nodeAddress] = listAt(node, 'status', 'addresses');
+    const targets = ['10.96.0.1', '10.244.0.9', textAt(nodeAddress, 'address')];
+    for (const [index, target] of targets.entries()) {
+      const body = {
+        ...{ apiVersion: 'controlplane.operator.openshift.io/v1alpha1', kind: 'PodNetworkConnectivityCheck' },
+        ...{ metadata: { name: `c${index}` }, spec: { sourcePod: 'web', targetEndpoint: `${target}:443` } },
+      };
+      expect((await call(own.client, 'POST', path, { body })).status).toBe(201);
+      await untilObject(own.client, `${path}/c${index}`, (check) =>
+        JSON.stringify(check).includes(`dial tcp ${target}:443: the address is simulated`),
+      );
+    }
+  } finally {
+    await own.stop();
+  }
+}, 60_000);
+
 test('controllers do not start beside a project that does their work, and name it', async () => {
   const containers = [{ name: 'c', image: 'i' }];
   const labels = { app: 'ovn' };

@@ -1,9 +1,11 @@
 import { networkInterfaces } from 'node:os';
 import type { Logger } from 'pino';
+import { parseAddressRange } from '../../allocation/address-range.ts';
 import { createTransport } from '../../client/connect.ts';
 import type { Transport } from '../../client/transport.ts';
 import { freeRanges } from '../../config/default-pool.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
+import { connectivityChecker } from '../../controllers/connectivity-checks/checker.ts';
 import { readServiceCidrs } from '../../config/service-ranges.ts';
 import {
   type CatalogEntry,
@@ -11,7 +13,9 @@ import {
   runControllers,
   serviceAllocation,
 } from '../../controllers/index.ts';
+import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
+import { parseAddress } from '../../objects/address.ts';
 import { checkTypesOnDemand } from '../../registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
 import { Metrics } from '../../telemetry/metrics.ts';
 import { applyManifests, type Manifest } from '../apply.ts';
@@ -140,13 +144,34 @@ function networksOfInterfaces(): readonly string[] {
   );
 }
 
+/** Where nothing real is: of Pods, Services, nodes and load balancers. */
+function simulatedRanges(config: ClientsConfig): readonly string[] {
+  const { clusterCidrs, serviceClusterIpRange } = config;
+  const families = ['IPv4', 'IPv6'] as const;
+  return [...clusterCidrs, ...serviceClusterIpRange.split(','), ...lanCidrs(families), ...poolRanges(config)];
+}
+
+/** Whether an address is in one of these CIDRs and ranges. */
+function isInAny(texts: readonly string[]): (address: string) => boolean {
+  const ranges = texts.flatMap((text) => parseAddressRange(text.trim()) ?? []);
+  return (address) => {
+    const parsed = parseAddress(address);
+    return parsed !== undefined && ranges.some((range) => range.contains(parsed.family, parsed.value));
+  };
+}
+
 /** The controllers that may run: `config.controllers` says which do. */
 function catalog(config: ClientsConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
   const { nodes: count, clusterCidrs, allocation, nodePorts } = config;
   const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
   const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
+  const checker = connectivityChecker({ isSimulated: isInAny(simulatedRanges(config)) });
+  const controllers = clusterControllers({
+    ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand },
+    ...simulation,
+  });
   return [
-    ...clusterControllers({ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, ...simulation }),
+    ...controllers.map((entry) => (entry.name === checker.name ? { ...entry, ...checker } : entry)),
     serviceAllocation({ transport, allocation, ...ranges }, allocation === 'controller'),
   ];
 }

@@ -7,13 +7,15 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../ru
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { whereServed } from '../../runtime/where-served.ts';
 import { checkerName } from '../names.ts';
-import { checkEndpoint, type CheckNetwork, processNetwork } from './connect.ts';
+import { checkEndpoint, type CheckNetwork, processNetwork, withoutSimulated } from './connect.ts';
 import { statusAfter } from './status.ts';
 
 /** Options of {@link connectivityChecker}. */
 export interface ConnectivityCheckerOptions {
   /** The network of a Pod; undefined where this process has no way into it. Default: into none. */
   readonly networkOf?: (pod: Pod) => Promise<CheckNetwork | undefined>;
+  /** Addresses of a simulated cluster, which this process does not connect to. Default: none. */
+  readonly isSimulated?: (address: string) => boolean;
   /** Milliseconds between the checks of an endpoint; default a minute. */
   readonly period?: number;
   /** Milliseconds that a connection may take; default ten seconds. */
@@ -31,12 +33,13 @@ export function connectivityChecker(options: ConnectivityCheckerOptions = {}): C
 
 function start(
   context: ControllerContext,
-  { networkOf, period = 60_000, timeout = 10_000 }: ConnectivityCheckerOptions,
+  { networkOf, isSimulated = () => false, period = 60_000, timeout = 10_000 }: ConnectivityCheckerOptions,
 ): readonly Runnable[] {
   const { clock, events } = context;
   const checks = context.informers.informer(connectivityChecks);
   const pods = context.informers.informer(podsResource);
   const client = context.clients.for(connectivityChecks);
+  const ownNetwork = withoutSimulated(processNetwork, isSimulated);
   /** When an endpoint may be checked again, in monotonic milliseconds. */
   const next = new Map<ObjectKey, number>();
 
@@ -44,7 +47,7 @@ function start(
     const { namespace = '', name = '', uid } = object.metadata;
     const { targetEndpoint } = object.spec;
     const network = await networkOf?.(pod);
-    const result = await checkEndpoint(network ?? processNetwork, targetEndpoint, timeout, clock);
+    const result = await checkEndpoint(network ?? ownNetwork, targetEndpoint, timeout, clock);
     const source = network === undefined ? 'Process' : 'PodNetwork';
     // The newest status: the cache may lag behind the last write.
     const present = await client.get(namespace, name, { signal });

@@ -27,6 +27,21 @@ export const processNetwork: CheckNetwork = {
   },
 };
 
+/** A network without the addresses that are simulated: in that of the machine they may be real hosts. */
+export function withoutSimulated(
+  network: CheckNetwork,
+  isSimulated: (address: string) => boolean,
+): CheckNetwork {
+  return {
+    lookUp: async (name, signal) => network.lookUp(name, signal),
+    connect: async (address, port, signal) => {
+      if (isSimulated(address))
+        throw new Error('the address is simulated, and is not dialed from this machine');
+      return network.connect(address, port, signal);
+    },
+  };
+}
+
 /** Opens a connection to an endpoint, and says what came of it. A name is looked up first; its first address is taken. */
 export async function checkEndpoint(
   network: CheckNetwork,
