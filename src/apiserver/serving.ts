@@ -20,7 +20,6 @@ import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
 import { refusalError, type RefuseRequest } from './http/refusal.ts';
 import { createRouter } from './http/router.ts';
 import { definitionSchemas } from './discovery/openapi/definition-schemas.ts';
-import { openApiHandler } from './discovery/openapi/handler.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
 import { proxyHandler } from './proxy/handler.ts';
@@ -98,10 +97,20 @@ export function createServing(options: ServingOptions): Serving {
     const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
     await (known ? rest(request, reply) : discovery(request, reply));
   };
-  const ownOpenApi = openApiHandler(served, remoteVersions, schemas);
+  let ownOpenApi: Promise<Handler> | undefined;
   const openApi: Handler = async (request, reply) => {
     const server = aggregator.serverOf(request.info.path);
-    await (server === undefined ? ownOpenApi(request, reply) : passOn(extension, server, request, reply));
+    if (server !== undefined) {
+      await passOn(extension, server, request, reply);
+      return;
+    }
+    // Loaded by the first request: no start needs it.
+    ownOpenApi ??= import('./discovery/openapi/handler.ts').then(({ openApiHandler }) =>
+      openApiHandler(served, remoteVersions, schemas),
+    );
+    await (
+      await ownOpenApi
+    )(request, reply);
   };
   const checks: readonly ServerCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },

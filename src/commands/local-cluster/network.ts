@@ -6,11 +6,10 @@ import type { CertificatePair } from '../../apiserver/pki/certificates.ts';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
 import { checkerName } from '../../controllers/names.ts';
-import { ClusterNetwork } from '../../emulation/cluster-network.ts';
+import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { programNamed } from '../../emulation/containers/images.ts';
 import type { InsideConfig } from '../../emulation/calls.ts';
 import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
-import { NetworkUnavailableError } from '../../emulation/sandbox.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { ServerAccess } from './clients.ts';
 
@@ -28,10 +27,14 @@ export async function openNetwork(
   log: Logger,
 ): Promise<ClusterNetwork | undefined> {
   if (config.network === 'off' || (config.network === 'auto' && config.nodes === 0)) return undefined;
+  const [network, { NetworkUnavailableError }] = await Promise.all([
+    import('../../emulation/cluster-network.ts'),
+    import('../../emulation/sandbox.ts'),
+  ]);
   try {
     const obstacle = obstacleOf(config);
     if (obstacle !== undefined) throw new NetworkUnavailableError(obstacle);
-    return await ClusterNetwork.open(familiesOf(config), log);
+    return await network.ClusterNetwork.open(familiesOf(config), log);
   } catch (error) {
     if (!(error instanceof NetworkUnavailableError) || config.network === 'on') throw error;
     log.warn(
