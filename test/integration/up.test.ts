@@ -128,7 +128,7 @@ describe('servicenet up', () => {
     await client.close();
     await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');
     expect(output()).not.toMatch(/"level":"error"|unhandled/i);
-  });
+  }, 60_000);
 
   it.each(['SIGTERM', 'SIGINT'] as const)('ends cleanly when %s comes while it starts', async (signal) => {
     const flags = ['--port', String(await freePort()), '--data-dir', join(folder, 'data')];
