@@ -20,7 +20,7 @@ import { type ContainerRuntime, noRuntime, SandboxError } from './container-runt
 import { heartbeats } from './heartbeat.ts';
 import { earliest, hostAddresses, type KubeletPlan, planPod } from './plan.ts';
 import { behaviourOf } from './plan-behaviour.ts';
-import { MountError } from './plan-volumes.ts';
+import { MountError, setUpError } from './plan-volumes.ts';
 import { PodAddresses } from './pod-addresses.ts';
 import { PodContainers } from './pod-containers.ts';
 import { PodFiles } from './pod-files.ts';
@@ -353,7 +353,7 @@ class KubeletReconciler extends Reconciler {
       } catch (error) {
         // Such as a full disk.
         const why = error instanceof Error ? error.message : String(error);
-        throw new MountError(`MountVolume.SetUp failed for volume "${volume.name}" : ${why}`);
+        throw setUpError(volume.name, why);
       }
     }
     const changes = (pod.spec.volumes ?? []).some(

@@ -18,6 +18,11 @@ export class MountError extends Error {
   override readonly name = 'MountError';
 }
 
+/** The kubelet's words for a volume that cannot be set up. */
+export function setUpError(volume: string, why: string): MountError {
+  return new MountError(`MountVolume.SetUp failed for volume "${volume}" : ${why}`);
+}
+
 export interface VolumesInput {
   readonly pod: Pod;
   readonly node: Node;
@@ -35,7 +40,7 @@ export function planVolumes(input: VolumesInput): readonly WantedVolume[] {
       return planVolume(input, volume);
     } catch (error) {
       if (!(error instanceof MountError)) throw error;
-      throw new MountError(`MountVolume.SetUp failed for volume "${volume.name}" : ${error.message}`);
+      throw setUpError(volume.name, error.message);
     }
   });
 }
@@ -95,10 +100,14 @@ export function tokenKey({ audience = '', expirationSeconds = 3600 }: ServiceAcc
   return `${expirationSeconds} ${audience}`;
 }
 
-/** The tokens that the volumes of a Pod want. */
-export function tokensOf({ spec }: Pod): readonly ServiceAccountTokenProjection[] {
-  return (spec.volumes ?? []).flatMap(({ projected }) =>
-    (projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? []),
+/** The tokens that the volumes of a Pod want, each with the name of its volume. */
+export function tokensOf({
+  spec,
+}: Pod): readonly { readonly volume: string; readonly wanted: ServiceAccountTokenProjection }[] {
+  return (spec.volumes ?? []).flatMap(({ name: volume, projected }) =>
+    (projected?.sources ?? []).flatMap(({ serviceAccountToken: wanted }) =>
+      wanted === undefined ? [] : [{ volume, wanted }],
+    ),
   );
 }
 

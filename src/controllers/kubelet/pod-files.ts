@@ -16,7 +16,7 @@ import { parseTime } from '../../objects/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { WantedVolume } from './container-runtime.ts';
 import { planEnvironment, type ReferencedObjects } from './plan-environment.ts';
-import { MountError, planVolumes, referencesOf, tokenKey, tokensOf } from './plan-volumes.ts';
+import { MountError, planVolumes, referencesOf, setUpError, tokenKey, tokensOf } from './plan-volumes.ts';
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
 
@@ -29,11 +29,16 @@ const serviceAccounts: ResourceType = {
   isObject: (object): object is KubeObject => isKubeObject(object),
 };
 
-/** A token with the time from which it is replaced (milliseconds since 1970). */
+/** A token with the times from which it is replaced, and worth nothing (milliseconds since 1970). */
 interface Token {
   readonly token: string;
   readonly renewAt: number;
+  readonly end: number;
 }
+
+/** A token is replaced after this share of its time, and after so many milliseconds at the latest (pkg/kubelet/token). */
+const renewShare = 0.8;
+const longestUse = 24 * 3_600_000;
 
 /** What containers find in their environment and their volumes, read from the API when it is wanted. */
 export class PodFiles {
@@ -99,14 +104,15 @@ export class PodFiles {
     return { configMap: (name) => maps.get(name), secret: (name) => ofSecrets.get(name) };
   }
 
-  /** Tokens are asked for anew when four fifths of their time are over (pkg/kubelet/token). */
+  /** Tokens are asked for anew before they end; where that fails, the one that there is stays until its end. */
   async #tokensOf(pod: Pod, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
     const { namespace = '', name = '', uid = '' } = pod.metadata;
     const held = this.#tokens.get(uid) ?? new Map<string, Token>();
     this.#tokens.set(uid, held);
-    for (const wanted of tokensOf(pod)) {
+    for (const { volume, wanted } of tokensOf(pod)) {
       const key = tokenKey(wanted);
-      if ((held.get(key)?.renewAt ?? 0) > this.#now()) continue;
+      const known = held.get(key);
+      if (known !== undefined && known.renewAt > this.#now()) continue;
       const { audience = '', expirationSeconds = 3600 } = wanted;
       const spec = {
         audiences: audience === '' ? null : [audience],
@@ -119,8 +125,9 @@ export class PodFiles {
       try {
         answer = await this.#accounts.post(namespace, account, 'token', body, { signal });
       } catch (error) {
+        if (known !== undefined && known.end > this.#now()) continue;
         const why = error instanceof Error ? error.message : String(error);
-        throw new MountError(`failed to fetch token: ${why}`);
+        throw setUpError(volume, `failed to fetch token: ${why}`);
       }
       held.set(key, tokenOf(answer, this.#now()));
     }
@@ -137,7 +144,7 @@ function tokenOf(answer: unknown, now: number): Token {
   const { token, expirationTimestamp } = isRecord(status) ? status : {};
   if (typeof token !== 'string') throw new MountError('failed to fetch token: the answer has none');
   const end = parseTime(typeof expirationTimestamp === 'string' ? expirationTimestamp : '') ?? now;
-  return { token, renewAt: now + (end - now) * 0.8 };
+  return { token, renewAt: now + Math.min((end - now) * renewShare, longestUse), end };
 }
 
 async function readAll<T extends KubeObject>(
