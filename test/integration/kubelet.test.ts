@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
 import {
   type ContainerExit,
   type ContainerRuntime,
@@ -57,9 +58,12 @@ let running: Promise<unknown> = Promise.resolve();
 
 beforeAll(async () => {
   server = await startApiServer({ nodes: 1, controllers: ['*', '-kubelet'] });
-  context = controllerContext(clock, server.client);
+  const made = controllerContext(clock, server.client);
+  const { random, log, metrics } = made;
+  const informers = new InformerFactory({ transport: server.client, clock, random, log, metrics });
+  context = { ...made, informers };
   const runnables = kubelet({ runtime: memory.runtime, services: () => [] }).start(context);
-  context.informers.start(stop.signal);
+  informers.start(stop.signal);
   running = Promise.all(runnables.map((each) => each.run(stop.signal)));
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { WantedVolume } from '../../controllers/kubelet/container-runtime.ts';
 import { ContainerError } from '../../controllers/kubelet/container-runtime.ts';
@@ -24,8 +24,13 @@ export class PodFolder {
     this.path = join(podsFolder, uid);
   }
 
-  /** Makes a volume or writes its files anew. @throws the system's error. */
-  async write({ name, files, sizeLimit, hostPath }: WantedVolume): Promise<void> {
+  /**
+   * Makes a volume or writes its files anew.
+   *
+   * @param group whose members may use it (`fsGroup`); not so for a folder of the node.
+   * @throws the system's error.
+   */
+  async write({ name, files, sizeLimit, hostPath }: WantedVolume, group?: number): Promise<void> {
     const known = this.#volumes.get(name);
     const folder = known?.folder ?? new VolumeFolder(join(this.path, 'volumes', name));
     if (known === undefined) {
@@ -36,9 +41,13 @@ export class PodFolder {
         if (exitCode !== 0) throw new Error(stderr.trim());
         this.#mounted.push(folder.path);
       }
+      if (group !== undefined) {
+        await chown(folder.path, 0, group);
+        await chmod(folder.path, 0o2777);
+      }
       this.#volumes.set(name, { folder, hostPath });
     }
-    if (files.length > 0 || known !== undefined) await folder.write(files);
+    if (files.length > 0 || known !== undefined) await folder.write(files, group);
   }
 
   /**
@@ -62,6 +71,7 @@ export class PodFolder {
       await writeFile(from, text, { mode: 0o755 });
       mounts.set(at, { from, at, isFile: true, isReadOnly: name !== 'termination-log' && name !== 'hosts' });
     }
+    for (const at of own.hidden) mounts.set(at, { from: at, at, isFile: false, isReadOnly: true });
     for (const mount of container.volumeMounts ?? []) {
       const volume = this.#volumes.get(mount.name);
       if (volume === undefined) {
@@ -139,6 +149,8 @@ export interface OwnFiles {
   readonly resolvConf: string;
   /** A script. */
   readonly agnhost: string;
+  /** Folders of the machine that the container's own ones would hide. */
+  readonly hidden: readonly string[];
 }
 
 async function isFileAt(path: string): Promise<boolean | undefined> {

@@ -8,7 +8,7 @@ import type { ContainerExit } from '../../controllers/kubelet/container-runtime.
 import type { ContainerLog } from './container-log.ts';
 import type { ExecBeside, ContainerProgram } from '../programs/program.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
-import { report, sandboxWords, type SandboxCommandOptions, withCapabilities } from './sandbox-words.ts';
+import { report, sandboxWords, type SandboxCommandOptions, withPrivileges } from './sandbox-words.ts';
 
 export interface ProcessOptions {
   readonly sandbox: SandboxCommandOptions;
@@ -146,7 +146,7 @@ export class ProcessContainer implements ContainerProgram {
     return [
       ...['setpriv', '--pdeathsig', 'KILL', 'nsenter', `--target=${this.#inside}`],
       ...['--mount', '--uts', '--ipc', '--net', '--pid', '--', 'setpriv', '--pdeathsig', 'KILL'],
-      ...withCapabilities(sandbox.capabilities).slice(1),
+      ...withPrivileges(sandbox).slice(1),
       ...withEnvironment(environment),
       ...['sh', '-c', 'cd "$0" && unset OLDPWD && exec "$@"', workingDirectory, ...command],
     ];

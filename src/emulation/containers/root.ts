@@ -31,7 +31,8 @@ export interface Root {
 
 /** What a container has of its own. */
 const ownFolders: ReadonlySet<string> = new Set(['proc', 'dev', 'run', 'tmp', 'sys']);
-const scratch = ['/tmp', '/run', '/dev/shm'];
+/** Empty at first, and in memory. */
+export const scratchFolders: readonly string[] = ['/tmp', '/run', '/dev/shm'];
 
 /**
  * Plans a root, and makes the names that are mounted over and that this machine does not have.
@@ -68,7 +69,7 @@ export async function makeRoot(folder: string, mounts: readonly Mount[]): Promis
       ...steps,
       { kind: 'dev', at: '/dev' },
       { kind: 'proc', at: '/proc' },
-      ...scratch.map((at): MountStep => ({ kind: 'tmpfs', at })),
+      ...scratchFolders.map((at): MountStep => ({ kind: 'tmpfs', at })),
       // A mount inside of another comes after it.
       ...resolved
         .toSorted((a, b) => a.at.length - b.at.length)

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
-import { extname, join } from 'node:path';
+import { dirname, extname, join } from 'node:path';
 import type { Logger } from 'pino';
 import {
   ContainerError,
@@ -16,6 +16,7 @@ import {
 } from '../../controllers/kubelet/container-runtime.ts';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { run } from '../../host/run.ts';
+import { keyOf } from '../../objects/key.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { resolveName } from '../programs/agnhost/resolve.ts';
@@ -28,8 +29,9 @@ import { runInTerminal, runWords } from './exec-process.ts';
 import { hostnameOf, hostsFile, PodFolder, podsFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import type { ContainerProgram } from '../programs/program.ts';
-import { makeRoot } from './root.ts';
-import { defaultCapabilities } from './sandbox-words.ts';
+import { makeRoot, scratchFolders } from './root.ts';
+import type { Identity } from './sandbox-words.ts';
+import { areMapped, capabilitiesOf, identityOf, isMapped } from './security-context.ts';
 import { canBeAsked, startStandIn } from './stand-in.ts';
 
 export interface SandboxRuntimeOptions {
@@ -117,7 +119,9 @@ export class SandboxRuntime implements ContainerRuntime {
 
   async writeVolume(pod: Pod, volume: WantedVolume): Promise<void> {
     await this.#makePool();
-    await this.#recordOf(pod).folder.write(volume);
+    const { fsGroup } = pod.spec.securityContext ?? {};
+    const group = fsGroup !== undefined && isMapped('gid', fsGroup) ? fsGroup : undefined;
+    await this.#recordOf(pod).folder.write(volume, group);
   }
 
   async start(
@@ -325,23 +329,39 @@ export class SandboxRuntime implements ContainerRuntime {
       hosts: hostsFile(pod, network.addresses, hostname),
       resolvConf: this.#options.resolvConfOf(pod),
       agnhost: agnhostScript,
+      hidden: hiddenFolders,
     });
     const variables = Object.fromEntries(environment);
+    const identity = this.#identityOf(pod, container);
+    const home = identity === undefined || identity.user === 0 ? '/root' : '/';
     return await ProcessContainer.start({
       sandbox: {
         ...{ root: await makeRoot(folder, mounts), hostname, folder },
         hasBubblewrap: await this.#hasBubblewrap(),
         capabilities: capabilitiesOf(container),
+        identity,
         hasTerminal: container.tty === true,
       },
       network: network.path,
       words,
-      environment: { PATH: defaultPath, HOSTNAME: hostname, HOME: '/root', ...variables },
+      environment: { PATH: defaultPath, HOSTNAME: hostname, HOME: home, ...variables },
       workingDirectory: container.workingDir ?? '/',
       log,
       hasStdin: container.stdin === true,
       hasTerminal: container.tty === true,
     });
+  }
+
+  /** @throws {ContainerError} for root where it is refused. */
+  #identityOf(pod: Pod, container: Container): Identity | undefined {
+    const identity = identityOf(pod, container);
+    if (identity === undefined || areMapped(identity)) return identity;
+    const users = `${identity.user}:${[identity.group, ...identity.groups].join()}`;
+    this.#options.log.warn(
+      { pod: keyOf(pod), container: container.name, users },
+      'a container runs as root of its namespaces: only root can give it another user or group',
+    );
+    return undefined;
   }
 
   #hasBubblewrap(): Promise<boolean> {
@@ -373,6 +393,15 @@ const agnhostScript = `#!/bin/sh
 exec ${process.execPath} ${join(import.meta.dirname, '..', 'programs', 'agnhost', `main${extname(import.meta.filename)}`)} "$@"
 `;
 
+/**
+ * Where Node.js and this installation are, if below a folder of which each container has its own: agnhost needs them.
+ * Of an installed package, the folder with all its dependencies.
+ */
+const hiddenFolders: readonly string[] = [
+  dirname(process.execPath),
+  join(import.meta.dirname, '..', '..', '..').replace(/\/node_modules\/.*/, '/node_modules'),
+].filter((path) => scratchFolders.some((folder) => path.startsWith(`${folder}/`)));
+
 function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? '';
 }
@@ -390,17 +419,6 @@ function stopSignalOf(pod: Pod, name: string): NodeJS.Signals {
 
 function isSignal(name: string | undefined): name is NodeJS.Signals {
   return name !== undefined && Object.hasOwn(constants.signals, name);
-}
-
-function capabilitiesOf({ securityContext }: Container): readonly string[] {
-  const { privileged = false, capabilities } = securityContext ?? {};
-  const named = (list: readonly string[] = []): string[] =>
-    list.map((name) => name.toLowerCase().replace(/^cap_/, '')).filter((name) => /^[a-z_]+$/.test(name));
-  const added = named(capabilities?.add);
-  if (privileged || added.includes('all')) return ['all'];
-  const dropped = new Set(named(capabilities?.drop));
-  const kept = dropped.has('all') ? [] : defaultCapabilities.filter((name) => !dropped.has(name));
-  return [...new Set([...kept, ...added])];
 }
 
 async function terminationMessage(

@@ -9,8 +9,18 @@ export interface SandboxCommandOptions {
   readonly folder: string;
   /** Names of Linux' capabilities without `CAP_`, in lower case; `all`. */
   readonly capabilities: readonly string[];
+  /** Absent: as the owner of the namespaces, who is root there. */
+  readonly identity?: Identity | undefined;
   /** The program is to begin a session itself. */
   readonly hasTerminal: boolean;
+}
+
+/** Whom a program runs as, by numbers of the namespace. */
+export interface Identity {
+  readonly user: number;
+  readonly group: number;
+  /** Further ones. */
+  readonly groups: readonly number[];
 }
 
 /** What containers may by default (containerd `defaultUnixCaps`), but for making devices and writing audits. */
@@ -19,11 +29,21 @@ export const defaultCapabilities: readonly string[] = [
   ...['net_bind_service', 'sys_chroot', 'kill'],
 ];
 
-/** Without more privileges than these. */
-export function withCapabilities(capabilities: readonly string[]): readonly string[] {
-  if (capabilities.includes('all')) return ['setpriv', '--no-new-privs', '--'];
+/** As this user, without more privileges than these. */
+export function withPrivileges({
+  capabilities,
+  identity,
+}: Pick<SandboxCommandOptions, 'capabilities' | 'identity'>): readonly string[] {
+  const as =
+    identity === undefined
+      ? []
+      : [
+          ...[`--reuid=${identity.user}`, `--regid=${identity.group}`],
+          identity.groups.length === 0 ? '--clear-groups' : `--groups=${identity.groups.join(',')}`,
+        ];
+  if (capabilities.includes('all')) return ['setpriv', '--no-new-privs', ...as, '--'];
   const set = ['-all', ...capabilities.map((name) => `+${name}`)].join(',');
-  return ['setpriv', '--no-new-privs', `--bounding-set=${set}`, `--inh-caps=-all`, '--'];
+  return ['setpriv', '--no-new-privs', ...as, `--bounding-set=${set}`, `--inh-caps=-all`, '--'];
 }
 
 /** Says on descriptor 3 whether the program is there, then becomes it. */
@@ -55,7 +75,7 @@ export function sandboxWords(options: SandboxCommandOptions): readonly string[] 
       ...['--hostname', options.hostname, '--as-pid-1', '--die-with-parent'],
       ...(options.hasTerminal ? [] : ['--new-session']),
       ...(capabilities.includes('all') ? ['--cap-add', 'ALL'] : []),
-      ...withCapabilities(capabilities),
+      ...withPrivileges(options),
     ];
   }
   const at = `${options.folder}/all`;
@@ -77,7 +97,7 @@ export function sandboxWords(options: SandboxCommandOptions): readonly string[] 
   ].join('\n');
   return [
     ...['unshare', '--mount', '--uts', '--ipc', '--pid', '--fork', '--kill-child', 'sh', '-c', script, 'sh'],
-    ...withCapabilities(capabilities),
+    ...withPrivileges(options),
   ];
 }
 

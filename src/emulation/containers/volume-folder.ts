@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { VolumeFile } from '../../controllers/kubelet/container-runtime.ts';
 
@@ -16,8 +16,13 @@ export class VolumeFolder {
     this.path = path;
   }
 
-  /** Does nothing where the files are the same. @throws the system's error. */
-  async write(files: readonly VolumeFile[]): Promise<void> {
+  /**
+   * Does nothing where the files are the same.
+   *
+   * @param group that may read them, too (pkg/volume/volume_linux.go `SetVolumeOwnership`).
+   * @throws the system's error.
+   */
+  async write(files: readonly VolumeFile[], group?: number): Promise<void> {
     const text = JSON.stringify(
       files.map(({ path, content, mode }) => [path, content.toString('base64'), mode]),
     );
@@ -26,7 +31,10 @@ export class VolumeFolder {
     for (const { path, content, mode } of files) {
       const target = join(this.path, folder, path);
       await mkdir(dirname(target), { recursive: true });
-      await writeFile(target, content, { mode });
+      await writeFile(target, content);
+      if (group !== undefined) await chown(target, 0, group);
+      // Whatever the umask is.
+      await chmod(target, group === undefined ? mode : mode | 0o440);
     }
     await mkdir(join(this.path, folder), { recursive: true });
     await symlink(folder, join(this.path, '..data_tmp'));

@@ -10,10 +10,6 @@ import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { missingFor } from '../support/gate.ts';
 
-/** Containers have a /tmp of their own: programs of a checkout below that of the machine are not in it. */
-const isHidden = import.meta.dirname.startsWith('/tmp/');
-const hidden = isHidden ? ' (skipped: containers do not see a checkout below /tmp)' : '';
-
 const missing = missingFor('user');
 const core = '/api/v1/namespaces/default';
 
@@ -73,49 +69,85 @@ describe.skipIf(missing !== '')(
       expect(said).toContain('read-only');
     });
 
-    it.skipIf(isHidden)(
-      `give clients of the API their account, by the name of the API server${hidden}`,
+    it('give clients of the API their account, by the name of the API server', async () => {
+      const program = new URL('../support/in-cluster-client.ts', import.meta.url).pathname;
+      await pod('leader', {
+        containers: [{ name: 'main', image: 'x', command: [process.execPath, program] }],
+      });
+      const { metadata } = await until('leader', ({ status }) => status.phase === 'Running');
+      const said = (text: string): Promise<void> => untilLogged('leader', text);
+      await said('leader leads in default');
+      await create('configmaps', { metadata: { name: 'news' }, data: {} });
+      await said('ADDED news');
+      const { body: lease } = await call(
+        server.client,
+        'GET',
+        '/apis/coordination.k8s.io/v1/namespaces/default/leases/election',
+      );
+      expect(lease).toMatchObject({ spec: { holderIdentity: 'leader' } });
+      const tls = `curl -s --cacert $A/ca.crt -H "Authorization: Bearer $(cat $A/token)" https://kubernetes.default.svc`;
+      await pod('asks', {
+        restartPolicy: 'Never',
+        containers: [
+          shell(
+            'main',
+            `A=/var/run/secrets/kubernetes.io/serviceaccount; ${tls}/apis/authentication.k8s.io/v1/selfsubjectreviews -X POST -H 'Content-Type: application/json' -d '{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'`,
+          ),
+        ],
+      });
+      const asked = await until('asks', ({ status }) => status.phase === 'Succeeded');
+      expect((await logOf(asked, 'main')).join('')).toContain('system:serviceaccount:default:default');
+      // A token ends with its Pod.
+      const token = `cat /run/pods/${metadata.uid ?? ''}/volumes/kube-api-access-*/token`;
+      const { stdout } = await server.run(['sh', '-c', token], { node: 'node-1' });
+      const review = { spec: { token: stdout } };
+      const reviewed = async (): Promise<unknown> =>
+        (
+          await call(server.client, 'POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
+            body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', ...review },
+          })
+        ).body;
+      expect(await reviewed()).toMatchObject({ status: { authenticated: true } });
+      await call(server.client, 'DELETE', `${core}/pods/leader`, { body: { gracePeriodSeconds: 0 } });
+      expect(await reviewed()).not.toMatchObject({ status: { authenticated: true } });
+    });
+
+    it.skipIf(process.getuid?.() !== 0)(
+      'run as the user and with the groups that they name (skipped: only root can give them)',
       async () => {
-        const program = new URL('../support/in-cluster-client.ts', import.meta.url).pathname;
-        await pod('leader', {
-          containers: [{ name: 'main', image: 'x', command: [process.execPath, program] }],
-        });
-        const { metadata } = await until('leader', ({ status }) => status.phase === 'Running');
-        const said = (text: string): Promise<void> => untilLogged('leader', text);
-        await said('leader leads in default');
-        await create('configmaps', { metadata: { name: 'news' }, data: {} });
-        await said('ADDED news');
-        const { body: lease } = await call(
-          server.client,
-          'GET',
-          '/apis/coordination.k8s.io/v1/namespaces/default/leases/election',
-        );
-        expect(lease).toMatchObject({ spec: { holderIdentity: 'leader' } });
-        const tls = `curl -s --cacert $A/ca.crt -H "Authorization: Bearer $(cat $A/token)" https://kubernetes.default.svc`;
-        await pod('asks', {
+        await create('secrets', { metadata: { name: 'readable' }, stringData: { key: 'k' } });
+        const volumeMounts = [
+          { name: 'data', mountPath: '/data' },
+          { name: 'key', mountPath: '/key' },
+        ];
+        const volumes = [
+          { name: 'data', emptyDir: {} },
+          { name: 'key', secret: { secretName: 'readable', defaultMode: 0o400 } },
+        ];
+        const script = `id -u; id -g; id -G; touch /data/f; stat -c '%u %g' /data/f; stat -Lc '%a %g' /key/key; cat /key/key; echo " $HOME"; grep CapEff /proc/self/status`;
+        await pod('user', {
           restartPolicy: 'Never',
-          containers: [
-            shell(
-              'main',
-              `A=/var/run/secrets/kubernetes.io/serviceaccount; ${tls}/apis/authentication.k8s.io/v1/selfsubjectreviews -X POST -H 'Content-Type: application/json' -d '{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'`,
-            ),
-          ],
+          volumes,
+          securityContext: { runAsUser: 1000, fsGroup: 2000, supplementalGroups: [3000] },
+          containers: [shell('main', script, { volumeMounts, securityContext: { runAsGroup: 1500 } })],
         });
-        const asked = await until('asks', ({ status }) => status.phase === 'Succeeded');
-        expect((await logOf(asked, 'main')).join('')).toContain('system:serviceaccount:default:default');
-        // A token ends with its Pod.
-        const token = `cat /run/pods/${metadata.uid ?? ''}/volumes/kube-api-access-*/token`;
-        const { stdout } = await server.run(['sh', '-c', token], { node: 'node-1' });
-        const review = { spec: { token: stdout } };
-        const reviewed = async (): Promise<unknown> =>
-          (
-            await call(server.client, 'POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
-              body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', ...review },
-            })
-          ).body;
-        expect(await reviewed()).toMatchObject({ status: { authenticated: true } });
-        await call(server.client, 'DELETE', `${core}/pods/leader`, { body: { gracePeriodSeconds: 0 } });
-        expect(await reviewed()).not.toMatchObject({ status: { authenticated: true } });
+        await pod('root', {
+          securityContext: { runAsNonRoot: true },
+          containers: [shell('main', 'id -u', { securityContext: { runAsUser: 0 } })],
+        });
+        expect(
+          await logOf(await until('user', ({ status }) => status.phase === 'Succeeded'), 'main'),
+        ).toEqual([
+          ...['1000', '1500', '1500 2000 3000', '1000 2000', '440 2000', 'k /', 'CapEff:\t0000000000000000'],
+        ]);
+        const refused = await until(
+          'root',
+          (each) => statusOf(each, 'main')?.state?.waiting?.message !== undefined,
+        );
+        expect(statusOf(refused, 'main')?.state?.waiting).toEqual({
+          reason: 'CreateContainerConfigError',
+          message: `container's runAsUser breaks non-root policy (pod: "root_default(${refused.metadata.uid ?? ''})", container: main)`,
+        });
       },
     );
 

@@ -19,12 +19,14 @@ it('a volume changes as a whole, through one link', async () => {
   expect((await stat(join(path, 'b/c'))).mode & 0o777).toBe(0o400);
 
   // A reader sees the files of one moment, whenever it follows the link.
-  let isDone = false;
+  const progress = { written: 0 };
   const writes = (async () => {
-    for (let i = 0; i < 50; i++) await volume.write([file('a', `${i}`), file('d', `${i}`)]);
-    isDone = true;
+    for (; progress.written < 50; progress.written++) {
+      const text = `${progress.written}`;
+      await volume.write([file('a', text), file('d', text)]);
+    }
   })();
-  for (let reads = 0; !isDone; reads++) {
+  while (progress.written < 50) {
     const folder = await readlink(join(path, '..data'));
     const read = (name: string): Promise<string> =>
       readFile(join(path, folder, name), 'utf8').catch(() => 'gone');
