@@ -1,3 +1,4 @@
+import { createPublicKey, verify } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
 import {
@@ -5,7 +6,7 @@ import {
   issueServerCertificate,
 } from '../../../src/apiserver/pki/certificates.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { missingFor } from '../support/gate.ts';
@@ -71,36 +72,57 @@ describe.skipIf(missing !== '')(
 
     it('give clients of the API their account, by the name of the API server', async () => {
       const program = new URL('../support/in-cluster-client.ts', import.meta.url).pathname;
-      await pod('leader', {
-        containers: [{ name: 'main', image: 'x', command: [process.execPath, program] }],
-      });
-      const { metadata } = await until('leader', ({ status }) => status.phase === 'Running');
-      const said = (text: string): Promise<void> => untilLogged('leader', text);
-      await said('leader leads in default');
+      const candidates = ['candidate-1', 'candidate-2', 'candidate-3'];
+      for (const name of candidates) {
+        await pod(name, {
+          containers: [{ name: 'main', image: 'x', command: [process.execPath, program] }],
+        });
+      }
+      const election = '/apis/coordination.k8s.io/v1/namespaces/default/leases/election';
+      const leader = async (transitions: number): Promise<string> => {
+        const end = performance.now() + 30_000;
+        for (;;) {
+          const { body } = await call(server.client, 'GET', election);
+          const holder = textAt(body, 'spec', 'holderIdentity');
+          const { leaseTransitions } = recordAt(body, 'spec');
+          if (candidates.includes(holder) && leaseTransitions === transitions) return holder;
+          if (performance.now() > end) throw new Error(JSON.stringify(body));
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+      };
+      const first = await leader(0);
+      await untilLogged(first, `${first} leads in default`);
       await create('configmaps', { metadata: { name: 'news' }, data: {} });
-      await said('ADDED news');
-      const { body: lease } = await call(
-        server.client,
-        'GET',
-        '/apis/coordination.k8s.io/v1/namespaces/default/leases/election',
-      );
-      expect(lease).toMatchObject({ spec: { holderIdentity: 'leader' } });
+      for (const name of candidates) await untilLogged(name, 'ADDED news');
+      const { metadata } = await until(first, ({ status }) => status.phase === 'Running');
       const tls = `curl -s --cacert $A/ca.crt -H "Authorization: Bearer $(cat $A/token)" https://kubernetes.default.svc`;
       await pod('asks', {
         restartPolicy: 'Never',
         containers: [
           shell(
             'main',
-            `A=/var/run/secrets/kubernetes.io/serviceaccount; ${tls}/apis/authentication.k8s.io/v1/selfsubjectreviews -X POST -H 'Content-Type: application/json' -d '{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'`,
+            `A=/var/run/secrets/kubernetes.io/serviceaccount; ${tls}/.well-known/openid-configuration; echo; ${tls}/openid/v1/jwks; echo; ${tls}/apis/authentication.k8s.io/v1/selfsubjectreviews -X POST -H 'Content-Type: application/json' -d '{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'`,
           ),
         ],
       });
       const asked = await until('asks', ({ status }) => status.phase === 'Succeeded');
-      expect((await logOf(asked, 'main')).join('')).toContain('system:serviceaccount:default:default');
+      const [discovery = '', keys = '', ...whoAmI] = await logOf(asked, 'main');
+      expect(whoAmI.join('')).toContain('system:serviceaccount:default:default');
       // A token ends with its Pod.
       const token = `cat /run/pods/${metadata.uid ?? ''}/volumes/kube-api-access-*/token`;
       const { stdout } = await server.run(['sh', '-c', token], { node: 'node-1' });
       const review = { spec: { token: stdout } };
+      // Others verify it by what the issuer publishes.
+      const [head = '', claims = '', signature = ''] = stdout.split('.');
+      const decoded = (text: string): unknown => JSON.parse(Buffer.from(text, 'base64url').toString());
+      const key = listAt(JSON.parse(keys), 'keys').find(
+        (each) => textAt(each, 'kid') === textAt(decoded(head), 'kid'),
+      );
+      const published = createPublicKey({ key: recordAt(key), format: 'jwk' });
+      const signed = Buffer.from(`${head}.${claims}`);
+      const asKey = { key: published, dsaEncoding: 'ieee-p1363' } as const;
+      expect(verify('sha256', signed, asKey, Buffer.from(signature, 'base64url'))).toBe(true);
+      expect(decoded(claims)).toMatchObject({ iss: textAt(JSON.parse(discovery), 'issuer') });
       const reviewed = async (): Promise<unknown> =>
         (
           await call(server.client, 'POST', '/apis/authentication.k8s.io/v1/tokenreviews', {
@@ -108,8 +130,12 @@ describe.skipIf(missing !== '')(
           })
         ).body;
       expect(await reviewed()).toMatchObject({ status: { authenticated: true } });
-      await call(server.client, 'DELETE', `${core}/pods/leader`, { body: { gracePeriodSeconds: 0 } });
+      await call(server.client, 'DELETE', `${core}/pods/${first}`, { body: { gracePeriodSeconds: 0 } });
       expect(await reviewed()).not.toMatchObject({ status: { authenticated: true } });
+      // Another one leads when the lease is over, and one alone.
+      const second = await leader(1);
+      expect(second).not.toBe(first);
+      await untilLogged(second, `${second} leads in default`);
     });
 
     it.skipIf(process.getuid?.() !== 0)(
