@@ -1,4 +1,4 @@
-import type { CatalogEntry } from './run.ts';
+import { type CatalogEntry, catalogEntry } from './run.ts';
 import type { Transport } from '../client/transport.ts';
 import { claimProtectionController } from './claim-protection/controller.ts';
 import { endpointSliceMirroringController } from './service-endpoints/endpoint-slice-mirroring/controller.ts';
@@ -9,7 +9,6 @@ import { loadBalancerController, type LoadBalancerOptions } from './load-balance
 import { namespacesController } from './namespaces/controller.ts';
 import { policyStatusController, type PolicyStatusOptions } from './policy-status/controller.ts';
 import { rootCaPublisher } from './root-ca-publisher/controller.ts';
-import type { ControllerDefinition } from '../runtime/context.ts';
 import { serviceAccountsController } from './service-accounts/controller.ts';
 import type { NodesOptions } from './nodes/controller.ts';
 import { networkKindControllers } from './network-kinds.ts';
@@ -46,20 +45,14 @@ export interface CatalogSettings {
 export function clusterControllers(options: CatalogSettings): readonly CatalogEntry[] {
   const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset, simulation } = options;
   const { namespaceGracePeriod, checkPolicyTypes: checkTypes } = options;
-  const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
-    name: definition.name,
-    start: (context) => definition.start(context),
-    onByDefault: true,
-    eventSource,
-  });
   return [
     ...(simulation === undefined ? [] : simulationControllers(simulation)),
-    entry(endpointsController, 'endpoint-controller'),
-    entry(
+    catalogEntry(endpointsController, 'endpoint-controller'),
+    catalogEntry(
       endpointSlicesController(maxEndpointsPerSlice === undefined ? {} : { maxEndpointsPerSlice }),
       'endpoint-slice-controller',
     ),
-    entry(
+    catalogEntry(
       endpointSliceMirroringController(
         mirroringMaxEndpointsPerSubset === undefined
           ? {}
@@ -67,25 +60,27 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
       ),
       'endpoint-slice-mirroring-controller',
     ),
-    entry(
+    catalogEntry(
       namespacesController({
         transport,
         ...(namespaceGracePeriod === undefined ? {} : { gracePeriod: namespaceGracePeriod }),
       }),
       'namespace-controller',
     ),
-    entry(serviceAccountsController, 'serviceaccount-controller'),
-    ...(rootCa === undefined ? [] : [entry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
+    catalogEntry(serviceAccountsController, 'serviceaccount-controller'),
+    ...(rootCa === undefined ? [] : [catalogEntry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
     ...(checkTypes === undefined
       ? []
-      : [entry(policyStatusController({ transport, checkTypes }), 'validatingadmissionpolicy-status')]),
-    entry(claimProtectionController, 'pvc-protection-controller'),
-    entry(serviceCidrController, 'service-cidr-controller'),
-    entry(garbageCollector({ transport }), 'garbage-collector-controller'),
+      : [
+          catalogEntry(policyStatusController({ transport, checkTypes }), 'validatingadmissionpolicy-status'),
+        ]),
+    catalogEntry(claimProtectionController, 'pvc-protection-controller'),
+    catalogEntry(serviceCidrController, 'service-cidr-controller'),
+    catalogEntry(garbageCollector({ transport }), 'garbage-collector-controller'),
     ...networkKindControllers(),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
-      ...entry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),
+      ...catalogEntry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),
       onByDefault: false,
     },
   ];
@@ -94,12 +89,7 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
 /** `service-allocation-controller`: on by default where it allocates, or where there is no other audit. */
 export function serviceAllocation(options: ServiceAllocationOptions, onByDefault: boolean): CatalogEntry {
   const definition = serviceAllocationController(options);
-  return {
-    name: definition.name,
-    start: (context) => definition.start(context),
-    onByDefault,
-    eventSource: 'servicenet-service-allocation',
-  };
+  return { ...catalogEntry(definition, 'servicenet-service-allocation'), onByDefault };
 }
 
 /**

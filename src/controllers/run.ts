@@ -20,6 +20,16 @@ export interface CatalogEntry extends ControllerDefinition, KnownController {
   readonly eventSource: string;
 }
 
+/** An entry that is on by default. @param eventSource the component that its Events come from. */
+export function catalogEntry(definition: ControllerDefinition, eventSource: string): CatalogEntry {
+  return {
+    name: definition.name,
+    start: (context) => definition.start(context),
+    onByDefault: true,
+    eventSource,
+  };
+}
+
 /** The options of a run. */
 export interface RunOptions {
   readonly transport: Transport;
