@@ -108,9 +108,8 @@ export function createServing(options: ServingOptions): Serving {
     ownOpenApi ??= import('./discovery/openapi/handler.ts').then(({ openApiHandler }) =>
       openApiHandler(served, remoteVersions, schemas),
     );
-    await (
-      await ownOpenApi
-    )(request, reply);
+    const serve = await ownOpenApi;
+    await serve(request, reply);
   };
   const checks: readonly ServerCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
