@@ -5,7 +5,7 @@ import { genericStrategy, specChanges, fillParts } from '../../generic/generic.t
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
-import { templateWarnings } from '../../core/pod/warnings.ts';
+import { templateWarnings, workloadUpdateWarnings } from '../../core/pod/warnings.ts';
 import {
   isZeroCount,
   validateAtMost100Percent,
@@ -65,8 +65,7 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
     ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
   ],
   warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
-  warningsOnUpdate: (object, old) =>
-    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }, old) => [
     ...validateCounts(status, counts),
     ...validateCollisions(status.collisionCount, old.status.collisionCount),

@@ -11,7 +11,7 @@ import { genericStrategy, specChanges, fillParts } from '../../generic/generic.t
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
-import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';
+import { workloadUpdateWarnings, workloadWarnings } from '../../core/pod/warnings.ts';
 import {
   isZeroCount,
   validateAtMost100Percent,
@@ -60,9 +60,8 @@ export const deploymentStrategy = genericStrategy<Deployment>({
     if (old.metadata.labels === undefined) delete metadata.labels;
     else metadata.labels = old.metadata.labels;
   },
-  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
-  warningsOnUpdate: (object, old) =>
-    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  warningsOnCreate: workloadWarnings,
+  warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }, old) => [
     ...validateCounts(
       status,

@@ -4,7 +4,7 @@ import { genericStrategy, specChanges, fillParts } from '../../generic/generic.t
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
-import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';
+import { workloadUpdateWarnings, workloadWarnings } from '../../core/pod/warnings.ts';
 import {
   validateAvailable,
   validateCounts,
@@ -32,9 +32,8 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
     ...validateSpec(spec),
     ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
   ],
-  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
-  warningsOnUpdate: (object, old) =>
-    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  warningsOnCreate: workloadWarnings,
+  warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }) => [
     ...validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
     ...validateAvailable(status),

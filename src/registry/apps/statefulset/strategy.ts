@@ -17,7 +17,7 @@ import {
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { validatePodTemplate } from '../../core/pod/validation.ts';
-import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';
+import { workloadUpdateWarnings, workloadWarnings } from '../../core/pod/warnings.ts';
 import {
   unselected,
   validateAvailable,
@@ -74,9 +74,8 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
           ),
         ]),
   ],
-  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
-  warningsOnUpdate: (object, old) =>
-    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  warningsOnCreate: workloadWarnings,
+  warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }, old) => [
     ...validateCounts(status, ['replicas', ...limited, 'observedGeneration', 'collisionCount'], limited),
     ...validateAvailable(status, 'status.readyReplicas'),

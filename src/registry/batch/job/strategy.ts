@@ -8,7 +8,7 @@ import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 
 import { validatePodTemplate } from '../../core/pod/validation.ts';
-import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';
+import { workloadUpdateWarnings, workloadWarnings } from '../../core/pod/warnings.ts';
 import { unselected, validateCounts, validateNonNegative } from '../../core/podtemplate/rules.ts';
 
 const maxInt32 = 2 ** 31 - 1;
@@ -54,9 +54,8 @@ export const jobStrategy = genericStrategy<Job>({
     ...validateImmutableField(spec.template, old.spec.template, 'spec.template'),
     ...validateImmutableField(spec.completionMode, old.spec.completionMode, 'spec.completionMode'),
   ],
-  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
-  warningsOnUpdate: (object, old) =>
-    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  warningsOnCreate: workloadWarnings,
+  warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }) => validateCounts(status, ['active', 'succeeded', 'failed']),
   fields: ({ status = {} }: Partial<Pick<Job, 'status'>>) => {
     const { succeeded } = status;

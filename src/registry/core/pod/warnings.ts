@@ -114,7 +114,7 @@ export function hostnameWarnings(name: string): string[] {
 }
 
 /** The name of a workload is the prefix of its Pods' names. */
-export function workloadNameWarnings({ metadata: { name = '' } }: { metadata: ObjectMeta }): string[] {
+function workloadNameWarnings({ metadata: { name = '' } }: { metadata: ObjectMeta }): string[] {
   return nameWarnings(name, 'in Pod names and hostnames');
 }
 
@@ -272,4 +272,20 @@ function clashOf(a: ContainerPort, b: ContainerPort): string {
 function repeated<T extends object>(items: readonly T[], member: keyof T): { i: number; value: string }[] {
   const values = items.map((item) => JSON.stringify(item[member] ?? ''));
   return values.flatMap((value, i) => (values.indexOf(value) < i ? [{ i, value }] : []));
+}
+
+/** What the kinds have in common that make Pods of a template. */
+interface Workload {
+  readonly metadata: ObjectMeta;
+  readonly spec: { readonly template?: PodTemplateSpec };
+}
+
+/** The warnings when a workload is created: of its name and of its template. */
+export function workloadWarnings(workload: Workload): string[] {
+  return [...workloadNameWarnings(workload), ...templateWarnings(workload.spec.template)];
+}
+
+/** The warnings when a workload is updated: of its template, if the spec has changed (`WarningsOnUpdate` of the kinds). */
+export function workloadUpdateWarnings({ metadata, spec }: Workload, old: Workload): string[] {
+  return metadata.generation === old.metadata.generation ? [] : templateWarnings(spec.template);
 }

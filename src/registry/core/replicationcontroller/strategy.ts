@@ -5,7 +5,7 @@ import { genericStrategy, specChanges, fillParts } from '../../generic/generic.t
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 
-import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
+import { workloadUpdateWarnings, workloadWarnings } from '../pod/warnings.ts';
 import {
   unselected,
   validateAvailable,
@@ -39,9 +39,8 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   },
   validateCreate: validateSpec,
   validateUpdate: validateSpec,
-  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
-  warningsOnUpdate: (object, old) =>
-    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  warningsOnCreate: workloadWarnings,
+  warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }) => [
     ...validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
     ...validateAvailable(status),
