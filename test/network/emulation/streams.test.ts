@@ -116,7 +116,8 @@ describePods('streams of containers', () => {
     const query = ['stdin', 'stdout', 'tty'].map((name) => `${name}=true`).join('&');
     const { output, status } = await command(
       `shell/attach?${query}`,
-      'stty size; test -t 0 && echo is a tty; exit 5\n',
+      // The size comes by a channel of its own, maybe after the input.
+      'until stty size | grep 17; do sleep 0.1; done; test -t 0 && echo is a tty; exit 5\n',
     );
     const lines = output.replaceAll('\r', '').split('\n');
     expect(lines).toEqual(expect.arrayContaining(['17 91', 'is a tty']));
