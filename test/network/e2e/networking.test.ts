@@ -212,7 +212,7 @@ describePods('[sig-network]', () => {
     );
   });
 
-  test('Proxy version v1 A set of valid responses are returned for both pod and service Proxy', async () => {
+  test('Proxy version v1 A set of valid responses are returned for both pod and service ProxyWithPath', async () => {
     await pods.pod('agnhost', 'agnhost', { ports });
     await pods.service('agnhost', { ports: [{ name: 'portname', port: 80, targetPort: 8083 }] }, 0);
     await pods.running('agnhost', 1);

@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { scenarios } from './scenarios.ts';
+
+const root = new URL('../../', import.meta.url);
+const read = (file: string): string => readFileSync(new URL(file, root), 'utf8');
+
+/** The titles that a file gives to `it`, `test` and their `each` and `for`. */
+const titlesOf = (file: string): readonly string[] =>
+  [...read(file).matchAll(/(?:\b(?:it|test)|\b(?:it|test)\.\w+\([^()]*\))\(\s*'([^'\n]+)'/g)].map(
+    ([, title]) => title ?? '',
+  );
+
+test('every scenario is named once, and has 47 of conformance', () => {
+  expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length);
+  expect(scenarios.filter(({ conformance }) => conformance)).toHaveLength(47);
+});
+
+test('every scenario that has a test, or a row of API calls, has one that there is', () => {
+  // Some names carry labels in brackets there.
+  const rows = [...read('test/integration/e2e-coverage.md').matchAll(/^\| (.+?) +\| network\//gm)].map(
+    ([, name]) => (name ?? '').replace(/(?: \[\w+\])+$/, ''),
+  );
+  const missing = scenarios.filter(({ name, here }) => {
+    if ('file' in here) return !titlesOf(here.file).includes(here.test);
+    return 'calls' in here && !rows.includes(name);
+  });
+  expect(missing).toEqual([]);
+});
+
+test("every test of Kubernetes' scenarios with packets is one of them", () => {
+  const folder = 'test/network/e2e';
+  const written = readdirSync(new URL(folder, root)).flatMap((name) =>
+    titlesOf(`${folder}/${name}`).map((title) => `${folder}/${name}: ${title}`),
+  );
+  const listed = scenarios.flatMap(({ here }) => ('file' in here ? [`${here.file}: ${here.test}`] : []));
+  expect(written.filter((each) => !listed.includes(each))).toEqual([]);
+});

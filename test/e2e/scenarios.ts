@@ -1,0 +1,338 @@
+/**
+ * One e2e test of Kubernetes' sig-network, and what is here of it.
+ *
+ * `name` is upstream's, without `[sig-network]` and other labels in brackets. `conformance` is that of Kubernetes 1.36.
+ */
+export interface Scenario {
+  readonly name: string;
+  readonly conformance: boolean;
+  readonly here: Packets | ApiCalls | Missing;
+}
+
+/** A test here that sends the packets of the scenario. One test may have the steps of several scenarios. */
+interface Packets {
+  /** Its path, from the root of the project. */
+  readonly file: string;
+  readonly test: string;
+}
+
+/** A row of `test/integration/e2e-coverage.md` has the calls of the scenario to the API, and nothing sends its packets. */
+interface ApiCalls {
+  readonly calls: 'all' | 'without packets';
+}
+
+/** No test here has the steps of the scenario. */
+interface Missing {
+  readonly reason: string;
+}
+
+const services = 'test/network/e2e/services.test.ts';
+const networking = 'test/network/e2e/networking.test.ts';
+const conntrack = 'test/network/conntrack.test.ts';
+const reachability = 'test/network/services/reachability.test.ts';
+const trafficPolicy = 'test/network/services/traffic-policy.test.ts';
+
+const conformance = (name: string, here: Scenario['here']): Scenario => ({ name, conformance: true, here });
+const other = (name: string, here: Scenario['here']): Scenario => ({ name, conformance: false, here });
+const packets = (file: string, test: string): Packets => ({ file, test });
+const apiCalls: ApiCalls = { calls: 'all' };
+const withoutPackets: ApiCalls = { calls: 'without packets' };
+
+const clusterNames =
+  'DNS should provide DNS for the cluster, for services, and resolve partial qualified names';
+const podNames = 'DNS should provide DNS for headless services, and for pods for Hostname and Subdomain';
+const toPods =
+  'Networking Granular Checks: Pods should function for intra-pod and node-pod communication: http and udp';
+const affinity =
+  'should have session affinity work, and be able to switch it, for cluster IPs and node ports';
+const fromExternalName =
+  'should be able to change the type from ExternalName to ClusterIP, to NodePort and back';
+const labels = 'should implement service.kubernetes.io/service-proxy-name and service.kubernetes.io/headless';
+const notReady =
+  'should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true, and not be able to if it is false';
+const near =
+  'Traffic Distribution should route traffic to an endpoint that is near when using %s, and fall back when it becomes unavailable';
+const bothFamilies =
+  '[Feature:IPv6DualStack] should have ipv4 and ipv6 node podCIDRs, podIPs and hostIPs, and host ports in both';
+const granular =
+  'Networking Granular Checks: Services should function for pod, node and endpoint Services: http and udp';
+const large = 'Networking Granular Checks: Services should be able to handle large requests: http and udp';
+const portChange =
+  'Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service';
+const sourceRanges =
+  'should only allow access from service loadbalancer source ranges, should work from pods';
+const terminating =
+  'should fallback to terminating endpoints when there are no ready endpoints with internalTrafficPolicy=Cluster and externalTrafficPolicy=Cluster';
+const localTerminating =
+  'should fallback to local terminating endpoints when there are no ready endpoints with internalTrafficPolicy=Local and externalTrafficPolicy=Local';
+
+/**
+ * The conformance tests of sig-network, and of the others those whose point is what Pods and nodes send. Tests of the API
+ * alone are in `test/integration/e2e-coverage.md`, those of NetworkPolicies in `test/network/support/policies.ts`.
+ */
+export const scenarios: readonly Scenario[] = [
+  conformance('API Server should have Endpoints and EndpointSlices pointing to API Server', apiCalls),
+  conformance('API Server should provide secure master service', apiCalls),
+  conformance('DNS should provide /etc/hosts entries for the cluster', {
+    reason:
+      'not written; test/network/emulation/containers.test.ts looks for the address of a Pod in that file',
+  }),
+  conformance(
+    'DNS should provide DNS for ExternalName services',
+    packets(networking, 'DNS should provide DNS for ExternalName services'),
+  ),
+  conformance('DNS should provide DNS for pods for Hostname', packets(networking, podNames)),
+  conformance('DNS should provide DNS for pods for Subdomain', packets(networking, podNames)),
+  conformance('DNS should provide DNS for services', packets(networking, clusterNames)),
+  conformance('DNS should provide DNS for the cluster', packets(networking, clusterNames)),
+  conformance(
+    'DNS should resolve DNS of partial qualified names for services',
+    packets(networking, clusterNames),
+  ),
+  conformance(
+    'DNS should support configurable pod DNS nameservers',
+    packets(networking, 'DNS should support configurable pod DNS nameservers, and resolver'),
+  ),
+  conformance(
+    'EndpointSlice should create Endpoints and EndpointSlices for Pods matching a Service',
+    apiCalls,
+  ),
+  conformance(
+    'EndpointSlice should create and delete EndpointSlices for a Service with a selector that matches no pods',
+    apiCalls,
+  ),
+  conformance(
+    'EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices',
+    withoutPackets,
+  ),
+  conformance(
+    'EndpointSlice should support a Service with multiple ports specified in multiple EndpointSlices',
+    withoutPackets,
+  ),
+  conformance('EndpointSlice should support creating EndpointSlice API operations', apiCalls),
+  conformance(
+    'EndpointSliceMirroring should mirror a custom Endpoints resource through create update and delete',
+    apiCalls,
+  ),
+  conformance('Endpoints should test the lifecycle of an Endpoint', apiCalls),
+  conformance('EndpointsController should create Endpoints for Pods matching a Service', apiCalls),
+  conformance(
+    'EndpointsController should create and delete Endpoints for a Service with a selector that matches no pods',
+    apiCalls,
+  ),
+  conformance(
+    'HostPort validates that there is no conflict between pods with same hostPort but different hostIP and protocol',
+    packets(
+      networking,
+      'HostPort validates that there is no conflict between pods with same hostPort but different hostIP and protocol',
+    ),
+  ),
+  conformance('Ingress API should support creating Ingress API operations', apiCalls),
+  conformance('IngressClass API should support creating IngressClass API operations', apiCalls),
+  ...['intra-pod', 'node-pod'].flatMap((way) =>
+    ['http', 'udp'].map((protocol) =>
+      conformance(
+        `Networking Granular Checks: Pods should function for ${way} communication: ${protocol}`,
+        packets(networking, toPods),
+      ),
+    ),
+  ),
+  conformance('Proxy version v1 A set of valid responses are returned for both pod and service Proxy', {
+    reason: 'not written: requests without a path, and their redirect',
+  }),
+  conformance(
+    'Proxy version v1 A set of valid responses are returned for both pod and service ProxyWithPath',
+    packets(
+      networking,
+      'Proxy version v1 A set of valid responses are returned for both pod and service ProxyWithPath',
+    ),
+  ),
+  conformance(
+    'Proxy version v1 should proxy through a service and a pod',
+    packets('test/network/emulation/pods.test.ts', 'are reached through the proxies of Pods and Services'),
+  ),
+  conformance('Service endpoints latency should not be very high', apiCalls),
+  conformance('ServiceCIDR and IPAddress API should support IPAddress API operations', apiCalls),
+  conformance('ServiceCIDR and IPAddress API should support ServiceCIDR API operations', apiCalls),
+  conformance('Services should be able to change the type from ClusterIP to ExternalName', withoutPackets),
+  conformance(
+    'Services should be able to change the type from ExternalName to ClusterIP',
+    packets(services, fromExternalName),
+  ),
+  conformance('Services should be able to change the type from ExternalName to NodePort', withoutPackets),
+  conformance(
+    'Services should be able to change the type from NodePort to ExternalName',
+    packets(services, fromExternalName),
+  ),
+  conformance(
+    'Services should be able to create a functioning NodePort service',
+    packets(services, 'should be able to create a functioning NodePort service'),
+  ),
+  conformance(
+    'Services should be able to switch session affinity for NodePort service',
+    packets(services, affinity),
+  ),
+  conformance(
+    'Services should be able to switch session affinity for service with type clusterIP',
+    packets(services, affinity),
+  ),
+  conformance('Services should complete a service status lifecycle', apiCalls),
+  conformance('Services should delete a collection of services', apiCalls),
+  conformance('Services should find a service from listing all namespaces', apiCalls),
+  conformance('Services should have session affinity work for NodePort service', packets(services, affinity)),
+  conformance(
+    'Services should have session affinity work for service with type clusterIP',
+    packets(services, affinity),
+  ),
+  conformance(
+    'Services should serve a basic endpoint from pods',
+    packets(services, 'should serve a basic endpoint from pods'),
+  ),
+  conformance(
+    'Services should serve endpoints on same port and different protocols',
+    packets(services, 'should serve endpoints on same port and different protocols'),
+  ),
+  conformance(
+    'Services should serve multiport endpoints from pods',
+    packets(reachability, 'should serve multiport endpoints from pods'),
+  ),
+
+  other(
+    'Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service',
+    packets(
+      networking,
+      'Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service',
+    ),
+  ),
+  ...[
+    'should be able to preserve UDP traffic when server pod cycles for a NodePort service',
+    'should be able to preserve UDP traffic when initial unready endpoints get ready',
+  ].map((test) => other(`Conntrack ${test}`, packets(conntrack, test))),
+  other(
+    'Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service',
+    packets(networking, portChange),
+  ),
+  other('Conntrack should drop INVALID conntrack entries', { reason: 'not written' }),
+  other('DNS should support configurable pod resolv.conf', { reason: 'not written' }),
+  other(
+    '[Feature:IPv6DualStack] should create pod, add ipv6 and ipv4 ip to pod ips',
+    packets(networking, bothFamilies),
+  ),
+  other(
+    '[Feature:IPv6DualStack] should create pod, add ipv6 and ipv4 ip to host ips',
+    packets(networking, bothFamilies),
+  ),
+  ...['http', 'udp'].flatMap((protocol) => [
+    other(
+      `Networking Granular Checks: Services should function for pod-Service: ${protocol}`,
+      packets(networking, granular),
+    ),
+    other(
+      `Networking Granular Checks: Services should function for node-Service: ${protocol}`,
+      packets(networking, granular),
+    ),
+    other(
+      `Networking Granular Checks: Services should function for endpoint-Service: ${protocol}`,
+      packets(networking, granular),
+    ),
+    other(
+      `Networking Granular Checks: Services should be able to handle large requests: ${protocol}`,
+      packets(networking, large),
+    ),
+  ]),
+  other('Networking should provide Internet connection for containers', {
+    reason: 'the cluster network reaches nothing outside itself',
+  }),
+  other('Networking should recreate its iptables rules if they are deleted', {
+    reason: '[Disruptive]; nodes have no iptables',
+  }),
+  other('KubeProxy should set TCP CLOSE_WAIT timeout', { reason: 'reads /proc of a node by its kubelet' }),
+  ...[
+    'should be updated after adding or deleting ports',
+    'should allow pods to hairpin back to themselves through services',
+    'should be able to up and down services',
+    'should work after the service has been recreated',
+    'should be possible to connect to a service via ExternalIP when the external IP is not assigned to a node',
+    'should be rejected when no endpoints exist',
+    'should respect internalTrafficPolicy=Local Pod to Pod',
+    'should support named targetPorts that resolve to different ports on different endpoints',
+    'should connect to the named ports exposed by restartable init containers',
+    'should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes',
+    'should fallback to local terminating endpoints when there are no ready endpoints with internalTrafficPolicy=Local',
+    'should have session affinity timeout work for service with type clusterIP',
+  ].map((test) => other(`Services ${test}`, packets(services, test))),
+  other('Services should implement service.kubernetes.io/service-proxy-name', packets(services, labels)),
+  other('Services should implement service.kubernetes.io/headless', packets(services, labels)),
+  other(
+    'Services should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true',
+    packets(services, notReady),
+  ),
+  other(
+    'Services should not be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is false',
+    packets(services, notReady),
+  ),
+  other(
+    'Services should preserve source pod IP for traffic thru service cluster IP',
+    packets(reachability, 'should preserve source pod IP for traffic thru service cluster IP'),
+  ),
+  other(
+    'Services should be able to update service type to NodePort listening on same port number but different protocols',
+    packets(
+      'test/network/services/external.test.ts',
+      'should be able to update service type to NodePort listening on same port number but different protocols',
+    ),
+  ),
+  other(
+    'Services should fail health check node port if there are only terminating endpoints',
+    packets(
+      'test/network/health.test.ts',
+      'should fail health check node port if there are only terminating endpoints',
+    ),
+  ),
+  // `externall` is how Kubernetes spells it.
+  ...['internalTrafficPolicy', 'externallTrafficPolicy'].map((policy) =>
+    other(
+      `Services should fallback to terminating endpoints when there are no ready endpoints with ${policy}=Cluster`,
+      packets(trafficPolicy, terminating),
+    ),
+  ),
+  other(
+    'Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local',
+    packets(trafficPolicy, localTerminating),
+  ),
+  ...[
+    'should be rejected for evicted pods (no endpoints exist)',
+    'should respect internalTrafficPolicy=Local Pod (hostNetwork: true) to Pod',
+    'should respect internalTrafficPolicy=Local Pod and Node, to Pod (hostNetwork: true)',
+    'should connect to the ports exposed by restartable init containers',
+    'should create endpoints for unready pods',
+    'should have session affinity timeout work for NodePort service',
+    'should serve endpoints on same port and different protocol for internal traffic on Type LoadBalancer',
+  ].map((name) => other(`Services ${name}`, withoutPackets)),
+  ...['prevent NodePort collisions', 'check NodePort out-of-range', 'release NodePorts on delete'].map(
+    (name) => other(`Services should ${name}`, apiCalls),
+  ),
+  other('Services should work after restarting kube-proxy', { reason: '[Disruptive], by SSH to nodes' }),
+  other('Services should work after restarting apiserver', { reason: '[Disruptive], by SSH to nodes' }),
+  other(
+    'LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges',
+    packets(services, sourceRanges),
+  ),
+  other(
+    'LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] should work from pods',
+    packets(services, sourceRanges),
+  ),
+  other('Topology Hints should distribute endpoints evenly', withoutPackets),
+  other(
+    'Traffic Distribution should route traffic to an endpoint in the same zone when using PreferClose',
+    packets(networking, near),
+  ),
+  other(
+    'Traffic Distribution should route traffic to an endpoint in the same zone when using PreferSameZone',
+    packets(networking, near),
+  ),
+  other(
+    'Traffic Distribution should route traffic to an endpoint on the same node when using PreferSameNode and fall back when the endpoint becomes unavailable',
+    packets(networking, near),
+  ),
+];
