@@ -155,7 +155,14 @@ async function watch(
     const onAnswers = (tell: NonNullable<ClusterNetwork['onAnswers']>): void => {
       if (network !== undefined) network.onAnswers = tell;
     };
-    const view = { transport, log, namespace: undefined, title, hints: tried, onAnswers };
+    const view = {
+      transport,
+      log,
+      namespace: undefined,
+      title,
+      hints: tried.filter((line) => line !== ''),
+      onAnswers,
+    };
     await showLiveView(view, ending.signal);
   } finally {
     await transport.close();

@@ -23,7 +23,7 @@ export function introduction(
   ].join('\n');
 }
 
-/** Commands to try, a line each. */
+/** Commands to try, a line each, in paragraphs. */
 export function hints(config: UpConfig, report: ClientsReport, hasNetwork: boolean): readonly string[] {
   // Workloads need nodes, and what gives a LoadBalancer its address.
   const workload =
@@ -36,6 +36,7 @@ export function hints(config: UpConfig, report: ClientsReport, hasNetwork: boole
   const packets =
     hasNetwork && report.applied.includes('service/storefront')
       ? [
+          '',
           'Pods answer, in a network that only servicenet run and --publish lead into:',
           '  servicenet run -- curl -s http://storefront.shop/hostname   # another Pod each time',
           '  servicenet up --publish 8080:shop/storefront:80             # http://127.0.0.1:8080 in a browser',
