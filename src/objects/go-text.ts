@@ -1,4 +1,4 @@
-/** How Go prints values in messages, where JavaScript prints them differently. */
+/** How Go prints values in messages, where JavaScript prints them differently, and how it orders text. */
 
 const plainAscii = /^[\x20-\x7e]*$/;
 /** What `unicode.IsPrint` accepts: letters, marks, numbers, punctuation, symbols and the ASCII space. */
@@ -45,4 +45,9 @@ const jsonSpecial = /[<>&\u2028\u2029]/g;
 /** JSON as Go's `encoding/json` writes it into text: characters that mean something in HTML are escaped. */
 export function goJson(value: unknown): string {
   return JSON.stringify(value).replace(jsonSpecial, (character) => `\\u${hex(character.charCodeAt(0), 4)}`);
+}
+
+/** -1, 0 or 1, by code units: the order of Go's strings where both are ASCII. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
 }

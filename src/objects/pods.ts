@@ -1,4 +1,5 @@
 /** The fields of a Pod and of a Node that controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
+import { compareText } from './go-text.ts';
 import type { OwnerReference, KubeObject } from './meta.ts';
 import type { ContainerPort, Node, Pod, PodCondition, PodSpec } from './types/core.generated.ts';
 import { conditionStatus, listAt } from './read.ts';
@@ -87,9 +88,4 @@ export function byCreation(a: KubeObject, b: KubeObject): number {
   const [first, second] = [a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? ''];
   if (first !== second) return first < second ? -1 : 1;
   return compareText(a.metadata.name ?? '', b.metadata.name ?? '');
-}
-
-/** By code units, as Go compares strings of ASCII. */
-export function compareText(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
 }

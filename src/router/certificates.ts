@@ -1,6 +1,7 @@
+import { compareText } from '../objects/go-text.ts';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { compareText, plainHost, wildcardOf } from '../network/http/rule.ts';
+import { plainHost, wildcardOf } from '../network/http/rule.ts';
 import type { ObjectKey } from '../objects/key.ts';
 
 /** A certificate with its key, both PEM. */

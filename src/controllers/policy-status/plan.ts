@@ -1,3 +1,4 @@
+import { compareText } from '../../objects/go-text.ts';
 import type { ValidatingAdmissionPolicy } from '../../objects/types/admissionregistration.generated.ts';
 
 /** A kind in a version. */
@@ -50,7 +51,8 @@ export function kindsToCheck(
     if (kinds.length >= maxKinds) break;
   }
   return [...found.values()].sort(
-    (a, b) => order(a.group, b.group) || order(a.version, b.version) || order(a.kind, b.kind),
+    (a, b) =>
+      compareText(a.group, b.group) || compareText(a.version, b.version) || compareText(a.kind, b.kind),
   );
 }
 
@@ -80,10 +82,6 @@ function kindsOf(
       ? [{ group, version, kind }]
       : [],
   );
-}
-
-function order(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1;
 }
 
 /** The kind that `paramKind` names; undefined for a policy without one. */

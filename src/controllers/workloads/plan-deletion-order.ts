@@ -1,8 +1,9 @@
 /** Which Pods go first when there are too many (`ActivePodsWithRanks`, pkg/controller/controller_utils.go). */
+import { compareText } from '../../objects/go-text.ts';
 import { maxOf } from '../../objects/lists.ts';
 import type { ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
-import { compareText, conditionOf, isPodReady } from '../../objects/pods.ts';
+import { conditionOf, isPodReady } from '../../objects/pods.ts';
 
 const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';
 const phases = new Map([

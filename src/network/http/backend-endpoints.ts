@@ -1,6 +1,7 @@
+import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Endpoint, EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import { compareText, type Backend } from './rule.ts';
+import type { Backend } from './rule.ts';
 
 /** Where the requests of a backend may go. */
 export interface BackendEndpoints {

@@ -1,8 +1,8 @@
+import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { IngressLoadBalancerIngress } from '../../objects/types/networking.generated.ts';
 import type { RouteIngress, RouteStatus } from '../../objects/types/route.ts';
 import type { Admission } from './route-claims.ts';
-import { compareText } from './rule.ts';
 
 /**
  * The addresses that an Ingress gets from the router's Service, as ingress-nginx has them (`--publish-service`): of a

@@ -1,8 +1,9 @@
+import { compareText } from '../../objects/go-text.ts';
 import { isDNS1123Subdomain } from '../../objects/names.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Route } from '../../objects/types/route.ts';
 import { isWildcardRoute, terminationOf } from './route-rules.ts';
-import { compareText, plainHost, wildcardOf } from './rule.ts';
+import { plainHost, wildcardOf } from './rule.ts';
 
 /** What a router lets Routes claim. */
 export interface RouteClaimOptions {

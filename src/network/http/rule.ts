@@ -1,4 +1,5 @@
 /** What an Ingress or a Route says of the requests for one host and path. Pure. */
+import { compareText } from '../../objects/go-text.ts';
 
 /** The object that a rule comes from. */
 export interface RuleSource {
@@ -72,11 +73,6 @@ export function compareRules(a: HttpRule, b: HttpRule): number {
     compareText(a.source.namespace, b.source.namespace) ||
     compareText(a.source.name, b.source.name)
   );
-}
-
-/** By UTF-16 code units: -1, 0 or 1. */
-export function compareText(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1;
 }
 
 /** The host of a request or rule: lower case, without its port and the dot at its end. */

@@ -2,6 +2,7 @@
  * Who owns what: `metadata.managedFields` as a table (apimachinery `util/managedfields/internal`, files
  * managedfields.go, capmanagers.go and pathelement… for the identifiers).
  */
+import { compareText } from '../../../objects/go-text.ts';
 import type { ManagedFieldsEntry } from '../../../objects/meta.ts';
 import { fieldSetDifference, type FieldSet, isEmptySet, unionAll } from './field-set.ts';
 import { decodeFields, encodeFields, FieldsV1Error } from './fields-v1.ts';
@@ -102,16 +103,12 @@ export function encodeManagers(managers: Managers): ManagedFieldsEntry[] {
 
 function compareRows(a: Managed, b: Managed): number {
   return (
-    compareTexts(a.operation, b.operation) ||
-    compareTexts(a.time ?? '', b.time ?? '') ||
-    compareTexts(a.manager, b.manager) ||
-    compareTexts(a.apiVersion, b.apiVersion) ||
-    compareTexts(a.subresource, b.subresource)
+    compareText(a.operation, b.operation) ||
+    compareText(a.time ?? '', b.time ?? '') ||
+    compareText(a.manager, b.manager) ||
+    compareText(a.apiVersion, b.apiVersion) ||
+    compareText(a.subresource, b.subresource)
   );
-}
-
-function compareTexts(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
 }
 
 /** Takes fields from a row; a row that has none left is dropped. */
@@ -134,7 +131,7 @@ export function capUpdaters(managers: Managers): void {
   const updaters = [...managers].filter(([, row]) => row.operation === 'Update');
   let left = updaters.length;
   if (left <= maxUpdaters) return;
-  updaters.sort(([idA, a], [idB, b]) => compareTexts(a.time ?? '', b.time ?? '') || compareTexts(idA, idB));
+  updaters.sort(([idA, a], [idB, b]) => compareText(a.time ?? '', b.time ?? '') || compareText(idA, idB));
   const firstOfVersion = new Map<string, string>();
   // What goes into each bucket, joined at the end: one after the other takes a time that grows with the square.
   const buckets = new Map<string, FieldSet[]>();

@@ -1,3 +1,4 @@
+import { compareText } from '../../../objects/go-text.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../../client/resources.ts';
 import { jsonEqual } from '../../../objects/json.ts';
@@ -11,7 +12,7 @@ import { Reconciler } from '../../../runtime/reconciler.ts';
 import { History } from '../history.ts';
 import { Ownership } from '../ownership.ts';
 import { hashOfTemplate } from '../plan-history.ts';
-import { compareText, nextAvailable } from '../../../objects/pods.ts';
+import { nextAvailable } from '../../../objects/pods.ts';
 import { controllerRevisionHash } from '../plan-template.ts';
 import { PodControl } from '../pod-control.ts';
 import { daemonSets as daemonSetsResource } from '../resources.ts';

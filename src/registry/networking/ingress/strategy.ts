@@ -1,3 +1,4 @@
+import { compareText } from '../../../objects/go-text.ts';
 import type { Ingress, IngressSpec } from '../../../objects/types/networking.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
@@ -66,9 +67,6 @@ function defaultClass(cluster: ClusterReader): string | undefined {
     .list('networking.k8s.io', 'ingressclasses')
     .filter(({ metadata }) => metadata.annotations?.[isDefaultAnnotation] === 'true')
     .map(({ metadata: { name = '', creationTimestamp = '' } }) => ({ name, creationTimestamp }))
-    .sort((a, b) => compare(b.creationTimestamp, a.creationTimestamp) || compare(a.name, b.name))[0]?.name;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
+    .sort((a, b) => compareText(b.creationTimestamp, a.creationTimestamp) || compareText(a.name, b.name))[0]
+    ?.name;
 }
