@@ -126,13 +126,13 @@ function healthzAddress(flags: Flags): NodeConfig['healthz'] {
 }
 
 /** As large as a number of connections may be (an `int` of the kernel). */
-const mostConnections = 999_999_999;
+const maxConnections = 999_999_999;
 
 function conntrack(flags: Flags): ConntrackConfig {
   const seconds = (name: string): number => Math.floor(flags.read(name, duration) / 1000);
   return {
-    maxPerCore: flags.read('conntrackMaxPerCore', wholeNumber(0, mostConnections)),
-    min: flags.read('conntrackMin', wholeNumber(0, mostConnections)),
+    maxPerCore: flags.read('conntrackMaxPerCore', wholeNumber(0, maxConnections)),
+    min: flags.read('conntrackMin', wholeNumber(0, maxConnections)),
     tcpTimeoutEstablished: seconds('conntrackTcpTimeoutEstablished'),
     tcpTimeoutCloseWait: seconds('conntrackTcpTimeoutCloseWait'),
     tcpBeLiberal: flags.read('conntrackTcpBeLiberal', yesOrNo),

@@ -9,7 +9,7 @@ import { keyOf } from '../objects/key.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 
 /** Milliseconds that a client Pod has to run. */
-const patience = 30_000;
+const timeoutMs = 30_000;
 
 const labels = { 'app.kubernetes.io/name': 'servicenet-run', 'app.kubernetes.io/managed-by': 'servicenet' };
 
@@ -89,7 +89,7 @@ export class ClientPods implements Runnable {
         .get(keyOf(wanted))
         ?.status.conditions?.find(({ status }) => status !== 'True');
       reject(new Error(`Pod ${keyOf(wanted)} does not run: ${why?.message ?? 'no node has taken it'}`));
-    }, patience);
+    }, timeoutMs);
     try {
       return await promise;
     } finally {

@@ -13,8 +13,8 @@ import { wordsAt } from './words.ts';
 const youngHeap = 4;
 
 /** Milliseconds before a network that has ended is made anew; twice as many after each failure. */
-const shortestPause = 500;
-const longestPause = 10_000;
+const minPause = 500;
+const maxPause = 10_000;
 
 /** How often the network may end before it is complete for the first time. */
 const attempts = 3;
@@ -140,14 +140,14 @@ export class ClusterNetwork {
     ready: PromiseWithResolvers<boolean>,
   ): Promise<void> {
     let isReady = false;
-    let pause = shortestPause;
+    let pause = minPause;
     for (let attempt = 1; !isAborted(this.#closing.signal); attempt++) {
       try {
         if (attempt > 1) await this.#reopen();
         await this.#begin(config, accept);
         await this.#caller.call({ call: 'complete' });
         isReady = true;
-        pause = shortestPause;
+        pause = minPause;
         ready.resolve(true);
         await this.#sandbox.ended;
         if (!isAborted(this.#closing.signal)) this.#log.error({ reason: networkEnded }, madeAnew);
@@ -158,7 +158,7 @@ export class ClusterNetwork {
       }
       this.#listener?.close();
       await delay(pause, undefined, { ref: false });
-      pause = Math.min(pause * 2, longestPause);
+      pause = Math.min(pause * 2, maxPause);
     }
     ready.resolve(false);
   }

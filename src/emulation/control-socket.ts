@@ -13,7 +13,7 @@ export function controlSocketPath(kubeconfigPath: string): string {
 }
 
 /** Bytes of a path that Linux has room for (`struct sockaddr_un`). */
-const longestPath = 107;
+const maxPathBytes = 107;
 
 /**
  * Removes the socket of an `up` that was killed.
@@ -71,7 +71,7 @@ export async function serveControl(
 ): Promise<ControlServer | undefined> {
   // Node.js removes the path that it listened at, even if another process has it by then: the socket is made beside it.
   const made = `${path}.${process.pid}`;
-  if (Buffer.byteLength(made) > longestPath) {
+  if (Buffer.byteLength(made) > maxPathBytes) {
     log.warn({ path }, 'no servicenet run: the path of the kubeconfig is too long for a socket beside it');
     return undefined;
   }

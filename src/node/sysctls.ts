@@ -28,7 +28,7 @@ interface Wanted {
 }
 
 /** More connections are not asked for by the number of cores: each takes about 300 bytes (`conntrack/sysctls.go`). */
-const mostByCores = 1_048_576;
+const maxByCores = 1_048_576;
 
 /**
  * Sets the kernel parameters that kube-proxy sets (`pkg/proxy/conntrack/sysctls.go`). In its mode nftables these are
@@ -71,5 +71,5 @@ function wantedSysctls(limits: ConntrackLimits, cores: number): readonly Wanted[
 }
 
 function maxConnections({ maxPerCore, min }: ConntrackLimits, cores: number): number {
-  return maxPerCore * cores > mostByCores ? mostByCores : Math.max(maxPerCore * cores, min);
+  return maxPerCore * cores > maxByCores ? maxByCores : Math.max(maxPerCore * cores, min);
 }

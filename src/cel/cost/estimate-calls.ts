@@ -107,17 +107,17 @@ const replace: Rule = ({ target, args: [from, to] }) => {
   const old = sized(from);
   const next = sized(to);
   const twice = scaled(text.max, 2 * perCharacter);
-  return cost(twice, { min: fewestReplaced(text, old, next), max: mostReplaced(text, old, next) });
+  return cost(twice, { min: minReplaced(text, old, next), max: maxReplaced(text, old, next) });
 };
 
 /** The length of a text after replacements that make it as long as possible. */
-function mostReplaced(text: SizeRange, from: SizeRange, to: SizeRange): number {
+function maxReplaced(text: SizeRange, from: SizeRange, to: SizeRange): number {
   if (from.min === 0) return plus(times(plus(text.max, 1), to.max), text.max);
   if (to.max <= from.min) return text.max;
   return times(Math.ceil(text.max / from.min), to.max);
 }
 
-function fewestReplaced(text: SizeRange, from: SizeRange, to: SizeRange): number {
+function minReplaced(text: SizeRange, from: SizeRange, to: SizeRange): number {
   if (from.max === 0) return plus(times(plus(text.min, 1), to.min), text.min);
   if (from.max <= to.min) return text.min;
   return times(Math.ceil(text.min / from.max), to.min);

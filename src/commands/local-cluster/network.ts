@@ -14,7 +14,7 @@ import type { IPFamily } from '../../objects/address.ts';
 import type { ServerAccess } from './clients.ts';
 
 /** A machine for more nodes than this takes more memory than one expects of a default: `--network=on` makes them too. */
-const mostNodes = 50;
+const maxNodes = 50;
 
 /**
  * Makes the cluster network as `--network` has it; with `auto`, one line says why there is none.
@@ -52,8 +52,8 @@ function obstacleOf({ clusterCidrs, serviceCidrs, addressPool = [], nodes, netwo
   const both = ofPods.find((range) => serviceCidrs.some((services) => services.range.overlaps(range)));
   if (both !== undefined) return `${both.text} is for Pods and for Services: choose another --cluster-cidr`;
   if (taken !== undefined) return `${taken} has addresses of the simulated machines: choose another range`;
-  if (network === 'auto' && nodes > mostNodes) {
-    return `${nodes} nodes are more than ${mostNodes}: --network=on makes a machine for each of them`;
+  if (network === 'auto' && nodes > maxNodes) {
+    return `${nodes} nodes are more than ${maxNodes}: --network=on makes a machine for each of them`;
   }
   return undefined;
 }

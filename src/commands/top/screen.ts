@@ -16,9 +16,9 @@ const dispensable = ['TYPE', 'PORT(S)', 'CLUSTER-IP', 'NAMESPACE', 'EXTERNAL-IP'
 const barLength = 20;
 /** Lines of Events that are shown if there is room. */
 const maxEvents = 8;
-const fewestEvents = 3;
+const minEvents = 3;
 /** Lines that stay for Services and Events before hints get any. */
-const fewestRows = 10;
+const minRows = 10;
 
 /**
  * The lines to show: a summary, the pools, who answered last, the Services, the last Events, commands to try. Never more
@@ -41,12 +41,12 @@ export function renderScreen(
   const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
   const answers = view.answers.slice(0, 4).map((answer) => fit(answerLine(answer), size.columns));
   const above = head.length + pools.length + answers.length + 4;
-  const tried = hints.slice(0, Math.max(0, size.rows - above - fewestRows - 1));
+  const tried = hints.slice(0, Math.max(0, size.rows - above - minRows - 1));
   const tail = tried.length === 0 ? [] : ['', ...tried.map((hint) => paint('dim', fit(hint, size.columns)))];
   const fixed = above + tail.length;
   const room = Math.max(0, size.rows - fixed);
   const wanted = Math.min(view.events.length, maxEvents);
-  const events = Math.min(wanted, Math.max(Math.min(fewestEvents, wanted), room - view.services.length));
+  const events = Math.min(wanted, Math.max(Math.min(minEvents, wanted), room - view.services.length));
   const services = Math.max(0, room - events);
   const shown = view.services.slice(
     0,

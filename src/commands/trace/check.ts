@@ -14,7 +14,7 @@ export interface CheckedPacket extends PacketVerdict {
 }
 
 /** Milliseconds that a connection may take. */
-const patience = 2000;
+const timeoutMs = 2000;
 
 /** Prints what became of a connection to the address and port that follow. */
 const program = `
@@ -23,7 +23,7 @@ const socket = require('node:net').connect({ host: address, port: Number(port) }
 const end = (outcome) => { process.stdout.write(outcome); socket.destroy(); process.exit(0); };
 socket.once('connect', () => end('connected'));
 socket.once('error', ({ code }) => end(code === 'ETIMEDOUT' ? 'dropped' : 'refused'));
-setTimeout(() => end('dropped'), ${patience});
+setTimeout(() => end('dropped'), ${timeoutMs});
 `;
 
 /**

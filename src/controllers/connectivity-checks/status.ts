@@ -40,9 +40,9 @@ export interface CheckEvent {
   readonly message: string;
 }
 
-const mostEntries = 10;
-const mostOutages = 20;
-const mostOutageLogs = 5;
+const maxEntries = 10;
+const maxOutages = 20;
+const maxOutageLogs = 5;
 
 /** The status with one more check, and the Event of an outage that begins or ends. */
 export function statusAfter(
@@ -115,21 +115,21 @@ export function outagesAfter(
     const { outage, event } =
       current === undefined ? beginning(failure) : { outage: lasting(current, failure), event: undefined };
     const others = current === undefined ? outages : rest;
-    return { outages: [outage, ...others].slice(0, mostOutages), event };
+    return { outages: [outage, ...others].slice(0, maxOutages), event };
   }
   if (current === undefined || success === undefined || succeeded <= failed) {
-    return { outages: outages.slice(0, mostOutages), event: undefined };
+    return { outages: outages.slice(0, maxOutages), event: undefined };
   }
   const lasted = goDuration(succeeded - timeOf(current.start));
   const restored: OutageEntry = {
     ...current,
     end: success.time,
-    endLogs: [success, ...(current.endLogs ?? [])].slice(0, mostOutageLogs),
+    endLogs: [success, ...(current.endLogs ?? [])].slice(0, maxOutageLogs),
     message: `Connectivity restored after ${lasted}`,
   };
   const message = `Connectivity restored after ${lasted}: ${success.message ?? ''}`;
   return {
-    outages: [restored, ...rest].slice(0, mostOutages),
+    outages: [restored, ...rest].slice(0, maxOutages),
     event: { type: 'Normal', reason: 'ConnectivityRestored', message },
   };
 }
@@ -150,12 +150,11 @@ function beginning(failure: CheckEntry): { outage: OutageEntry; event: CheckEven
 function lasting(outage: OutageEntry, failure: CheckEntry): OutageEntry {
   const { startLogs = [], endLogs = [] } = outage;
   const isNew =
-    startLogs.length === 0 ||
-    (startLogs.length < mostOutageLogs && startLogs[0]?.message !== failure.message);
+    startLogs.length === 0 || (startLogs.length < maxOutageLogs && startLogs[0]?.message !== failure.message);
   return {
     ...outage,
     startLogs: isNew ? [failure, ...startLogs] : startLogs,
-    endLogs: [failure, ...endLogs].slice(0, mostOutageLogs),
+    endLogs: [failure, ...endLogs].slice(0, maxOutageLogs),
   };
 }
 
@@ -204,7 +203,7 @@ function setCondition(
 
 /** The newest first, ten at most. */
 function addEntries(present: readonly CheckEntry[] = [], added: readonly CheckEntry[]): CheckEntry[] {
-  return [...added, ...present].sort((a, b) => timeOf(b.time) - timeOf(a.time)).slice(0, mostEntries);
+  return [...added, ...present].sort((a, b) => timeOf(b.time) - timeOf(a.time)).slice(0, maxEntries);
 }
 
 function timeOf(text: string | null | undefined): number {

@@ -14,10 +14,10 @@ import type {
 import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
 
 /** Bytes of a program's output that an Event shows (pkg/probe `maxProbeMessageLength`). */
-const longestOutput = 10 * 1024;
+const maxOutputBytes = 10 * 1024;
 
 /** Most redirects that a probe follows (net/http). */
-const mostRedirects = 10;
+const maxRedirects = 10;
 
 /**
  * Asks a container (pkg/probe/http, tcp, exec, grpc). What goes wrong is an answer, in the kubelet's words.
@@ -57,7 +57,7 @@ async function askExec(
   let size = 0;
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
-      if (size < longestOutput) said.push(chunk.subarray(0, longestOutput - size));
+      if (size < maxOutputBytes) said.push(chunk.subarray(0, maxOutputBytes - size));
       size += chunk.length;
       done();
     },
@@ -106,7 +106,7 @@ export async function askHttp(
   let url = new URL(`${scheme.toLowerCase()}://${joined(target)}/`);
   url = new URL(path.startsWith('/') ? path : `/${path}`, url);
   try {
-    for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
       const { status, location } = await requestOnce(runtime, pod, url, action, signal);
       const next =
         status >= 300 && status < 400 && location !== undefined ? new URL(location, url) : undefined;
@@ -116,7 +116,7 @@ export async function askHttp(
       }
       url = next;
     }
-    return { success: false, output: `Get "${url.href}": stopped after ${mostRedirects} redirects` };
+    return { success: false, output: `Get "${url.href}": stopped after ${maxRedirects} redirects` };
   } catch (error) {
     const why = signal.aborted
       ? 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)'

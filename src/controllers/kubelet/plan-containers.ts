@@ -51,12 +51,12 @@ export interface Observed {
 
 /** After running for this long, a container that fails starts again at once (twice the longest back-off). */
 const forgiven = 600_000;
-const longestBackoff = 300_000;
+const maxBackoff = 300_000;
 
 /** kubelet's back-off between restarts: 10 s, doubling up to 5 minutes; the first restart is at once. */
 function restartDelay(restarts: number, { startedAt, finishedAt }: Ending): number {
   if (restarts === 0 || finishedAt - startedAt > forgiven) return 0;
-  return Math.min(10_000 * 2 ** (restarts - 1), longestBackoff);
+  return Math.min(10_000 * 2 ** (restarts - 1), maxBackoff);
 }
 
 /** The state of a container by its status and what was seen since. */

@@ -15,7 +15,7 @@ import { ProbeWorker } from './probe-worker.ts';
 /** Milliseconds until a container that cannot be configured is tried again. */
 const problemRetry = 5000;
 /** Milliseconds that a container always has after its preStop handler (`minimumGracePeriodInSeconds`). */
-const leastGrace = 2000;
+const minGrace = 2000;
 
 /** Makes the containers of Pods what a plan says, and asks them by their probes. */
 export class PodContainers {
@@ -98,7 +98,7 @@ export class PodContainers {
       const { preStop } = container.lifecycle ?? {};
       if (isFirst && preStop !== undefined && grace > 0) {
         await this.#handle(pod, container, 'PreStop', preStop, left());
-        await this.#runtime.stop(pod, container.name, Math.max(leastGrace, left()));
+        await this.#runtime.stop(pod, container.name, Math.max(minGrace, left()));
       } else await this.#runtime.stop(pod, container.name, left());
     };
     await Promise.all(main.map(stop));

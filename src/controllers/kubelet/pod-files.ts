@@ -38,7 +38,7 @@ interface Token {
 
 /** A token is replaced after this share of its time, and after so many milliseconds at the latest (pkg/kubelet/token). */
 const renewShare = 0.8;
-const longestUse = 24 * 3_600_000;
+const maxUse = 24 * 3_600_000;
 
 /** What containers find in their environment and their volumes, read from the API when it is wanted. */
 export class PodFiles {
@@ -144,7 +144,7 @@ function tokenOf(answer: unknown, now: number): Token {
   const { token, expirationTimestamp } = isRecord(status) ? status : {};
   if (typeof token !== 'string') throw new MountError('failed to fetch token: the answer has none');
   const end = parseTime(typeof expirationTimestamp === 'string' ? expirationTimestamp : '') ?? now;
-  return { token, renewAt: now + Math.min((end - now) * renewShare, longestUse), end };
+  return { token, renewAt: now + Math.min((end - now) * renewShare, maxUse), end };
 }
 
 async function readAll<T extends KubeObject>(

@@ -18,7 +18,7 @@ export function builtInCommand([program = '', argument = '']: readonly string[])
 const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** setTimeout's limit. */
-const longest = 2 ** 31 - 1;
+const maxTimeoutMs = 2 ** 31 - 1;
 
 /** Does nothing for a while. */
 class Waiting implements ContainerProgram {
@@ -36,7 +36,7 @@ class Waiting implements ContainerProgram {
     this.#timer =
       milliseconds === undefined
         ? undefined
-        : setTimeout(() => ended.resolve({ exitCode }), Math.min(milliseconds, longest));
+        : setTimeout(() => ended.resolve({ exitCode }), Math.min(milliseconds, maxTimeoutMs));
   }
 
   signal(name: NodeJS.Signals): void {

@@ -9,7 +9,7 @@ const fileSize = 4 * 1024 * 1024;
 const filesKept = 3;
 
 /** Bytes of a line in one entry (the container runtime interface). */
-const longestLine = 16 * 1024;
+const maxLineBytes = 16 * 1024;
 
 type Stream = LogLine['stream'];
 
@@ -56,10 +56,10 @@ export class ContainerLog {
       parts.push(Buffer.from(`${time} ${stream} ${tag} `), text, lineEnd);
     };
     let rest = this.#rest[stream].length === 0 ? chunk : Buffer.concat([this.#rest[stream], chunk]);
-    for (let end = rest.indexOf(10); end !== -1 || rest.length > longestLine; end = rest.indexOf(10)) {
-      if (end === -1 || end > longestLine) {
-        entry('P', rest.subarray(0, longestLine));
-        rest = rest.subarray(longestLine);
+    for (let end = rest.indexOf(10); end !== -1 || rest.length > maxLineBytes; end = rest.indexOf(10)) {
+      if (end === -1 || end > maxLineBytes) {
+        entry('P', rest.subarray(0, maxLineBytes));
+        rest = rest.subarray(maxLineBytes);
       } else {
         entry('F', rest.subarray(0, end));
         rest = rest.subarray(end + 1);

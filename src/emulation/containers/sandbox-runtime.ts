@@ -63,8 +63,8 @@ interface PodRecord {
 }
 
 /** Bytes of `/dev/termination-log`, and of the end of the log that stands in for it. */
-const longestMessage = 4096;
-const longestLogMessage = 2048;
+const maxMessageBytes = 4096;
+const maxLogMessageBytes = 2048;
 
 /** Share of the machine's memory that volumes and logs may take. */
 const poolSize = '25%';
@@ -430,7 +430,7 @@ async function terminationMessage(
   if (message !== undefined) return {};
   try {
     const text = await readFile(join(record.folder.path, 'containers', name, 'termination-log'), 'utf8');
-    if (text !== '') return { message: text.slice(-longestMessage) };
+    if (text !== '') return { message: text.slice(-maxMessageBytes) };
   } catch {
     // It has no process, or its Pod is deleted.
   }
@@ -440,7 +440,7 @@ async function terminationMessage(
     lines.push(`${text.toString()}\n`);
     if (lines.length > 80) lines.shift();
   }
-  const text = lines.join('').slice(-longestLogMessage);
+  const text = lines.join('').slice(-maxLogMessageBytes);
   return text === '' ? {} : { message: text };
 }
 

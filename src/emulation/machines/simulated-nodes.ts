@@ -60,7 +60,7 @@ const nodeSysctls: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Milliseconds that a Pod waits for the machine of its node: nodes are there a moment before their machines. */
-const patience = 10_000;
+const timeoutMs = 10_000;
 
 /** kube-proxy's default. */
 const healthz = { host: '', port: 10256 };
@@ -94,9 +94,9 @@ export class SimulatedNodes extends Reconciler {
     return this.#machines.get(name);
   }
 
-  /** The machine of a node, once it is there. @throws {Error} where it cannot be made, or not within {@link patience}. */
+  /** The machine of a node, once it is there. @throws {Error} where it cannot be made, or not within {@link timeoutMs}. */
   async ready(name: string): Promise<NodeMachine> {
-    const late = AbortSignal.timeout(patience);
+    const late = AbortSignal.timeout(timeoutMs);
     for (;;) {
       const machine = this.#machines.get(name);
       if (machine !== undefined) return machine;

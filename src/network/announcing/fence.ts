@@ -30,7 +30,7 @@ export const askEveryMs = 200;
 const kernelLateMs = 120;
 
 /** Seconds: the longest lifetime that ends in time. */
-const longestLifetime = 2;
+const maxLifetime = 2;
 
 /** Without a renewal for so long, the API server counts as lost. */
 const lostAfterMs = 800;
@@ -125,7 +125,7 @@ export class Fence {
   /** Seconds that addresses may have as their lifetime in the kernel, from now; 0: they are not to be refreshed. */
   lifetime(now: number): number {
     const seconds = Math.floor((this.#until - now - kernelLateMs) / 1000);
-    return Math.max(0, Math.min(longestLifetime, seconds));
+    return Math.max(0, Math.min(maxLifetime, seconds));
   }
 
   #voters(): ReadonlySet<string> {

@@ -4,8 +4,8 @@ import type { KeptAddresses } from './agent-report.ts';
 const kernelLateMs = 1000;
 
 /**
- * The addresses that agents have left in the kernels of their nodes at an orderly end (`--restart-grace`). Nobody else
- * takes them while they may be there: until the agent holds its Lease again, or the time that it gave them is over. That
+ * The addresses that agents have left in the kernels of their nodes at an orderly end (`--restart-grace`). No other
+ * agent takes them while they may be there: until the agent holds its Lease again, or the time that it gave them is over. That
  * counts from when its Lease was seen, which is later.
  */
 export class RestartGrace {

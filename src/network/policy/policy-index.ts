@@ -45,7 +45,7 @@ export class PolicyIndex {
   readonly #podSets = new Map<string, PodSet>();
   /** Of Pods as they are, with the policies as they are. */
   #isolations = new WeakMap<AddressedPod, Readonly<Partial<Record<Direction, Isolation>>>>();
-  /** Policies have changed since sets were last looked at that nobody names. */
+  /** Policies have changed since sets were last looked at that no policy names. */
   #mayHaveUnused = false;
 
   /**
@@ -236,7 +236,7 @@ export class PolicyIndex {
     return rules;
   }
 
-  /** @returns undefined: nobody of the family matches. */
+  /** @returns undefined: no Pod of the family matches. */
   #peerSet(
     peer: PolicyPeer,
     namespace: string,

@@ -43,7 +43,7 @@ export interface AnnounceAgentOptions {
 const settleMs = 300;
 
 /** Milliseconds between two looks at the kernel: each renewal is followed by one, unless the API server is away. */
-const longestPauseMs = 900;
+const maxPauseMs = 900;
 
 /** Who is to have an address. */
 interface PlannedAddress extends AddressToAnnounce {
@@ -313,7 +313,7 @@ export class AnnounceAgent implements Runnable {
     const now = clock.monotonic();
     if (this.#activeSince === undefined) return idleMs;
     const settles = this.#activeSince + settleMs - now;
-    return settles > 0 ? settles : longestPauseMs;
+    return settles > 0 ? settles : maxPauseMs;
   }
 
   /** The interface below an agent's own answers too for what the agent announces: the kernel's `arp_ignore` is 0. */

@@ -37,7 +37,7 @@ const collectMs = 20;
 const statusPauseMs = 1000;
 
 /** Milliseconds between two plans, at most. */
-const longestPauseMs = 600_000;
+const maxPauseMs = 600_000;
 
 /**
  * Announces addresses of LoadBalancer Services from one node to its BGP peers. Every node announces all that it may, and
@@ -101,7 +101,7 @@ export class BGPAgent {
     try {
       while (!signal.aborted) {
         this.#sync();
-        await this.#changes.sleep(longestPauseMs);
+        await this.#changes.sleep(maxPauseMs);
         await context.clock.sleep(collectMs, signal);
       }
     } finally {
@@ -122,7 +122,7 @@ export class BGPAgent {
         this.#statusChanges.ring();
       }
       await clock.sleep(statusPauseMs, signal);
-      await this.#statusChanges.sleep(longestPauseMs);
+      await this.#statusChanges.sleep(maxPauseMs);
     }
   }
 

@@ -2,7 +2,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import type { BGPPeer, BGPPeerSession } from '../../objects/types/servicenet.ts';
 
 /** The longest name that a field manager may have (apimachinery `validation.FieldManagerMaxLength`). */
-const longestManager = 128;
+const maxManagerLength = 128;
 
 /**
  * Writes the session of a node into `status.sessions` of its BGPPeers, each node its own entry by server-side apply. What is
@@ -33,7 +33,7 @@ export class BGPPeerStatusWriter {
       { metadata: { name }, status: { sessions: session === undefined ? [] : [session] } },
       {
         subresource: 'status',
-        fieldManager: `servicenet-node/${this.#node}`.slice(0, longestManager),
+        fieldManager: `servicenet-node/${this.#node}`.slice(0, maxManagerLength),
         force: true,
       },
     );

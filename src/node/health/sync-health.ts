@@ -1,7 +1,7 @@
 import type { Clock } from '../../client/clock.ts';
 
 /** Milliseconds that a change may wait to be written: twice kube-proxy's default `--sync-period`. */
-const longestWait = 60_000;
+const maxWait = 60_000;
 
 /**
  * Whether a node's rules follow the API (`pkg/proxy/healthcheck/proxy_health.go`). Only the age of what is not written
@@ -43,7 +43,7 @@ export class SyncHealth {
   get isHealthy(): boolean {
     const oldest = this.#writing ?? this.#queued;
     if (oldest === undefined || this.#lastSynced === undefined) return true;
-    return this.#clock.monotonic() - oldest < longestWait;
+    return this.#clock.monotonic() - oldest < maxWait;
   }
 
   /** Milliseconds since 1970 of the last sync that succeeded; undefined before the first. */

@@ -42,7 +42,7 @@ export class ListingReader {
       this.#rest = text.slice(index + found.length);
       return false;
     }
-    this.#rest = text.slice(-longestMark);
+    this.#rest = text.slice(-maxMarkLength);
     return true;
   }
 
@@ -75,7 +75,7 @@ export class ListingReader {
 }
 
 /** Characters: longer than a name of ours with what is around it. */
-const longestMark = 100;
+const maxMarkLength = 100;
 
 const quote = 0x22;
 const comma = 0x2c;

@@ -17,7 +17,7 @@ export interface Sender {
  */
 const maxUnread = 64 * 2 ** 20;
 /** Beyond these bytes, those that have waited longest are ended at once, down to {@link maxUnread}. */
-const mostUnread = 2 * maxUnread;
+const maxUnreadOfAll = 2 * maxUnread;
 /** Clients have so many milliseconds to read on before they are taken for slow. */
 const slowAfter = 1_000;
 /** Bytes of a write at most, while most clients read. */
@@ -78,7 +78,7 @@ export class OpenWatches {
     this.#unread.set(sender, { bytes, since: performance.now() });
     this.#unreadBytes += bytes;
     this.#sweeping ??= setInterval(() => this.#endSlow(), slowAfter).unref();
-    if (this.#unreadBytes > mostUnread) this.#endSlow(0);
+    if (this.#unreadBytes > maxUnreadOfAll) this.#endSlow(0);
   }
 
   /** Notes that a watch does not wait any more. */

@@ -6,10 +6,10 @@ import type { Host } from '../../../host/host.ts';
 import type { AgnhostPlace } from './context.ts';
 
 /** Milliseconds that one attempt has. */
-const patience = 5000;
+const timeoutMs = 5000;
 /** Most bytes of an answer. */
-const longest = 1024 * 1024;
-const mostTries = 1000;
+const maxBodyBytes = 1024 * 1024;
+const maxTries = 1000;
 
 /** A status, and JSON or the text of what was wrong with the request. */
 export interface DialAnswer {
@@ -45,7 +45,7 @@ export async function dial(
   }
   const responses: string[] = [];
   const errors: string[] = [];
-  for (let i = 0; i < Math.min(tries === '' ? 1 : Number(tries), mostTries); i++) {
+  for (let i = 0; i < Math.min(tries === '' ? 1 : Number(tries), maxTries); i++) {
     try {
       responses.push(await ask(host, address, Number(port), request));
     } catch (error) {
@@ -60,7 +60,7 @@ export async function dial(
 
 /** The body of an answer, from the network of a container. @throws the transport's error. */
 export async function askHttp(host: Host, address: string, port: number, path: string): Promise<string> {
-  const signal = AbortSignal.timeout(patience);
+  const signal = AbortSignal.timeout(timeoutMs);
   const socket = await host.connect(address, port, { signal });
   try {
     const outgoing = httpRequest({
@@ -73,7 +73,7 @@ export async function askHttp(host: Host, address: string, port: number, path: s
     const chunks: Buffer[] = [];
     let size = 0;
     for await (const chunk of response) {
-      if (!Buffer.isBuffer(chunk) || (size += chunk.length) > longest) continue;
+      if (!Buffer.isBuffer(chunk) || (size += chunk.length) > maxBodyBytes) continue;
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString();
@@ -96,7 +96,7 @@ async function askUdp(host: Host, address: string, port: number, request: string
     // A connected socket hears that the port is closed.
     socket.connect(port, address);
     await once(socket, 'connect');
-    const answer = once(socket, 'message', { signal: AbortSignal.timeout(patience) });
+    const answer = once(socket, 'message', { signal: AbortSignal.timeout(timeoutMs) });
     socket.send(request);
     const received: unknown[] = await answer;
     return String(received[0]);

@@ -154,7 +154,7 @@ function seconds(text: string): number {
 }
 
 /** Most bytes of a posted form. */
-const longestForm = 64 * 1024;
+const maxFormBytes = 64 * 1024;
 
 async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   const chunks: Buffer[] = [];
@@ -162,7 +162,7 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   for await (const chunk of request) {
     if (!Buffer.isBuffer(chunk)) continue;
     size += chunk.length;
-    if (size <= longestForm) chunks.push(chunk);
+    if (size <= maxFormBytes) chunks.push(chunk);
   }
   return new URLSearchParams(Buffer.concat(chunks).toString());
 }

@@ -45,7 +45,9 @@ export async function networkTester(run: AgnhostRun): Promise<void> {
         return;
       }
       let options = '';
-      request.on('data', (chunk: Buffer) => (options += chunk.toString().slice(0, longestOptions)));
+      request.on('data', (chunk: Buffer) => {
+        if (options.length < maxOptionsBytes) options += chunk.toString();
+      });
       request.once('end', () => {
         void execute(run, name, options).then(({ error, output }) => {
           if (error === undefined) response.end(`ok\noutput:\n\n${output}`);
@@ -57,7 +59,7 @@ export async function networkTester(run: AgnhostRun): Promise<void> {
   run.print(`Running server on ${serve}`);
 }
 
-const longestOptions = 64 * 1024;
+const maxOptionsBytes = 64 * 1024;
 
 async function execute(
   run: AgnhostRun,

@@ -8,7 +8,7 @@ import type { Host } from '../../../host/host.ts';
 import { parseResolvConf } from '../../../network/dns/resolv-conf.ts';
 
 /** Milliseconds that a server has, as often as it is asked (resolv.conf(5): `timeout`, `attempts`; shorter). */
-const patience = 2000;
+const timeoutMs = 2000;
 const attempts = 2;
 
 /**
@@ -67,7 +67,7 @@ async function ask(
 async function answerOf(host: Host, server: string, query: Buffer): Promise<Buffer | undefined> {
   const socket = await host.datagram(isIPv6(server) ? '::' : '0.0.0.0', 0);
   try {
-    const answer = once(socket, 'message', { signal: AbortSignal.timeout(patience) });
+    const answer = once(socket, 'message', { signal: AbortSignal.timeout(timeoutMs) });
     socket.send(query, 53, server);
     const received: unknown[] = await answer;
     const message = received[0];
