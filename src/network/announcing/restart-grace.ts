@@ -33,3 +33,16 @@ export class RestartGrace {
     );
   }
 }
+
+/**
+ * Whole seconds for which the kernel of an agent that ends may still have what its Lease says it leaves. They count from
+ * before the Lease was written: others count from when they saw it, and so never end their waiting earlier, however long
+ * the agent took or was stopped in between.
+ *
+ * @param seconds as the Lease says.
+ * @param saidFrom milliseconds of a monotonic clock, from before the Lease was written.
+ * @returns 0: the time is over.
+ */
+export function secondsLeft(seconds: number, saidFrom: number, now: number): number {
+  return Math.max(0, Math.floor(seconds - (now - saidFrom) / 1000));
+}

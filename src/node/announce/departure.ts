@@ -1,6 +1,7 @@
 import type { KeptAddresses } from '../../network/announcing/agent-report.ts';
 import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
 import { takeOverAfterMs } from '../../network/announcing/fence.ts';
+import { secondsLeft } from '../../network/announcing/restart-grace.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { Alarm } from './alarm.ts';
 import type { AnnouncementView } from './announcement-view.ts';
@@ -39,17 +40,22 @@ export async function depart(options: DepartureOptions): Promise<void> {
   const { context, restartGrace, leases, layer2, changes } = options;
   const { clock, log } = context;
   leases.leave();
-  const end = clock.monotonic() + leaveWithinMs;
+  const started = clock.monotonic();
+  const end = started + leaveWithinMs;
   // Longer than all of this takes. Others that can give the Lease back do so after less.
-  const stay = async (): Promise<void> => layer2.leave(layer2.announced, leaveWithinMs / 1000 + 1);
+  const stay = async (): Promise<void> =>
+    layer2.leave(layer2.announced, secondsLeft(leaveWithinMs / 1000 + 1, started, clock.monotonic()));
   if (leases.isAlone) await stay();
   let kept: readonly string[] = [];
+  /** Before and after the last write of the Lease. */
+  let saidFrom = started;
   let saidAt: number | undefined;
   for (;;) {
     const { orphans, isTaken } = succession(options, kept);
     const keeps = restartGrace > 0 ? orphans : [];
     if (saidAt === undefined || keeps.length > kept.length) {
       kept = keeps;
+      saidFrom = clock.monotonic();
       options.say(kept.length === 0 ? undefined : { addresses: kept, seconds: restartGrace });
       try {
         if (layer2.announced.size > 0) await leases.giveBack();
@@ -69,10 +75,11 @@ export async function depart(options: DepartureOptions): Promise<void> {
     await changes.sleep(lookEveryMs);
   }
   const left = kept.filter((address) => !isWithAnother(options, address));
-  await layer2.leave(new Set(left), restartGrace);
+  const seconds = secondsLeft(restartGrace, saidFrom, clock.monotonic());
+  await layer2.leave(new Set(left), seconds);
   if (left.length > 0) {
     log.info(
-      { addresses: left.length, seconds: restartGrace },
+      { addresses: left.length, seconds },
       'no other node can announce these addresses: they stay for a restart',
     );
   }

@@ -42,8 +42,8 @@ describe.skipIf(missing !== '')(
       expect(gap).toBeLessThan(noticeable);
     }, 180_000);
 
-    it('is taken over when the time is over, and never has two owners', async () => {
-      await replace('10s');
+    /** Waits until node-2 has the address: until then node-1 has it, or none does. */
+    async function takenOver(): Promise<void> {
       const seen: (readonly string[])[] = [];
       await expect
         .poll(
@@ -58,6 +58,29 @@ describe.skipIf(missing !== '')(
       expect(seen.filter((holders) => holders.length > 1)).toEqual([]);
       expect(seen).toContainEqual(['node-1']);
       expect(await cluster.owner(address)).toBe('node-2');
+    }
+
+    it('is taken over when the time is over, and never has two owners', async () => {
+      await replace('10s');
+      await takenOver();
+    }, 180_000);
+
+    it('neither has two where the other node had an agent all the time, and becomes eligible then', async () => {
+      const excluded = 'node.kubernetes.io/exclude-from-external-load-balancers';
+      await cluster.label('node-2', { [excluded]: '' });
+      cluster.startAgent('node-1', '--restart-grace', '10s');
+      cluster.startAgent('node-2');
+      await expect.poll(() => cluster.holders(address), { timeout: 60_000 }).toEqual(['node-1']);
+      const isThere = async (): Promise<boolean> => (await cluster.announced()).has('node-2');
+      await expect.poll(isThere, { timeout: 30_000 }).toBe(true);
+      const ended = cluster.agent('node-1').signal('TERM');
+      // The Lease is given back, and says what stays.
+      const isLeaving = async (): Promise<boolean> => (await cluster.announced()).has('');
+      await expect.poll(isLeaving, { timeout: 30_000 }).toBe(true);
+      await cluster.label('node-2', { [excluded]: null });
+      const { exitCode, stderr } = await ended;
+      expect(exitCode, stderr).toBe(0);
+      await takenOver();
     }, 180_000);
   },
 );

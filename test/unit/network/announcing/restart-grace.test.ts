@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { decodeReport, encodeReport } from '../../../../src/network/announcing/agent-report.ts';
-import { RestartGrace } from '../../../../src/network/announcing/restart-grace.ts';
+import { RestartGrace, secondsLeft } from '../../../../src/network/announcing/restart-grace.ts';
 
 const kept = { addresses: ['192.0.2.1', '192.0.2.2'], seconds: 120 };
 
@@ -23,6 +23,23 @@ test('what an agent leaves is free when it is back, and when its Lease is gone',
   grace.observe('a', '9', undefined, 10);
   expect(grace.addresses(20)).toEqual(['192.0.2.3']);
 });
+
+test.each([0, 1, 20, 2300, 5000, 119_999, 130_000])(
+  'the kernel ends before others may take it, with %i ms between the Lease and the end of the agent',
+  (late) => {
+    const saidFrom = 4000;
+    const grace = new RestartGrace();
+    // As early as others can see it: at the beginning of the write.
+    grace.observe('a', '7', kept, saidFrom);
+    const now = saidFrom + late;
+    const seconds = secondsLeft(kept.seconds, saidFrom, now);
+    // `ip` takes whole seconds; the kernel is up to a second late.
+    expect(Number.isInteger(seconds)).toBe(true);
+    const isGoneAt = seconds === 0 ? now : now + seconds * 1000 + 999;
+    if (seconds > 0) expect(grace.addresses(isGoneAt)).toEqual(kept.addresses);
+    expect(seconds === 0).toBe(late > 119_000);
+  },
+);
 
 test('a report says what its agent leaves', () => {
   const report = { interfaces: [], sessions: [], refused: [], announced: [], voters: new Map(), kept };
