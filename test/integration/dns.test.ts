@@ -5,6 +5,7 @@ import { performance } from 'node:perf_hooks';
 import { decode, encode, type Packet, streamEncode } from 'dns-packet';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ConnectionError, type Transport } from '../../src/client/transport.ts';
 import { MessageFrames } from '../../src/dns/message-frames.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -379,10 +380,15 @@ test('queries are counted under the names of CoreDNS', async () => {
 test('a server whose API server does not answer begins after 5 s, and says SERVFAIL for what it does not know', async () => {
   const lines: string[] = [];
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
-  const unreachable = {
+  // Ends as the real one does: a port that UDP got and TCP did not makes `startDns` stop and start again.
+  const unanswered = (options?: { readonly signal?: AbortSignal }): Promise<never> =>
+    new Promise((_resolve, reject) => {
+      options?.signal?.addEventListener('abort', () => reject(new ConnectionError('ABORTED', 'aborted')));
+    });
+  const unreachable: Transport = {
     server: 'none',
-    request: () => new Promise<never>(() => undefined),
-    stream: () => new Promise<never>(() => undefined),
+    request: (_method, _path, options) => unanswered(options),
+    stream: (_path, options) => unanswered(options),
     close: () => Promise.resolve(),
   };
   const blind = await startDns(unreachable, { log });
@@ -392,7 +398,6 @@ test('a server whose API server does not answer begins after 5 s, and says SERVF
     expect((await dig(blind.port, 'cluster.local', 'SOA')).status).toBe('NOERROR');
     expect(blind.server.healthCheck.check()).toContain('not all names are known');
   } finally {
-    // Its lists never end.
-    void blind.stop();
+    await blind.stop();
   }
 });

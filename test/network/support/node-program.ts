@@ -2,6 +2,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ExecResult } from '../../../src/host/host.ts';
 import type { Machine } from './machine.ts';
@@ -84,6 +85,7 @@ export class NodeProgram {
   readonly ended: Promise<ExecResult>;
   readonly #machine: Machine;
   readonly #pidFile: string;
+  #hasEnded = false;
 
   /** @param flags beside the kubeconfig's, which are left out where they name a server. */
   constructor(machine: Machine, relay: ApiRelay, name: string, ...flags: readonly string[]) {
@@ -99,7 +101,8 @@ export class NodeProgram {
       ...['--log-format', 'json', ...flags],
     ]);
     // It may end with its machine, and be awaited by no test.
-    this.ended.catch(() => undefined);
+    const ended = (): void => void (this.#hasEnded = true);
+    this.ended.then(ended, ended);
   }
 
   /** Ends it. */
@@ -130,7 +133,13 @@ export class NodeProgram {
     return { residentMiB: mebibytes('VmRSS'), highestMiB: mebibytes('VmHWM'), cpuMs };
   }
 
+  /** The shell writes it shortly after the start. */
   async #pid(): Promise<string> {
-    return (await readFile(this.#pidFile, 'utf8')).trim();
+    for (;;) {
+      const pid = await readFile(this.#pidFile, 'utf8').catch(() => '');
+      if (pid.endsWith('\n')) return pid.trim();
+      if (this.#hasEnded) throw new Error('the program ended before it had a PID');
+      await sleep(5);
+    }
   }
 }
