@@ -7,9 +7,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isRecord } from '../../src/objects/json.ts';
 import { recordAt, textAt } from '../../src/objects/read.ts';
 import { Child } from '../e2e/child.ts';
+import { missingFor } from '../network/support/gate.ts';
 
 const run = promisify(execFile);
 const seconds = 1000;
+const missing = missingFor('user');
 const repository = process.cwd();
 
 /** What users have, with types that are no `any`. */
@@ -118,16 +120,25 @@ describe('the package, as npm installs it into an empty directory', () => {
   test('docs/testing-your-operator.md: its files compile, and their tests pass', async () => {
     const page = readFileSync(join(repository, 'docs', 'testing-your-operator.md'), 'utf8');
     const samples = [...page.matchAll(/^```ts\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)];
-    expect(samples.map(([, name]) => name)).toEqual(['service.test.ts', 'fetch.test.ts', 'rights.test.ts']);
+    const inProcess = ['service.test.ts', 'fetch.test.ts', 'rights.test.ts'];
+    expect(samples.map(([, name]) => name)).toEqual([...inProcess, 'traffic.test.ts']);
     for (const [, name = '', text = ''] of samples) writeFileSync(join(directory, name), text);
     const names = samples.map(([, name = '']) => name);
     const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
     const flags = ['--strict', '--noEmit', '--skipLibCheck', '--target', 'es2024', '--types', 'node'];
     await inside(process.execPath, [compiler, ...flags, '--module', 'nodenext', ...names]);
-    const { stdout } = await inside(process.execPath, ['--test', '--test-reporter=tap', ...names]);
-    expect(stdout).toContain(`# pass ${samples.length}\n`);
+    const { stdout } = await inside(process.execPath, ['--test', '--test-reporter=tap', ...inProcess]);
+    expect(stdout).toContain(`# pass ${inProcess.length}\n`);
     expect(stdout).toContain('# fail 0\n');
   }, 360_000);
+
+  test.skipIf(missing !== '')(
+    `docs/testing-your-operator.md: a Service leads to its Pods${missing === '' ? '' : ` (missing: ${missing})`}`,
+    async () => {
+      await inside(process.execPath, ['--test', 'traffic.test.ts']);
+    },
+    180_000,
+  );
 
   test('npx runs its command', async () => {
     const { stdout } = await inside('npx', ['--no', '--', 'servicenet', '--help']);
