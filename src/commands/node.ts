@@ -13,7 +13,9 @@ import { localHost, sysctlIn } from '../host/local-host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/agent.ts';
 import { announceSelectors } from '../network/announcing/announcer-lease.ts';
 import type { NodeForwardingOptions } from '../node/forwarding-view.ts';
+import type { ParsedCidr } from '../objects/address.ts';
 import { setSysctls } from '../node/sysctls.ts';
+import { otherImplementations } from '../runtime/other-implementations.ts';
 import { workloadNames } from '../runtime/where-served.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
@@ -34,8 +36,9 @@ export async function node(config: NodeConfig): Promise<void> {
   const hasProxy = config.features.includes('proxy');
   const hasAnnounce = config.features.includes('announce');
   const hasPolicy = config.features.includes('policy');
+  const hasEgress = config.features.includes('egress');
   if (config.cleanup) {
-    await cleanUp(host);
+    await cleanUp(host, config.markMask);
     log.info('removed all that the agent wrote into the kernel');
     return;
   }
@@ -65,6 +68,7 @@ export async function node(config: NodeConfig): Promise<void> {
   });
   const events = new EventSender({ transport, component: 'servicenet-node', clock, random, log, metrics });
   try {
+    if (hasEgress && !config.besideOtherEngines) await refuseOtherEgress(new Clients(transport), stop.signal);
     const context = { informers, events, clock, random, log, metrics };
     const { nodeName } = config;
     // Features that are not asked for take no memory.
@@ -77,6 +81,7 @@ export async function node(config: NodeConfig): Promise<void> {
               bgpPeers: new ResourceClient(transport, bgpPeers),
               ...config.announce,
               layer2: { on: config.announce.on, arping: config.announce.arping },
+              egress: hasEgress,
             }),
           ]
         : []),
@@ -86,7 +91,14 @@ export async function node(config: NodeConfig): Promise<void> {
               ...{ context, host, nodeName, fullSyncPeriod: config.syncPeriod },
               besideOtherEngines: config.besideOtherEngines,
               workloads: (signal) => workloadNames(new Clients(transport), signal),
-              clusterCIDRs: config.detectLocal.mode === 'ClusterCIDR' ? config.detectLocal.cidrs : [],
+              clusterCIDRs: clusterCIDRs(config),
+            }),
+          ]
+        : []),
+      ...(hasEgress
+        ? [
+            new (await import('../node/egress/egress-agent.ts')).EgressAgent({
+              ...{ context, host, nodeName, markMask: config.markMask, clusterCIDRs: clusterCIDRs(config) },
             }),
           ]
         : []),
@@ -121,8 +133,26 @@ export async function node(config: NodeConfig): Promise<void> {
   }
 }
 
+/** @throws {OtherEgressError} where another project assigns and uses egress addresses in the cluster. */
+async function refuseOtherEgress(clients: Clients, signal: AbortSignal): Promise<void> {
+  const others = otherImplementations('egress addresses', {
+    workloads: await workloadNames(clients, signal),
+  });
+  if (others.length > 0) {
+    throw new OtherEgressError(
+      `${others.join(', ')} uses egress addresses in this cluster: leave EgressIPs to it, or remove it first`,
+    );
+  }
+}
+
+/** Another project uses egress addresses in the cluster. */
+class OtherEgressError extends Error {
+  override readonly name = 'OtherEgressError';
+}
+
 /** Takes away what any feature has written. @throws {NftError} where nft is missing: it has written nothing. */
-async function cleanUp(host: Host): Promise<void> {
+async function cleanUp(host: Host, markMask: number): Promise<void> {
+  const { removeEgress } = await import('../node/egress/egress-agent.ts');
   const { removeAnnounceLinks } = await import('../node/announce/layer2/links.ts');
   const { NftablesWriter } = await import('../node/nftables/nftables-writer.ts');
   const { PolicyTable } = await import('../node/policy/policy-table.ts');
@@ -130,6 +160,11 @@ async function cleanUp(host: Host): Promise<void> {
   await removeAnnounceLinks(host);
   await new NftablesWriter({ host }).cleanUp();
   await new PolicyTable(new Nft(host)).cleanUp();
+  await removeEgress(host, markMask);
+}
+
+function clusterCIDRs({ detectLocal }: NodeConfig): readonly ParsedCidr[] {
+  return detectLocal.mode === 'ClusterCIDR' ? detectLocal.cidrs : [];
 }
 
 function proxyOptions(config: NodeConfig): Omit<NodeAgentOptions, 'context' | 'host'> {

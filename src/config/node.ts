@@ -16,7 +16,7 @@ import {
 import { ConfigError } from './errors.ts';
 
 /** What the node agent can do; `--features`. */
-const features = ['proxy', 'announce', 'policy'] as const;
+const features = ['proxy', 'announce', 'policy', 'egress'] as const;
 
 /** How Pods of the node are recognised (kube-proxy's `--detect-local-mode`). */
 export type DetectLocal =
@@ -97,7 +97,7 @@ export function nodeConfig(
   return Object.freeze({
     cluster: clusterConfig(flags),
     nodeName: nodeName.trim().toLowerCase(),
-    features: flags.read('features', someList).map(feature),
+    features: featureList(flags.read('features', someList)),
     detectLocal: detectLocal(flags),
     masqueradeAll: flags.read('masqueradeAll', yesOrNo),
     nodePortAddresses: nodePortAddresses(flags.read('nodeportAddresses', someList)),
@@ -150,6 +150,13 @@ function announce(flags: Flags): AnnounceConfig {
     on: flags.read('announceOn', oneOf(['macvlan', 'interface'])),
     arping: flags.read('arping', yesOrNo),
   };
+}
+
+/** Egress addresses are on their nodes as announced addresses are. */
+function featureList(names: readonly string[]): NodeConfig['features'] {
+  const found = names.map(feature);
+  if (!found.includes('egress') || found.includes('announce')) return found;
+  throw new ConfigError('--features: egress needs announce, which announces its addresses');
 }
 
 function feature(name: string): (typeof features)[number] {

@@ -32,7 +32,7 @@ export function lanCidrs(families: readonly IPFamily[]): readonly string[] {
 }
 
 /** A machine on the LAN that is no node. */
-function outsideAddresses(families: readonly IPFamily[]): Addresses {
+export function outsideAddresses(families: readonly IPFamily[]): Addresses {
   return families.map((family) => lan[family].outside);
 }
 

@@ -65,7 +65,7 @@ export class ReflectorRetries {
 
   /** Waits until it is worth to look again for an optional resource that is not served. */
   async forOptional(signal: AbortSignal): Promise<void> {
-    await this.#clock.sleep(unserved.max, signal);
+    await this.#clock.sleep(this.#unserved.next(), signal);
   }
 
   /** The same for a resource that must be served. @param advice how to define it, after a colon; or "". */

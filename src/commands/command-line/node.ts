@@ -10,7 +10,7 @@ export function nodeCommand(): Command {
     .option('--node-name <name>', 'name of the Node object (default: $NODE_NAME, then the host name)')
     .option(
       '--features <list>',
-      'what to do on the node: proxy, forward the traffic of Services; announce, answer for the addresses of load balancers; policy, enforce NetworkPolicies',
+      'what to do on the node: proxy, forward the traffic of Services; announce, answer for the addresses of load balancers; policy, enforce NetworkPolicies; egress, with announce: let Pods leave by the addresses of EgressIPs',
       'proxy',
     )
     .option(

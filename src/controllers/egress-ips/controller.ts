@@ -1,14 +1,18 @@
 import { isConflict, isNotFound } from '../../client/errors.ts';
-import { egressIPs, nodes as nodesResource } from '../../client/resources.ts';
+import { egressIPs, leases as leasesResource, nodes as nodesResource } from '../../client/resources.ts';
+import { decodeReport } from '../../network/announcing/agent-report.ts';
+import { readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import {
   assignEgressIPs,
   type EgressAllocation,
   type EgressIPAssignment,
 } from '../../network/egress/egress-ip-assignment.ts';
-import { egressNodeOf, egressPartsOf } from '../../network/egress/egress-node.ts';
+import { type EgressNodeAgent, egressNodeOf, egressPartsOf } from '../../network/egress/egress-node.ts';
+import { byAge } from '../../network/egress/egress-rules.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
+import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { EgressIP } from '../../objects/types/ovn.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
@@ -23,6 +27,8 @@ export const egressIPController: ControllerDefinition = { name: 'egress-ip-contr
 function start(context: ControllerContext): readonly Runnable[] {
   const objects = context.informers.informer(egressIPs);
   const nodes = context.informers.informer(nodesResource);
+  const leases = context.informers.informer(leasesResource);
+  const agents = new Agents(context.clock);
   const client = context.clients.for(egressIPs);
   /** By uid: the Events of the last pass, which are written once. */
   const said = new Map<string, EgressIPAssignment['events']>();
@@ -41,10 +47,13 @@ function start(context: ControllerContext): readonly Runnable[] {
   const controller = new Controller({
     name: 'egress_ip',
     context,
-    waitFor: [objects, nodes],
+    waitFor: [objects, nodes, leases],
     reconcile: async (_key: ObjectKey, signal: AbortSignal) => {
       const known = new Map(
-        [...nodes.cache.values()].map((node) => [node.metadata.name ?? '', egressNodeOf(node)]),
+        [...nodes.cache.values()].map((node) => {
+          const { name = '' } = node.metadata;
+          return [name, egressNodeOf(node, agents.get(name))];
+        }),
       );
       const ordered = [...objects.cache.values()].sort(byAge);
       const allocations = allocationsOf(ordered);
@@ -60,7 +69,8 @@ function start(context: ControllerContext): readonly Runnable[] {
         said.set(uid, events);
         if (items !== undefined && !jsonEqual(items, present)) await write(object, items, signal);
       }
-      return undefined;
+      const next = agents.nextEnd();
+      return next === undefined ? undefined : { requeueAfter: next };
     },
   });
   const enqueue = (): void => controller.enqueue(all);
@@ -80,14 +90,78 @@ function start(context: ControllerContext): readonly Runnable[] {
     },
     deleted: enqueue,
   });
+  const see = (lease: Lease): void => {
+    if (agents.see(lease)) enqueue();
+  };
+  leases.addHandler({
+    added: see,
+    updated: see,
+    deleted: (lease) => {
+      agents.forget(lease);
+      enqueue();
+    },
+  });
   return [whereServed(context, { resource: egressIPs, work: 'egress addresses', runnables: [controller] })];
 }
 
-/** The oldest first. */
-function byAge(a: EgressIP, b: EgressIP): number {
-  const key = ({ metadata }: EgressIP): string =>
-    `${metadata.creationTimestamp ?? ''} ${metadata.name ?? ''}`;
-  return key(a) < key(b) ? -1 : 1;
+interface KnownAgent extends EgressNodeAgent {
+  /** Until then what the agent has left for its restart lasts; monotonic. */
+  readonly keptUntil: number | undefined;
+}
+
+/** What the Leases of agents say of their nodes. Others give back the Lease of one that has died. */
+class Agents {
+  readonly #clock: Pick<ControllerContext['clock'], 'monotonic'>;
+  readonly #known = new Map<string, KnownAgent>();
+
+  constructor(clock: Pick<ControllerContext['clock'], 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** @returns whether it says something new. */
+  see(lease: Lease): boolean {
+    const read = readAnnouncerLease(lease);
+    if (read === undefined) return false;
+    const { interfaces, kept } = decodeReport(read.reportText);
+    const isHeld = read.acquired !== undefined;
+    const before = this.#known.get(read.node);
+    const known = {
+      isGone: !isHeld && kept === undefined,
+      networks: interfaces.flatMap(({ subnets }) => subnets),
+      keptUntil:
+        isHeld || kept === undefined
+          ? undefined
+          : (before?.keptUntil ?? this.#clock.monotonic() + kept.seconds * 1000),
+    };
+    this.#known.set(read.node, known);
+    return before === undefined || textOf(before) !== textOf(known);
+  }
+
+  forget(lease: Lease): void {
+    const read = readAnnouncerLease(lease);
+    if (read !== undefined) this.#known.delete(read.node);
+  }
+
+  /** Undefined where no agent has ever run on the node. */
+  get(node: string): EgressNodeAgent | undefined {
+    const known = this.#known.get(node);
+    if (known?.keptUntil === undefined || known.keptUntil > this.#clock.monotonic()) return known;
+    return { ...known, isGone: true };
+  }
+
+  /** Milliseconds until what an agent has left is over; undefined: none has left anything. */
+  nextEnd(): number | undefined {
+    const now = this.#clock.monotonic();
+    let next: number | undefined;
+    for (const { keptUntil = 0 } of this.#known.values()) {
+      if (keptUntil > now) next = Math.min(next ?? keptUntil, keptUntil);
+    }
+    return next === undefined ? undefined : next - now;
+  }
+}
+
+function textOf({ isGone, networks, keptUntil }: KnownAgent): string {
+  return `${isGone} ${keptUntil} ${networks.map(({ canonical }) => canonical).join()}`;
 }
 
 /** By canonical address; of two objects that claim one, the older one's. */

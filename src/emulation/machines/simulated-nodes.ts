@@ -5,6 +5,8 @@ import { isDown, isSimulated } from '../../controllers/nodes/plan.ts';
 import { NodeAgent } from '../../node/agent.ts';
 import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
 import { AnnounceAgent } from '../../node/announce/announce-agent.ts';
+import { EgressAgent } from '../../node/egress/egress-agent.ts';
+import { defaultMarkMask } from '../../node/nftables/marks.ts';
 import { PolicyAgent } from '../../node/policy/policy-agent.ts';
 import { UserspaceProxy } from '../../node/userspace/userspace-proxy.ts';
 import type { NodeForwardingOptions } from '../../node/forwarding-view.ts';
@@ -16,6 +18,7 @@ import { Reconciler } from '../../runtime/reconciler.ts';
 import { ip } from '../ip.ts';
 import { nodeLines, podRouteLines, portLines, wayIn } from '../lan.ts';
 import { HostPorts } from './host-ports.ts';
+import { masqueradePods } from './masquerade.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';
 import { NetworkNamespace } from '../namespaces/network-namespace.ts';
 
@@ -164,6 +167,7 @@ export class SimulatedNodes extends Reconciler {
       throw error;
     }
     const host = new NamespaceHost(namespace);
+    if (!this.#options.isUserspace) await masqueradePods(host, podCIDRs);
     const endServing = await this.#options.serve({ host, addresses });
     const stopAgent = this.#startAgent(name, host);
     const machine: Running = {
@@ -213,7 +217,7 @@ export class SimulatedNodes extends Reconciler {
       // The agent withdraws its routes: routers must not keep those of a deleted machine.
       forwardingOutlives: false,
       // A deleted machine is not started again.
-      ...{ onAPILoss: 'hold', restartGrace: 0, heartbeatPort },
+      ...{ onAPILoss: 'hold', restartGrace: 0, heartbeatPort, egress: true },
     });
     try {
       await agent.run(signal);
@@ -230,6 +234,15 @@ export class SimulatedNodes extends Reconciler {
     }
   }
 
+  async #translate(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
+    const options = { context: this.context, host, nodeName, clusterCIDRs: [], markMask: defaultMarkMask };
+    try {
+      await new EgressAgent(options).run(signal);
+    } catch (error) {
+      this.context.log.error({ err: error, node: nodeName }, 'no EgressIPs on this node: its agent has ended');
+    }
+  }
+
   #startAgent(nodeName: string, host: NamespaceHost): () => Promise<void> {
     const { forwarding, isUserspace } = this.#options;
     const { clock, random, log } = this.context;
@@ -243,11 +256,12 @@ export class SimulatedNodes extends Reconciler {
     });
     // The userspace proxy has all addresses of Services on all nodes.
     const announced = isUserspace ? Promise.resolve() : this.#announce(nodeName, host, stopping.signal);
-    // Policies need the kernel.
+    // Policies and egress addresses need the kernel.
     const filtered = isUserspace ? Promise.resolve() : this.#filter(nodeName, host, stopping.signal);
+    const translated = isUserspace ? Promise.resolve() : this.#translate(nodeName, host, stopping.signal);
     return async () => {
       stopping.abort();
-      await Promise.all([forwarded, announced, filtered]);
+      await Promise.all([forwarded, announced, filtered, translated]);
     };
   }
 }

@@ -80,6 +80,11 @@ export interface AssignedAddress {
    * the address, those that have an endpoint of each.
    */
   readonly localNodes: ReadonlySet<string> | undefined;
+  /**
+   * Of an egress address: the one node that its EgressIP names. The label that keeps a node from load balancing does not
+   * matter there.
+   */
+  readonly egressNode?: string;
 }
 
 /** Who announces an address. */
@@ -157,7 +162,7 @@ function notCordoned(announcers: readonly Announcer[]): readonly Announcer[] {
 
 /** Why a node does not announce an address in one of the ways; undefined: it can. */
 function whyNot(
-  { address, announcement, localNodes }: AssignedAddress,
+  { address, announcement, localNodes, egressNode }: AssignedAddress,
   announcer: Announcer,
   method: 'layer2' | 'bgp',
 ): NotAnnouncedReason | undefined {
@@ -165,7 +170,8 @@ function whyNot(
   if (chosen === undefined) return 'AnnouncingOff';
   if (!announcer.isAlive) return 'LeaseExpired';
   if (!announcer.isReady) return 'NodeNotReady';
-  if (Object.hasOwn(announcer.labels, excludeLabel)) return 'NodeExcluded';
+  if (egressNode === undefined && Object.hasOwn(announcer.labels, excludeLabel)) return 'NodeExcluded';
+  if (egressNode !== undefined && egressNode !== announcer.node) return 'NodeNotSelected';
   if (!selects(chosen.nodeSelector, announcer)) return 'NodeNotSelected';
   if (method === 'layer2' && interfacesFor(address, announcement, announcer).length === 0)
     return 'NoInterface';

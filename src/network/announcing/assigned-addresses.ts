@@ -4,6 +4,7 @@ import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
+import type { EgressRule } from '../egress/egress-rules.ts';
 import type { AssignedAddress } from './announcement-plan.ts';
 import { type PoolAnnouncement, readAnnounce } from './pool-announcement.ts';
 
@@ -77,6 +78,16 @@ export function assignedAddresses(
     }
   }
   return found;
+}
+
+/** The addresses that EgressIPs have on nodes: each is announced by that node, on the interface whose subnet contains it. */
+export function egressAddresses(rules: readonly EgressRule[]): readonly ServiceAddress[] {
+  return rules.flatMap(({ exits }) =>
+    exits.map(({ address, node }) => ({
+      ...{ address, announcement: byDefault, services: [], pool: undefined, localNodes: undefined },
+      egressNode: node,
+    })),
+  );
 }
 
 const byDefault = readAnnounce(undefined).announcement;

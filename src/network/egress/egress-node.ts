@@ -8,10 +8,18 @@ export const assignableLabel = 'k8s.ovn.org/egress-assignable';
 const primaryAnnotation = 'k8s.ovn.org/node-primary-ifaddr';
 const networksAnnotation = 'k8s.ovn.org/host-cidrs';
 
+/** What is known of a node by the Lease of its agent that announces. */
+export interface EgressNodeAgent {
+  /** The agent has not renewed its Lease in time, or has ended and left nothing for its restart: it announces nothing. */
+  readonly isGone: boolean;
+  /** The networks of the node's interfaces. */
+  readonly networks: readonly ParsedCidr[];
+}
+
 /** A node as far as egress addresses are concerned. */
 export interface EgressNode {
   readonly name: string;
-  /** Labelled, ready, and in a network that is known. */
+  /** Labelled, ready, in a network that is known, and with no agent that has gone. */
   readonly isCandidate: boolean;
   /** The network of its first interface, of each family. */
   readonly primary: readonly ParsedCidr[];
@@ -21,8 +29,13 @@ export interface EgressNode {
   readonly addresses: ReadonlySet<string>;
 }
 
-/** Reads a Node. Annotations that do not parse count as absent. */
-export function egressNodeOf({ metadata, status }: Node): EgressNode {
+/**
+ * Reads a Node. Annotations that do not parse count as absent.
+ *
+ * @param agent tells the networks of a node that has no annotation: the primary one is that of its addresses. Undefined:
+ *   none has ever run there.
+ */
+export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent): EgressNode {
   const { name = '', labels = {}, annotations = {} } = metadata;
   const primary = Object.values(recordOf(annotations[primaryAnnotation]));
   const all = listOf(annotations[networksAnnotation]);
@@ -31,14 +44,20 @@ export function egressNodeOf({ metadata, status }: Node): EgressNode {
     ...(status.addresses ?? []).map(({ address }) => address),
   ];
   const isReady = (status.conditions ?? []).some((each) => each.type === 'Ready' && each.status === 'True');
-  const primaryNetworks = primary.flatMap(networkOf);
+  const addresses = own.flatMap((text) => parseAddress(text) ?? []);
+  const networks = agent?.networks ?? [];
+  const isOwn = (network: ParsedCidr): boolean => addresses.some((address) => has(network, address));
+  const primaryNetworks = primary.length > 0 ? primary.flatMap(networkOf) : networks.filter(isOwn);
   const isPrimary = new Set(primaryNetworks.map(({ canonical }) => canonical));
+  const isAssignable = labels[assignableLabel] !== undefined && isReady && agent?.isGone !== true;
   return {
     name,
-    isCandidate: labels[assignableLabel] !== undefined && isReady && primaryNetworks.length > 0,
+    isCandidate: isAssignable && primaryNetworks.length > 0,
     primary: primaryNetworks,
-    secondary: all.flatMap(networkOf).filter(({ canonical }) => !isPrimary.has(canonical)),
-    addresses: new Set(own.flatMap((text) => parseAddress(text)?.canonical ?? [])),
+    secondary: [...all.flatMap(networkOf), ...(primary.length > 0 ? [] : networks)].filter(
+      ({ canonical }) => !isPrimary.has(canonical),
+    ),
+    addresses: new Set(addresses.map(({ canonical }) => canonical)),
   };
 }
 

@@ -35,6 +35,8 @@ export interface AnnounceAgentOptions {
   /** The UDP port of heartbeats, the same on all nodes. */
   readonly heartbeatPort: number;
   readonly layer2?: Pick<Partial<Layer2Options>, 'on' | 'arping'>;
+  /** Whether the addresses of EgressIPs are announced, too. Default false. */
+  readonly egress?: boolean;
   /** Whether connections go on being forwarded while the agent does not run: then BGP peers keep its routes. Default true. */
   readonly forwardingOutlives?: boolean;
 }
@@ -81,7 +83,7 @@ export class AnnounceAgent implements Runnable {
   #left: KeptAddresses | undefined;
   /** Rings when there may be something to do. */
   readonly #changes: Alarm;
-  /** When the cluster got its first address, monotonic; undefined while it has none. */
+  /** When the cluster got its first address, or EgressIP, monotonic; undefined while it has none. */
   #activeSince: number | undefined;
   /** What layer 2 was last told. */
   #wanted: readonly AddressToAnnounce[] = [];
@@ -115,7 +117,7 @@ export class AnnounceAgent implements Runnable {
       ownerOfMac: (mac, address) => this.#ownerOfMac(mac, address),
       isNodeAddress: (address) => this.#view.nodeAddresses().has(address),
     });
-    this.#view = new AnnouncementView(informers);
+    this.#view = new AnnouncementView(informers, options.egress ?? false);
     this.#bgp = new BGPAgent({
       ...{ context, host, nodeName, view: () => this.#view, client: options.bgpPeers },
       forwardingOutlives: options.forwardingOutlives ?? true,
@@ -199,7 +201,7 @@ export class AnnounceAgent implements Runnable {
     const now = clock.monotonic();
     this.#syncedAt = now;
     const { addresses } = this.#view;
-    if (addresses.size === 0) this.#activeSince = undefined;
+    if (!this.#view.isNeeded) this.#activeSince = undefined;
     else this.#activeSince ??= now;
     this.#leases.setActive(this.#activeSince !== undefined || this.#layer2.announced.size > 0);
     const isSettled = this.#activeSince !== undefined && now >= this.#activeSince + settleMs;

@@ -1,23 +1,26 @@
 import type { CacheHandler } from '../../client/informers/cache.ts';
 import type { Informer, Informers } from '../../client/informers/informer.ts';
-import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
+import { addressPools, egressIPs, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
 import { type AgentReport, decodeReport, type NodeReport } from '../../network/announcing/agent-report.ts';
 import type { Announcer } from '../../network/announcing/announcement-plan.ts';
 import { announcerOf } from '../../network/announcing/announcers.ts';
 import {
   announcedPools,
   assignedAddresses,
+  egressAddresses,
   mayBeAnnounced,
   type ServiceAddress,
 } from '../../network/announcing/assigned-addresses.ts';
 import { type AnnouncerLease, readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import type { Member } from '../../network/announcing/membership.ts';
+import { egressRules } from '../../network/egress/egress-rules.ts';
 import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { Node, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { EgressIP } from '../../objects/types/ovn.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import { keptOfService, keptOfSlice } from '../kept-fields.ts';
 
@@ -44,6 +47,8 @@ export class AnnouncementView {
   readonly #nodes: Informer<Node>;
   readonly #pools: Informer<AddressPool>;
   readonly #leases: Informer<Lease>;
+  /** Undefined: egress addresses are not announced. */
+  readonly #egressIPs: Informer<EgressIP> | undefined;
   readonly #reports = new Map<string, AgentReport>();
   /** The Leases that were not given back, by node. */
   readonly #held = new Map<string, HeldLease>();
@@ -51,7 +56,9 @@ export class AnnouncementView {
   #named: ReadonlySet<string> = new Set();
   #version = 0;
 
-  constructor(informers: Informers) {
+  /** @param egress whether the addresses of EgressIPs are announced, too. */
+  constructor(informers: Informers, egress: boolean) {
+    this.#egressIPs = egress ? informers.informer(egressIPs) : undefined;
     this.#services = informers.informer(services, { transform: keptOfService });
     this.#slices = informers.informer(endpointSlices, { transform: keptOfSlice });
     this.#nodes = informers.informer(nodes);
@@ -86,6 +93,7 @@ export class AnnouncementView {
       }),
     );
     this.#pools.addHandler(onEach(touch));
+    this.#egressIPs?.addHandler(onEach(touch));
     this.#nodes.addHandler({
       added: changed,
       // A heartbeat of the kubelet changes nothing that matters.
@@ -110,23 +118,37 @@ export class AnnouncementView {
 
   /** True once all objects are known; false: the signal has aborted. */
   async synced(signal: AbortSignal): Promise<boolean> {
-    const sources = [this.#services, this.#slices, this.#nodes, this.#pools, this.#leases];
+    const sources = [
+      ...[this.#services, this.#slices, this.#nodes, this.#pools, this.#leases],
+      ...(this.#egressIPs === undefined ? [] : [this.#egressIPs]),
+    ];
     const synced = await Promise.all(sources.map((source) => source.synced(signal)));
     return synced.every(Boolean);
   }
 
-  /** The addresses of Services, by their canonical text. */
+  /** The addresses of Services and of EgressIPs, by their canonical text; of both, it is the Service's. */
   get addresses(): ReadonlyMap<string, ServiceAddress> {
     if (this.#addresses === undefined) {
+      const rules = egressRules(this.#egressIPs?.cache.values() ?? []);
       const pools = announcedPools(this.#pools.cache.values());
       this.#named = new Set(pools.flatMap(({ announcement }) => announcement.layer2?.interfaces ?? []));
-      this.#addresses = assignedAddresses(
+      const ofServices = assignedAddresses(
         this.#services.cache.values(),
         (key) => this.#slices.cache.byIndex(byService, key),
         pools,
       );
+      const egress = egressAddresses(rules).map((one) => [one.address, one] as const);
+      this.#addresses = new Map([...egress, ...ofServices]);
     }
     return this.#addresses;
+  }
+
+  /**
+   * Whether the agents need to know of each other: there are addresses, or EgressIPs that get some where it is known which
+   * networks nodes are in.
+   */
+  get isNeeded(): boolean {
+    return this.addresses.size > 0 || (this.#egressIPs?.cache.size ?? 0) > 0;
   }
 
   /** Another one after each change of what is announced, or by whom. */
@@ -136,7 +158,7 @@ export class AnnouncementView {
 
   /** The interfaces that pools name. */
   get namedInterfaces(): ReadonlySet<string> {
-    return this.addresses.size === 0 ? new Set() : this.#named;
+    return this.isNeeded ? this.#named : new Set();
   }
 
   /** The agents of nodes that the API knows, by node. */

@@ -18,3 +18,28 @@ export const defaultMarkMask = 0x0fff_c000;
 export function masqueradeBit(mask: number): number {
   return (mask & -mask) >>> 0;
 }
+
+/**
+ * What the mark of a packet is that leaves the cluster by another node: the number of that node in the bits of the mask
+ * above the two lowest.
+ *
+ * @param mask 1 to 2^32-1.
+ * @param number from 1 on.
+ * @throws {RangeError} where the mask has too few bits for the number.
+ */
+export function egressMark(mask: number, number: number): number {
+  let mark = 0;
+  let rest = number;
+  for (let bits = egressMask(mask); bits !== 0; bits = (bits & (bits - 1)) >>> 0) {
+    if (rest % 2 === 1) mark |= bits & -bits;
+    rest = Math.floor(rest / 2);
+  }
+  if (rest > 0) throw new RangeError(`--mark-mask has too few bits to tell ${number} nodes from each other`);
+  return mark >>> 0;
+}
+
+/** The bits of a mask that are for egress. */
+export function egressMask(mask: number): number {
+  const withoutLowest = (mask & (mask - 1)) >>> 0;
+  return (withoutLowest & (withoutLowest - 1)) >>> 0;
+}

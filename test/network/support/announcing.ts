@@ -7,6 +7,7 @@ import definitions from '../../../src/commands/definitions.generated.json' with 
 import type { ExecResult } from '../../../src/host/host.ts';
 import type { AddressPoolAnnounce } from '../../../src/objects/types/servicenet.ts';
 import { listAt, textAt } from '../../../src/objects/read.ts';
+import type { TestServerOptions } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { AddressWatch } from './address-watch.ts';
 import { TestCluster } from './cluster.ts';
@@ -17,6 +18,14 @@ const leaseNamespace = 'kube-system';
 
 /** Where the Services of {@link AnnouncingCluster} have their addresses. */
 const poolRange = '192.0.2.128/25';
+
+interface AnnouncingClusterOptions {
+  /** Of the pool `lan`. */
+  readonly announce?: AddressPoolAnnounce;
+  /** The names of Pods, by node. */
+  readonly pods?: Readonly<Record<string, readonly string[]>>;
+  readonly server?: TestServerOptions;
+}
 
 /**
  * Nodes on a LAN with an agent each that announces, and a client on the LAN. Every node answers on port 80 itself, with
@@ -37,10 +46,11 @@ export class AnnouncingCluster {
 
   static async start(
     count: number,
-    { announce }: { announce?: AddressPoolAnnounce } = {},
+    { announce, pods = {}, server = {} }: AnnouncingClusterOptions = {},
   ): Promise<AnnouncingCluster> {
     const nodes = Array.from({ length: count }, (_, index) => `node-${index + 1}`);
-    const cluster = await TestCluster.start(Object.fromEntries(nodes.map((node) => [node, []])));
+    const podsOf = Object.fromEntries(nodes.map((node) => [node, pods[node] ?? []]));
+    const cluster = await TestCluster.start(podsOf, server);
     await applyObjects(cluster.server.client, definitions);
     const started = new AnnouncingCluster(cluster, nodes);
     await started.pool('lan', {

@@ -66,6 +66,7 @@ test('the health of the node is told at an address, or nowhere', () => {
 
 test.each([
   ['a feature that is not known', ['--features', 'proxy,fly'], '--features: "fly"'],
+  ['egress without what announces its addresses', ['--features', 'proxy,egress'], 'egress needs announce'],
   ['a mask that is no hexadecimal number', ['--mark-mask', '7'], '--mark-mask'],
   ['a health address that is a name', ['--healthz-bind-address', 'localhost:1'], '--healthz-bind-address'],
   ['an empty mask', ['--mark-mask', '0x0'], '--mark-mask'],

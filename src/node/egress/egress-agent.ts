@@ -1,0 +1,177 @@
+import type { Informer } from '../../client/informers/informer.ts';
+import {
+  egressIPs,
+  namespaces as namespacesResource,
+  nodes as nodesResource,
+  pods as podsResource,
+} from '../../client/resources.ts';
+import type { Host } from '../../host/host.ts';
+import { type EgressPeer, planEgress } from '../../network/egress/egress-plan.ts';
+import { egressRules } from '../../network/egress/egress-rules.ts';
+import { policyPod } from '../../network/policy/connection.ts';
+import type { AddressedPod } from '../../network/policy/pod-set.ts';
+import { parseAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { isFinished } from '../../objects/pods.ts';
+import type { Namespace, Node, Pod } from '../../objects/types/core.generated.ts';
+import type { EgressIP } from '../../objects/types/ovn.ts';
+import type { ControllerContext, Runnable } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { keptOfPod } from '../kept-fields.ts';
+import { Nft } from '../nftables/nft.ts';
+import { EgressRoutes } from './egress-routes.ts';
+import { EgressTable } from './egress-table.ts';
+
+export interface EgressAgentOptions {
+  readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log' | 'metrics'>;
+  readonly host: Host;
+  /** Of the Node object. */
+  readonly nodeName: string;
+  /** The bits of the packet mark that the agent may use (`node/nftables/marks.ts`). */
+  readonly markMask: number;
+  /** The ranges of Pods, which are inside of the cluster; beside those of the Nodes. */
+  readonly clusterCIDRs: readonly ParsedCidr[];
+}
+
+/** Milliseconds in which changes are gathered. */
+const gather = 20;
+/** Milliseconds after which the ways to other nodes are looked at again: a network plugin may have changed them. */
+const lookAgain = 30_000;
+
+/** The one key of the work queue. */
+const everything = 'egress';
+
+/**
+ * Lets the Pods of a cluster leave by the addresses that EgressIPs have assigned, as far as this node has a part in it:
+ * it sends what its Pods send out of the cluster to the nodes that have the addresses, and translates what leaves by
+ * itself. The addresses are announced by `node/announce`. What it wrote stays when it ends.
+ */
+export class EgressAgent implements Runnable {
+  readonly #options: EgressAgentOptions;
+  readonly #objects: Informer<EgressIP>;
+  readonly #pods: Informer<Pod>;
+  readonly #namespaces: Informer<Namespace>;
+  readonly #nodes: Informer<Node>;
+  readonly #controller: Controller;
+  readonly #routes: EgressRoutes;
+  readonly #table: EgressTable;
+  /** Problems that were said. */
+  #said = '';
+
+  constructor(options: EgressAgentOptions) {
+    const { context, host, nodeName, markMask } = options;
+    const { informers } = context;
+    this.#options = options;
+    this.#routes = new EgressRoutes(host, markMask);
+    this.#table = new EgressTable(new Nft(host), markMask);
+    this.#objects = informers.informer(egressIPs);
+    this.#pods = informers.informer(podsResource, { transform: keptOfPod });
+    this.#namespaces = informers.informer(namespacesResource);
+    this.#nodes = informers.informer(nodesResource);
+    this.#controller = new Controller({
+      name: `egress_${nodeName}`,
+      context,
+      reconcile: () => this.#sync(),
+      workers: 1,
+      waitFor: [this.#objects, this.#pods, this.#namespaces, this.#nodes],
+      backoff: { base: 1000, max: 30_000 },
+    });
+    const changed = (): void => this.#controller.enqueue(everything, { after: gather });
+    // Without EgressIPs, Pods and nodes may change as they like.
+    const changedIfAny = (): void => {
+      if (this.#objects.cache.size > 0) changed();
+    };
+    this.#objects.addHandler({ added: changed, updated: changed, deleted: changed });
+    this.#pods.addHandler({
+      added: changedIfAny,
+      updated: (pod, old) => {
+        if (!jsonEqual(partsOfPod(pod), partsOfPod(old))) changedIfAny();
+      },
+      deleted: changedIfAny,
+    });
+    this.#namespaces.addHandler({
+      added: changedIfAny,
+      updated: ({ metadata }, old) => {
+        if (!jsonEqual(metadata.labels, old.metadata.labels)) changedIfAny();
+      },
+    });
+    this.#nodes.addHandler({
+      added: changedIfAny,
+      updated: (node, old) => {
+        if (!jsonEqual(peerOf(node), peerOf(old))) changedIfAny();
+      },
+      deleted: changedIfAny,
+    });
+    this.#controller.enqueue(everything);
+  }
+
+  /** Follows the API until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#controller.run(signal);
+  }
+
+  async #sync(): Promise<ReconcileResult> {
+    const { nodeName, clusterCIDRs } = this.#options;
+    const problems: string[] = [];
+    const rules = egressRules(this.#objects.cache.values(), problems);
+    this.#say(problems);
+    const peers = [...this.#nodes.cache.values()].map(peerOf);
+    const pods = this.#addressed();
+    const plan = planEgress({ nodeName, rules, pods, nodes: peers, clusterCIDRs });
+    const names = new Set([...plan.leave.values()].flat().filter((name) => name !== nodeName));
+    try {
+      // The way before what leads to it.
+      const numbers = await this.#routes.sync(peers.filter(({ name }) => names.has(name)));
+      await this.#table.sync(plan, numbers);
+      await this.#routes.prune(names);
+    } catch (error) {
+      this.#routes.distrust();
+      this.#table.distrust();
+      throw error;
+    }
+    return names.size === 0 ? {} : { requeueAfter: lookAgain };
+  }
+
+  /** Those that are being deleted first: of two with one address, the later one has it. */
+  #addressed(): readonly AddressedPod[] {
+    if (this.#objects.cache.size === 0) return [];
+    const pods = [...this.#pods.cache.values()].filter((pod) => !isFinished(pod));
+    const isLeaving = ({ metadata }: Pod): number => (metadata.deletionTimestamp === undefined ? 1 : 0);
+    return pods
+      .sort((a, b) => isLeaving(a) - isLeaving(b))
+      .map((pod) => {
+        const { podIPs = [], podIP } = pod.status;
+        const texts = podIPs.length > 0 ? podIPs.map(({ ip }) => ip) : [podIP ?? ''];
+        const labels = this.#namespaces.cache.get(pod.metadata.namespace ?? '')?.metadata.labels ?? {};
+        const addresses = texts.flatMap((text) => parseAddress(text)?.canonical ?? []);
+        return { pod: policyPod(pod, labels), addresses };
+      });
+  }
+
+  #say(problems: readonly string[]): void {
+    const text = problems.join('\n');
+    if (text === this.#said) return;
+    this.#said = text;
+    for (const problem of problems)
+      this.#options.context.log.warn({ reason: 'InvalidEgressIP' }, `EgressIP ${problem}`);
+  }
+}
+
+/** Takes away all that egress has made on a node. */
+export async function removeEgress(host: Host, markMask: number): Promise<void> {
+  await new EgressTable(new Nft(host), markMask).cleanUp();
+  await new EgressRoutes(host, markMask).cleanUp();
+}
+
+function peerOf({ metadata, spec, status }: Node): EgressPeer {
+  return {
+    name: metadata.name ?? '',
+    podCIDRs: (spec.podCIDRs ?? []).flatMap((text) => parseCidr(text) ?? []),
+    addresses: (status.addresses ?? []).flatMap(({ address }) => parseAddress(address)?.canonical ?? []),
+  };
+}
+
+function partsOfPod({ metadata, spec, status }: Pod): readonly unknown[] {
+  const { labels, deletionTimestamp } = metadata;
+  return [labels, deletionTimestamp === undefined, spec.nodeName, status.phase, status.podIP, status.podIPs];
+}

@@ -1,0 +1,180 @@
+import type { Host } from '../../host/host.ts';
+import type { EgressPeer } from '../../network/egress/egress-plan.ts';
+import { formatAddress, type IPFamily, parseAddress } from '../../objects/address.ts';
+import { isRecord } from '../../objects/json.ts';
+import { textAt } from '../../objects/read.ts';
+import { egressMark, egressMask } from '../nftables/marks.ts';
+
+/** A program of the machine failed. */
+class EgressRouteError extends Error {
+  override readonly name = 'EgressRouteError';
+}
+
+/** `ip` of each family. */
+const families = [
+  { family: 'IPv4', option: '-4' },
+  { family: 'IPv6', option: '-6' },
+] as const;
+
+/** Where the rules of routing tables of a network plugin usually are not; behind `local`, before `main`. */
+const priority = 20_157;
+
+/** The routing table of node number 0. */
+const firstTable = 1_570_000;
+
+/** The way to a node: what `ip route get` says of its Pods. */
+interface Way {
+  readonly family: IPFamily;
+  readonly via: string;
+  readonly device: string;
+}
+
+/**
+ * Keeps a routing table for each other node by which Pods leave the cluster, and a rule that leads packets with the mark of
+ * that node to it. The way to a node is the way to its Pods, whatever the network plugin has made of that (a tunnel, a
+ * route). One call at a time.
+ */
+export class EgressRoutes {
+  readonly #host: Host;
+  readonly #markMask: number;
+  readonly #numbers = new Map<string, number>();
+  /** Lines of `ip -batch` that were done, by node and family; undefined: what the kernel has is not known. */
+  #done: Map<string, string> | undefined;
+
+  /** @param markMask the bits of the packet mark that the agent may use. */
+  constructor(host: Host, markMask: number) {
+    this.#host = host;
+    this.#markMask = markMask;
+  }
+
+  /** The next sync takes all away that a former agent may have left. */
+  distrust(): void {
+    this.#done = undefined;
+  }
+
+  /**
+   * Makes tables for these nodes, and keeps others until {@link prune}.
+   *
+   * @returns the number of each: it is in the packet mark.
+   * @throws {EgressRouteError} where `ip` refuses something.
+   * @throws {RangeError} where the mark has too few bits.
+   */
+  async sync(peers: readonly EgressPeer[]): Promise<ReadonlyMap<string, number>> {
+    if (peers.length === 0) return new Map();
+    this.#done ??= await this.#start();
+    for (const { name } of peers) if (!this.#numbers.has(name)) this.#numbers.set(name, this.#free());
+    for (const peer of peers) {
+      for (const { family, option } of families) {
+        const key = `${peer.name} ${family}`;
+        const way = await this.#wayTo(peer, family);
+        const line = way === undefined ? '' : routeLine(way, this.#tableOf(peer.name));
+        const before = this.#done.get(key) ?? '';
+        if (before === line) continue;
+        this.#done.delete(key);
+        if (line === '') {
+          await this.#ip(option, `route flush table ${this.#tableOf(peer.name)}`);
+          continue;
+        }
+        await this.#ip(option, line);
+        if (before === '') {
+          await this.#ip(option, `rule del priority ${priority} ${this.#selector(peer.name)}`, true);
+          await this.#ip(option, `rule add priority ${priority} ${this.#selector(peer.name)}`);
+        }
+        this.#done.set(key, line);
+      }
+    }
+    return new Map(peers.map(({ name }) => [name, this.#numbers.get(name) ?? 0]));
+  }
+
+  /** Takes away the tables of all other nodes. @throws {EgressRouteError} */
+  async prune(names: ReadonlySet<string>): Promise<void> {
+    for (const name of this.#numbers.keys()) {
+      if (names.has(name)) continue;
+      for (const { family, option } of families) {
+        if (this.#done?.delete(`${name} ${family}`) !== true) continue;
+        await this.#ip(option, `rule del priority ${priority} ${this.#selector(name)}`);
+        await this.#ip(option, `route flush table ${this.#tableOf(name)}`);
+      }
+      this.#numbers.delete(name);
+    }
+  }
+
+  /** Takes all away, also what a former agent has left. @throws {EgressRouteError} */
+  async cleanUp(): Promise<void> {
+    this.distrust();
+    await this.#start();
+  }
+
+  /** Takes away what a former agent has left. */
+  async #start(): Promise<Map<string, string>> {
+    for (const { option } of families) {
+      const { exitCode, stdout } = await this.#host.exec('ip', [option, '-json', 'rule', 'list']);
+      // A kernel without IPv6.
+      if (exitCode !== 0) continue;
+      for (const rule of recordsOf(stdout)) {
+        if (rule['priority'] !== priority) continue;
+        const table = Number(textAt(rule, 'table'));
+        await this.#ip(option, `rule del priority ${priority} lookup ${table}`);
+        await this.#ip(option, `route flush table ${table}`);
+      }
+    }
+    return new Map();
+  }
+
+  #free(): number {
+    const taken = new Set(this.#numbers.values());
+    let number = 1;
+    while (taken.has(number)) number++;
+    // Tells before anything is written that the mark has too few bits.
+    egressMark(this.#markMask, number);
+    return number;
+  }
+
+  #tableOf(name: string): number {
+    return firstTable + (this.#numbers.get(name) ?? 0);
+  }
+
+  #selector(name: string): string {
+    const hex = (value: number): string => `0x${value.toString(16)}`;
+    const mark = egressMark(this.#markMask, this.#numbers.get(name) ?? 0);
+    return `fwmark ${hex(mark)}/${hex(egressMask(this.#markMask))} lookup ${this.#tableOf(name)}`;
+  }
+
+  /** Undefined: the node has no such family, or nothing leads to it. */
+  async #wayTo(peer: EgressPeer, family: IPFamily): Promise<Way | undefined> {
+    const pods = peer.podCIDRs.find((cidr) => cidr.family === family);
+    const own = peer.addresses.find((address) => parseAddress(address)?.family === family);
+    const targets = [
+      ...(pods === undefined ? [] : [formatAddress(family, pods.network + 1n)]),
+      ...(own === undefined ? [] : [own]),
+    ];
+    for (const target of targets) {
+      const option = family === 'IPv4' ? '-4' : '-6';
+      const { stdout } = await this.#host.exec('ip', [option, '-json', 'route', 'get', target]);
+      const [route] = recordsOf(stdout);
+      const device = textAt(route, 'dev');
+      const via = textAt(route, 'gateway') || (target === own ? target : '');
+      if (device !== '' && device !== 'lo' && via !== '') return { family, via, device };
+    }
+    return undefined;
+  }
+
+  async #ip(option: string, line: string, mayFail = false): Promise<void> {
+    const { exitCode, stderr } = await this.#host.exec('ip', [option, ...line.split(' ')]);
+    if (exitCode !== 0 && !mayFail) throw new EgressRouteError(`ip ${option} ${line}: ${stderr.trim()}`);
+  }
+}
+
+function routeLine({ via, device }: Way, table: number): string {
+  return `route replace default via ${via} dev ${device} onlink table ${table}`;
+}
+
+/** What `ip -json` prints; nothing where it fails. */
+function recordsOf(text: string): readonly Readonly<Record<string, unknown>>[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value.filter(isRecord) : [];
+  } catch {
+    return [];
+  }
+}
