@@ -70,9 +70,9 @@ export function wholeNumber(least: number, most: number): FlagReader<number> {
   };
 }
 
-/** A flag without a value. */
+/** A flag without a value; of a function, true or false. */
 export function yesOrNo(value: unknown): boolean {
-  if (typeof value !== 'boolean') throw new WrongValue('takes no value');
+  if (typeof value !== 'boolean') throw new WrongValue('must be true or false');
   return value;
 }
 
@@ -98,12 +98,15 @@ export function list(value: unknown): readonly string[] {
     .filter((item) => item !== '');
 }
 
+/** An IP address or a DNS name. */
+function isHost(host: string): boolean {
+  return parseStrictAddress(host) !== undefined || isDNS1123Subdomain(host).length === 0;
+}
+
 /** A list of names and IP addresses under which clients may ask for a server. */
 export function hosts(value: unknown): readonly string[] {
   const given = list(value);
-  const wrong = given.find(
-    (host) => parseStrictAddress(host) === undefined && isDNS1123Subdomain(host).length > 0,
-  );
+  const wrong = given.find((host) => !isHost(host));
   if (wrong !== undefined) throw new WrongValue(`"${wrong}" is neither an IP address nor a DNS name`);
   return given;
 }
@@ -111,7 +114,7 @@ export function hosts(value: unknown): readonly string[] {
 /** As `list`, with one item at least. */
 export function someList(value: unknown): readonly string[] {
   const items = list(value);
-  if (items.length === 0) throw new WrongValue('needs at least one name, or *');
+  if (items.length === 0) throw new WrongValue('needs at least one item');
   return items;
 }
 
@@ -137,7 +140,8 @@ export function bindAddress(value: unknown): { readonly host: string; readonly p
   const colon = given.lastIndexOf(':');
   const port = given.slice(colon + 1);
   const host = given.slice(0, Math.max(colon, 0)).replace(/^\[(.*)\]$/, '$1');
-  if (colon >= 0 && /^\d{1,5}$/.test(port) && Number(port) <= 65535) return { host, port: Number(port) };
+  const isPort = colon >= 0 && /^\d{1,5}$/.test(port) && Number(port) <= 65535;
+  if (isPort && (host === '' || isHost(host))) return { host, port: Number(port) };
   throw new WrongValue('must be an address such as 127.0.0.1:8080 or :8080, or 0 for none');
 }
 

@@ -13,7 +13,8 @@ import {
   textOf,
   yesOrNo,
 } from './flags.ts';
-import { ConfigError } from './errors.ts';
+import { isDNS1123Label, isDNS1123Subdomain } from '../objects/names.ts';
+import { ConfigError, WrongValue } from './errors.ts';
 
 /** What the node agent can do; `--features`. */
 const features = ['proxy', 'announce', 'policy', 'egress'] as const;
@@ -93,10 +94,9 @@ export function nodeConfig(
   environment: Readonly<Record<string, string | undefined>>,
 ): NodeConfig {
   const flags = new Flags(options);
-  const nodeName = flags.read('nodeName', optional(textOf())) ?? environment['NODE_NAME'] ?? hostname();
   return Object.freeze({
     cluster: clusterConfig(flags),
-    nodeName: nodeName.trim().toLowerCase(),
+    nodeName: nodeName(flags, environment['NODE_NAME']),
     features: featureList(flags.read('features', someList)),
     detectLocal: detectLocal(flags),
     masqueradeAll: flags.read('masqueradeAll', yesOrNo),
@@ -110,11 +110,20 @@ export function nodeConfig(
     besideOtherEngines: flags.read('besideOtherEngines', yesOrNo),
     conntrack: conntrack(flags),
     announce: announce(flags),
-    sysctlFolder: flags.read('sysctlFolder', text),
+    sysctlFolder: flags.read('sysctlFolder', textOf()),
     initOnly: flags.read('initOnly', yesOrNo),
     cleanup: flags.read('cleanup', yesOrNo),
     ...logConfig(flags, isTerminal),
   });
+}
+
+/** A host name that no Node can have is left to the API, which knows none: `--cleanup` and `--init-only` need no Node. */
+function nodeName(flags: Flags, fromEnvironment: string | undefined): string {
+  const given = flags.read('nodeName', optional(textOf())) ?? fromEnvironment;
+  const name = (given ?? hostname()).trim().toLowerCase();
+  const [fault] = isDNS1123Subdomain(name);
+  if (given === undefined || fault === undefined) return name;
+  throw new ConfigError(`--node-name: "${given}" is not the name of a Node: ${fault}`);
 }
 
 /** Unlike the port of metrics, it is opened by the node's Host, which takes addresses and no names. */
@@ -128,24 +137,37 @@ function healthzAddress(flags: Flags): NodeConfig['healthz'] {
 /** As large as a number of connections may be (an `int` of the kernel). */
 const maxConnections = 999_999_999;
 
+/** A duration without a fraction of a second: in seconds. */
+function seconds(value: unknown): number {
+  const milliseconds = duration(value);
+  if (milliseconds % 1000 === 0) return milliseconds / 1000;
+  throw new WrongValue('must be whole seconds');
+}
+
 function conntrack(flags: Flags): ConntrackConfig {
-  const seconds = (name: string): number => Math.floor(flags.read(name, duration) / 1000);
   return {
     maxPerCore: flags.read('conntrackMaxPerCore', wholeNumber(0, maxConnections)),
     min: flags.read('conntrackMin', wholeNumber(0, maxConnections)),
-    tcpTimeoutEstablished: seconds('conntrackTcpTimeoutEstablished'),
-    tcpTimeoutCloseWait: seconds('conntrackTcpTimeoutCloseWait'),
+    tcpTimeoutEstablished: flags.read('conntrackTcpTimeoutEstablished', seconds),
+    tcpTimeoutCloseWait: flags.read('conntrackTcpTimeoutCloseWait', seconds),
     tcpBeLiberal: flags.read('conntrackTcpBeLiberal', yesOrNo),
-    udpTimeout: seconds('conntrackUdpTimeout'),
-    udpTimeoutStream: seconds('conntrackUdpTimeoutStream'),
+    udpTimeout: flags.read('conntrackUdpTimeout', seconds),
+    udpTimeoutStream: flags.read('conntrackUdpTimeoutStream', seconds),
   };
+}
+
+function namespace(value: unknown): string {
+  const name = text(value);
+  const [fault] = isDNS1123Label(name);
+  if (fault === undefined) return name;
+  throw new WrongValue(`"${name}" is not the name of a namespace: ${fault}`);
 }
 
 function announce(flags: Flags): AnnounceConfig {
   return {
-    leaseNamespace: flags.read('leaseNamespace', text),
+    leaseNamespace: flags.read('leaseNamespace', namespace),
     onAPILoss: flags.read('onApiLoss', oneOf(['hold', 'withdraw'])),
-    restartGrace: Math.floor(flags.read('restartGrace', duration) / 1000),
+    restartGrace: flags.read('restartGrace', seconds),
     heartbeatPort: flags.read('heartbeatPort', wholeNumber(1, 65_535)),
     on: flags.read('announceOn', oneOf(['macvlan', 'interface'])),
     arping: flags.read('arping', yesOrNo),
@@ -190,7 +212,8 @@ const maxInterfaceName = 15;
 
 function interfaceName(flags: Flags, name: 'podBridgeInterface' | 'podInterfaceNamePrefix'): string {
   const value = flags.read(name, textOf());
-  if (/^[A-Za-z0-9._-]+$/.test(value) && value.length <= maxInterfaceName) return value;
+  const isName = /^[A-Za-z0-9._-]+$/.test(value) && !/^\.{1,2}$/.test(value);
+  if (isName && value.length <= maxInterfaceName) return value;
   const flag = name === 'podBridgeInterface' ? '--pod-bridge-interface' : '--pod-interface-name-prefix';
   throw new ConfigError(
     `${flag}: must be the name of an interface: up to ${maxInterfaceName} of A-Z a-z 0-9 . _ -`,
@@ -213,7 +236,7 @@ function syncPeriod(milliseconds: number): number {
   throw new ConfigError('--sync-period: must be greater than 0');
 }
 
-/** Bits below are needed for a slot of each endpoint, masquerading and what later features mark. */
+/** One bit is enough for Services; see `node/nftables/marks.ts`. */
 function markMask(value: string): number {
   const mask = /^0x[0-9a-fA-F]{1,8}$/.test(value) ? Number(value) : 0;
   if (mask > 0) return mask;
