@@ -29,7 +29,7 @@ export interface DataPath {
 export interface NodeAgentOptions {
   /**
    * Its informers are to see no Service and no EndpointSlice of another proxy, and none with the label of headless ones:
-   * {@link forwardingSelectors} says so to the API server (F1).
+   * {@link forwardingSelectors} says so to the API server.
    */
   readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
   readonly host: Host;
@@ -50,7 +50,7 @@ export interface NodeAgentOptions {
   readonly besideOtherProxies?: boolean;
 }
 
-/** The label selectors of kube-proxy's informers (F1), by resource: for `InformerFactoryOptions.labelSelectors`. */
+/** The label selectors of kube-proxy's informers, by resource: for `InformerFactoryOptions.labelSelectors`. */
 export const forwardingSelectors = {
   services: '!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name',
   'endpointslices.discovery.k8s.io':

@@ -98,7 +98,7 @@ export class ForwardingView {
     );
   }
 
-  /** Nothing may be planned before this resolves true (F9); false: the signal has aborted. */
+  /** Nothing may be planned before this resolves true; false: the signal has aborted. */
   async synced(signal: AbortSignal): Promise<boolean> {
     const sources = [
       this.#services,

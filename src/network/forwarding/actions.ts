@@ -23,30 +23,30 @@ export interface ActionInput {
 }
 
 /**
- * What happens with connections to a cluster IP (`nftables/proxier.go`): the internal traffic policy decides (D1).
+ * What happens with connections to a cluster IP (`nftables/proxier.go`): the internal traffic policy decides.
  * What does not come from a Pod is masqueraded, because the answer has to come back through this node: the client may
- * be outside and route the Service range here (D7).
+ * be outside and route the Service range here.
  */
 export function internalActions(
   policy: TrafficPolicy,
   { usable, detectsPods, masqueradeAll }: ActionInput,
 ): SourceActions {
-  if (!usable.any) return everyone(REJECT); // D3
-  if (policy === 'Local' && usable.local.length === 0) return everyone(DROP); // D4
+  if (!usable.any) return everyone(REJECT);
+  if (policy === 'Local' && usable.local.length === 0) return everyone(DROP);
   const fromElsewhere = forward(policy, masqueradeAll || detectsPods);
   return { pod: forward(policy, masqueradeAll), node: fromElsewhere, other: fromElsewhere };
 }
 
 /**
- * What happens with connections to external IPs, load balancer IPs and node ports (D2). Policy Cluster masquerades
- * all clients; policy Local keeps the client's address (D6). Pods and the node itself are not subject to policy Local,
+ * What happens with connections to external IPs, load balancer IPs and node ports. Policy Cluster masquerades
+ * all clients; policy Local keeps the client's address. Pods and the node itself are not subject to policy Local,
  * as though they went out to a load balancer and came back; only the node is masqueraded then, since the address that
- * it connects from may be the load balancer's (D5).
+ * it connects from may be the load balancer's.
  */
 export function externalActions(policy: TrafficPolicy, { usable, detectsPods }: ActionInput): SourceActions {
-  if (!usable.any) return everyone(REJECT); // D3
+  if (!usable.any) return everyone(REJECT);
   if (policy === 'Cluster') return everyone(forward('Cluster', true));
-  const other = usable.local.length === 0 ? DROP : forward('Local', false); // D4
+  const other = usable.local.length === 0 ? DROP : forward('Local', false);
   return {
     pod: detectsPods ? forward('Cluster', false) : other,
     node: forward('Cluster', true),

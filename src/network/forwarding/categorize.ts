@@ -8,22 +8,22 @@ export interface UsableEndpoints {
   readonly cluster: readonly PlannedEndpoint[];
   /** Those of policy Local; empty where `uses.local` is false. */
   readonly local: readonly PlannedEndpoint[];
-  /** E6: an endpoint is usable on some node. Decides between reject and drop. */
+  /** An endpoint is usable on some node. Decides between reject and drop. */
   readonly any: boolean;
 }
 
 /**
  * Chooses the endpoints of a Service port (`proxy/topology.go`, CategorizeEndpoints).
  *
- * - Cluster (E2): the ready ones that topology prefers; when none is ready anywhere, all that still serve while they
+ * - Cluster: the ready ones that topology prefers; when none is ready anywhere, all that still serve while they
  *   terminate, wherever they are.
- * - Local (E3): the ready ones of this node; when none is ready here, those of this node that still serve while they
+ * - Local: the ready ones of this node; when none is ready here, those of this node that still serve while they
  *   terminate. Hints never apply.
- * - All else is never used (E7): what does not serve, and what serves, is not ready and does not terminate.
+ * - All else is never used: what does not serve, and what serves, is not ready and does not terminate.
  *
- * `spec.trafficDistribution` is not read: it arrives as hints (E8).
+ * `spec.trafficDistribution` is not read: it arrives as hints.
  *
- * @param uses which lists the Service port needs (E1).
+ * @param uses which lists the Service port needs.
  */
 export function categorizeEndpoints(
   endpoints: readonly ServiceEndpoint[],
@@ -41,7 +41,7 @@ export function categorizeEndpoints(
 }
 
 /**
- * The ready endpoints that hints prefer (E4): those for this node, else those for its zone, else all. A kind of hint
+ * The ready endpoints that hints prefer: those for this node, else those for its zone, else all. A kind of hint
  * counts when every ready endpoint has one and at least one names this node or zone.
  */
 function preferred(

@@ -23,17 +23,17 @@ export interface ServiceEndpoints {
   readonly localReadyAddresses: number;
 }
 
-/** F6. What publishes addresses that are not ready says so by `ready: true`. */
+/** True where the condition is not given (`proxy/endpointslicecache.go`). What publishes addresses that are not ready says so by `ready: true`. */
 export function isReady({ source }: ServiceEndpoint): boolean {
   return source.conditions?.ready ?? true;
 }
 
-/** F6: not the same as ready; terminating endpoints may serve. */
+/** True where the condition is not given. Not the same as ready: terminating endpoints may serve. */
 export function isServing({ source }: ServiceEndpoint): boolean {
   return source.conditions?.serving ?? true;
 }
 
-/** F6. */
+/** False where the condition is not given. */
 export function isTerminating({ source }: ServiceEndpoint): boolean {
   return source.conditions?.terminating ?? false;
 }
@@ -42,7 +42,7 @@ export function isTerminating({ source }: ServiceEndpoint): boolean {
  * Merges the slices of one Service.
  *
  * @param slices of any family, sorted by name: where two have the same endpoint, the later one counts, unless it
- *   says that the endpoint terminates (F4).
+ *   says that the endpoint terminates.
  */
 export function collectEndpoints(
   slices: readonly EndpointSlice[],
@@ -52,7 +52,7 @@ export function collectEndpoints(
 ): ServiceEndpoints {
   const found = new Map<string, ServiceEndpoint[]>();
   for (const slice of slices) {
-    if (slice.addressType !== family) continue; // F3
+    if (slice.addressType !== family) continue;
     const key = keyOf(slice);
     const sources = slice.endpoints ?? [];
     const addresses = sources.map((source) => readAddress(source, key, family, problems));
@@ -62,7 +62,7 @@ export function collectEndpoints(
       sources.forEach((source, i) => {
         const address = addresses[i];
         if (address === undefined) return;
-        const planned = { address, port, isLocal: source.nodeName === nodeName }; // F5
+        const planned = { address, port, isLocal: source.nodeName === nodeName };
         endpoints.push({ planned, source, slice: key });
       });
     }
@@ -72,7 +72,7 @@ export function collectEndpoints(
   return { byPort, localReadyAddresses: countLocalReady(byPort) };
 }
 
-/** The canonical address of an endpoint: the first one, no other is read (F4, F8); undefined for bad ones. */
+/** The canonical address of an endpoint: the first one, no other is read; undefined for bad ones. */
 function readAddress(
   { addresses }: SliceEndpoint,
   slice: ObjectKey,

@@ -20,7 +20,7 @@ export interface ForwardingPlan {
   readonly services: ReadonlyMap<ObjectKey, ServicePlan>;
   /** Who has a destination, by {@link destinationKey}: exactly one Service port. */
   readonly destinations: ReadonlyMap<string, DestinationOwner>;
-  /** Cluster IPs → number of Service ports that have it. Other ports of these addresses are rejected (D13). */
+  /** Cluster IPs → number of Service ports that have it. Other ports of these addresses are rejected. */
   readonly clusterIPs: ReadonlyMap<string, number>;
 }
 
@@ -45,13 +45,13 @@ export interface NodeFamilyPlan {
   /** The node's own address of the family; undefined: it has none. */
   readonly primaryAddress: string | undefined;
   /**
-   * Where node ports answer (D12): `all` is every address of the node, whenever it comes or goes; loopback never.
+   * Where node ports answer: `all` is every address of the node, whenever it comes or goes; loopback never.
    * Sorted.
    */
   readonly nodePortAddresses: 'all' | readonly string[];
   /** The node's own addresses as far as they are known, loopback left out. Sorted. */
   readonly nodeAddresses: readonly string[];
-  /** Packets to addresses in these ranges that are no Service's are dropped (D13). Sorted. */
+  /** Packets to addresses in these ranges that are no Service's are dropped. Sorted. */
   readonly serviceCIDRs: readonly string[];
   /** How Pods are recognised as the source of a packet; undefined: they cannot be. */
   readonly podDetection: PodDetection | undefined;
@@ -91,11 +91,11 @@ export interface ServicePortPlan {
   readonly internalTrafficPolicy: TrafficPolicy;
   /** `Cluster` where the Service cannot be reached from outside. */
   readonly externalTrafficPolicy: TrafficPolicy;
-  /** Seconds since the last new connection for which a client keeps its endpoint; undefined: no affinity (D15). */
+  /** Seconds since the last new connection for which a client keeps its endpoint; undefined: no affinity. */
   readonly affinitySeconds: number | undefined;
-  /** The endpoints of policy `Cluster` (E2); empty where nothing uses them. Sorted by address and port. */
+  /** The endpoints of policy `Cluster`; empty where nothing uses them. Sorted by address and port. */
   readonly clusterEndpoints: readonly PlannedEndpoint[];
-  /** The endpoints of policy `Local` (E3); empty where nothing uses them. Sorted by address and port. */
+  /** The endpoints of policy `Local`; empty where nothing uses them. Sorted by address and port. */
   readonly localEndpoints: readonly PlannedEndpoint[];
   /**
    * UDP only: the endpoints that serve, terminating ones and those that policies leave out too. A flow to one of the
@@ -126,7 +126,7 @@ export interface Destination {
   readonly address: string | undefined;
   /** The Service's port, or the node port. */
   readonly port: number;
-  /** Load balancer IPs only (D11): sources outside of these CIDRs are dropped before all else; undefined: none are. */
+  /** Load balancer IPs only: sources outside of these CIDRs are dropped before all else; undefined: none are. */
   readonly sourceRanges: readonly string[] | undefined;
   readonly actions: SourceActions;
 }
@@ -140,7 +140,7 @@ export type Source = 'pod' | 'node' | 'other';
 /** What happens with a new connection, by its source. Where Pods cannot be recognised, `pod` equals `other`. */
 export type SourceActions = Readonly<Record<Source, Action>>;
 
-/** Forward to an endpoint of a list, never empty, each as likely as the other (D14); refuse at once; or stay silent. */
+/** Forward to an endpoint of a list, never empty, each as likely as the other; refuse at once; or stay silent. */
 export type Action =
   | {
       readonly action: 'forward';
@@ -148,9 +148,9 @@ export type Action =
       /** The endpoint sees the node as the client. */
       readonly masquerade: boolean;
     }
-  /** Refused at once: no endpoint is usable anywhere (D3). */
+  /** Refused at once: no endpoint is usable anywhere. */
   | { readonly action: 'reject' }
-  /** The policy is Local, and no usable endpoint is on this node (D4). */
+  /** The policy is Local, and no usable endpoint is on this node. */
   | { readonly action: 'drop' };
 
 /** The health check of a Service for load balancers (`healthcheck/service_health.go`). */

@@ -94,7 +94,7 @@ export class ForwardingPlanner {
     };
   }
 
-  /** Takes over what changed in the node. True: then every Service has to be applied again (E5). */
+  /** Takes over what changed in the node. True: then every Service has to be applied again. */
   setNode(node: ForwardingNode): boolean {
     const planned = planNode(node, this.#options);
     if (jsonEqual(planned, this.#node)) return false;

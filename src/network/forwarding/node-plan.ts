@@ -6,7 +6,7 @@ import type { ForwardingNode, ForwardingOptions } from './options.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
 
-/** What holds for the node as a whole (E5, D12, D13). */
+/** What holds for the node as a whole. */
 export function planNode(node: ForwardingNode, options: ForwardingOptions): NodePlan {
   const zone = node.labels[ZONE];
   return {
@@ -36,7 +36,7 @@ function planNodeFamily(family: IPFamily, node: ForwardingNode, options: Forward
   };
 }
 
-/** D12, and `util/nodeport_addresses.go`: a family without a CIDR of its own, or with a /0, answers everywhere. */
+/** `--nodeport-addresses` (`util/nodeport_addresses.go`): a family without a CIDR of its own, or with a /0, answers everywhere. */
 function nodePortAddresses(
   family: IPFamily,
   node: ForwardingNode,

@@ -5,7 +5,7 @@ import type { IPFamily } from '../../objects/address.ts';
 /** The node that a plan is for. */
 export interface ForwardingNode {
   readonly name: string;
-  /** Of the Node object; only `topology.kubernetes.io/zone` is read (E5). */
+  /** Of the Node object; only `topology.kubernetes.io/zone` is read. */
   readonly labels: Labels;
   /** The node's own address, one of each family: what `--nodeport-addresses=primary` means. */
   readonly primaryAddresses: readonly ParsedAddress[];
@@ -32,6 +32,6 @@ export interface ForwardingOptions {
     | { readonly by: 'bridge'; readonly interface: string }
     | { readonly by: 'interfacePrefix'; readonly prefix: string }
     | undefined;
-  /** The feature gate AllowServiceExternalIPs: without it, `spec.externalIPs` has no effect (F7). */
+  /** The feature gate AllowServiceExternalIPs: without it, `spec.externalIPs` has no effect. */
   readonly allowExternalIPs: boolean;
 }

@@ -31,7 +31,7 @@ export function protocolOf(text: string | undefined): Protocol | undefined {
   }
 }
 
-/** What slices and Services join by (F4). */
+/** What slices and Services join by. */
 export function portKey(name: string, protocol: Protocol): string {
   return `${name}/${protocol}`;
 }

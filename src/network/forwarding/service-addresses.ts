@@ -11,7 +11,7 @@ import type { Problems } from './problem.ts';
 /** The addresses of one family. Canonical, sorted, each once. */
 export interface ServiceAddresses {
   readonly clusterIP: string;
-  /** Of load balancers that leave the address in the packets (D10). */
+  /** Of load balancers that leave the address in the packets. */
   readonly loadBalancerIPs: readonly string[];
   /** Without those that are load balancer IPs too, which keep their source ranges. */
   readonly externalIPs: readonly string[];
@@ -34,7 +34,7 @@ interface FamilyAddress {
   readonly canonical: string;
 }
 
-/** Reads the addresses of a Service as leniently as kube-proxy does (F8): leading zeros are decimal and go away. */
+/** Reads the addresses of a Service as leniently as kube-proxy does: leading zeros are decimal and go away. */
 export function readAddresses(
   service: Service,
   options: ForwardingOptions,
@@ -80,7 +80,7 @@ function readRanges(service: Service, problems: Problems): ParsedCidr[] {
   });
 }
 
-/** The part of one family; undefined when the Service has no cluster IP in it (F3). */
+/** The part of one family; undefined when the Service has no cluster IP in it. */
 export function addressesOfFamily(
   service: Service,
   parsed: ParsedService,
@@ -106,7 +106,7 @@ export function addressesOfFamily(
 }
 
 /**
- * D11. Where the node itself may connect, the load balancer IPs may too: a node that holds such an address connects
+ * `loadBalancerSourceRanges`. Where the node itself may connect, the load balancer IPs may too: a node that holds such an address connects
  * to it from that address.
  */
 function sourceRanges(

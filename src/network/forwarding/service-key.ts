@@ -6,12 +6,12 @@ const SERVICE_NAME = 'kubernetes.io/service-name';
 const PROXY_NAME = 'service.kubernetes.io/service-proxy-name';
 const HEADLESS = 'service.kubernetes.io/headless';
 
-/** True for Services and slices that another proxy carries (F1): the label decides, whatever its value. */
+/** True for Services and slices that another proxy carries: the label decides, whatever its value. */
 export function isOfOtherProxy(object: KubeObject): boolean {
   return hasLabel(object, PROXY_NAME);
 }
 
-/** The Service that a slice belongs to; undefined for slices that the proxy ignores (F1) and for those of no Service. */
+/** The Service that a slice belongs to; undefined for slices that the proxy ignores and for those of no Service. */
 export function serviceOfSlice(slice: EndpointSlice): ObjectKey | undefined {
   if (isOfOtherProxy(slice) || hasLabel(slice, HEADLESS)) return undefined;
   const name = slice.metadata.labels?.[SERVICE_NAME];

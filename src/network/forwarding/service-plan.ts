@@ -32,7 +32,7 @@ import {
 } from './service-policy.ts';
 
 /**
- * Plans one Service as if there were no other; undefined for those that the proxy skips (F1, F2).
+ * Plans one Service as if there were no other; undefined for those that the proxy skips.
  *
  * @param slices those of the Service, in any order; others are ignored.
  */
@@ -74,7 +74,7 @@ export function planService(
   return { key, ports, healthChecks, problems: problems.list() };
 }
 
-/** F1 and F2 (`util/utils.go`, ShouldSkipService). */
+/** What another proxy carries, and what has no cluster IP (`util/utils.go`, ShouldSkipService). */
 function isSkipped(service: Service): boolean {
   const { clusterIP, clusterIPs, type } = service.spec;
   const address = clusterIP ?? clusterIPs?.[0] ?? '';
@@ -105,7 +105,7 @@ function planPort(
   const externalLocal = traits.externalTrafficPolicy === 'Local';
   const usable = categorizeEndpoints(
     candidates,
-    // E1. Policy Local needs the list of policy Cluster too, for Pods and the node (D5).
+    // Policy Local needs the list of policy Cluster too, for Pods and the node.
     { cluster: !internalLocal || isExternal, local: internalLocal || (externalLocal && isExternal) },
     node,
   );
@@ -144,7 +144,7 @@ function planDestinations(
   const planned: Destination[] = [];
   const add = (kind: DestinationKind, address: string | undefined, port: number): void => {
     const key = destinationKey(family, protocol, address, port);
-    const sourceRanges = kind === 'loadBalancerIP' ? addresses.sourceRanges : undefined; // D11
+    const sourceRanges = kind === 'loadBalancerIP' ? addresses.sourceRanges : undefined;
     const actions = kind === 'clusterIP' ? internal : external;
     planned.push({ key, kind, address, port, sourceRanges, actions });
   };

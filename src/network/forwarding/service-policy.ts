@@ -19,7 +19,7 @@ export function externalTrafficPolicy(service: Service): TrafficPolicy {
 const DEFAULT_AFFINITY_SECONDS = 10800;
 const MAX_AFFINITY_SECONDS = 86400;
 
-/** Seconds of `sessionAffinity: ClientIP`; undefined without affinity (D15). */
+/** Seconds of `sessionAffinity: ClientIP`; undefined without affinity. */
 export function affinitySeconds(service: Service, problems: Problems): number | undefined {
   const { sessionAffinity, sessionAffinityConfig } = service.spec;
   if (sessionAffinity !== 'ClientIP') return undefined;

@@ -51,15 +51,15 @@ export interface RefusedVerdict {
 }
 
 export type RefusalReason =
-  /** Reject: no endpoint is usable anywhere (D3). */
+  /** Reject: no endpoint is usable anywhere. */
   | 'NoEndpoints'
-  /** Drop: the policy is Local, and no endpoint is usable on this node (D4). */
+  /** Drop: the policy is Local, and no endpoint is usable on this node. */
   | 'NoLocalEndpoints'
-  /** Drop: outside of the source ranges (D11). */
+  /** Drop: outside of the source ranges. */
   | 'SourceNotAllowed'
-  /** Reject: a cluster IP, but not one of its ports (D13). */
+  /** Reject: a cluster IP, but not one of its ports. */
   | 'UnknownPort'
-  /** Drop: in a range of cluster IPs, but of no Service (D13). */
+  /** Drop: in a range of cluster IPs, but of no Service. */
   | 'UnknownClusterIP';
 
 /**
@@ -92,7 +92,7 @@ function ownerOf(
   return plan.destinations.get(destinationKey(family.family, protocol, undefined, destinationPort));
 }
 
-/** D12. */
+/** Node ports answer at the address; never at loopback, which the plan has not. */
 function hasNodePorts({ nodePortAddresses, nodeAddresses }: NodeFamilyPlan, address: string): boolean {
   return (nodePortAddresses === 'all' ? nodeAddresses : nodePortAddresses).includes(address);
 }
@@ -112,7 +112,7 @@ function verdictOf({ port, destination }: DestinationOwner, source: Source, sour
       const endpoints = action.to === 'Cluster' ? port.clusterEndpoints : port.localEndpoints;
       const candidates = endpoints.map((endpoint) => ({
         endpoint,
-        masquerade: action.masquerade || (endpoint.isLocal && endpoint.address === sourceAddress), // D8
+        masquerade: action.masquerade || (endpoint.isLocal && endpoint.address === sourceAddress),
       }));
       return {
         verdict: 'forward',

@@ -4,7 +4,7 @@ import type { Candidate, ForwardVerdict } from '../../network/forwarding/verdict
 /** Most clients that are remembered; the one that came longest ago is forgotten. */
 const maxClients = 100_000;
 
-/** Chooses the endpoint of a connection as the kernel does: at random, or the client's former one (D14, D15). */
+/** Chooses the endpoint of a connection as the kernel does: at random, or the client's former one. */
 export class EndpointChoice {
   readonly #random: Random;
   readonly #clock: Pick<Clock, 'monotonic'>;

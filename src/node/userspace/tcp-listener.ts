@@ -12,7 +12,7 @@ const connectTimeoutMs = 30_000;
 
 /**
  * Accepts connections to one address and port, and connects each to an endpoint. Ends of one direction and resets pass
- * through. Connections that are open go on when the listener is closed: kube-proxy cuts none either (D17).
+ * through. Connections that are open go on when the listener is closed: kube-proxy cuts none either.
  */
 export class TcpListener implements Listener {
   readonly #server: Server;
