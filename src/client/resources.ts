@@ -13,7 +13,7 @@ import { at } from '../objects/read.ts';
 import { isRecord, isStringList } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-check.ts';
-import type { EgressFirewall, EgressIP } from '../objects/types/ovn.ts';
+import type { EgressFirewall, EgressIP, EgressQoS } from '../objects/types/ovn.ts';
 import type { Route } from '../objects/types/route.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
 
@@ -203,6 +203,16 @@ export const egressIPs: ResourceType<EgressIP> = {
   namespaced: false,
   isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressIP => isStringList(at(object, 'spec', 'egressIPs')),
+};
+
+export const egressQoSes: ResourceType<EgressQoS> = {
+  group: 'k8s.ovn.org',
+  version: 'v1',
+  plural: 'egressqoses',
+  kind: 'EgressQoS',
+  namespaced: true,
+  isOptional: true, // of OVN-Kubernetes
+  isObject: (object): object is EgressQoS => Array.isArray(at(object, 'spec', 'egress')),
 };
 
 export const connectivityChecks: ResourceType<PodNetworkConnectivityCheck> = {

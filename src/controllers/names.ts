@@ -37,6 +37,7 @@ export const checkerName = 'check-endpoints-controller';
 const networkKindNames = [
   'egress-ip-controller',
   'egress-firewall-controller',
+  'egress-qos-controller',
   checkerName,
   'connectivity-check-controller',
 ] as const;

@@ -2,6 +2,7 @@ import { connectivityChecker } from './connectivity-checks/checker.ts';
 import { connectivityCheckGenerator } from './connectivity-checks/generator.ts';
 import { egressFirewallsController } from './egress-firewalls/controller.ts';
 import { egressIPController } from './egress-ips/controller.ts';
+import { egressQoSController } from './egress-qos/controller.ts';
 import { type CatalogEntry, catalogEntry } from './run.ts';
 
 /** Controllers of kinds that OpenShift, OVN-Kubernetes and others define: they start where these are served. */
@@ -9,6 +10,7 @@ export function networkKindControllers(): readonly CatalogEntry[] {
   return [
     catalogEntry(egressIPController, 'servicenet-egress-ip'),
     catalogEntry(egressFirewallsController, 'servicenet-egress-firewall'),
+    catalogEntry(egressQoSController, 'servicenet-egress-qos'),
     catalogEntry(connectivityChecker(), 'check-endpoints'),
     catalogEntry(connectivityCheckGenerator, 'connectivity-check-controller'),
   ];

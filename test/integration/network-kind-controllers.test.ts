@@ -82,6 +82,39 @@ describe('EgressFirewalls', () => {
   });
 });
 
+describe('EgressQoSes', () => {
+  test('say in a condition of the one zone whether their rules are in force', async () => {
+    const path = '/apis/k8s.ovn.org/v1/namespaces/qos/egressqoses';
+    await post('/api/v1/namespaces', { metadata: { name: 'qos' } });
+    const made = await post(path, {
+      ...{ apiVersion: 'k8s.ovn.org/v1', kind: 'EgressQoS', metadata: { name: 'default' } },
+      spec: { egress: [{ dscp: 46, dstCIDR: '10.0.0.0/8' }] },
+    });
+    expect(made.status).toBe(201);
+    const said = async (message: string): Promise<void> => {
+      await untilObject(
+        server.client,
+        `${path}/default`,
+        (body) => textAt(listAt(body, 'status', 'conditions')[0], 'message') === message,
+      );
+    };
+    await said('EgressQoS Rules applied');
+    const matchExpressions = [{ key: 'app', operator: 'Near' }];
+    await call(server.client, 'PATCH', `${path}/default`, {
+      body: { spec: { egress: [{ dscp: 46, podSelector: { matchExpressions } }] } },
+      contentType: 'application/merge-patch+json',
+    });
+    await said(
+      'EgressQoS Rules not correctly applied: spec.egress[0].podSelector: "Near" is not a valid label selector operator; no rule is in force',
+    );
+    const { body } = await call(server.client, 'GET', `${path}/default`);
+    expect(textAt(body, 'status', 'status')).toBe('EgressQoS Rules not correctly applied');
+    expect(listAt(body, 'status', 'conditions')).toMatchObject([
+      { type: 'Ready-In-Zone-global', status: 'False', reason: 'SetupFailed' },
+    ]);
+  });
+});
+
 describe('EgressIPs', () => {
   test('are assigned to labelled nodes, move when one goes, and say what cannot be', async () => {
     const label = { 'k8s.ovn.org/egress-assignable': '' };

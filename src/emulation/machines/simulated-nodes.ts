@@ -239,7 +239,10 @@ export class SimulatedNodes extends Reconciler {
     try {
       await new EgressAgent(options).run(signal);
     } catch (error) {
-      this.context.log.error({ err: error, node: nodeName }, 'no EgressIPs on this node: its agent has ended');
+      this.context.log.error(
+        { err: error, node: nodeName },
+        'no EgressIPs on this node: its agent has ended',
+      );
     }
   }
 

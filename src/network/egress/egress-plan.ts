@@ -1,5 +1,6 @@
 import { type IPFamily, parseAddress, type ParsedCidr } from '../../objects/address.ts';
 import type { AddressedPod } from '../policy/pod-set.ts';
+import { marksOf, type QoSMark, type QoSRules } from './egress-qos.ts';
 import { type EgressExit, egressFor, type EgressRule } from './egress-rules.ts';
 
 /** A Node as far as the way to it is concerned. */
@@ -19,14 +20,18 @@ export interface EgressPlan {
   readonly leave: ReadonlyMap<string, readonly string[]>;
   /** By the address of a Pod of any node: the address that its connections have which leave by this node. */
   readonly sources: ReadonlyMap<string, string>;
-  /** Destinations that are inside of the cluster: Pods and nodes. CIDRs. */
+  /** Destinations that are inside of the cluster for `leave` and `sources`: Pods and nodes. CIDRs. */
   readonly inside: readonly string[];
+  /** By the address of a Pod of this node: the DSCP values of what it sends, the first that has the destination; one at least. */
+  readonly marks: ReadonlyMap<string, readonly QoSMark[]>;
 }
 
 /** What {@link planEgress} plans from. */
 export interface EgressInput {
   readonly nodeName: string;
   readonly rules: readonly EgressRule[];
+  /** By namespace. */
+  readonly qos: ReadonlyMap<string, QoSRules>;
   /** All of the cluster; of two with one address, the later one has it. */
   readonly pods: Iterable<AddressedPod>;
   readonly nodes: readonly EgressPeer[];
@@ -34,30 +39,40 @@ export interface EgressInput {
   readonly clusterCIDRs: readonly ParsedCidr[];
 }
 
-/** Plans what a node does; without a rule, nothing. */
-export function planEgress({ nodeName, rules, pods, nodes, clusterCIDRs }: EgressInput): EgressPlan {
+/** Plans what a node does; without objects, nothing. */
+export function planEgress(input: EgressInput): EgressPlan {
+  const { nodeName, rules, qos, pods, nodes } = input;
   const leave = new Map<string, readonly string[]>();
   const sources = new Map<string, string>();
-  if (rules.every(({ exits }) => exits.length === 0)) return { leave, sources, inside: [] };
+  const marks = new Map<string, readonly QoSMark[]>();
+  const hasExits = rules.some(({ exits }) => exits.length > 0);
+  if (!hasExits && qos.size === 0) return { leave, sources, inside: [], marks };
   const known = new Set(nodes.map(({ name }) => name));
   for (const { pod, addresses } of pods) {
+    const isOwn = pod.node === nodeName;
+    const ofNamespace = qos.get(pod.namespace);
     for (const address of addresses) {
-      leave.delete(address);
-      sources.delete(address);
+      for (const map of [leave, sources, marks]) map.delete(address);
       const family = familyOf(address);
       if (family === undefined) continue;
       const exits = egressFor(pod, family, rules).filter(({ node }) => known.has(node));
       const own = exits.find(({ node }) => node === nodeName);
       if (own !== undefined) sources.set(address, own.address);
       const by = nodesOf(exits);
-      if (pod.node === nodeName && by.some((node) => node !== nodeName)) leave.set(address, by);
+      if (isOwn && by.some((node) => node !== nodeName)) leave.set(address, by);
+      const marked = isOwn && ofNamespace !== undefined ? marksOf(pod, family, ofNamespace) : [];
+      if (marked.length > 0) marks.set(address, marked);
     }
   }
+  return { leave, sources, inside: hasExits ? insideOf(input) : [], marks };
+}
+
+function insideOf({ nodes, clusterCIDRs }: EgressInput): readonly string[] {
   const inside = [...clusterCIDRs, ...nodes.flatMap(({ podCIDRs }) => podCIDRs)].map(
     ({ canonical }) => canonical,
   );
   for (const { addresses } of nodes) for (const address of addresses) inside.push(hostCidr(address));
-  return { leave, sources, inside: [...new Set(inside)].toSorted() };
+  return [...new Set(inside)].toSorted();
 }
 
 function nodesOf(exits: readonly EgressExit[]): readonly string[] {

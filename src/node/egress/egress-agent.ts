@@ -1,20 +1,23 @@
 import type { Informer } from '../../client/informers/informer.ts';
 import {
   egressIPs,
+  egressQoSes,
   namespaces as namespacesResource,
   nodes as nodesResource,
   pods as podsResource,
 } from '../../client/resources.ts';
 import type { Host } from '../../host/host.ts';
 import { type EgressPeer, planEgress } from '../../network/egress/egress-plan.ts';
+import { type QoSRules, qosRules } from '../../network/egress/egress-qos.ts';
 import { egressRules } from '../../network/egress/egress-rules.ts';
 import { policyPod } from '../../network/policy/connection.ts';
 import type { AddressedPod } from '../../network/policy/pod-set.ts';
 import { parseAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
+import { keyOf } from '../../objects/key.ts';
 import { isFinished } from '../../objects/pods.ts';
 import type { Namespace, Node, Pod } from '../../objects/types/core.generated.ts';
-import type { EgressIP } from '../../objects/types/ovn.ts';
+import type { EgressIP, EgressQoS } from '../../objects/types/ovn.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { keptOfPod } from '../kept-fields.ts';
@@ -44,11 +47,12 @@ const everything = 'egress';
 /**
  * Lets the Pods of a cluster leave by the addresses that EgressIPs have assigned, as far as this node has a part in it:
  * it sends what its Pods send out of the cluster to the nodes that have the addresses, and translates what leaves by
- * itself. The addresses are announced by `node/announce`. What it wrote stays when it ends.
+ * itself. It marks what its Pods send as EgressQoSes say. The addresses are announced by `node/announce`. What it wrote stays when it ends.
  */
 export class EgressAgent implements Runnable {
   readonly #options: EgressAgentOptions;
   readonly #objects: Informer<EgressIP>;
+  readonly #qos: Informer<EgressQoS>;
   readonly #pods: Informer<Pod>;
   readonly #namespaces: Informer<Namespace>;
   readonly #nodes: Informer<Node>;
@@ -65,6 +69,7 @@ export class EgressAgent implements Runnable {
     this.#routes = new EgressRoutes(host, markMask);
     this.#table = new EgressTable(new Nft(host), markMask);
     this.#objects = informers.informer(egressIPs);
+    this.#qos = informers.informer(egressQoSes);
     this.#pods = informers.informer(podsResource, { transform: keptOfPod });
     this.#namespaces = informers.informer(namespacesResource);
     this.#nodes = informers.informer(nodesResource);
@@ -73,15 +78,22 @@ export class EgressAgent implements Runnable {
       context,
       reconcile: () => this.#sync(),
       workers: 1,
-      waitFor: [this.#objects, this.#pods, this.#namespaces, this.#nodes],
+      waitFor: [this.#objects, this.#qos, this.#pods, this.#namespaces, this.#nodes],
       backoff: { base: 1000, max: 30_000 },
     });
     const changed = (): void => this.#controller.enqueue(everything, { after: gather });
-    // Without EgressIPs, Pods and nodes may change as they like.
+    // Without objects, Pods and nodes may change as they like.
     const changedIfAny = (): void => {
-      if (this.#objects.cache.size > 0) changed();
+      if (this.#hasObjects) changed();
     };
     this.#objects.addHandler({ added: changed, updated: changed, deleted: changed });
+    this.#qos.addHandler({
+      added: changed,
+      updated: (object, old) => {
+        if (!jsonEqual(object.spec, old.spec)) changed();
+      },
+      deleted: changed,
+    });
     this.#pods.addHandler({
       added: changedIfAny,
       updated: (pod, old) => {
@@ -114,10 +126,16 @@ export class EgressAgent implements Runnable {
     const { nodeName, clusterCIDRs } = this.#options;
     const problems: string[] = [];
     const rules = egressRules(this.#objects.cache.values(), problems);
+    const qos = new Map<string, QoSRules>();
+    for (const object of this.#qos.cache.values()) {
+      const read = qosRules(object);
+      if (read !== undefined) qos.set(read.namespace, read);
+      for (const problem of read?.problems ?? []) problems.push(`${keyOf(object)}: ${problem}`);
+    }
     this.#say(problems);
     const peers = [...this.#nodes.cache.values()].map(peerOf);
     const pods = this.#addressed();
-    const plan = planEgress({ nodeName, rules, pods, nodes: peers, clusterCIDRs });
+    const plan = planEgress({ nodeName, rules, qos, pods, nodes: peers, clusterCIDRs });
     const names = new Set([...plan.leave.values()].flat().filter((name) => name !== nodeName));
     try {
       // The way before what leads to it.
@@ -132,9 +150,13 @@ export class EgressAgent implements Runnable {
     return names.size === 0 ? {} : { requeueAfter: lookAgain };
   }
 
+  get #hasObjects(): boolean {
+    return this.#objects.cache.size > 0 || this.#qos.cache.size > 0;
+  }
+
   /** Those that are being deleted first: of two with one address, the later one has it. */
   #addressed(): readonly AddressedPod[] {
-    if (this.#objects.cache.size === 0) return [];
+    if (!this.#hasObjects) return [];
     const pods = [...this.#pods.cache.values()].filter((pod) => !isFinished(pod));
     const isLeaving = ({ metadata }: Pod): number => (metadata.deletionTimestamp === undefined ? 1 : 0);
     return pods
@@ -152,8 +174,7 @@ export class EgressAgent implements Runnable {
     const text = problems.join('\n');
     if (text === this.#said) return;
     this.#said = text;
-    for (const problem of problems)
-      this.#options.context.log.warn({ reason: 'InvalidEgressIP' }, `EgressIP ${problem}`);
+    for (const problem of problems) this.#options.context.log.warn({ reason: 'InvalidEgress' }, problem);
   }
 }
 

@@ -1,9 +1,11 @@
-/** The table `inet servicenet-egress`: which node a Pod's connections leave by, and their source address there. */
+/** The table `inet servicenet-egress`: by which node a Pod's connections leave, their source address there, and DSCP values. */
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { IPFamily } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { EgressPlan } from '../../network/egress/egress-plan.ts';
+import type { QoSMark } from '../../network/egress/egress-qos.ts';
 import {
   assign,
   type Command,
@@ -72,7 +74,7 @@ export class EgressTable {
    * @throws {RangeError} where the mark has too few bits for the numbers.
    */
   async sync(plan: EgressPlan, numbers: ReadonlyMap<string, number>): Promise<void> {
-    if (plan.leave.size === 0 && plan.sources.size === 0) {
+    if (plan.leave.size === 0 && plan.sources.size === 0 && plan.marks.size === 0) {
       const isKnown = this.#programmed !== undefined;
       if (this.#programmed === 'none') return;
       if (isKnown || (await this.#nft.list([], 'table', table.family, table.name)) !== undefined) {
@@ -101,9 +103,12 @@ export class EgressTable {
       { add: { set: { ...inTable, name: `inside-${suffix}`, type, flags: ['interval'] } } },
       { add: { map: { ...inTable, name: `leave-${suffix}`, type, map: 'verdict' } } },
       { add: { map: { ...inTable, name: `sources-${suffix}`, type, map: type } } },
+      { add: { map: { ...inTable, name: `marks-${suffix}`, type, map: 'verdict' } } },
     ]);
     // Behind the translation of Services, before the routing decision.
     const prerouting = { type: 'filter', hook: 'prerouting', prio: -95, policy: 'accept' };
+    // The destination is the one behind the translation of Services here too.
+    const dscp = { ...prerouting, prio: -94 };
     // Before a network plugin masquerades what leaves the cluster: the first translation of a connection is its only one.
     const postrouting = { type: 'nat', hook: 'postrouting', prio: 95, policy: 'accept' };
     const isMarked = match({ '&': [field.packetMark, egressMask(this.#markMask)] }, 0, '!=');
@@ -121,6 +126,7 @@ export class EgressTable {
           ...families.map(({ nft, suffix }) => [verdictOf(field.sourceAddress(nft), `leave-${suffix}`)]),
         ],
       ],
+      ['dscp', families.map(({ nft, suffix }) => [verdictOf(field.sourceAddress(nft), `marks-${suffix}`)])],
       [
         'postrouting',
         [
@@ -138,6 +144,7 @@ export class EgressTable {
       ...[{ add: { table } }, { delete: { table } }, { add: { table } }],
       ...sets,
       { add: { chain: { ...inTable, name: 'prerouting', ...prerouting } } },
+      { add: { chain: { ...inTable, name: 'dscp', ...dscp } } },
       { add: { chain: { ...inTable, name: 'postrouting', ...postrouting } } },
       ...rules.flatMap(([chain, all]) => all.map((expr) => addRule(chain, expr))),
     ];
@@ -146,7 +153,7 @@ export class EgressTable {
   #programmedBy(plan: EgressPlan, numbers: ReadonlyMap<string, number>): Programmed {
     const chains = new Map<string, readonly (readonly NftExpression[])[]>();
     const elements = new Map<string, Map<string, NftExpression | undefined>>();
-    for (const { family, suffix } of families) {
+    for (const { family, nft, suffix } of families) {
       const isOf = (address: string): boolean => address.includes(':') === (family === 'IPv6');
       const ranges = disjointRanges(plan.inside.filter(isOf));
       elements.set(`inside-${suffix}`, new Map(ranges.map((range) => [range, undefined])));
@@ -156,6 +163,9 @@ export class EgressTable {
         `leave-${suffix}`,
         new Map(leave.map(([address, nodes]) => [address, goto(this.#chainTo(nodes, numbers, chains))])),
       );
+      const marked = [...plan.marks].filter(([address]) => isOf(address));
+      const chainOf = (marks: readonly QoSMark[]): NftExpression => goto(dscpChain(nft, marks, chains));
+      elements.set(`marks-${suffix}`, new Map(marked.map(([address, marks]) => [address, chainOf(marks)])));
     }
     return { chains, elements };
   }
@@ -202,6 +212,25 @@ export class EgressTable {
 }
 
 const empty: Programmed = { chains: new Map(), elements: new Map() };
+
+/** The chain that marks packets of a family; it is added to `chains`. Its name is made of what it does. */
+function dscpChain(
+  family: NftFamily,
+  marks: readonly QoSMark[],
+  chains: Map<string, readonly (readonly NftExpression[])[]>,
+): string {
+  const rules = marks.map(({ dscp, to }) => [
+    ...(to === undefined || to.prefixLength === 0
+      ? []
+      : [match(field.destinationAddress(family), keyOf(to.canonical))]),
+    assign({ payload: { protocol: family, field: 'dscp' } }, dscp),
+    { accept: null },
+  ]);
+  const hash = createHash('sha256').update(JSON.stringify(rules)).digest('hex').slice(0, 16);
+  const name = `dscp-${hash}`;
+  chains.set(name, rules);
+  return name;
+}
 
 function snat(family: NftFamily, addr: NftExpression): NftExpression {
   return { snat: { addr, family } };

@@ -1,5 +1,5 @@
 /** Kinds of OVN-Kubernetes (`k8s.ovn.org/v1`), as their definitions have them. */
-import type { KubeObject, LabelSelector } from '../meta.ts';
+import type { Condition, KubeObject, LabelSelector } from '../meta.ts';
 
 /** k8s.ovn.org/v1 EgressFirewall: one a namespace, named `default`. */
 export interface EgressFirewall extends KubeObject {
@@ -32,4 +32,20 @@ export interface EgressIP extends KubeObject {
 export interface EgressIPItem {
   egressIP: string;
   node: string;
+}
+
+/** k8s.ovn.org/v1 EgressQoS: one a namespace, named `default`. */
+export interface EgressQoS extends KubeObject {
+  spec: { egress: EgressQoSRule[] };
+  status?: { status?: string; conditions?: Condition[] };
+}
+
+/** k8s.ovn.org/v1 EgressQoSRule. */
+export interface EgressQoSRule {
+  /** 0 to 63. */
+  dscp: number;
+  /** Absent: everywhere. */
+  dstCIDR?: string;
+  /** Absent: all Pods of the namespace. */
+  podSelector?: LabelSelector;
 }

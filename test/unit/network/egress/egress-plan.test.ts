@@ -105,19 +105,30 @@ describe('the plan of a node', () => {
 
   test('without EgressIPs that have addresses is empty', () => {
     const input = {
+      qos: new Map(),
       nodeName: 'n1',
       nodes,
       clusterCIDRs: [],
       pods: [{ pod: pod('a'), addresses: ['10.244.0.2'] }],
     };
     for (const rules of [[], egressRules([egressIP('one', {}, {})])]) {
-      expect(planEgress({ ...input, rules })).toEqual({ leave: new Map(), sources: new Map(), inside: [] });
+      expect(planEgress({ ...input, rules })).toEqual({
+        leave: new Map(),
+        sources: new Map(),
+        inside: [],
+        marks: new Map(),
+      });
     }
   });
 
   test('takes Pods and nodes as inside, in both families', () => {
     const { inside } = planEgress({
-      ...{ nodeName: 'n1', rules: egressRules([egressIP('one', {}, { '1.1.1.1': 'n1' })]), pods: [] },
+      ...{
+        nodeName: 'n1',
+        rules: egressRules([egressIP('one', {}, { '1.1.1.1': 'n1' })]),
+        pods: [],
+        qos: new Map(),
+      },
       nodes: [
         {
           name: 'n1',
@@ -141,7 +152,7 @@ describe('the plan of a node', () => {
       egressIP('one', { podSelector: { matchLabels: { app: 'a' } } }, { '1.1.1.1': 'n1' }),
     ]);
     const both = [pod('a'), pod('b')].map((each) => ({ pod: each, addresses: ['10.244.0.2'] }));
-    const plan = planEgress({ nodeName: 'n1', rules, nodes, clusterCIDRs: [], pods: both });
+    const plan = planEgress({ nodeName: 'n1', qos: new Map(), rules, nodes, clusterCIDRs: [], pods: both });
     expect(plan.sources.size).toBe(0);
   });
 
@@ -166,7 +177,10 @@ describe('the plan of a node', () => {
           addresses: [`10.244.9.${index}`, `fd00::${index + 1}`],
         }));
         const plans = new Map(
-          names.map((nodeName) => [nodeName, planEgress({ nodeName, rules, pods, nodes, clusterCIDRs: [] })]),
+          names.map((nodeName) => [
+            nodeName,
+            planEgress({ nodeName, qos: new Map(), rules, pods, nodes, clusterCIDRs: [] }),
+          ]),
         );
         for (const { pod: of, addresses } of pods) {
           const chosen = rules.find(

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listAt, textAt } from '../../../src/objects/read.ts';
+import { call } from '../../support/test-server.ts';
+import { AnnouncingCluster } from '../support/announcing.ts';
+import { missingFor } from '../support/gate.ts';
+
+const missing = missingFor('user');
+const patience = { timeout: 60_000, interval: 100 };
+const path = '/apis/k8s.ovn.org/v1/egressips';
+const label = 'k8s.ovn.org/egress-assignable';
+
+describe.skipIf(missing !== '')(
+  `connections that leave the cluster${missing === '' ? '' : ` (missing: ${missing})`}`,
+  () => {
+    let cluster: AnnouncingCluster;
+
+    beforeAll(async () => {
+      cluster = await AnnouncingCluster.start(3, {
+        pods: { 'node-1': ['a-1', 'b-1'], 'node-2': ['a-2'] },
+        server: { platform: 'openshift', controllers: ['egress-ip-controller'] },
+      });
+      for (const [index, name] of cluster.nodes.entries()) {
+        const number = index + 1;
+        const { IPv4, IPv6 } = at(name);
+        const own = `/api/v1/nodes/${name}`;
+        const podCIDRs = [`10.244.${number}.0/24`, `fd00:244:${number}::/64`];
+        await cluster.cluster.send('PATCH', own, { spec: { podCIDR: podCIDRs[0], podCIDRs } });
+        const addresses = [IPv4, IPv6].map((address) => ({ type: 'InternalIP', address }));
+        await cluster.cluster.send('PATCH', `${own}/status`, {
+          status: { addresses, conditions: [{ type: 'Ready', status: 'True' }] },
+        });
+      }
+      for (const name of ['a-1', 'b-1', 'a-2']) {
+        const pods = '/api/v1/namespaces/shop/pods';
+        const { IPv4, IPv6 } = at(name);
+        await cluster.cluster.send('POST', pods, {
+          metadata: { name, labels: { app: name.slice(0, 1) } },
+          spec: { nodeName: `node-${name.slice(-1)}`, containers: [{ name: 'main', image: 'x' }] },
+        });
+        await cluster.cluster.send('PATCH', `${pods}/${name}/status`, {
+          status: { phase: 'Running', podIP: IPv4, podIPs: [{ ip: IPv4 }, { ip: IPv6 }] },
+        });
+      }
+      await cluster.client.serve(8080);
+      await cluster.machine('node-3').serve(8080);
+      cluster.startAgents('--features', 'announce,egress');
+    });
+    afterAll(() => cluster.close());
+
+    const at = (name: string): { readonly IPv4: string; readonly IPv6: string } =>
+      cluster.cluster.network.at(name).addresses;
+    const make = (name: string, egressIPs: readonly string[], app: string): Promise<void> =>
+      cluster.cluster.send('POST', path, {
+        ...{ apiVersion: 'k8s.ovn.org/v1', kind: 'EgressIP', metadata: { name } },
+        spec: { egressIPs, namespaceSelector: {}, podSelector: { matchLabels: { app } } },
+      });
+    const mark = (node: string, isEgress: boolean): Promise<void> =>
+      cluster.label(node, { [label]: isEgress ? '' : null });
+    /** Whom a machine sees that a Pod asks; `silence` within a second. */
+    const seenBy = async (name: string, pod: string, family: 'IPv4' | 'IPv6' = 'IPv4'): Promise<string> => {
+      const machine = cluster.cluster.network.at(pod).machine;
+      const outcome = await machine.ask(at(name)[family], 8080, { timeout: 1000 });
+      return typeof outcome === 'string' ? outcome : outcome.client;
+    };
+    const itemsOf = async (name: string): Promise<readonly string[]> => {
+      const { body } = await call(cluster.cluster.server.client, 'GET', `${path}/${name}`);
+      return listAt(body, 'status', 'items').map(
+        (item) => `${textAt(item, 'egressIP')} ${textAt(item, 'node')}`,
+      );
+    };
+
+    it('come from the EgressIP of their Pod, whatever its node; all others do not', async () => {
+      await mark('node-2', true);
+      await mark('node-3', true);
+      await make('a', ['192.0.2.200', '2001:db8::c8'], 'a');
+      await expect.poll(() => seenBy('outside', 'a-1'), patience).toBe('192.0.2.200');
+      await expect.poll(() => seenBy('outside', 'a-1', 'IPv6'), patience).toBe('2001:db8::c8');
+      const nodes = (await itemsOf('a')).map((item) => item.split(' ')[1]);
+      expect(nodes.toSorted()).toEqual(['node-2', 'node-3']);
+      // On the node that has the address, and on another one.
+      await expect.poll(() => seenBy('outside', 'a-2'), patience).toBe('192.0.2.200');
+      await expect.poll(() => seenBy('outside', 'a-2', 'IPv6'), patience).toBe('2001:db8::c8');
+      // Inside, a Pod is itself. No other Pod has the address: the machine outside knows no way to it.
+      expect(await seenBy('node-3', 'a-1')).toBe(at('a-1').IPv4);
+      expect(await seenBy('outside', 'b-1')).toBe('silence');
+    });
+
+    it('come from each of several addresses', async () => {
+      await make('b', ['192.0.2.210', '192.0.2.211'], 'b');
+      await expect.poll(() => seenBy('outside', 'b-1'), patience).toMatch(/^192\.0\.2\.21[01]$/);
+      const seen = new Set<string>();
+      await expect
+        .poll(async () => seen.add(await seenBy('outside', 'b-1')).size, patience)
+        .toBeGreaterThanOrEqual(2);
+      expect([...seen].filter((address) => /^192\.0\.2\.21[01]$/.test(address))).toHaveLength(2);
+      await cluster.cluster.send('DELETE', `${path}/b`);
+      await expect.poll(() => seenBy('outside', 'b-1'), patience).toBe('silence');
+    });
+
+    it('have the DSCP values of EgressQoSes, by the first rule that has the destination', async () => {
+      await cluster.cluster.send('POST', '/apis/k8s.ovn.org/v1/namespaces/shop/egressqoses', {
+        ...{ apiVersion: 'k8s.ovn.org/v1', kind: 'EgressQoS', metadata: { name: 'default' } },
+        spec: {
+          egress: [
+            { dscp: 40, dstCIDR: '192.0.2.2/32', podSelector: { matchLabels: { app: 'a' } } },
+            { dscp: 10, podSelector: { matchLabels: { app: 'a' } } },
+          ],
+        },
+      });
+      const { host } = cluster.client;
+      const rules = ['ip dscp 40', 'ip6 dscp 10', 'ip dscp 10'].map(
+        (match) => `add rule inet seen in ${match} counter\n`,
+      );
+      const chain = 'add chain inet seen in { type filter hook input priority 0; }\n';
+      await host.exec('nft', ['-f', '-'], { input: ['add table inet seen\n', chain, ...rules].join('') });
+      const counted = async (): Promise<readonly boolean[]> => {
+        await seenBy('outside', 'a-1');
+        await seenBy('outside', 'a-1', 'IPv6');
+        const { stdout } = await host.exec('nft', ['list', 'table', 'inet', 'seen']);
+        return [...stdout.matchAll(/packets (\d+)/g)].map(([, packets]) => packets !== '0');
+      };
+      await expect.poll(counted, patience).toEqual([true, true, false]);
+      // Inside of the cluster too: a rule is about what it names.
+      const { host: inside } = cluster.machine('node-3');
+      await inside.exec('nft', ['-f', '-'], {
+        input: ['add table inet seen\n', chain, rules[2] ?? ''].join(''),
+      });
+      await seenBy('node-3', 'a-1');
+      expect((await inside.exec('nft', ['list', 'table', 'inet', 'seen'])).stdout).not.toContain('packets 0');
+    });
+
+    it('come from the same address when its node loses the label, and when it dies', async () => {
+      const ipv4 = '192.0.2.200';
+      const ipv6 = '2001:db8::c8';
+      const items = await itemsOf('a');
+      const [owner, other] = items.includes(`${ipv4} node-2`) ? ['node-2', 'node-3'] : ['node-3', 'node-2'];
+      await mark(owner, false);
+      // No node has two addresses of one object.
+      await expect.poll(() => itemsOf('a'), patience).toEqual([`${ipv6} ${other}`]);
+      await mark('node-1', true);
+      await expect.poll(() => itemsOf('a'), patience).toEqual([`${ipv6} ${other}`, `${ipv4} node-1`]);
+      await expect.poll(() => cluster.holders(ipv4), patience).toEqual(['node-1']);
+      await expect.poll(() => seenBy('outside', 'a-1'), patience).toBe(ipv4);
+      await expect.poll(() => seenBy('outside', 'a-2'), patience).toBe(ipv4);
+      await mark(owner, true);
+      const died = performance.now();
+      await cluster.agent('node-1').signal('KILL');
+      await cluster.plug('node-1', false);
+      await expect.poll(() => seenBy('outside', 'a-2'), patience).toBe(ipv4);
+      // The Lease told it, not the Node, which stays Ready.
+      expect(performance.now() - died).toBeLessThan(20_000);
+      expect(await cluster.holders(ipv4)).toEqual([owner]);
+    });
+  },
+);
