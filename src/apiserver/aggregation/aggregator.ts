@@ -1,14 +1,10 @@
-import type { IncomingMessage } from 'node:http';
 import type { APIService } from '../../objects/types/apiregistration.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { textAt } from '../../objects/read.ts';
 import { localAvailability } from '../../registry/apiregistration/apiservice/strategy.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { aggregatorGroup } from '../discovery/priorities.ts';
 import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
 import { every, type Stop } from '../loops.ts';
-import { answerOf, joinHostPort } from '../proxy/backend.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { listPrefix, objectKey, PreconditionError, type Unsubscribe } from '../storage/storage.ts';
 import {
@@ -19,36 +15,15 @@ import {
   serviceFault,
   withAvailability,
 } from './availability.ts';
-import {
-  type ExtensionNetwork,
-  type ExtensionServer,
-  extensionServer,
-  openExtensionRequest,
-} from './extension-server.ts';
-import { userHeaders } from './front-proxy.ts';
-import { remoteResources } from './remote-resources.ts';
+import { type ExtensionNetwork, type ExtensionServer, extensionServer } from './extension-server.ts';
+import { discoverRemote } from './remote-discovery.ts';
 
 const plural = 'apiservices';
 const serviceNameLabel = 'kubernetes.io/service-name';
 /** Milliseconds after which every extension API server is checked again, changed or not. */
 const checkEvery = 30_000;
-/** Questions at one time, as kube-aggregator has it: each may go to another endpoint, and one answer is enough. */
-const attempts = 5;
-/** Milliseconds for an answer. */
-const answerTimeout = 6000;
 /** Milliseconds until a failed check is repeated: doubled each time. */
 const firstRetry = 250;
-/** Bytes of a document that an extension API server describes itself with. */
-const maxDocument = 16 * 1024 * 1024;
-
-/** The user of requests for the discovery of extension API servers. */
-const aggregatorUser: UserInfo = {
-  name: 'system:kube-aggregator',
-  uid: '',
-  groups: ['system:masters'],
-  extra: {},
-};
-
 /** An APIService that names a Service. */
 interface Remote extends RemoteGroupVersion {
   readonly server: ExtensionServer;
@@ -240,23 +215,12 @@ export class Aggregator {
     group: string,
     version: string,
   ): Promise<Availability | undefined> {
-    const done = new AbortController();
-    const signal = AbortSignal.any([done.signal, this.#stopping.signal, AbortSignal.timeout(answerTimeout)]);
-    const path = `/apis/${group}/${version}`;
     try {
-      const asked = Array.from({ length: attempts }, async () => this.#document(server, path, signal));
-      const list = await Promise.any(asked);
-      const openApi = await this.#openApiAddress(server, `apis/${group}/${version}`, signal);
-      this.#discovered(`${group}/${version}`, server, {
-        resources: remoteResources(group, version, list),
-        openApi,
-      });
+      const found = await discoverRemote(this.#extension, server, group, version, this.#stopping.signal);
+      this.#discovered(`${group}/${version}`, server, found);
       return undefined;
     } catch (error) {
-      const [first] = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [error];
-      return failedDiscovery(first instanceof Error ? first.message : String(first));
-    } finally {
-      done.abort();
+      return failedDiscovery(error instanceof Error ? error.message : String(error));
     }
   }
 
@@ -272,47 +236,6 @@ export class Aggregator {
     this.#remotes.set(key, next);
     this.#publish();
   }
-
-  /** Where the server's OpenAPI 3 document of a group version is; undefined where it has none. */
-  async #openApiAddress(
-    server: ExtensionServer,
-    groupVersion: string,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
-    try {
-      const index = await this.#document(server, '/openapi/v3', signal);
-      return textAt(index, 'paths', groupVersion, 'serverRelativeURL') || undefined;
-    } catch {
-      return undefined;
-    }
-  }
-
-  /** @throws {Error} in kube-aggregator's words. */
-  async #document(server: ExtensionServer, path: string, signal: AbortSignal): Promise<unknown> {
-    const target = this.#extension.network.resolve(server.namespace, server.name, server.port);
-    const url = `https://${joinHostPort(target.host, target.port)}${path}`;
-    let response: IncomingMessage;
-    try {
-      const headers = { ...userHeaders(aggregatorUser), Accept: 'application/json' };
-      const requested = { method: 'GET', path, headers };
-      const outgoing = await openExtensionRequest(this.#extension, server, target, requested, signal);
-      signal.addEventListener('abort', () => outgoing.destroy(), { once: true });
-      outgoing.end();
-      ({ response } = await answerOf(outgoing));
-    } catch (error) {
-      if (signal.aborted) throw new Error(`timed out waiting for ${url}`, { cause: error });
-      const why = error instanceof Error ? error.message : String(error);
-      throw new Error(`failing or missing response from ${url}: Get ${JSON.stringify(url)}: ${why}`, {
-        cause: error,
-      });
-    }
-    const status = response.statusCode ?? 0;
-    if (status < 200 || status >= 300) {
-      response.destroy();
-      throw new Error(`failing or missing response from ${url}: bad status from ${url}: ${status}`);
-    }
-    return parsed(await bodyOf(response));
-  }
 }
 
 function nameOf({ group, version }: RemoteGroupVersion): string {
@@ -321,25 +244,4 @@ function nameOf({ group, version }: RemoteGroupVersion): string {
 
 function isApiService(object: KubeObject): object is APIService {
   return object.kind === 'APIService';
-}
-
-/** A server that does not answer in JSON has nothing to show. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
-}
-
-async function bodyOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    if (!Buffer.isBuffer(chunk)) continue;
-    length += chunk.length;
-    if (length > maxDocument) throw new Error(`the document is larger than ${maxDocument} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
 }

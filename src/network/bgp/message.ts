@@ -105,6 +105,15 @@ export const errorCode = {
   sendHoldTimerExpired: 8,
 } as const;
 
+/** A NOTIFICATION (RFC 4271 §4.5). @param code of {@link errorCode}. @param data depends on the codes. */
+export function notification(
+  code: Notification['code'],
+  subcode: number,
+  data: Uint8Array = new Uint8Array(),
+): Notification {
+  return { type: 'notification', code, subcode, data };
+}
+
 /** A message of the peer breaks the protocol: the session ends with a NOTIFICATION that says how. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';

@@ -14,79 +14,20 @@ import {
   describeNotification,
   errorCode,
   type BGPMessage,
+  notification,
   type Notification,
   type Open,
   ProtocolError,
   type UpdateMessage,
 } from './message.ts';
 import { changesOfFamilies, prefixKey, type Route, routeChanges } from './route.ts';
-
-/** States of RFC 4271 §8.2.2. `active` is absent: a speaker that does not listen has no use for it. */
-export type SessionState = 'idle' | 'connect' | 'openSent' | 'openConfirm' | 'established';
-
-/** Why a session is where it is; the reason of statuses, Events, logs and metrics. */
-export type SessionReason =
-  | 'Established'
-  /** The peer's machine answers that nothing listens on its port 179, or that it takes no connection from here. */
-  | 'ConnectionRefused'
-  /** No answer from the peer's address, or no route to it. */
-  | 'PeerUnreachable'
-  /** The node does not have the address that connections are to come from. */
-  | 'NoSourceAddress'
-  /** The peer closed the connection without a NOTIFICATION. */
-  | 'ConnectionClosed'
-  /** The peer ended the session with a NOTIFICATION. */
-  | 'NotificationReceived'
-  /** What the peer sent is no BGP, or not what the state machine expects. */
-  | 'InvalidMessage'
-  /** Nothing came from the peer for the hold time. */
-  | 'HoldTimerExpired'
-  /** The peer took nothing for twice the hold time (RFC 9687). */
-  | 'SendHoldTimerExpired'
-  /** The peer is of another AS than configured. */
-  | 'WrongPeerAS'
-  /** The peer is of our AS and has our BGP identifier. */
-  | 'SameRouterID'
-  /** The peer takes neither IPv4 nor IPv6 unicast routes. */
-  | 'NoCommonFamily'
-  /** This speaker ended the session. */
-  | 'Stopped';
-
-export interface SessionOptions {
-  readonly localAs: number;
-  /** An IPv4 address; not 0.0.0.0. */
-  readonly routerId: string;
-  /** 1 to 4,294,967,295. */
-  readonly peerAs: number;
-  /** Seconds: what is offered; 3 to 65,535. The smaller of both counts. */
-  readonly holdTime: number;
-  /** Families that are announced. */
-  readonly families: readonly IPFamily[];
-  /**
-   * Seconds that the peer is to keep routes for when the connection of this speaker breaks (RFC 4724); 0: not at all. Only for
-   * a speaker whose forwarding outlives it.
-   */
-  readonly restartTime: number;
-  /** Whether this speaker has just started again, and forwarding went on meanwhile. */
-  readonly restarting: boolean;
-  /** 0 to less than 1. */
-  readonly random: () => number;
-}
-
-/** What the owner of the socket is to do, in order. */
-export type SessionAction =
-  /** Open a TCP connection to the peer's port 179. A former one is closed. */
-  | { readonly do: 'connect' }
-  | { readonly do: 'send'; readonly bytes: Uint8Array }
-  /** Close the connection once all that was sent is out; soon in any case. */
-  | { readonly do: 'close' }
-  /** For the log and the metrics. */
-  | {
-      readonly do: 'report';
-      readonly state: SessionState;
-      readonly reason: SessionReason;
-      readonly why: string;
-    };
+import {
+  openOf,
+  type SessionAction,
+  type SessionOptions,
+  type SessionReason,
+  type SessionState,
+} from './session-io.ts';
 
 /** RFC 4271 §8: a large hold time until the peer's OPEN has come. Milliseconds. */
 const openHoldMs = 240_000;
@@ -166,12 +107,7 @@ export class Session {
    */
   stop(text: string): SessionAction[] {
     const wasOpen = this.#state !== 'idle' && this.#state !== 'connect';
-    const cease: Notification = {
-      type: 'notification',
-      code: errorCode.cease,
-      subcode: 2,
-      data: shutdownText(text),
-    };
+    const cease = notification(errorCode.cease, 2, shutdownText(text));
     const actions: SessionAction[] = wasOpen ? [send(encodeNotification(cease))] : [];
     if (this.#state !== 'idle') actions.push({ do: 'close' });
     this.#reset();
@@ -192,7 +128,7 @@ export class Session {
     this.#stream = new MessageStream();
     this.#retryAt = Number.POSITIVE_INFINITY;
     this.#holdUntil = now + openHoldMs;
-    return [this.#send(encodeOpen(this.#open()), now)];
+    return [this.#send(encodeOpen(openOf(this.#options, this.#restarting)), now)];
   }
 
   /** The connection could not be opened, or has been closed by the peer. @param why for the log. */
@@ -227,13 +163,8 @@ export class Session {
   tick(now: number): SessionAction[] {
     if (now >= this.#sendHoldUntil) return this.#retry('SendHoldTimerExpired', 'the peer does not read', now);
     if (now >= this.#holdUntil) {
-      const expired = { type: 'notification', code: errorCode.holdTimerExpired, subcode: 0 } as const;
-      return this.#fail(
-        { ...expired, data: new Uint8Array() },
-        'HoldTimerExpired',
-        'the peer is silent',
-        now,
-      );
+      const expired = notification(errorCode.holdTimerExpired, 0);
+      return this.#fail(expired, 'HoldTimerExpired', 'the peer is silent', now);
     }
     if (now >= this.#retryAt) {
       if (this.#state !== 'connect') return this.#connect(now);
@@ -329,19 +260,6 @@ export class Session {
     return { localAs, isInternal: localAs === peerAs, fourByteAs };
   }
 
-  #open(): Open {
-    const { localAs, routerId, holdTime, families, restartTime } = this.#options;
-    const preserved = families.map((family) => ({ family, forwarding: true }));
-    return {
-      ...{ type: 'open', as: localAs, holdTime, routerId },
-      capabilities: {
-        ...{ families, routeRefresh: true, fourByteAs: true },
-        gracefulRestart:
-          restartTime === 0 ? undefined : { restarting: this.#restarting, restartTime, families: preserved },
-      },
-    };
-  }
-
   /** Seconds; 0: neither side sends keepalives. */
   get #holdTime(): number {
     return Math.min(this.#options.holdTime, this.#peer?.holdTime ?? 0);
@@ -373,18 +291,16 @@ export class Session {
   }
 
   #unexpected(message: BGPMessage, subcode: number, now: number): SessionAction[] {
-    const notification = { type: 'notification', code: errorCode.finiteStateMachine, subcode } as const;
     const why = `unexpected ${message.type} in ${this.#state}`;
-    return this.#fail({ ...notification, data: new Uint8Array() }, 'InvalidMessage', why, now);
+    return this.#fail(notification(errorCode.finiteStateMachine, subcode), 'InvalidMessage', why, now);
   }
 
   #refuse(subcode: number, reason: SessionReason, why: string, now: number): SessionAction[] {
-    const notification = { type: 'notification', code: errorCode.openMessage, subcode } as const;
-    return this.#fail({ ...notification, data: new Uint8Array() }, reason, why, now);
+    return this.#fail(notification(errorCode.openMessage, subcode), reason, why, now);
   }
 
-  #fail(notification: Notification, reason: SessionReason, why: string, now: number): SessionAction[] {
-    return [send(encodeNotification(notification)), ...this.#retry(reason, why, now)];
+  #fail(last: Notification, reason: SessionReason, why: string, now: number): SessionAction[] {
+    return [send(encodeNotification(last)), ...this.#retry(reason, why, now)];
   }
 
   /** Closes, and tries again after a while that doubles; up to a quarter less, so that nodes do not come together. */

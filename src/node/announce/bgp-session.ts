@@ -4,12 +4,8 @@ import type { Clock, Random, Timer } from '../../client/clock.ts';
 import type { Host } from '../../host/host.ts';
 import type { Peer, PeerRoute } from '../../network/bgp/peer.ts';
 import type { Route } from '../../network/bgp/route.ts';
-import {
-  type SessionAction,
-  Session,
-  type SessionReason,
-  type SessionState,
-} from '../../network/bgp/session.ts';
+import { Session } from '../../network/bgp/session.ts';
+import type { SessionAction, SessionReason, SessionState } from '../../network/bgp/session-io.ts';
 import { type NextHops, nextHopsOf } from './next-hops.ts';
 
 /** What is known of a session. */

@@ -9,7 +9,8 @@ import {
 import { MessageStream } from '../../../../src/network/bgp/framing.ts';
 import type { BGPMessage, Open, Prefix } from '../../../../src/network/bgp/message.ts';
 import { prefixKey, type Route } from '../../../../src/network/bgp/route.ts';
-import { type SessionAction, Session, type SessionOptions } from '../../../../src/network/bgp/session.ts';
+import { Session } from '../../../../src/network/bgp/session.ts';
+import type { SessionAction, SessionOptions } from '../../../../src/network/bgp/session-io.ts';
 
 const options: SessionOptions = {
   ...{ localAs: 64512, routerId: '192.0.2.1', peerAs: 64513, holdTime: 9, families: ['IPv4', 'IPv6'] },

@@ -1,0 +1,127 @@
+import type { IncomingMessage } from 'node:http';
+import { textAt } from '../../objects/read.ts';
+import type { UserInfo } from '../authentication/users.ts';
+import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
+import { answerOf, joinHostPort } from '../proxy/backend.ts';
+import { type ExtensionNetwork, type ExtensionServer, openExtensionRequest } from './extension-server.ts';
+import { userHeaders } from './front-proxy.ts';
+import { remoteResources } from './remote-resources.ts';
+
+/** Questions at one time, as kube-aggregator has it: each may go to another endpoint, and one answer is enough. */
+const attempts = 5;
+/** Milliseconds for an answer. */
+const answerTimeoutMs = 6000;
+/** Bytes of a document that an extension API server describes itself with. */
+const maxDocumentBytes = 16 * 1024 * 1024;
+
+/** The user of requests for the discovery of extension API servers. */
+const aggregatorUser: UserInfo = {
+  name: 'system:kube-aggregator',
+  uid: '',
+  groups: ['system:masters'],
+  extra: {},
+};
+
+/**
+ * Reads what an extension API server says of a group version: its resources, and where its OpenAPI 3 document is.
+ *
+ * @param stopping ends the requests.
+ * @throws {Error} in kube-aggregator's words, where none of the requests is answered in time.
+ */
+export async function discoverRemote(
+  extension: ExtensionNetwork,
+  server: ExtensionServer,
+  group: string,
+  version: string,
+  stopping: AbortSignal,
+): Promise<Pick<RemoteGroupVersion, 'resources' | 'openApi'>> {
+  const done = new AbortController();
+  const stop = (): void => done.abort();
+  const timer = setTimeout(stop, answerTimeoutMs);
+  stopping.addEventListener('abort', stop);
+  if (stopping.aborted) stop();
+  const groupVersion = `apis/${group}/${version}`;
+  try {
+    const asked = Array.from({ length: attempts }, async () =>
+      readDocument(extension, server, `/${groupVersion}`, done.signal),
+    );
+    const list = await Promise.any(asked);
+    const openApi = await openApiAddress(extension, server, groupVersion, done.signal);
+    return { resources: remoteResources(group, version, list), openApi };
+  } catch (error) {
+    const [first] = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [error];
+    throw first instanceof Error ? first : new Error(String(first), { cause: error });
+  } finally {
+    clearTimeout(timer);
+    stopping.removeEventListener('abort', stop);
+    // Of the requests, one was enough.
+    stop();
+  }
+}
+
+/** Undefined where the server has none. */
+async function openApiAddress(
+  extension: ExtensionNetwork,
+  server: ExtensionServer,
+  groupVersion: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const index = await readDocument(extension, server, '/openapi/v3', signal);
+    return textAt(index, 'paths', groupVersion, 'serverRelativeURL') || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readDocument(
+  extension: ExtensionNetwork,
+  server: ExtensionServer,
+  path: string,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const target = extension.network.resolve(server.namespace, server.name, server.port);
+  const url = `https://${joinHostPort(target.host, target.port)}${path}`;
+  let response: IncomingMessage;
+  try {
+    const headers = { ...userHeaders(aggregatorUser), Accept: 'application/json' };
+    const requested = { method: 'GET', path, headers };
+    const outgoing = await openExtensionRequest(extension, server, target, requested, signal);
+    signal.addEventListener('abort', () => outgoing.destroy(), { once: true });
+    outgoing.end();
+    ({ response } = await answerOf(outgoing));
+  } catch (error) {
+    if (signal.aborted) throw new Error(`timed out waiting for ${url}`, { cause: error });
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`failing or missing response from ${url}: Get ${JSON.stringify(url)}: ${why}`, {
+      cause: error,
+    });
+  }
+  const status = response.statusCode ?? 0;
+  if (status < 200 || status >= 300) {
+    response.destroy();
+    throw new Error(`failing or missing response from ${url}: bad status from ${url}: ${status}`);
+  }
+  return parsed(await bodyOf(response));
+}
+
+/** A server that does not answer in JSON has nothing to show. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+async function bodyOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    length += chunk.length;
+    if (length > maxDocumentBytes) throw new Error(`the document is larger than ${maxDocumentBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
