@@ -4,11 +4,12 @@ import { keyExpression, valueExpression } from './elements.ts';
 import { hasRanges, type SetName, setNames } from './sets.ts';
 
 /**
- * Bytes of JSON for the elements of one transaction; 200 KB with what is around them. Without NET_ADMIN in the initial
- * namespace the kernel takes no message larger than the default buffer of a socket (net.core.wmem_max, 212,992 bytes);
- * the message for an element is smaller than its JSON.
+ * Bytes of JSON for the elements of one transaction. Without NET_ADMIN in the initial namespace the kernel takes no
+ * message larger than the default buffer of a socket (net.core.wmem_max, 212,992 bytes); the message for an element is
+ * smaller than its JSON. Texts of more than 128 KiB are large objects to V8, which keeps them until its next full
+ * collection: an agent that has written 10,000 Services may not need one for a long time.
  */
-const transactionLimit = 195_000;
+const transactionLimit = 100_000;
 
 /** The same for rules: what is sent for one is up to three times as large as its JSON. */
 const rulesLimit = 50_000;

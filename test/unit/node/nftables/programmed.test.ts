@@ -139,7 +139,7 @@ describe('the mirror of a table', () => {
 });
 
 describe('transactions', () => {
-  it('are at most 200 KB each, and after each of them every chain finds all of its endpoints', () => {
+  it('are at most 128 KiB each, and after each of them every chain finds all of its endpoints', () => {
     const planner = new ForwardingPlanner(node, options);
     const programmed = new Programmed('IPv4');
     const table = new Map<string, string>();
@@ -162,7 +162,7 @@ describe('transactions', () => {
     bring({ ...many(0, 0, 0), service: undefined });
     expect(table.has('service-ips 10.96.0.1 tcp 80')).toBe(false);
     bring(many(0, 1, 0), many(1, 0, 0));
-    expect(sizes.filter((size) => size > 200_000)).toEqual([]);
+    expect(sizes.filter((size) => size > 2 ** 17)).toEqual([]);
     expect(table.get('service-ips 10.96.0.1 tcp 80')).toBe('pick-cluster-1-masquerade-all-but-pods');
   });
 
