@@ -141,6 +141,8 @@ describe('servicenet trace', () => {
         stages: [
           { stage: 'egress NetworkPolicy', verdict: 'pass' },
           { stage: 'EgressFirewall', verdict: 'pass' },
+          { stage: 'EgressIP', verdict: 'pass' },
+          { stage: 'EgressQoS', verdict: 'pass' },
           {
             ...{ stage: 'ingress NetworkPolicy', verdict: 'allow' },
             ...{ object: 'NetworkPolicy shop/web', field: 'spec.ingress[0].from[0]' },

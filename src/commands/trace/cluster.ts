@@ -2,6 +2,8 @@ import { isNotFound } from '../../client/errors.ts';
 import { listIfServed } from '../../client/resource-client.ts';
 import {
   egressFirewalls,
+  egressIPs,
+  egressQoSes,
   endpointSlices,
   namespaces,
   networkPolicies,
@@ -39,6 +41,8 @@ export async function readTracedCluster(
     slices: (await listIfServed(transport, endpointSlices)) ?? [],
     policies: (await listIfServed(transport, networkPolicies)) ?? [],
     firewalls: (await listIfServed(transport, egressFirewalls)) ?? [],
+    egressIPs: (await listIfServed(transport, egressIPs)) ?? [],
+    egressQoSes: (await listIfServed(transport, egressQoSes)) ?? [],
   };
   const ranges = ((await listIfServed(transport, serviceCIDRs)) ?? []).flatMap(({ spec }) =>
     parsedCidrs(spec.cidrs ?? []),

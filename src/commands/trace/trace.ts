@@ -14,7 +14,8 @@ import {
 } from '../../network/path/destination.ts';
 import type { PacketOutcome } from '../../network/path/packet.ts';
 import { reachabilityMatrix, type ReachabilityMatrix } from '../../network/path/matrix.ts';
-import { type Stage, type Trace, tracePath, type TraceSource } from '../../network/path/trace.ts';
+import type { Stage } from '../../network/path/stage.ts';
+import { type Trace, tracePath, type TraceSource } from '../../network/path/trace.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { keyOf } from '../../objects/key.ts';

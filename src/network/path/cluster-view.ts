@@ -10,8 +10,10 @@ import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Labels } from '../../objects/labels/label-requirement.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
-import type { EgressFirewall } from '../../objects/types/ovn.ts';
+import type { EgressFirewall, EgressIP, EgressQoS } from '../../objects/types/ovn.ts';
 import { isFinished } from '../../objects/pods.ts';
+import { type QoSRules, qosRules } from '../egress/egress-qos.ts';
+import { type EgressRule, egressRules } from '../egress/egress-rules.ts';
 import type { ForwardingPlan } from '../forwarding/forwarding-plan.ts';
 import { planForwarding } from '../forwarding/forwarding-planner.ts';
 import type { ForwardingOptions } from '../forwarding/options.ts';
@@ -28,6 +30,8 @@ export interface ClusterObjects {
   readonly slices: readonly EndpointSlice[];
   readonly policies: readonly NetworkPolicy[];
   readonly firewalls: readonly EgressFirewall[];
+  readonly egressIPs?: readonly EgressIP[];
+  readonly egressQoSes?: readonly EgressQoS[];
 }
 
 /** A cluster as packets find it. */
@@ -35,6 +39,9 @@ export class ClusterView {
   readonly objects: ClusterObjects;
   readonly options: ForwardingOptions;
   readonly policies: readonly PolicyRules[];
+  /** In their order. */
+  readonly egressRules: readonly EgressRule[];
+  readonly #qos: ReadonlyMap<string, QoSRules>;
   readonly #firewalls: ReadonlyMap<string, FirewallRules>;
   readonly #namespaceLabels: ReadonlyMap<string, Labels>;
   readonly #podAt = new Map<string, Pod>();
@@ -48,6 +55,9 @@ export class ClusterView {
     this.#firewalls = new Map(
       objects.firewalls.map((firewall) => [firewall.metadata.namespace ?? '', firewallRules(firewall)]),
     );
+    this.egressRules = egressRules(objects.egressIPs ?? []);
+    const qos = (objects.egressQoSes ?? []).flatMap((object) => qosRules(object) ?? []);
+    this.#qos = new Map(qos.map((rules) => [rules.namespace, rules]));
     this.#namespaceLabels = new Map(
       objects.namespaces.map(({ metadata }) => [metadata.name ?? '', metadata.labels ?? {}]),
     );
@@ -97,6 +107,11 @@ export class ClusterView {
   /** The EgressFirewall of a namespace; undefined where there is none. */
   firewall(namespace: string): FirewallRules | undefined {
     return this.#firewalls.get(namespace);
+  }
+
+  /** The EgressQoS of a namespace; undefined where there is none. */
+  qos(namespace: string): QoSRules | undefined {
+    return this.#qos.get(namespace);
   }
 
   /** What EgressFirewalls refer to. @param names addresses by DNS name. */

@@ -6,7 +6,8 @@ import { answer } from '../dns/answer.ts';
 import type { Zone } from '../dns/zone.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView } from './cluster-view.ts';
-import type { Stage, TraceDestination } from './trace.ts';
+import type { Stage } from './stage.ts';
+import type { TraceDestination } from './trace.ts';
 
 /** A destination as it was given. */
 export type GivenDestination =

@@ -1,4 +1,5 @@
-import type { StageName, Trace } from './trace.ts';
+import type { StageName } from './stage.ts';
+import type { Trace } from './trace.ts';
 
 /** What became of a connection that was really opened. */
 export type PacketOutcome =

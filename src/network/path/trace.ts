@@ -9,6 +9,8 @@ import type { PolicyConnection, PolicySide } from '../policy/connection.ts';
 import type { Direction } from '../policy/network-policy.ts';
 import { directionVerdict, type DirectionVerdict, type RuleMatch } from '../policy/policy-verdict.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView, ofFamily } from './cluster-view.ts';
+import { egressStages } from './egress-stages.ts';
+import type { Stage } from './stage.ts';
 
 /** Who opens a connection. */
 export type TraceSource =
@@ -24,22 +26,6 @@ export interface TraceDestination {
   readonly protocol: Protocol;
   /** 1 to 65535. */
   readonly port: number;
-}
-
-export type StageName =
-  'dns' | 'service' | 'egress NetworkPolicy' | 'EgressFirewall' | 'ingress NetworkPolicy' | 'target port';
-
-/** What one stage says. */
-export interface Stage {
-  readonly stage: StageName;
-  /** `pass`: it is none of the stage's business; `unknown`: objects do not tell. */
-  readonly verdict: 'pass' | 'allow' | 'deny' | 'unknown';
-  /** The object that decided: `NetworkPolicy shop/deny-all`. */
-  readonly object?: string;
-  /** Where in the object: `spec.ingress[0].from[1]`. */
-  readonly field?: string;
-  /** A sentence. */
-  readonly message: string;
 }
 
 /** The way to one endpoint. */
@@ -212,6 +198,7 @@ function pathTo(
   const stages = [
     policyStage(view, connection, 'egress'),
     firewallStage(view, connection, names),
+    ...egressStages(view, connection, masquerade),
     policyStage(view, masquerade ? asNode(connection, from) : connection, 'ingress'),
     targetStage(view, connection),
   ];
