@@ -1,12 +1,25 @@
+import { listIfServed } from '../client/resource-client.ts';
+import { egressIPs } from '../client/resources.ts';
 import type { PoolsConfig } from '../config/pools.ts';
 import { readPooledCluster } from '../pools/read-cluster.ts';
 import { planReport, type PoolReport } from '../pools/plan-report.ts';
+import { parseAddress } from '../objects/address.ts';
+import type { EgressIP } from '../objects/types/ovn.ts';
 import { firstFew } from '../controllers/load-balancer/reasons.ts';
 import { connectCluster } from './cluster.ts';
 import { columns } from './tables.ts';
 
+/** An address of an EgressIP. */
+interface EgressRow {
+  readonly address: string;
+  readonly egressIP: string;
+  /** Undefined: no node has it. */
+  readonly node: string | undefined;
+}
+
 /**
- * Prints the AddressPools of a cluster, the holder of each address, and the Services that wait for one.
+ * Prints the AddressPools of a cluster, the holder of each address, the Services that wait for one, and the nodes that have
+ * the addresses of EgressIPs.
  *
  * @throws {Error} when the cluster does not have that kind.
  */
@@ -18,14 +31,19 @@ export async function pools({ cluster, settings, output }: PoolsConfig): Promise
       throw new Error('the cluster has no AddressPool kind: apply deploy/crds first');
     }
     const report = planReport({ ...read, pools: read.pools }, Date.now());
-    process.stdout.write(output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : tables(report));
+    const egress = (await listIfServed(transport, egressIPs))?.flatMap(egressRows) ?? [];
+    const all = egress.length === 0 ? report : { ...report, egress };
+    process.stdout.write(
+      output === 'json' ? `${JSON.stringify(all, undefined, 2)}\n` : tables(report, egress),
+    );
   } finally {
     await transport.close();
   }
 }
 
-function tables({ pools: list, addresses, waiting }: PoolReport): string {
-  if (list.length === 0 && addresses.length === 0) return 'There are no AddressPools.\n';
+function tables({ pools: list, addresses, waiting }: PoolReport, egress: readonly EgressRow[]): string {
+  const none = list.length === 0 && addresses.length === 0;
+  if (none && egress.length === 0) return 'There are no AddressPools.\n';
   const usage = list.flatMap(({ name, ipv4, ipv6, problems }) => {
     const note = firstFew(problems, '; ');
     const rows = [['IPv4', ipv4] as const, ['IPv6', ipv6] as const].flatMap(([family, of]) =>
@@ -41,13 +59,28 @@ function tables({ pools: list, addresses, waiting }: PoolReport): string {
           ...[address, pool, service, ports.join(',') || '<none>', announced],
         ]),
   );
-  const parts = [columns([['POOL', 'FAMILY', 'TOTAL', 'USED', 'FREE', 'QUARANTINED', 'PROBLEMS'], ...usage])];
+  const heading = ['POOL', 'FAMILY', 'TOTAL', 'USED', 'FREE', 'QUARANTINED', 'PROBLEMS'];
+  const parts = none ? ['There are no AddressPools.\n'] : [columns([heading, ...usage])];
   if (held.length > 0) parts.push(columns([['ADDRESS', 'POOL', 'SERVICE', 'PORTS', 'ANNOUNCED'], ...held]));
   if (waiting.length > 0) {
     const rows = waiting.map(({ service, reason, message }) => [service, reason, message]);
     parts.push(columns([['WAITING', 'REASON', 'MESSAGE'], ...rows]));
   }
+  if (egress.length > 0) {
+    const rows = egress.map(({ address, egressIP, node = '<none>' }) => [address, egressIP, node]);
+    parts.push(columns([['EGRESS ADDRESS', 'EGRESSIP', 'NODE'], ...rows]));
+  }
   return parts.join('\n');
+}
+
+function egressRows({ metadata, spec, status }: EgressIP): readonly EgressRow[] {
+  const items = new Map(
+    (status?.items ?? []).map(({ egressIP, node }) => [parseAddress(egressIP)?.canonical, node]),
+  );
+  return spec.egressIPs.map((text) => {
+    const address = parseAddress(text)?.canonical;
+    return { address: address ?? text, egressIP: metadata.name ?? '', node: items.get(address) };
+  });
 }
 
 function count(value: number): string {

@@ -133,6 +133,20 @@ describe('servicenet pools and import', () => {
     );
   });
 
+  test('shows which node has each address of an EgressIP', async () => {
+    const egress = definition('k8s.ovn.org', 'v1', 'EgressIP', 'Cluster');
+    await create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', egress);
+    await create('/apis/k8s.ovn.org/v1/egressips', {
+      ...{ apiVersion: 'k8s.ovn.org/v1', kind: 'EgressIP', metadata: { name: 'shop' } },
+      spec: { egressIPs: ['10.0.0.10', '2001:DB8::A'], namespaceSelector: {} },
+      status: { items: [{ egressIP: '2001:db8::a', node: 'n1' }] },
+    });
+    expect(await servicenet('pools')).toBe(0);
+    expect(output).toMatch(
+      /^EGRESS ADDRESS +EGRESSIP +NODE\n10\.0\.0\.10 +shop +<none>\n2001:db8::a +shop +n1\n/m,
+    );
+  });
+
   test('the same as JSON', async () => {
     expect(await servicenet('pools', '-o', 'json')).toBe(0);
     expect(JSON.parse(output)).toMatchObject({
