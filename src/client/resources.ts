@@ -13,6 +13,7 @@ import { at } from '../objects/read.ts';
 import { isRecord, isStringList } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-check.ts';
+import type { CloudPrivateIPConfig } from '../objects/types/cloud-network.ts';
 import type { EgressFirewall, EgressIP, EgressQoS } from '../objects/types/ovn.ts';
 import type { Route } from '../objects/types/route.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
@@ -213,6 +214,16 @@ export const egressQoSes: ResourceType<EgressQoS> = {
   namespaced: true,
   isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressQoS => Array.isArray(at(object, 'spec', 'egress')),
+};
+
+export const cloudPrivateIPConfigs: ResourceType<CloudPrivateIPConfig> = {
+  group: 'cloud.network.openshift.io',
+  version: 'v1',
+  plural: 'cloudprivateipconfigs',
+  kind: 'CloudPrivateIPConfig',
+  namespaced: false,
+  isOptional: true, // of OpenShift
+  isObject: (object): object is CloudPrivateIPConfig => has(object, 'spec'),
 };
 
 export const connectivityChecks: ResourceType<PodNetworkConnectivityCheck> = {

@@ -41,6 +41,8 @@ const networkKindNames = [
   checkerName,
   'connectivity-check-controller',
 ] as const;
+/** Works with a cloud in memory, so that it is for local clusters alone. */
+const cloudPrivateIP = 'cloud-private-ip-controller';
 const loadBalancer = 'load-balancer-controller';
 const serviceAllocation = 'service-allocation-controller';
 
@@ -54,7 +56,14 @@ export function localControllers(cluster: {
 }): readonly KnownController[] {
   const simulation = cluster.nodes === 0 ? [] : simulationNames;
   return [
-    ...[...simulation, ...clusterNames, ...serverNames, ...networkKindNames, loadBalancer].map(on),
+    ...[
+      ...simulation,
+      ...clusterNames,
+      ...serverNames,
+      ...networkKindNames,
+      cloudPrivateIP,
+      loadBalancer,
+    ].map(on),
     // Our own server needs no audit.
     { name: serviceAllocation, onByDefault: cluster.allocation === 'controller' },
   ];

@@ -5,6 +5,8 @@ import { createTransport } from '../../client/connect.ts';
 import type { Transport } from '../../client/transport.ts';
 import { freeRanges } from '../../config/default-pool.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
+import { InMemoryCloud } from '../../controllers/cloud-private-ips/cloud.ts';
+import { cloudPrivateIPController } from '../../controllers/cloud-private-ips/controller.ts';
 import { connectivityChecker } from '../../controllers/connectivity-checks/checker.ts';
 import { readServiceCidrs } from '../../config/service-ranges.ts';
 import {
@@ -13,6 +15,7 @@ import {
   runControllers,
   serviceAllocation,
 } from '../../controllers/index.ts';
+import { catalogEntry } from '../../controllers/run.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
 import { parseAddress } from '../../objects/address.ts';
@@ -172,6 +175,7 @@ function catalog(config: ClientsConfig, transport: Transport, rootCa: string): r
   });
   return [
     ...controllers.map((entry) => (entry.name === checker.name ? { ...entry, ...checker } : entry)),
+    catalogEntry(cloudPrivateIPController(new InMemoryCloud()), 'cloud-network-config-controller'),
     serviceAllocation({ transport, allocation, ...ranges }, allocation === 'controller'),
   ];
 }

@@ -1,0 +1,86 @@
+import type { ParsedAddress } from '../../objects/address.ts';
+
+/** The address is at the node already. */
+export class AlreadyAssignedError extends Error {
+  override readonly name = 'AlreadyAssignedError';
+}
+
+/** The address is not at the node. */
+export class NotAssignedError extends Error {
+  override readonly name = 'NotAssignedError';
+}
+
+/** What gives addresses to the machines of nodes. Calls about one address come one after the other. */
+export interface Cloud {
+  /** Whether {@link move} works: on others an address is released and assigned again. */
+  readonly canMove: boolean;
+  /** @throws {AlreadyAssignedError}, or why the cloud refuses it. */
+  assign(address: ParsedAddress, node: string): Promise<void>;
+  /** @throws {NotAssignedError}, or why the cloud refuses it. */
+  release(address: ParsedAddress, node: string): Promise<void>;
+  /** @throws why the cloud refuses it. */
+  move(address: ParsedAddress, from: string, to: string): Promise<void>;
+}
+
+export interface InMemoryCloudOptions {
+  readonly canMove?: boolean;
+  /** Addresses that a machine may have; default: any number. */
+  readonly capacity?: number;
+  /** Waits before each answer; default: not at all. */
+  readonly delay?: () => Promise<void>;
+  /** Why a call fails; undefined: it does not. Default: none does. */
+  readonly failure?: (call: 'assign' | 'release' | 'move', node: string) => string | undefined;
+}
+
+/** A cloud without machines: it keeps who has which address. */
+export class InMemoryCloud implements Cloud {
+  readonly #options: InMemoryCloudOptions;
+  readonly #nodeOf = new Map<string, string>();
+
+  constructor(options: InMemoryCloudOptions = {}) {
+    this.#options = options;
+  }
+
+  get canMove(): boolean {
+    return this.#options.canMove ?? false;
+  }
+
+  /** The node of each address. */
+  get assigned(): ReadonlyMap<string, string> {
+    return this.#nodeOf;
+  }
+
+  async assign({ canonical }: ParsedAddress, node: string): Promise<void> {
+    await this.#answer('assign', node);
+    if (this.#nodeOf.get(canonical) === node) throw new AlreadyAssignedError(`${canonical} is at ${node}`);
+    this.#give(canonical, node);
+  }
+
+  async release({ canonical }: ParsedAddress, node: string): Promise<void> {
+    await this.#answer('release', node);
+    if (this.#nodeOf.get(canonical) !== node) throw new NotAssignedError(`${canonical} is not at ${node}`);
+    this.#nodeOf.delete(canonical);
+  }
+
+  async move({ canonical }: ParsedAddress, from: string, to: string): Promise<void> {
+    await this.#answer('move', to);
+    if (this.#nodeOf.get(canonical) !== from) throw new NotAssignedError(`${canonical} is not at ${from}`);
+    this.#nodeOf.delete(canonical);
+    this.#give(canonical, to);
+  }
+
+  async #answer(call: 'assign' | 'release' | 'move', node: string): Promise<void> {
+    await this.#options.delay?.();
+    const why = this.#options.failure?.(call, node);
+    if (why !== undefined) throw new Error(why);
+  }
+
+  #give(address: string, node: string): void {
+    const other = this.#nodeOf.get(address);
+    if (other !== undefined) throw new Error(`${address} is at ${other}`);
+    const { capacity = Number.POSITIVE_INFINITY } = this.#options;
+    const has = [...this.#nodeOf.values()].filter((each) => each === node).length;
+    if (has >= capacity) throw new Error(`${node} has no capacity for another address`);
+    this.#nodeOf.set(address, node);
+  }
+}

@@ -1,0 +1,189 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cloudPrivateIPConfigs } from '../../src/client/resources.ts';
+import { ResourceClient } from '../../src/client/resource-client.ts';
+import { InMemoryCloud } from '../../src/controllers/cloud-private-ips/cloud.ts';
+import { cloudPrivateIPController } from '../../src/controllers/cloud-private-ips/controller.ts';
+import { catalogEntry, runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import { parseStrictAddress } from '../../src/objects/address.ts';
+import { isRecord } from '../../src/objects/json.ts';
+import { listAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { call } from '../support/test-server.ts';
+
+const path = '/apis/cloud.network.openshift.io/v1/cloudprivateipconfigs';
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startApiServer({ platform: 'openshift', controllers: [] });
+  for (const name of ['a', 'b']) await send('POST', '/api/v1/nodes', { metadata: { name } });
+});
+afterAll(() => server.stop());
+
+async function send(method: string, to: string, body?: object): Promise<number> {
+  const patch = method === 'PATCH' ? { contentType: 'application/merge-patch+json' } : {};
+  const { status } = await call(server.client, method, to, { ...(body && { body }), ...patch });
+  return status;
+}
+
+const make = (name: string, node: string): Promise<number> =>
+  send('POST', path, {
+    ...{ apiVersion: 'cloud.network.openshift.io/v1', kind: 'CloudPrivateIPConfig', metadata: { name } },
+    spec: { node },
+  });
+
+/** What a watch has seen of the statuses of an object, each once in a row: `node status message`. */
+async function watched(name: string): Promise<{ readonly seen: string[]; end(): Promise<void> }> {
+  const seen: string[] = [];
+  const stopping = new AbortController();
+  const query = { fieldSelector: `metadata.name=${name}`, watch: 'true' };
+  const stream = await server.client.stream(path, { query, signal: stopping.signal });
+  const reading = (async () => {
+    let text = '';
+    for await (const piece of stream.chunks) {
+      const lines = `${text}${piece.toString()}`.split('\n');
+      text = lines.pop() ?? '';
+      for (const line of lines) {
+        const event: unknown = JSON.parse(line);
+        const object = isRecord(event) ? event['object'] : undefined;
+        const [condition] = listAt(object, 'status', 'conditions');
+        const node = textAt(object, 'status', 'node') || '-';
+        const held = listAt(object, 'metadata', 'finalizers').length > 0 ? '' : ' (no finalizer)';
+        const type = isRecord(event) ? event['type'] : '';
+        const said =
+          type === 'DELETED'
+            ? 'deleted'
+            : condition === undefined
+              ? 'no status'
+              : `${node} ${textAt(condition, 'status')} ${textAt(condition, 'message')}${held}`;
+        if (seen.at(-1) !== said) seen.push(said);
+      }
+    }
+  })().catch(() => undefined);
+  return {
+    seen,
+    end: async () => {
+      stopping.abort();
+      await reading;
+    },
+  };
+}
+
+/** Runs the controller with a cloud while `work` runs. */
+async function withCloud(cloud: InMemoryCloud, work: () => Promise<void>): Promise<void> {
+  const running: RunningControllers = runControllers({
+    transport: server.client,
+    catalog: [catalogEntry(cloudPrivateIPController(cloud), 'cloud')],
+    log: pino({ enabled: false }),
+  });
+  try {
+    await work();
+  } finally {
+    await running.stop();
+  }
+}
+
+const patience = { timeout: 20_000 };
+const added = ['a Unknown Adding IP address', 'a True IP address successfully added'];
+
+describe('a CloudPrivateIPConfig', () => {
+  test.each<[string, boolean, readonly string[]]>([
+    [
+      'is released and added where the cloud moves nothing',
+      false,
+      [
+        'a Unknown Deleting IP address',
+        '- True IP address successfully deleted',
+        'b Unknown Adding IP address',
+        'b True IP address successfully added',
+      ],
+    ],
+    [
+      'is moved where the cloud can',
+      true,
+      ['a Unknown Moving IP address', 'b True IP address successfully moved'],
+    ],
+  ])('%s, and says each step', async (_, canMove, steps) => {
+    const cloud = new InMemoryCloud({ canMove });
+    const name = canMove ? '192.0.2.1' : 'fc00.f853.0ccd.e793.0000.0000.0000.0054';
+    const watch = await watched(name);
+    await withCloud(cloud, async () => {
+      expect(await make(name, 'a')).toBe(201);
+      await expect.poll(() => watch.seen.at(-1), patience).toBe(added[1]);
+      await send('PATCH', `${path}/${name}`, { spec: { node: 'b' } });
+      await expect.poll(() => watch.seen.at(-1), patience).toBe(steps.at(-1));
+      expect([...cloud.assigned.values()]).toEqual(['b']);
+      await send('DELETE', `${path}/${name}`);
+      await expect.poll(() => watch.seen.at(-1), patience).toBe('deleted');
+      expect(cloud.assigned.size).toBe(0);
+    });
+    await watch.end();
+    expect(watch.seen).toEqual([
+      'no status',
+      // The finalizer comes behind the first status.
+      'a Unknown Adding IP address (no finalizer)',
+      ...added,
+      ...steps,
+      'b Unknown Deleting IP address',
+      'deleted',
+    ]);
+  });
+
+  test('of a node that is not there fails, keeps the node and is not tried again', async () => {
+    let asked = 0;
+    const failure = (): undefined => {
+      asked++;
+    };
+    const watch = await watched('192.0.2.3');
+    await withCloud(new InMemoryCloud({ failure }), async () => {
+      await make('192.0.2.3', 'gone');
+      const said = 'gone False Error processing cloud assignment request, err: node "gone" not found';
+      await expect.poll(() => watch.seen.at(-1), patience).toBe(said);
+      await send('PATCH', `${path}/192.0.2.3`, { spec: { node: 'a' } });
+      await expect.poll(() => watch.seen.at(-1), patience).toBe(added[1]);
+    });
+    await watch.end();
+    // Once: a machine that is gone has nothing to release.
+    expect(asked).toBe(1);
+  });
+
+  test('that the cloud refuses says why, keeps the node, and is tried again until it works', async () => {
+    const cloud = new InMemoryCloud({ capacity: 1 });
+    const watch = await watched('192.0.2.5');
+    await withCloud(cloud, async () => {
+      await make('192.0.2.4', 'b');
+      await expect.poll(() => cloud.assigned.size, patience).toBe(1);
+      await make('192.0.2.5', 'b');
+      const refused =
+        'b False Error processing cloud assignment request, err: b has no capacity for another address';
+      await expect.poll(() => watch.seen, patience).toContain(refused);
+      await send('DELETE', `${path}/192.0.2.4`);
+      await expect.poll(() => watch.seen.at(-1), patience).toBe('b True IP address successfully added');
+    });
+    await watch.end();
+  });
+
+  test('whose address the cloud has assigned already succeeds; one that is not there is released', async () => {
+    const taken = new ResourceClient(server.client, cloudPrivateIPConfigs);
+    const cloud = new InMemoryCloud();
+    const address = parseStrictAddress('192.0.2.7');
+    if (address === undefined) throw new Error('not read');
+    await cloud.assign(address, 'a');
+    await withCloud(cloud, async () => {
+      await make('192.0.2.7', 'a');
+      const status = async (): Promise<string> =>
+        (await taken.get('', '192.0.2.7')).status?.conditions[0]?.status ?? '';
+      await expect.poll(status, patience).toBe('True');
+      await cloud.release(address, 'a');
+      await send('DELETE', `${path}/192.0.2.7`);
+      await expect.poll(() => send('GET', `${path}/192.0.2.7`), patience).toBe(404);
+    });
+  });
+
+  test.each(['fc00::54', 'fc00.f853.0CCD.e793.0000.0000.0000.0054', 'web'])(
+    'has no name %s',
+    async (name) => {
+      expect(await make(name, 'a')).toBe(422);
+    },
+  );
+});
