@@ -1,7 +1,8 @@
 import { type IPFamily, parseAddress, type ParsedCidr } from '../../objects/address.ts';
+import type { ObjectKey } from '../../objects/key.ts';
 import type { AddressedPod } from '../policy/pod-set.ts';
 import { marksOf, type QoSMark, type QoSRules } from './egress-qos.ts';
-import { type EgressExit, egressFor, type EgressRule } from './egress-rules.ts';
+import { egressChoice, type EgressExit, type EgressRule } from './egress-rules.ts';
 
 /** A Node as far as the way to it is concerned. */
 export interface EgressPeer {
@@ -24,6 +25,11 @@ export interface EgressPlan {
   readonly inside: readonly string[];
   /** By the address of a Pod of this node: the DSCP values of what it sends, the first that has the destination; one at least. */
   readonly marks: ReadonlyMap<string, readonly QoSMark[]>;
+  /** By the key of a Pod of this node: the EgressIP that serves it, and those that would. */
+  readonly contested: ReadonlyMap<
+    ObjectKey,
+    { readonly servedBy: string; readonly standby: readonly string[] }
+  >;
 }
 
 /** What {@link planEgress} plans from. */
@@ -45,17 +51,22 @@ export function planEgress(input: EgressInput): EgressPlan {
   const leave = new Map<string, readonly string[]>();
   const sources = new Map<string, string>();
   const marks = new Map<string, readonly QoSMark[]>();
+  const contested = new Map<ObjectKey, { servedBy: string; standby: readonly string[] }>();
   const hasExits = rules.some(({ exits }) => exits.length > 0);
-  if (!hasExits && qos.size === 0) return { leave, sources, inside: [], marks };
+  if (!hasExits && qos.size === 0) return { leave, sources, inside: [], marks, contested };
   const known = new Set(nodes.map(({ name }) => name));
   for (const { pod, addresses } of pods) {
     const isOwn = pod.node === nodeName;
     const ofNamespace = qos.get(pod.namespace);
+    const { servedBy, standby } = egressChoice(pod, rules);
+    if (isOwn && servedBy !== undefined && standby.length > 0) {
+      contested.set(pod.key, { servedBy: servedBy.name, standby });
+    }
     for (const address of addresses) {
       for (const map of [leave, sources, marks]) map.delete(address);
       const family = familyOf(address);
       if (family === undefined) continue;
-      const exits = egressFor(pod, family, rules).filter(({ node }) => known.has(node));
+      const exits = (servedBy?.exits ?? []).filter((exit) => exit.family === family && known.has(exit.node));
       const own = exits.find(({ node }) => node === nodeName);
       if (own !== undefined) sources.set(address, own.address);
       const by = nodesOf(exits);
@@ -64,7 +75,7 @@ export function planEgress(input: EgressInput): EgressPlan {
       if (marked.length > 0) marks.set(address, marked);
     }
   }
-  return { leave, sources, inside: hasExits ? insideOf(input) : [], marks };
+  return { leave, sources, inside: hasExits ? insideOf(input) : [], marks, contested };
 }
 
 function insideOf({ nodes, clusterCIDRs }: EgressInput): readonly string[] {

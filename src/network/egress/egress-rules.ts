@@ -73,18 +73,6 @@ export function egressChoice(pod: PolicyPod, rules: readonly EgressRule[]): Egre
   return { servedBy, standby: others.map(({ name }) => name) };
 }
 
-/**
- * From where a Pod speaks to a destination outside of the cluster: by any of these exits, connection by connection; none:
- * as it would without EgressIPs.
- */
-export function egressFor(
-  pod: PolicyPod,
-  family: IPFamily,
-  rules: readonly EgressRule[],
-): readonly EgressExit[] {
-  return (egressChoice(pod, rules).servedBy?.exits ?? []).filter((exit) => exit.family === family);
-}
-
 function selects({ namespaces, pods }: EgressRule, pod: PolicyPod): boolean {
   return (
     matchesLabels(namespaces, pod.namespaceLabels) && (pods === undefined || matchesLabels(pods, pod.labels))

@@ -7,7 +7,7 @@ import {
   pods as podsResource,
 } from '../../client/resources.ts';
 import type { Host } from '../../host/host.ts';
-import { type EgressPeer, planEgress } from '../../network/egress/egress-plan.ts';
+import { type EgressPeer, type EgressPlan, planEgress } from '../../network/egress/egress-plan.ts';
 import { type QoSRules, qosRules } from '../../network/egress/egress-qos.ts';
 import { egressRules } from '../../network/egress/egress-rules.ts';
 import { policyPod } from '../../network/policy/connection.ts';
@@ -26,7 +26,7 @@ import { EgressRoutes } from './egress-routes.ts';
 import { EgressTable } from './egress-table.ts';
 
 export interface EgressAgentOptions {
-  readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log' | 'metrics'>;
+  readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
   readonly host: Host;
   /** Of the Node object. */
   readonly nodeName: string;
@@ -61,6 +61,8 @@ export class EgressAgent implements Runnable {
   readonly #table: EgressTable;
   /** Problems that were said. */
   #said = '';
+  /** What Events have said: a Pod, the EgressIP that serves it, and one that does not. */
+  #contested: ReadonlySet<string> = new Set();
 
   constructor(options: EgressAgentOptions) {
     const { context, host, nodeName, markMask } = options;
@@ -136,6 +138,7 @@ export class EgressAgent implements Runnable {
     const peers = [...this.#nodes.cache.values()].map(peerOf);
     const pods = this.#addressed();
     const plan = planEgress({ nodeName, rules, qos, pods, nodes: peers, clusterCIDRs });
+    this.#tell(plan.contested);
     const names = new Set([...plan.leave.values()].flat().filter((name) => name !== nodeName));
     try {
       // The way before what leads to it.
@@ -168,6 +171,22 @@ export class EgressAgent implements Runnable {
         const addresses = texts.flatMap((text) => parseAddress(text)?.canonical ?? []);
         return { pod: policyPod(pod, labels), addresses };
       });
+  }
+
+  /** Each contest once, in OVN-Kubernetes' words. */
+  #tell(contested: EgressPlan['contested']): void {
+    const told = new Set<string>();
+    for (const [pod, { servedBy, standby }] of contested) {
+      for (const name of standby) {
+        const contest = `${pod} ${servedBy} ${name}`;
+        told.add(contest);
+        const object = this.#objects.cache.get(name);
+        if (object === undefined || this.#contested.has(contest)) continue;
+        const message = `EgressIP object ${name} will not be configured for pod ${pod.replace('/', '_')} since another egressIP object ${servedBy} is serving it`;
+        this.#options.context.events.event(object, 'Warning', 'UndefinedRequest', message);
+      }
+    }
+    this.#contested = told;
   }
 
   #say(problems: readonly string[]): void {

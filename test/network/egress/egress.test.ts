@@ -85,6 +85,23 @@ describe.skipIf(missing !== '')(
       expect(await seenBy('outside', 'b-1')).toBe('silence');
     });
 
+    it('come from the oldest EgressIP: an Event on another one says that it stands by', async () => {
+      await make('late', ['192.0.2.220'], 'a');
+      const events = async (): Promise<readonly string[]> => {
+        const { body } = await call(
+          cluster.cluster.server.client,
+          'GET',
+          '/api/v1/namespaces/default/events',
+        );
+        return listAt(body, 'items').map((event) => `${textAt(event, 'reason')} ${textAt(event, 'message')}`);
+      };
+      const said = (pod: string): string =>
+        `UndefinedRequest EgressIP object late will not be configured for pod shop_${pod} since another egressIP object a is serving it`;
+      await expect.poll(events, patience).toEqual(expect.arrayContaining([said('a-1'), said('a-2')]));
+      expect(await seenBy('outside', 'a-1')).toBe('192.0.2.200');
+      await cluster.cluster.send('DELETE', `${path}/late`);
+    });
+
     it('come from each of several addresses', async () => {
       await make('b', ['192.0.2.210', '192.0.2.211'], 'b');
       await expect.poll(() => seenBy('outside', 'b-1'), patience).toMatch(/^192\.0\.2\.21[01]$/);

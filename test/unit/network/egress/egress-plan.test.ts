@@ -117,8 +117,29 @@ describe('the plan of a node', () => {
         sources: new Map(),
         inside: [],
         marks: new Map(),
+        contested: new Map(),
       });
     }
+  });
+
+  test('says of Pods of the node which EgressIPs stand by', () => {
+    const rules = egressRules([
+      egressIP('one', {}, { '1.1.1.1': 'n1' }),
+      egressIP('two', {}, { '1.1.1.2': 'n2' }),
+    ]);
+    const pods = ['n1', 'n2'].map((node, index) => ({
+      pod: pod(node, { node }),
+      addresses: [`10.244.${index}.2`],
+    }));
+    const { contested } = planEgress({
+      nodeName: 'n1',
+      qos: new Map(),
+      rules,
+      nodes,
+      clusterCIDRs: [],
+      pods,
+    });
+    expect([...contested]).toEqual([['shop/n1', { servedBy: 'one', standby: ['two'] }]]);
   });
 
   test('takes Pods and nodes as inside, in both families', () => {
