@@ -8,14 +8,17 @@ export default {
     include: [
       'test/**/*.long.test.ts',
       'test/integration/fuzz.test.ts',
-      'test/simulation/{hostile-clients,storage-kill,storage-power-cut,up-kill}.test.ts',
+      'test/integration/deploy-rights{,-endpoints}.test.ts',
+      'test/simulation/{storage-kill,storage-power-cut,up-kill}.test.ts',
+      'test/unit/controllers/load-balancer/histories.test.ts',
     ],
     exclude: [],
     // The gate runs as much of this as it has time for: hostile clients always.
     sequence: { sequencer: inOrder(['simulation/hostile-clients', 'simulation/faults']) },
     env: {
       FUZZ_REQUESTS: '20000',
-      HOSTILE_SECONDS: '60',
+      HISTORIES: '5000',
+      RIGHTS: 'each',
       SERVICENET_KILL_ROUNDS: '200',
       SERVICENET_POWER_CUTS: '100',
       SERVICENET_UP_KILL_ROUNDS: '20',

@@ -36,8 +36,10 @@ describe('the package, as npm installs it into an empty directory', () => {
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'servicenet-package-'));
-    // Builds first, as before each release.
-    await run('npm', ['pack', '--pack-destination', directory], { cwd: repository, timeout: 300 * seconds });
+    // As `npm pack` does before it, but that the types of the sources are not checked: `npm run typecheck` does so.
+    await run('npm', ['run', 'build', '--', '--noCheck'], { cwd: repository, timeout: 300 * seconds });
+    const pack = ['pack', '--ignore-scripts', '--pack-destination', directory];
+    await run('npm', pack, { cwd: repository, timeout: 300 * seconds });
     const [tarball = ''] = readdirSync(directory);
     writeFileSync(join(directory, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
     // With install scripts: a package must not have one that needs a file which is not in it.
@@ -47,6 +49,11 @@ describe('the package, as npm installs it into an empty directory', () => {
 
   afterAll(() => {
     rmSync(directory, { recursive: true });
+  });
+
+  test('is built before it is packed', () => {
+    const manifest: unknown = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'));
+    expect(textAt(manifest, 'scripts', 'prepack')).toBe('npm run build');
   });
 
   test('has what it promises, and nothing of the sources or tests', () => {

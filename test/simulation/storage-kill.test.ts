@@ -9,7 +9,7 @@ import { expect, it } from 'vitest';
 import { openDiskStorage } from '../../src/apiserver/storage/disk/disk-storage.ts';
 
 /** How often the writer is killed. */
-const ROUNDS = Number(process.env['SERVICENET_KILL_ROUNDS'] ?? 25);
+const ROUNDS = Number(process.env['SERVICENET_KILL_ROUNDS'] ?? 12);
 /** Every third writer is killed after so many milliseconds at most, often while it opens the store. */
 const LONGEST = 120;
 /** The others are killed when they have said that so many commits are acknowledged, whatever time that takes. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runHostileClients } from '../support/hostile/run.ts';
 import { WatchedServer } from '../support/watchdog/watched-server.ts';
 
-const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 10);
+const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 60);
 
 let server: WatchedServer;
 beforeAll(async () => {
