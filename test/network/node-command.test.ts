@@ -18,7 +18,8 @@ describe.skipIf(missing !== '')(`servicenet node${missing === '' ? '' : ` (missi
     ({ machine } = cluster.network.at('node-1'));
     relay = await ApiRelay.open(machine, cluster.server.kubeconfig);
     await cluster.network.at('a-1').machine.serve(8080);
-    await cluster.service('web', { clusterIP: '10.96.3.1' });
+    const ports = [{ port: 80, targetPort: 8080, nodePort: 30_080 }];
+    await cluster.service('web', { clusterIP: '10.96.3.1', type: 'NodePort', ports });
     const address = cluster.network.at('a-1').addresses.IPv4;
     await cluster.slice(endpointSlice('IPv4', [{ address, node: 'node-1' }], 8080, 'web'));
   });
@@ -54,6 +55,29 @@ describe.skipIf(missing !== '')(`servicenet node${missing === '' ? '' : ` (missi
       }
     }
     await running.signal('TERM');
+  });
+
+  it('does what its flags say, beside another proxy where it is told to', async () => {
+    const { host } = machine;
+    await host.exec('nft', ['add', 'table', 'ip', 'kube-proxy']);
+    const running = new NodeProgram(
+      ...([machine, relay, 'flags', ...flags, '--beside-other-proxies', '--masquerade-all'] as const),
+      ...['--mark-mask', '0x00ff0000', '--nodeport-addresses', '203.0.113.0/24', '--min-sync-period', '0s'],
+      ...['--healthz-bind-address', '127.0.0.1:10356', '--metrics-bind-address', '127.0.0.1:10349'],
+      ...['--conntrack-tcp-timeout-close-wait', '90s', '--conntrack-tcp-be-liberal'],
+    );
+    // The node's address on the links to its Pods.
+    await expect.poll(() => ask('10.96.3.1', 80)).toMatchObject({ name: 'a-1', client: '10.244.1.1' });
+    const nodeAddress = cluster.network.at('node-1').addresses.IPv4;
+    expect(await cluster.network.outside.machine.ask(nodeAddress, 30_080)).toBe('refused');
+    expect(await curl('http://127.0.0.1:10356/livez')).toContain('"lastUpdated"');
+    expect(await curl('http://127.0.0.1:10349/proxyMode')).toBe('nftables');
+    const { stdout } = await host.exec('nft', ['list', 'table', 'ip', 'servicenet']);
+    expect(stdout).toContain('meta mark & 0x00010000 != 0x00000000');
+    expect(await host.sysctl.get('net/netfilter/nf_conntrack_tcp_timeout_close_wait')).toBe('90');
+    expect(await host.sysctl.get('net/netfilter/nf_conntrack_tcp_be_liberal')).toBe('1');
+    expect((await running.signal('TERM')).exitCode).toBe(0);
+    await host.exec('nft', ['delete', 'table', 'ip', 'kube-proxy']);
   });
 
   it('with --init-only sets kernel parameters, names those that it may not set, and writes nothing else', async () => {
