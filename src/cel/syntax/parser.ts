@@ -1,11 +1,10 @@
 import { pushAll } from '../../objects/lists.ts';
 import type { Expression, ListLiteral, MapEntry, StructField } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
-import { mismatched, TokenReader } from './token-reader.ts';
+import { mismatched, readNumber, TokenReader } from './token-reader.ts';
 import { expandMacro } from './macros.ts';
 import { qualifiedName } from '../names.ts';
 import { noFieldName, type Issue, SyntaxErrors, SyntaxIssue } from './source.ts';
-import { Uint } from '../values.ts';
 
 /** cel-go's limits (`parser/options.go`). */
 const maxLength = 100_000;
@@ -151,7 +150,7 @@ class Parser {
       if (count === 0) continue;
       const number = this.#reader.peek();
       if (symbol === '-' && count % 2 === 1 && (number.kind === 'int' || number.kind === 'double')) {
-        return this.#members(this.#number({ ...this.#reader.take(), at: first.at }, '-'));
+        return this.#members(readNumber({ ...this.#reader.take(), at: first.at }, '-', this.#issues));
       }
       const operand = this.#members(this.#primary());
       return count % 2 === 0 ? operand : call(name, first.at, [operand]);
@@ -239,7 +238,7 @@ class Parser {
       case 'int':
       case 'uint':
       case 'double':
-        return this.#number(token, '');
+        return readNumber(token, '', this.#issues);
       case 'ident':
         return this.#named(token, token.text);
       case 'symbol':
@@ -325,23 +324,6 @@ class Parser {
       break;
     }
     return fields;
-  }
-
-  #number(token: Token, sign: '' | '-'): Expression {
-    const { at, kind, text } = token;
-    if (kind === 'double') {
-      const value = Number(sign + text);
-      if (!Number.isFinite(value)) this.#issues.push({ at, message: 'invalid double literal' });
-      return { kind: 'literal', at, value };
-    }
-    const digits = BigInt(text.replace(/[uU]$/, ''));
-    const value = sign === '-' ? -digits : digits;
-    if (kind === 'uint') {
-      if (BigInt.asUintN(64, value) !== value) this.#issues.push({ at, message: 'invalid uint literal' });
-      return { kind: 'literal', at, value: new Uint(value) };
-    }
-    if (BigInt.asIntN(64, value) !== value) this.#issues.push({ at, message: 'invalid int literal' });
-    return { kind: 'literal', at, value };
   }
 }
 

@@ -1,3 +1,5 @@
+import { Uint } from '../values.ts';
+import type { Literal } from './ast.ts';
 import type { Token } from './lexer.ts';
 import { type Issue, SyntaxIssue } from './source.ts';
 
@@ -100,4 +102,26 @@ export class TokenReader {
 /** The error of an unexpected token. */
 export function mismatched({ at, text }: Token, expecting: string): SyntaxIssue {
   return new SyntaxIssue(at, `Syntax error: mismatched input '${text}' expecting ${expecting}`);
+}
+
+/**
+ * The value of a token of the kind `int`, `uint` or `double`.
+ *
+ * @param sign of an odd number of `-` in front of it: the least int has no other way to be written.
+ * @param issues get one where the value is out of range.
+ */
+export function readNumber({ at, kind, text }: Token, sign: '' | '-', issues: Issue[]): Literal {
+  if (kind === 'double') {
+    const value = Number(sign + text);
+    if (!Number.isFinite(value)) issues.push({ at, message: 'invalid double literal' });
+    return { kind: 'literal', at, value };
+  }
+  const digits = BigInt(text.replace(/[uU]$/, ''));
+  const value = sign === '-' ? -digits : digits;
+  if (kind === 'uint') {
+    if (BigInt.asUintN(64, value) !== value) issues.push({ at, message: 'invalid uint literal' });
+    return { kind: 'literal', at, value: new Uint(value) };
+  }
+  if (BigInt.asIntN(64, value) !== value) issues.push({ at, message: 'invalid int literal' });
+  return { kind: 'literal', at, value };
 }
