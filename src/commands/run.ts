@@ -10,7 +10,7 @@ import { untilSignal } from './signals.ts';
  * @returns its exit code.
  * @throws {Error} where there is no such `up`, or no such place in its network.
  */
-export async function run({ kubeconfigPath, where, program }: RunConfig): Promise<number> {
+export async function runProgramInside({ kubeconfigPath, where, program }: RunConfig): Promise<number> {
   const place = await askControl(controlSocketPath(kubeconfigPath), where);
   const signal = untilSignal(createLog({ level: 'silent', format: 'json' }));
   try {

@@ -15,11 +15,11 @@ const candidates = {
  * @param families of the Service ranges: what others have is left out, because no Service could use it.
  */
 export function defaultPool(families: readonly IPFamily[]): FlagReader<readonly string[] | undefined> {
-  return (value) => (value === undefined ? undefined : addressRanges(list(value), families));
+  return (value) => (value === undefined ? undefined : rangesOfFamilies(list(value), families));
 }
 
 /** The items that are ranges of one of the families. @throws {WrongValue} for one that is no range. */
-export function addressRanges(items: readonly string[], families: readonly IPFamily[]): readonly string[] {
+export function rangesOfFamilies(items: readonly string[], families: readonly IPFamily[]): readonly string[] {
   return items.filter((item) => {
     const range = parseAddressRange(item);
     if (range === undefined) {

@@ -6,7 +6,7 @@ import type { Clock } from '../client/clock.ts';
 import type { Host } from '../host/host.ts';
 
 /** Where one request goes. */
-export interface Target {
+export interface ForwardTarget {
   readonly address: string;
   readonly port: number;
   /** `https` re-encrypts. */
@@ -45,7 +45,7 @@ export class BackendConnections {
   }
 
   /** What sends requests to a target. A request on it goes on when the target is forgotten. */
-  to(target: Target): Dispatcher {
+  to(target: ForwardTarget): Dispatcher {
     const { clock, backendTimeout } = this.#options;
     const { address, port, protocol, serverName, ca = '' } = target;
     const key =
@@ -74,7 +74,7 @@ export class BackendConnections {
   }
 
   /** Opens a connection, re-encrypted where the target says so. @throws {Error} of the system, TLS, or the timeout. */
-  async connect(target: Target): Promise<Socket | TLSSocket> {
+  async connect(target: ForwardTarget): Promise<Socket | TLSSocket> {
     const { host, connectTimeout } = this.#options;
     const { address, port, protocol, serverName, ca } = target;
     const signal = AbortSignal.timeout(connectTimeout);

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Dispatcher } from 'undici';
 import type { HttpRule } from '../network/http/rule.ts';
-import type { BackendConnections, Target } from './connections.ts';
+import type { BackendConnections, ForwardTarget } from './connections.ts';
 import { responseHeaders } from './headers.ts';
 import { hasBody, RequestBody } from './request-body.ts';
 import type { TargetChoice, TargetProblem } from './targets.ts';
@@ -24,7 +24,7 @@ export interface Exchange {
   readonly path: string;
   readonly headers: string[];
   /** Tells what is logged and counted. */
-  readonly onTarget: (target: Target) => void;
+  readonly onTarget: (target: ForwardTarget) => void;
   readonly onProblem: (problem: ForwardProblem, error?: Error) => void;
 }
 
@@ -48,12 +48,12 @@ export class Forward {
     this.#attempt(exchange, []);
   }
 
-  #attempt(exchange: Exchange, tried: readonly Target[]): void {
+  #attempt(exchange: Exchange, tried: readonly ForwardTarget[]): void {
     const { request, rule, path, headers } = exchange;
     const target = this.#choice.choose(rule, tried);
     if (typeof target === 'string') {
       exchange.onProblem(target);
-      answer(exchange.response, 503, target);
+      answerItself(exchange.response, 503, target);
       return;
     }
     exchange.onTarget(target);
@@ -145,7 +145,11 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
     if (this.#retry(error, this.#controller !== undefined)) return;
     const problem = problemOf(error);
     onProblem(problem, error);
-    answer(response, problem === 'BackendTimeout' ? 504 : problem === 'BadRequest' ? 400 : 502, problem);
+    answerItself(
+      response,
+      problem === 'BackendTimeout' ? 504 : problem === 'BadRequest' ? 400 : 502,
+      problem,
+    );
   }
 
   #stopListening(): void {
@@ -178,7 +182,7 @@ function writeHead(
 }
 
 /** An answer of the router itself. */
-export function answer(
+export function answerItself(
   response: ClientResponse,
   status: number,
   reason: string,

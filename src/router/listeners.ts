@@ -7,11 +7,11 @@ import { maxHello, readClientHello } from '../network/http/client-hello.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
 import type { Certificates } from './certificates.ts';
 import type { RouterMetrics } from './router-metrics.ts';
-import type { Serving } from './serving.ts';
+import type { RouterServing } from './serving.ts';
 import type { Tunnels } from './tunnels.ts';
 
 export interface ListenerOptions {
-  readonly serving: Serving;
+  readonly serving: RouterServing;
   readonly tunnels: Tunnels;
   readonly table: HttpTable;
   readonly certificates: Certificates;
@@ -31,7 +31,7 @@ const checkInterval = 2000;
 const maxHeaderSize = 16 * 1024;
 
 /** A server that can be ended without harm to what runs on it. */
-export interface Listener {
+export interface RouterListener {
   readonly server: Server;
   /** Takes no connection any more, and ends those without a request. */
   drain(): Promise<void>;
@@ -51,7 +51,7 @@ const timeouts = {
 };
 
 /** A listener for requests without TLS. */
-export function httpListener({ serving, metrics, idleTimeout }: ListenerOptions): Listener {
+export function httpListener({ serving, metrics, idleTimeout }: ListenerOptions): RouterListener {
   const server: HttpServer = createHttpServer({ ...timeouts, insecureHTTPParser: false });
   server.setTimeout(idleTimeout);
   server.on('request', (request, response) => serving.serve(request, response, 'http'));
@@ -67,7 +67,7 @@ export function httpListener({ serving, metrics, idleTimeout }: ListenerOptions)
 }
 
 /** A listener for TLS: HTTP/2 and HTTP/1.1 where it ends here, else what passes through. */
-export function httpsListener(options: ListenerOptions): Listener {
+export function httpsListener(options: ListenerOptions): RouterListener {
   const { serving, certificates, metrics, table, idleTimeout } = options;
   const server: Http2SecureServer = createSecureServer({
     ...timeouts,

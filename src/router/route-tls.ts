@@ -1,11 +1,11 @@
 import { X509Certificate } from 'node:crypto';
-import type { Refusal } from '../network/http/route-claims.ts';
+import type { RouteRefusal } from '../network/http/route-claims.ts';
 import { terminationOf } from '../network/http/route-rules.ts';
 import type { Route } from '../objects/types/route.ts';
 import { keyPairProblem } from './certificates.ts';
 
 /** Why the TLS of a Route cannot be served (`extended_validator.go` of the router of OpenShift). */
-export function tlsProblem(route: Pick<Route, 'spec'>): Refusal | undefined {
+export function tlsProblem(route: Pick<Route, 'spec'>): RouteRefusal | undefined {
   const message = messageOf(route);
   return message === undefined ? undefined : { reason: 'ExtendedValidationFailed', message };
 }

@@ -3,7 +3,7 @@ import type { Informer, Informers } from '../client/informers/informer.ts';
 import { endpointSlices, ingressClasses, ingresses, routes, secrets, services } from '../client/resources.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
 import { type IngressSelection, isServedIngress } from '../network/http/ingress-class.ts';
-import type { Refusal } from '../network/http/route-claims.ts';
+import type { RouteRefusal } from '../network/http/route-claims.ts';
 import { routeRule } from '../network/http/route-rules.ts';
 import { joinKey, keyOf, type ObjectKey } from '../objects/key.ts';
 import type { KubeObject } from '../objects/meta.ts';
@@ -230,7 +230,7 @@ function externalProblem(
   secret: ObjectKey | undefined,
   pair: KeyPair | undefined,
   hasSynced: boolean,
-): Refusal | undefined {
+): RouteRefusal | undefined {
   if (secret === undefined) return undefined;
   if (pair === undefined) {
     // What is not known yet may be there.

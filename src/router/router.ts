@@ -12,10 +12,10 @@ import { Certificates } from './certificates.ts';
 import { BackendConnections } from './connections.ts';
 import { Forward } from './forward.ts';
 import type { ForwardedPolicy } from './headers.ts';
-import { httpListener, httpsListener, type Listener } from './listeners.ts';
+import { httpListener, httpsListener, type RouterListener } from './listeners.ts';
 import { RouterMetrics } from './router-metrics.ts';
 import { RouterView } from './router-view.ts';
-import { Serving } from './serving.ts';
+import { RouterServing } from './serving.ts';
 import { TargetChoice } from './targets.ts';
 import { Tunnels } from './tunnels.ts';
 
@@ -75,10 +75,10 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #connections: BackendConnections;
   readonly #tunnels: Tunnels;
-  readonly #serving: Serving;
+  readonly #serving: RouterServing;
   readonly #certificates = new Certificates();
   readonly #routerMetrics: RouterMetrics;
-  readonly #listeners: Listener[] = [];
+  readonly #listeners: RouterListener[] = [];
   readonly #stopping = new AbortController();
   #isServing = false;
 
@@ -102,7 +102,7 @@ export class Router {
     this.view.onBackends = () => choice.changed();
     this.#connections = new BackendConnections({ host, clock, connectTimeout, backendTimeout });
     this.#tunnels = new Tunnels(choice, this.#connections);
-    this.#serving = new Serving({
+    this.#serving = new RouterServing({
       ...{ table: this.table, tunnels: this.#tunnels, forward: new Forward(choice, this.#connections) },
       ...{ clock, log, accessLog, forwardedPolicy, metrics: this.#routerMetrics },
     });
@@ -183,7 +183,7 @@ export class Router {
     };
   }
 
-  async #listen(listener: Listener, address: string, port: number): Promise<number> {
+  async #listen(listener: RouterListener, address: string, port: number): Promise<number> {
     const { host, log } = this.#options;
     const { server } = listener;
     await host.listen(server, address, port);

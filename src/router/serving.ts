@@ -5,9 +5,9 @@ import type { Clock } from '../client/clock.ts';
 import type { HttpDecision, HttpTable } from '../network/http/http-table.ts';
 import { type HttpRule, plainHost } from '../network/http/rule.ts';
 import { LogThrottle } from '../telemetry/log-throttle.ts';
-import type { Target } from './connections.ts';
+import type { ForwardTarget } from './connections.ts';
 import {
-  answer,
+  answerItself,
   type ClientRequest,
   type ClientResponse,
   type Forward,
@@ -17,7 +17,7 @@ import { type ClientConnection, type ForwardedPolicy, requestHeaders } from './h
 import type { RouterMetrics } from './router-metrics.ts';
 import type { Tunnels } from './tunnels.ts';
 
-export interface ServingOptions {
+export interface RouterServingOptions {
   readonly table: HttpTable;
   readonly forward: Forward;
   readonly tunnels: Tunnels;
@@ -38,13 +38,13 @@ interface Asked {
 }
 
 /** Decides about requests, and does what was decided. */
-export class Serving {
-  readonly #options: ServingOptions;
+export class RouterServing {
+  readonly #options: RouterServingOptions;
   readonly #throttle: LogThrottle;
   /** While the process ends: each answer is the last of its connection. */
   isDraining = false;
 
-  constructor(options: ServingOptions) {
+  constructor(options: RouterServingOptions) {
     this.#options = options;
     this.#throttle = new LogThrottle(() => options.clock.monotonic());
   }
@@ -60,17 +60,17 @@ export class Serving {
     else if (isHttp1) response.on('finish', () => (this.isDraining ? request.socket.end() : undefined));
     const asked = readAsked(request);
     if (asked === undefined) {
-      answer(response, 400, 'BadRequest');
+      answerItself(response, 400, 'BadRequest');
       return;
     }
     const decision = table.resolve({ scheme, host: asked.host, path: withoutQuery(asked.path) });
     record.decided(decision, asked);
     switch (decision.kind) {
       case 'refuse':
-        answer(response, decision.status, decision.reason);
+        answerItself(response, decision.status, decision.reason);
         return;
       case 'redirect':
-        answer(response, decision.status, 'Redirect', { location: secureUrl(asked) });
+        answerItself(response, decision.status, 'Redirect', { location: secureUrl(asked) });
         return;
       case 'forward':
         forward.start({
@@ -145,7 +145,7 @@ export class Serving {
     const { clock, log, metrics, accessLog } = this.#options;
     const began = clock.monotonic();
     let rule: HttpRule | undefined;
-    let target: Target | undefined;
+    let target: ForwardTarget | undefined;
     let reason: string | undefined;
     let host: string | undefined;
     return {
@@ -157,7 +157,7 @@ export class Serving {
           metrics.problems.inc({ reason });
         }
       },
-      target: (chosen: Target): void => {
+      target: (chosen: ForwardTarget): void => {
         target = chosen;
       },
       problem: (word: ForwardProblem, error?: Error): void => {

@@ -5,7 +5,7 @@ import { endpointWeights } from '../network/http/weights.ts';
 import { joinKey, type ObjectKey } from '../objects/key.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
-import type { Target } from './connections.ts';
+import type { ForwardTarget } from './connections.ts';
 
 /** What is known of Services. */
 export interface ServiceReader {
@@ -17,7 +17,7 @@ export interface ServiceReader {
 export type TargetProblem = 'NoService' | 'NoPort' | 'NoEndpoints' | 'NoWeight';
 
 interface Targets {
-  readonly list: readonly Target[];
+  readonly list: readonly ForwardTarget[];
   /** The sum of the weights up to each target, itself included. */
   readonly sums: readonly number[];
   readonly problem: TargetProblem;
@@ -48,7 +48,7 @@ export class TargetChoice {
   }
 
   /** @param tried targets of the same request, which are avoided as failed ones are. */
-  choose(rule: HttpRule, tried: readonly Target[] = []): Target | TargetProblem {
+  choose(rule: HttpRule, tried: readonly ForwardTarget[] = []): ForwardTarget | TargetProblem {
     let targets = this.#known.get(rule);
     if (targets === undefined) {
       targets = this.#targetsOf(rule);
@@ -57,7 +57,7 @@ export class TargetChoice {
     const { list, sums, problem } = targets;
     const total = sums.at(-1) ?? 0;
     if (total === 0) return problem;
-    let chosen: Target | undefined;
+    let chosen: ForwardTarget | undefined;
     for (let i = 0; i < tries; i++) {
       chosen = list[firstAbove(sums, this.#random() * total)];
       if (chosen !== undefined && !tried.includes(chosen) && !this.#hasFailed(chosen)) break;
@@ -66,13 +66,13 @@ export class TargetChoice {
   }
 
   /** To be called when a target could not be connected to. */
-  failed(target: Target): void {
+  failed(target: ForwardTarget): void {
     const now = this.#clock.monotonic();
     for (const [name, until] of this.#failed) if (until <= now) this.#failed.delete(name);
     this.#failed.set(nameOf(target), now + avoided);
   }
 
-  #hasFailed(target: Target): boolean {
+  #hasFailed(target: ForwardTarget): boolean {
     return this.#failed.size > 0 && (this.#failed.get(nameOf(target)) ?? 0) > this.#clock.monotonic();
   }
 
@@ -86,7 +86,7 @@ export class TargetChoice {
     const weights = endpointWeights(
       found.map(({ backend, endpoints }) => ({ weight: backend.weight, endpoints: endpoints.length })),
     );
-    const list: Target[] = [];
+    const list: ForwardTarget[] = [];
     const sums: number[] = [];
     found.forEach(({ backend, endpoints, isH2c }, i) => {
       const weight = weights[i] ?? 0;
@@ -102,7 +102,7 @@ export class TargetChoice {
   }
 }
 
-function nameOf({ address, port }: Target): string {
+function nameOf({ address, port }: ForwardTarget): string {
   return `${address} ${port}`;
 }
 

@@ -2,7 +2,7 @@ import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { HttpRule } from '../network/http/rule.ts';
-import type { BackendConnections, Target } from './connections.ts';
+import type { BackendConnections, ForwardTarget } from './connections.ts';
 import type { ForwardProblem } from './forward.ts';
 import { responseHeaders } from './headers.ts';
 import type { TargetChoice } from './targets.ts';
@@ -18,7 +18,7 @@ export interface Upgrade {
   readonly path: string;
   /** With Connection and Upgrade. */
   readonly headers: string[];
-  readonly onTarget: (target: Target) => void;
+  readonly onTarget: (target: ForwardTarget) => void;
   /** The status that the client gets. */
   readonly onStatus: (status: number) => void;
   readonly onProblem: (problem: ForwardProblem, error?: Error) => void;
@@ -133,8 +133,8 @@ export class Tunnels {
   async #connect(
     rule: HttpRule,
     onProblem: (problem: ForwardProblem, error?: Error) => void,
-  ): Promise<{ target: Target; socket: Duplex } | undefined> {
-    const tried: Target[] = [];
+  ): Promise<{ target: ForwardTarget; socket: Duplex } | undefined> {
+    const tried: ForwardTarget[] = [];
     for (;;) {
       const target = this.#choice.choose(rule, tried);
       if (typeof target === 'string') {

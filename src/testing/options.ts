@@ -1,7 +1,7 @@
 import type { RefuseRequest } from '../apiserver/http/refusal.ts';
 import { selectLocal } from '../commands/command-line/select-controllers.ts';
 import { clusterCidrs } from '../config/cluster-cidrs.ts';
-import { addressRanges } from '../config/default-pool.ts';
+import { rangesOfFamilies } from '../config/default-pool.ts';
 import { ConfigError, WrongValue } from '../config/errors.ts';
 import { Flags, oneOf, optional, type FlagReader, text, textOf, yesOrNo } from '../config/flags.ts';
 import { imageChoices } from '../config/image-programs.ts';
@@ -104,7 +104,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
   const allocation = flags.read('allocation', or('server', oneOf(['server', 'controller'])));
   const addressPool = flags.read(
     'addressPools',
-    optional((value) => addressRanges(texts(value), families)),
+    optional((value) => rangesOfFamilies(texts(value), families)),
   );
   const usual = nodes > 0 ? ['*'] : addressPool === undefined ? [] : ['load-balancer-controller'];
   return {

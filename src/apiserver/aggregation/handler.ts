@@ -2,7 +2,7 @@ import type { ApiRequest, Reply, UpgradeHandler } from '../http/exchange.ts';
 import { plainError, serviceUnavailable } from '../../objects/status-errors.ts';
 import { describeDialFailure } from '../proxy/backend.ts';
 import { copy, forward } from '../proxy/exchange.ts';
-import { requestHeaders, responseHeaders } from '../proxy/forwarding.ts';
+import { headersToBackend, headersToClient } from '../proxy/forwarding.ts';
 import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
 import {
   type ExtensionNetwork,
@@ -33,7 +33,7 @@ export async function passOn(
   const requested = {
     method: request.method,
     path: request.url,
-    headers: { ...requestHeaders(request), ...userHeaders(request.user) },
+    headers: { ...headersToBackend(request), ...userHeaders(request.user) },
   };
   try {
     const response = await forward(
@@ -43,7 +43,7 @@ export async function passOn(
         throw new Unreachable(describeDialFailure(error, target));
       },
     );
-    const headers = responseHeaders(response.headers, (location) => location);
+    const headers = headersToClient(response.headers, (location) => location);
     await copy([], response, reply.stream(response.statusCode ?? 502, headers));
   } catch (error) {
     if (!(error instanceof Unreachable)) throw error;

@@ -68,7 +68,7 @@ export function queryOf(url: string): string {
 }
 
 /** The headers of the request to the backend. */
-export function requestHeaders(request: ApiRequest): Record<string, string | string[]> {
+export function headersToBackend(request: ApiRequest): Record<string, string | string[]> {
   const { headers, incoming } = request;
   const forwarded = endToEnd(headers, (name) => consumed.test(name));
   // The framing of the body is set here, the same as in the request, whatever `Connection` names: bytes after a body
@@ -88,7 +88,7 @@ export function requestHeaders(request: ApiRequest): Record<string, string | str
 }
 
 /** The headers of the backend's answer that the client gets. */
-export function responseHeaders(
+export function headersToClient(
   headers: IncomingHttpHeaders,
   rewrite: (location: string) => string,
 ): Record<string, string | string[]> {

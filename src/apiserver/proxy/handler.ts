@@ -9,8 +9,8 @@ import {
   backendPath,
   proxyPrefixOf,
   queryOf,
-  requestHeaders,
-  responseHeaders,
+  headersToBackend,
+  headersToClient,
   rewriteLocation,
 } from './forwarding.ts';
 import { rewriteLinks } from './html-links.ts';
@@ -39,7 +39,7 @@ export function proxyHandler(
     const asked = {
       method: request.method,
       path: `${path === '' ? '/' : path}${query}`,
-      headers: requestHeaders(request),
+      headers: headersToBackend(request),
     };
     const response = await forward(
       request,
@@ -59,7 +59,7 @@ export function proxyHandler(
     const prefix = proxyPrefixOf(request);
     const rewrite = (link: string): string => rewriteLocation(link, prefix, hosts);
     const status = response.statusCode ?? 502;
-    const headers = responseHeaders(response.headers, rewrite);
+    const headers = headersToClient(response.headers, rewrite);
     const { text, read } = await readPage(response, request.method);
     if (text === undefined) {
       await copy(read, response, reply.stream(status, headers));

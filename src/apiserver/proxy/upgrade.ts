@@ -6,7 +6,7 @@ import { type BackendAnswer, answerOf, describeDialFailure } from './backend.ts'
 import { type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
 import type { CertificatePair } from '../pki/certificates.ts';
 import type { EndpointResolver } from './endpoint-resolver.ts';
-import { backendPath, queryOf, requestHeaders } from './forwarding.ts';
+import { backendPath, queryOf, headersToBackend } from './forwarding.ts';
 import { resolveTarget } from './handler.ts';
 
 /**
@@ -41,7 +41,7 @@ export function proxyUpgradeHandler(
 /** The headers of an upgrade that the backend gets. */
 export function upgradeHeaders(request: ApiRequest): Record<string, string | string[]> {
   const { connection = 'Upgrade', upgrade = '' } = request.headers;
-  return { ...requestHeaders(request), connection, upgrade };
+  return { ...headersToBackend(request), connection, upgrade };
 }
 
 /**

@@ -133,7 +133,7 @@ export function runCommand(): Command {
     .action(async (program: readonly string[], options: Record<string, unknown>) => {
       const { runConfig } = await import('../../config/run.ts');
       const config = runConfig(options, program, process.env);
-      const { run } = await import('../run.ts');
-      process.exitCode = await run(config);
+      const { runProgramInside } = await import('../run.ts');
+      process.exitCode = await runProgramInside(config);
     });
 }

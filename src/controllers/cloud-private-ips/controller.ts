@@ -9,7 +9,7 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../ru
 import { Controller } from '../../runtime/controller.ts';
 import { whereServed } from '../../runtime/where-served.ts';
 import { AlreadyAssignedError, type Cloud, NotAssignedError } from './cloud.ts';
-import { addressOf, finalizer, nextStep, type Outcome, statusOf, type Step, type words } from './plan.ts';
+import { addressOf, finalizer, nextStep, type StepOutcome, statusOf, type Step, type words } from './plan.ts';
 
 /** As cloud-network-config-controller has it. */
 const maxRetries = 15;
@@ -33,7 +33,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
     object: CloudPrivateIPConfig,
     node: string,
     verb: keyof typeof words,
-    outcome: Outcome,
+    outcome: StepOutcome,
     signal: AbortSignal,
   ): Promise<CloudPrivateIPConfig | undefined> => {
     const { name = '', resourceVersion } = object.metadata;

@@ -48,7 +48,7 @@ export function addressOf(name: string): ParsedAddress | undefined {
 }
 
 /** The name of the object of an address. */
-export function nameOf({ family, canonical, value }: ParsedAddress): string {
+export function objectNameOf({ family, canonical, value }: ParsedAddress): string {
   if (family === 'IPv4') return canonical;
   const digits = value.toString(16).padStart(32, '0');
   return (digits.match(/.{4}/g) ?? []).join('.');
@@ -62,7 +62,7 @@ export const words = {
 } as const;
 
 /** How far a step is. */
-export type Outcome =
+export type StepOutcome =
   | { readonly kind: 'pending' }
   | { readonly kind: 'done' }
   | { readonly kind: 'failed'; readonly why: string };
@@ -72,7 +72,7 @@ export function statusOf(
   { metadata }: CloudPrivateIPConfig,
   node: string,
   verb: keyof typeof words,
-  outcome: Outcome,
+  outcome: StepOutcome,
   now: string,
 ): CloudPrivateIPConfig['status'] {
   const { pending, done, request } = words[verb];

@@ -3,14 +3,14 @@ import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { type ResourceAmounts, podResources } from '../../objects/pod-resources.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { type HostPort, hostPortsOf, type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
+import { type UsedHostPort, hostPortsOf, type NodeCandidate, type Neighbour, spreadGroup } from './plan.ts';
 
 /** The remembered parts of a Pod, so that the Pod itself can be collected. */
 interface Seat extends Neighbour {
   readonly node: string;
   readonly group: string;
   readonly requests: ResourceAmounts;
-  readonly hostPorts: readonly HostPort[];
+  readonly hostPorts: readonly UsedHostPort[];
   labels: Labels;
 }
 
@@ -20,7 +20,7 @@ interface Occupied {
   readonly groups: Map<string, number>;
   /** What they request together, in billionths. */
   readonly requested: Map<string, bigint>;
-  hostPorts: HostPort[];
+  hostPorts: UsedHostPort[];
 }
 
 /** The Pods on each node, including Pods just bound that the cache does not show yet. */

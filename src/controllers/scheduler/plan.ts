@@ -28,11 +28,11 @@ export interface NodeCandidate {
   /** How many of them are of a group ({@link spreadGroup}). */
   count(group: string): number;
   /** Host ports that they have. */
-  readonly hostPorts: readonly HostPort[];
+  readonly hostPorts: readonly UsedHostPort[];
 }
 
 /** A port of the node that a container takes; of `hostIP` alone unless that is empty. */
-export interface HostPort {
+export interface UsedHostPort {
   readonly protocol: string;
   readonly hostPort: number;
   readonly hostIP: string;
@@ -56,7 +56,7 @@ export function spreadGroup(pod: Pod): string {
 }
 
 /** The host ports of a Pod. With `hostNetwork`, the API server has filled them in. */
-export function hostPortsOf({ spec }: Pod): readonly HostPort[] {
+export function hostPortsOf({ spec }: Pod): readonly UsedHostPort[] {
   return lastingPorts(spec).flatMap(({ protocol = 'TCP', hostPort = 0, hostIP = '' }) =>
     hostPort === 0 ? [] : [{ protocol, hostPort, hostIP: hostIP === '0.0.0.0' ? '' : hostIP }],
   );
@@ -94,7 +94,7 @@ export function placePod(
 
 function obstacle(
   pod: Pod,
-  wanted: readonly HostPort[],
+  wanted: readonly UsedHostPort[],
   { node, hostPorts }: NodeCandidate,
 ): string | undefined {
   const { spec } = node;
@@ -117,7 +117,7 @@ function obstacle(
 }
 
 /** `HostPortInfo.CheckConflict`: no address stands for all of them. */
-function collide(a: HostPort, b: HostPort): boolean {
+function collide(a: UsedHostPort, b: UsedHostPort): boolean {
   const isSamePort = a.hostPort === b.hostPort && a.protocol === b.protocol;
   return isSamePort && (a.hostIP === b.hostIP || a.hostIP === '' || b.hostIP === '');
 }

@@ -14,7 +14,7 @@ export type PodAnswers = readonly (readonly [string, number])[];
 const pause = 200;
 
 /** Counts one answer of a Pod. @param agent the header User-Agent of its client. */
-export function countAnswer({ namespace, pod }: PodIdentity, agent = ''): void {
+export function reportAnswer({ namespace, pod }: PodIdentity, agent = ''): void {
   if (listener === undefined || probeAgent.test(agent)) return;
   const key = `${namespace}/${pod}`;
   answered.set(key, (answered.get(key) ?? 0) + 1);

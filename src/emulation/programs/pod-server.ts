@@ -2,7 +2,7 @@ import type { Socket as DatagramSocket } from 'node:dgram';
 import { createServer as createHttpServer, METHODS } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Host } from '../../host/host.ts';
-import { countAnswer } from './answers.ts';
+import { reportAnswer } from './answers.ts';
 import { echoDatagrams, echoStream } from './echo.ts';
 import { answerHttp, type PodIdentity } from './http.ts';
 
@@ -31,7 +31,7 @@ const http = createHttpServer((request, response) => {
     response.destroy();
     return;
   }
-  countAnswer(owner, request.headers['user-agent']);
+  reportAnswer(owner, request.headers['user-agent']);
   answerHttp(owner, request, response).catch(() => response.destroy());
 });
 
@@ -72,7 +72,7 @@ export class PodServer {
     if (protocol === 'UDP') {
       const socket = await host.datagram(address, port);
       socket.on('error', () => undefined);
-      socket.on('message', () => countAnswer(identity));
+      socket.on('message', () => reportAnswer(identity));
       echoDatagrams(socket, identity.pod);
       this.#datagrams.push(socket);
       return;
@@ -101,7 +101,7 @@ export class PodServer {
       const protocol = protocolOf(first);
       if (protocol === 'unclear') this.#chooseProtocol(socket, first);
       else if (protocol === 'echo') {
-        countAnswer(this.#options.identity);
+        reportAnswer(this.#options.identity);
         echoStream(socket, first, this.#options.identity.pod);
       } else {
         owners.set(socket, this.#options.identity);

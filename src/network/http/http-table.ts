@@ -3,7 +3,12 @@ import type { Ingress } from '../../objects/types/networking.generated.ts';
 import type { Route } from '../../objects/types/route.ts';
 import { HostRules } from './host-rules.ts';
 import { ingressRules } from './ingress-rules.ts';
-import { type Admission, type Refusal, RouteClaims, type RouteClaimOptions } from './route-claims.ts';
+import {
+  type RouteAdmission,
+  type RouteRefusal,
+  RouteClaims,
+  type RouteClaimOptions,
+} from './route-claims.ts';
 import { routeRule } from './route-rules.ts';
 import { type HttpRule, plainHost } from './rule.ts';
 
@@ -32,7 +37,10 @@ export class HttpTable {
   readonly #rules = new HostRules();
   readonly #defaults = new HostRules();
   readonly #ingresses = new Map<ObjectKey, { rules: readonly HttpRule[]; defaults: readonly HttpRule[] }>();
-  readonly #routes = new Map<ObjectKey, { readonly route: Route; readonly problem: Refusal | undefined }>();
+  readonly #routes = new Map<
+    ObjectKey,
+    { readonly route: Route; readonly problem: RouteRefusal | undefined }
+  >();
   readonly #routeRules = new Map<ObjectKey, HttpRule>();
   readonly #claims: RouteClaims;
   /** Rules that pass TLS through: without any, connections need no look at their first bytes. */
@@ -60,7 +68,7 @@ export class HttpTable {
    * @param problem of its certificates or its combination of fields: it claims its host and is not served.
    * @returns the Routes whose admission may be another now.
    */
-  setRoute(key: ObjectKey, route: Route | undefined, problem?: Refusal): Set<ObjectKey> {
+  setRoute(key: ObjectKey, route: Route | undefined, problem?: RouteRefusal): Set<ObjectKey> {
     if (route === undefined) this.#routes.delete(key);
     else this.#routes.set(key, { route, problem });
     const changed = this.#claims.set(key, route);
@@ -69,7 +77,7 @@ export class HttpTable {
   }
 
   /** What is said of a Route; undefined for an unknown one. */
-  admissionOf(key: ObjectKey): Admission | undefined {
+  admissionOf(key: ObjectKey): RouteAdmission | undefined {
     const claim = this.#claims.admissionOf(key);
     if (claim === undefined || claim.refusal !== undefined) return claim;
     return { ...claim, refusal: this.#routes.get(key)?.problem };

@@ -2,7 +2,7 @@ import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { IngressLoadBalancerIngress } from '../../objects/types/networking.generated.ts';
 import type { RouteIngress, RouteStatus } from '../../objects/types/route.ts';
-import type { Admission } from './route-claims.ts';
+import type { RouteAdmission } from './route-claims.ts';
 
 /**
  * The addresses that an Ingress gets from the router's Service, as ingress-nginx has them (`--publish-service`): of a
@@ -57,7 +57,7 @@ export interface RouterIdentity {
 export function routeStatus(
   { ingress = [] }: RouteStatus,
   router: RouterIdentity,
-  admission: (Admission & { readonly wildcardPolicy: string }) | undefined,
+  admission: (RouteAdmission & { readonly wildcardPolicy: string }) | undefined,
   now: string,
 ): RouteStatus {
   const at = ingress.findIndex(({ routerName }) => routerName === router.name);

@@ -20,15 +20,15 @@ export interface RouteClaimOptions {
 }
 
 /** What a router says of a Route. */
-export interface Admission {
+export interface RouteAdmission {
   /** The host that the router serves, `*.` left out; "" for none. */
   readonly host: string;
   /** Undefined: admitted. */
-  readonly refusal: Refusal | undefined;
+  readonly refusal: RouteRefusal | undefined;
 }
 
 /** Why a Route is not served: the reason and message of its condition Admitted. */
-export interface Refusal {
+export interface RouteRefusal {
   readonly reason: string;
   readonly message: string;
 }
@@ -40,7 +40,7 @@ interface Claim {
   /** Claims in one group can conflict, others cannot. */
   readonly group: string;
   /** A refusal by the host itself; such Routes claim nothing. */
-  readonly refusal: Refusal | undefined;
+  readonly refusal: RouteRefusal | undefined;
 }
 
 /**
@@ -52,14 +52,14 @@ export class RouteClaims {
   readonly #options: RouteClaimOptions;
   readonly #claims = new Map<ObjectKey, Claim>();
   readonly #groups = new Map<string, Claim[]>();
-  readonly #admissions = new Map<ObjectKey, Admission>();
+  readonly #admissions = new Map<ObjectKey, RouteAdmission>();
 
   constructor(options: RouteClaimOptions) {
     this.#options = options;
   }
 
   /** Undefined for an unknown Route. */
-  admissionOf(key: ObjectKey): Admission | undefined {
+  admissionOf(key: ObjectKey): RouteAdmission | undefined {
     return this.#admissions.get(key);
   }
 
@@ -96,9 +96,9 @@ export class RouteClaims {
     return { key: keyOf(route), route, host, group, refusal: this.#hostRefusal(route, host) };
   }
 
-  #hostRefusal(route: Route, host: string): Refusal | undefined {
+  #hostRefusal(route: Route, host: string): RouteRefusal | undefined {
     const { allowedDomains, deniedDomains, wildcards } = this.#options;
-    const notAdmitted = (message: string): Refusal => ({ reason: 'RouteNotAdmitted', message });
+    const notAdmitted = (message: string): RouteRefusal => ({ reason: 'RouteNotAdmitted', message });
     if (host === '') return { reason: 'NoHostValue', message: 'no host is set and the router gives none' };
     const { wildcardPolicy = '' } = route.spec;
     if (!['', 'None', 'Subdomain'].includes(wildcardPolicy)) {
@@ -156,7 +156,7 @@ class AdmittedClaims {
   }
 
   /** Why the Route is refused; otherwise it is admitted from now on. */
-  add(claim: Claim): Refusal | undefined {
+  add(claim: Claim): RouteRefusal | undefined {
     const { route, host } = claim;
     const isWildcard = isWildcardRoute(route);
     const name = isWildcard ? (wildcardOf(host) ?? host) : host;
@@ -203,7 +203,7 @@ function pathOf({ route }: Claim): string {
 }
 
 /** The name of a Route of another namespace stays hidden. */
-function claimed(claim: Claim, holder: Claim): Refusal {
+function claimed(claim: Claim, holder: Claim): RouteRefusal {
   const message =
     namespaceOf(holder) === namespaceOf(claim)
       ? `the older route ${holder.route.metadata.name ?? ''} holds host ${claim.host}`

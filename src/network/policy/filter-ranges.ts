@@ -32,15 +32,15 @@ function without(range: Range, gap: Range): readonly Range[] {
 }
 
 /** Ports of a protocol, 0 to 65535. */
-export interface PortRange {
+export interface PortSpan {
   readonly protocol: Protocol;
   readonly first: number;
   readonly last: number;
 }
 
 /** Ranges of ports as `tcp <first>-<last>`; what overlaps or touches is one. */
-export function portRanges(ranges: readonly PortRange[]): readonly string[] {
-  const merged: PortRange[] = [];
+export function portRanges(ranges: readonly PortSpan[]): readonly string[] {
+  const merged: PortSpan[] = [];
   const ordered = ranges.toSorted((a, b) => compare(a.protocol, b.protocol) || a.first - b.first);
   for (const range of ordered) {
     const before = merged.at(-1);

@@ -6,7 +6,7 @@ import { parseAddress } from '../../objects/address.ts';
 import { scalarAt, textAt, textsAt } from '../../objects/read.ts';
 
 /** An agent asks whether it may keep addresses. */
-export interface Question {
+export interface KeepQuestion {
   readonly node: string;
   /** Canonical. */
   readonly addresses: readonly string[];
@@ -24,7 +24,7 @@ export interface Consent {
 /** What comes from other agents. */
 export interface HeartbeatHandler {
   /** @returns the addresses to let go; undefined: no consent. */
-  readonly asked: (question: Question, from: string) => readonly string[] | undefined;
+  readonly asked: (question: KeepQuestion, from: string) => readonly string[] | undefined;
   readonly consented: (consent: Consent, from: string) => void;
 }
 

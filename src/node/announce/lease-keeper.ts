@@ -17,7 +17,7 @@ import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Alarm } from './alarm.ts';
 import { type AnnouncementView, internalAddresses } from './announcement-view.ts';
-import { Heartbeats, type Question } from './heartbeats.ts';
+import { Heartbeats, type KeepQuestion } from './heartbeats.ts';
 import { LeaseWriter } from './lease-writer.ts';
 
 export interface LeaseKeeperOptions {
@@ -320,7 +320,7 @@ export class LeaseKeeper {
    * Only an agent that has lost the API server too consents: it takes nothing over. Of two that have an address, in the
    * middle of a move, one keeps it.
    */
-  #consent({ node, addresses }: Question): readonly string[] | undefined {
+  #consent({ node, addresses }: KeepQuestion): readonly string[] | undefined {
     const { changed, letGo, nodeName } = this.#options;
     const now = this.#now();
     if (!this.#fence.hasLostAPI(now) || !this.#liveness.promise(node, now)) return undefined;

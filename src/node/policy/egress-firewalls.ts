@@ -157,7 +157,7 @@ export class EgressFirewalls {
 }
 
 /** Looks a name up as the node does, in both families. @throws the system's error. */
-export async function resolveName(name: string): Promise<ResolvedName> {
+export async function lookUpName(name: string): Promise<ResolvedName> {
   const resolver = new Resolver();
   const [v4, v6] = await Promise.allSettled([
     resolver.resolve4(name, { ttl: true }),

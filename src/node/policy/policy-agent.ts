@@ -19,7 +19,7 @@ import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { keptOfPod } from '../kept-fields.ts';
 import { Nft } from '../nftables/nft.ts';
-import { EgressFirewalls, type ResolvedName, resolveName } from './egress-firewalls.ts';
+import { EgressFirewalls, type ResolvedName, lookUpName } from './egress-firewalls.ts';
 import { otherPolicyEngines } from './other-engines.ts';
 import { PolicyTable } from './policy-table.ts';
 
@@ -70,7 +70,7 @@ export class PolicyAgent implements Runnable {
   #nextFullSync = Number.NEGATIVE_INFINITY;
 
   constructor(options: PolicyAgentOptions) {
-    const { context, host, nodeName, clusterCIDRs = [], resolve = resolveName } = options;
+    const { context, host, nodeName, clusterCIDRs = [], resolve = lookUpName } = options;
     const { informers } = context;
     this.#options = options;
     this.#index = new PolicyIndex(nodeName, hash);

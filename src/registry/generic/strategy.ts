@@ -126,7 +126,7 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
    */
   gracePeriodSeconds?(object: T, requested: number | undefined): number;
   /** Kinds whose content is deleted by a controller first (Namespace). */
-  readonly termination?: Termination<T>;
+  readonly termination?: FinalizedDeletion<T>;
   /** The strategy of `/status`, where the kind has one. */
   readonly status?: SubresourceStrategy<T>;
   /** Other subresources that write a part of the object, by name (`finalize`, `ephemeralcontainers`, `resize`). */
@@ -134,7 +134,7 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
 }
 
 /** How a kind is deleted whose content is deleted first: the first DELETE marks it, the last finalizer removes it. */
-export interface Termination<T extends KubeObject = KubeObject> {
+export interface FinalizedDeletion<T extends KubeObject = KubeObject> {
   /** Marks the object as terminating; `metadata.deletionTimestamp` is set by the caller. */
   mark(object: T): void;
   /** True when the object may be removed. */

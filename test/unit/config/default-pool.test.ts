@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { addressRanges, freeRanges } from '../../../src/config/default-pool.ts';
+import { rangesOfFamilies, freeRanges } from '../../../src/config/default-pool.ts';
 
 describe('the default pool', () => {
   test.each<[readonly string[], readonly string[]]>([
@@ -21,10 +21,12 @@ describe('the default pool', () => {
 
   test('has only the families of the Services', () => {
     expect(freeRanges([], ['IPv6'])).toEqual(['2001:db8::/64']);
-    expect(addressRanges(['192.0.2.0/24', '2001:db8::/64'], ['IPv4'])).toEqual(['192.0.2.0/24']);
+    expect(rangesOfFamilies(['192.0.2.0/24', '2001:db8::/64'], ['IPv4'])).toEqual(['192.0.2.0/24']);
   });
 
   test('is refused where it is no range', () => {
-    expect(() => addressRanges(['300.1.1.1'], ['IPv4'])).toThrow('"300.1.1.1" is neither a CIDR nor a range');
+    expect(() => rangesOfFamilies(['300.1.1.1'], ['IPv4'])).toThrow(
+      '"300.1.1.1" is neither a CIDR nor a range',
+    );
   });
 });

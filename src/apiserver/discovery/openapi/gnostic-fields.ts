@@ -21,7 +21,7 @@ export function* through(steps: Steps): Generator<undefined, void, undefined> {
 }
 
 /** A member of a JSON object, the number of its field, and how it is written. */
-export type Member = readonly [name: string, field: number, write: WriteField];
+export type MemberField = readonly [name: string, field: number, write: WriteField];
 
 export const textField: WriteField = (writer, field, value) => {
   if (typeof value === 'string' && value !== '') writer.text(field, value);
@@ -117,7 +117,7 @@ export function mapField(of: WriteField): WriteField {
  * @param members in the order of their fields, @param extensions the field of the members that begin with `x-`, which
  *   is higher than all others.
  */
-export function object(members: readonly Member[], extensions?: number): WriteContent {
+export function object(members: readonly MemberField[], extensions?: number): WriteContent {
   const backwards = members.toReversed();
   return function* (writer, value) {
     if (!isRecord(value)) return;

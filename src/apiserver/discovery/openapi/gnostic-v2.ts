@@ -2,7 +2,7 @@
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
 import {
-  type Member,
+  type MemberField,
   anyField,
   doubleField,
   entriesField,
@@ -74,7 +74,7 @@ const bodyParameter = messageField(
   ]),
 );
 
-const anyPlace: readonly Member[] = [
+const anyPlace: readonly MemberField[] = [
   ['required', 1, flagField],
   ['in', 2, textField],
   ['description', 3, textField],

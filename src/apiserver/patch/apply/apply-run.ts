@@ -136,7 +136,7 @@ export class ApplyRun {
     return {
       manager,
       operation: 'Apply',
-      apiVersion: apiVersionOf(expected),
+      apiVersion: expectedApiVersion(expected),
       subresource,
       time: now,
       fields,
@@ -161,7 +161,7 @@ export class ApplyRun {
         schema: this.#schema,
         manager: 'before-first-apply',
         subresource,
-        apiVersion: apiVersionOf(expected),
+        apiVersion: expectedApiVersion(expected),
         now,
         ownable,
       };
@@ -230,7 +230,7 @@ export class ApplyRun {
       const { metadata, ...rest } = decodeMapValue(this.#schema, value).object;
       return {
         ...rest,
-        apiVersion: apiVersionOf(expected),
+        apiVersion: expectedApiVersion(expected),
         kind: expected.kind,
         metadata: isRecord(metadata) ? metadata : {},
       };
@@ -261,7 +261,7 @@ function takeUnowned(managers: Managers, id: string): void {
 }
 
 /** `group/version`, as objects have it. */
-export function apiVersionOf({ group, version }: ExpectedKind): string {
+export function expectedApiVersion({ group, version }: ExpectedKind): string {
   return group === '' ? version : `${group}/${version}`;
 }
 

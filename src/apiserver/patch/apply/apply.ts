@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../../objects/meta.ts';
 import { badRequest } from '../../../objects/status-errors.ts';
 import { runInSlices } from '../../time-slice.ts';
-import { apiVersionOf, type ApplyRequest, ApplyRun } from './apply-run.ts';
+import { expectedApiVersion, type ApplyRequest, ApplyRun } from './apply-run.ts';
 import { encodeManagers, type Managers } from './managers.ts';
 import { Conversions, noOtherVersions, type OtherVersions } from './other-versions.ts';
 import { checkConfigKind, parseConfig } from './parse-config.ts';
@@ -58,7 +58,7 @@ export async function applyConverting(request: ApplyRequest, versions: OtherVers
     const { before, merged, managers, previous } = start;
     // The stored object must be there in each version that a manager used.
     for (const { apiVersion } of before.values()) await conversions.convert(run.base, apiVersion);
-    const own = apiVersionOf(request.expected);
+    const own = expectedApiVersion(request.expected);
     const { schema } = request.expected;
     const pruned =
       previous === undefined

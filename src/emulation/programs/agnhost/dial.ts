@@ -32,7 +32,7 @@ export async function dial(
     );
   }
   if (request === '') return refused('request parameter not specified. <nil>');
-  const ask = { '': askHttp, http: askHttp, udp: askUdp, sctp: askSctp }[protocol.toLowerCase()];
+  const ask = { '': bodyFrom, http: bodyFrom, udp: askUdp, sctp: askSctp }[protocol.toLowerCase()];
   if (ask === undefined) return refused(`unsupported protocol. ${protocol}`);
   if (!/^\d+$/.test(port) || Number(port) > 65535) {
     return refused(`host and/or port param are invalid. lookup ${port}: invalid port`);
@@ -59,7 +59,7 @@ export async function dial(
 }
 
 /** The body of an answer, from the network of a container. @throws the transport's error. */
-export async function askHttp(host: Host, address: string, port: number, path: string): Promise<string> {
+export async function bodyFrom(host: Host, address: string, port: number, path: string): Promise<string> {
   const signal = AbortSignal.timeout(timeoutMs);
   const socket = await host.connect(address, port, { signal });
   try {

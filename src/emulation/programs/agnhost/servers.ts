@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, isIP } from 'node:net';
 import type { AgnhostRun } from './context.ts';
-import { askHttp } from './dial.ts';
+import { bodyFrom } from './dial.ts';
 
 /** Answers every request with the host name. */
 export async function serveHostname(run: AgnhostRun): Promise<void> {
@@ -107,7 +107,7 @@ export async function noSnatTest(run: AgnhostRun): Promise<void> {
   const wrong = async (target: string): Promise<string | undefined> => {
     const [, address = '', port = '80'] = /^\[?(.*?)\]?(?::(\d+))?$/.exec(target) ?? [];
     try {
-      const answer = await askHttp(host, address, Number(port), 'whoami');
+      const answer = await bodyFrom(host, address, Number(port), 'whoami');
       const [, seen = ''] = /^\[?(.*?)\]?:\d+$/.exec(answer) ?? [];
       if (seen === pod) return undefined;
       const not = `Returned ip "${seen}" != my Pod ip "${pod}"`;

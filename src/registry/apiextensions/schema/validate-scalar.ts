@@ -5,7 +5,7 @@ import { type FieldError, invalid, notSupported, tooLong } from '../../validatio
 import { isInt64, numberFaults } from './numbers.ts';
 import { matchesPattern } from './pattern.ts';
 import { stepsOfCheck } from './validation-budget.ts';
-import { fieldOf, type Placed, push, type Verdict } from './verdict.ts';
+import { fieldOf, type Placed, push, type SchemaVerdict } from './verdict.ts';
 
 function typesOf(schema: JSONSchemaProps): readonly string[] {
   if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
@@ -20,7 +20,12 @@ function jsonType(value: unknown): string {
 }
 
 /** Type and format. The other rules are evaluated also when the type is wrong. */
-export function judgeType(schema: JSONSchemaProps, value: unknown, path: string, verdict: Verdict): void {
+export function judgeType(
+  schema: JSONSchemaProps,
+  value: unknown,
+  path: string,
+  verdict: SchemaVerdict,
+): void {
   const types = typesOf(schema);
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   if (value === null) {
@@ -51,7 +56,7 @@ export function judgeEnum(
   schema: JSONSchemaProps,
   value: unknown,
   { path, budget }: Placed,
-  verdict: Verdict,
+  verdict: SchemaVerdict,
 ): void {
   const { enum: allowed = [] } = schema;
   if (allowed.length === 0) return;
@@ -92,7 +97,7 @@ export function judgeString(
   schema: JSONSchemaProps,
   value: string,
   { path, budget }: Placed,
-  verdict: Verdict,
+  verdict: SchemaVerdict,
 ): void {
   const { minLength, maxLength, pattern = '' } = schema;
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
@@ -120,7 +125,12 @@ function isLonger(value: string, limit: number): boolean {
 }
 
 /** Bounds, `multipleOf` and format. */
-export function judgeNumber(schema: JSONSchemaProps, value: number, path: string, verdict: Verdict): void {
+export function judgeNumber(
+  schema: JSONSchemaProps,
+  value: number,
+  path: string,
+  verdict: SchemaVerdict,
+): void {
   verdict.matches += 2;
   for (const fault of numberFaults(schema, value, path, fieldOf(path))) push(verdict, fault);
 }

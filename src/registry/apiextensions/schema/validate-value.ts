@@ -9,7 +9,7 @@ import { type FieldError, invalid, required, tooMany } from '../../validation/fi
 import { listMapKeyOf } from './list-types.ts';
 import { judgeEnum, judgeNumber, judgeString, judgeType } from './validate-scalar.ts';
 import { stepsOfCheck, ValidationBudget } from './validation-budget.ts';
-import { fieldOf, merge, type Placed, push, type Verdict } from './verdict.ts';
+import { fieldOf, merge, type Placed, push, type SchemaVerdict } from './verdict.ts';
 
 /** Values deeper than this are refused. */
 const maxDepth = 500;
@@ -46,10 +46,10 @@ export function validatePart(
   }));
 }
 
-function judge(schema: JSONSchemaProps, value: unknown, place: Placed): Verdict {
+function judge(schema: JSONSchemaProps, value: unknown, place: Placed): SchemaVerdict {
   const { path, depth, old } = place;
   place.budget.take(stepsOfCheck);
-  const verdict: Verdict = { errors: [], matches: 0 };
+  const verdict: SchemaVerdict = { errors: [], matches: 0 };
   if (depth > maxDepth) {
     verdict.errors.push(invalid(fieldOf(path), '', `${path} in body is nested too deeply`));
     return verdict;
@@ -71,7 +71,12 @@ function judge(schema: JSONSchemaProps, value: unknown, place: Placed): Verdict 
   return isRatcheted ? { errors: [], matches: verdict.matches } : verdict;
 }
 
-function judgeList(schema: JSONSchemaProps, list: readonly unknown[], place: Placed, verdict: Verdict): void {
+function judgeList(
+  schema: JSONSchemaProps,
+  list: readonly unknown[],
+  place: Placed,
+  verdict: SchemaVerdict,
+): void {
   const { minItems, maxItems } = schema;
   const { path, depth, old } = place;
   const items = itemSchemaOf(schema);
@@ -111,7 +116,7 @@ function judgeObject(
   schema: JSONSchemaProps,
   value: Readonly<Record<string, unknown>>,
   place: Placed,
-  verdict: Verdict,
+  verdict: SchemaVerdict,
 ): void {
   const { path, depth, old } = place;
   const names = Object.keys(value).sort();
@@ -145,7 +150,7 @@ function judgeObject(
 }
 
 /** The error of a junctor, then the errors of the best alternative. */
-function judgeJunctors(schema: JSONSchemaProps, value: unknown, place: Placed, verdict: Verdict): void {
+function judgeJunctors(schema: JSONSchemaProps, value: unknown, place: Placed, verdict: SchemaVerdict): void {
   const nested: Placed = { ...place, depth: place.depth + 1 };
   const judged = (parts: readonly JSONSchemaProps[] = []) => parts.map((part) => judge(part, value, nested));
   // This error has no field: it is about the alternatives.
@@ -181,6 +186,6 @@ function judgeJunctors(schema: JSONSchemaProps, value: unknown, place: Placed, v
 }
 
 /** The failure with the most checks passed, the first among equals. */
-function closest(failures: readonly Verdict[]): Verdict {
+function closest(failures: readonly SchemaVerdict[]): SchemaVerdict {
   return failures.reduce((best, next) => (next.matches > best.matches ? next : best));
 }

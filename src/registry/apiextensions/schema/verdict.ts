@@ -5,7 +5,7 @@ import { stepsOfCheck, type ValidationBudget } from './validation-budget.ts';
  * The result for a value: its errors, and the number of checks that it passed, which selects the best of several
  * failures.
  */
-export interface Verdict {
+export interface SchemaVerdict {
   errors: FieldError[];
   /** The texts of the same errors by field: thousands may have one field. */
   byField?: Map<string, Set<string>>;
@@ -29,7 +29,7 @@ export function fieldOf(path: string): string {
 }
 
 /** Adds an error, unless the same one is there. */
-export function push(verdict: Verdict, error: FieldError): void {
+export function push(verdict: SchemaVerdict, error: FieldError): void {
   const byField = (verdict.byField ??= new Map<string, Set<string>>());
   const there = byField.get(error.field);
   if (there?.has(error.body) === true) return;
@@ -39,7 +39,7 @@ export function push(verdict: Verdict, error: FieldError): void {
 }
 
 /** Adds the errors and matches of a part. @throws {StatusError} 413 */
-export function merge(verdict: Verdict, part: Verdict, { budget }: Placed): void {
+export function merge(verdict: SchemaVerdict, part: SchemaVerdict, { budget }: Placed): void {
   budget.take(part.errors.length * stepsOfCheck);
   for (const error of part.errors) push(verdict, error);
   verdict.matches += part.matches;

@@ -8,8 +8,8 @@ import {
   backendPath,
   proxyPrefixOf,
   queryOf,
-  requestHeaders,
-  responseHeaders,
+  headersToBackend,
+  headersToClient,
   rewriteLocation,
 } from '../../../../src/apiserver/proxy/forwarding.ts';
 
@@ -69,7 +69,7 @@ describe('paths', () => {
 
 describe('headers', () => {
   test('credentials and hop-by-hop headers stay here', () => {
-    const forwarded = requestHeaders(
+    const forwarded = headersToBackend(
       request(`${prefix}/a`, {
         authorization: 'Bearer secret',
         'impersonate-user': 'jane',
@@ -95,7 +95,7 @@ describe('headers', () => {
   });
 
   test('answers cannot open this server to other origins', () => {
-    const passed = responseHeaders(
+    const passed = headersToClient(
       {
         'access-control-allow-origin': '*',
         'transfer-encoding': 'chunked',

@@ -3,7 +3,7 @@ import {
   addressOf,
   finalizer,
   isAssigned,
-  nameOf,
+  objectNameOf,
   nextStep,
 } from '../../../../src/controllers/cloud-private-ips/plan.ts';
 import { parseAddress } from '../../../../src/objects/address.ts';
@@ -80,7 +80,7 @@ test.each([
 ])('the name %s is the address %s, and back', (name, address) => {
   expect(addressOf(name)?.canonical).toBe(address);
   const parsed = parseAddress(address);
-  expect(parsed && nameOf(parsed)).toBe(name);
+  expect(parsed && objectNameOf(parsed)).toBe(name);
 });
 
 test.each(['fc00.f853.0CCD.e793.0000.0000.0000.0054', 'fc00.f853.ccd.e793.0.0.0.54', '192.0.2', 'web'])(
