@@ -121,6 +121,86 @@ afterAll(async () => {
   await api.stop();
 });
 
+const passthrough = { termination: 'passthrough' };
+const setHeader = (name: string, action: object) => ({
+  httpHeaders: { actions: { request: [{ name, action }] } },
+});
+const set = { type: 'Set', set: { value: 'v' } };
+const target = { name: 'web' };
+
+// The rules of OpenShift's API server that a schema can say, each beside what it allows.
+test.each([
+  ['labels of 63 characters', { host: `${'a'.repeat(63)}.test` }, undefined],
+  ['a label of 64 characters', { host: `${'a'.repeat(64)}.test` }, 'spec.host'],
+  ['a host in upper case', { host: 'Shop.test' }, 'spec.host'],
+  ['a host with an underscore', { host: 'a_b.test' }, 'spec.host'],
+  ['a subdomain with an empty label', { subdomain: 'a..b' }, 'spec.subdomain'],
+  ['a path', { path: '/a/b' }, undefined],
+  ['a path without its slash', { path: 'a' }, 'spec.path'],
+  ['a path with #', { path: '/a#b' }, 'spec.path'],
+  ['a path with a space', { path: '/a b' }, 'spec.path'],
+  ['a target that is no Service', { to: { ...target, kind: 'Pod' } }, 'spec.to.kind'],
+  ['a target without its name', { to: { name: '' } }, 'spec.to.name'],
+  ['the weight 256', { to: { ...target, weight: 256 } }, undefined],
+  ['the weight 257', { to: { ...target, weight: 257 } }, 'spec.to.weight'],
+  ['a negative weight', { to: { ...target, weight: -1 } }, 'spec.to.weight'],
+  [
+    'four alternates',
+    { alternateBackends: ['a', 'b', 'c', 'd'].map((name) => ({ name })) },
+    'spec.alternateBackends',
+  ],
+  ['the port 0', { port: { targetPort: 0 } }, 'spec.port.targetPort'],
+  ['a port without a name', { port: { targetPort: '' } }, 'spec.port.targetPort'],
+  ['a wildcard without a host', { wildcardPolicy: 'Subdomain' }, 'spec'],
+  ['an unknown wildcard policy', { host: 'a.test', wildcardPolicy: 'All' }, 'spec.wildcardPolicy'],
+  ['passthrough with empty certificates', { tls: { ...passthrough, certificate: '', key: '' } }, undefined],
+  ['passthrough with a key', { tls: { ...passthrough, key: 'k' } }, 'spec.tls'],
+  ['passthrough with a Secret', { tls: { ...passthrough, externalCertificate: { name: 's' } } }, 'spec.tls'],
+  ['passthrough with a path', { path: '/a', tls: passthrough }, 'spec'],
+  ['passthrough with headers', { tls: passthrough, ...setHeader('x', set) }, 'spec'],
+  [
+    'passthrough with Redirect',
+    { tls: { ...passthrough, insecureEdgeTerminationPolicy: 'Redirect' } },
+    undefined,
+  ],
+  ['passthrough with Allow', { tls: { ...passthrough, insecureEdgeTerminationPolicy: 'Allow' } }, 'spec.tls'],
+  ['edge with an empty CA', { tls: { termination: 'edge', destinationCACertificate: '' } }, undefined],
+  [
+    'edge with the CA of a backend',
+    { tls: { termination: 'edge', destinationCACertificate: 'c' } },
+    'spec.tls',
+  ],
+  [
+    'a certificate and a Secret',
+    { tls: { certificate: 'c', externalCertificate: { name: 's' } } },
+    'spec.tls',
+  ],
+  ['a header', setHeader('x-a', set), undefined],
+  ['a header of the router', setHeader('Set-Cookie', set), 'spec.httpHeaders.actions.request[0].name'],
+  ['a header with a space', setHeader('x a', set), 'spec.httpHeaders.actions.request[0].name'],
+  ['Set without a value', setHeader('x', { type: 'Set' }), 'spec.httpHeaders.actions.request[0].action'],
+  [
+    'Delete with a value',
+    setHeader('x', { ...set, type: 'Delete' }),
+    'spec.httpHeaders.actions.request[0].action',
+  ],
+])('the definition of Routes and %s', async (_, spec, field) => {
+  const { status: code, body } = await call(api.client, 'POST', `${routes}?dryRun=All`, {
+    body: {
+      apiVersion: 'route.openshift.io/v1',
+      kind: 'Route',
+      metadata: { name: 'asked' },
+      spec: { to: target, ...spec },
+    },
+  });
+  // Where the schema refuses, a second cause says that the rules of CEL were not asked.
+  const [cause] = listAt(recordAt(body, 'details'), 'causes');
+  expect([code, isRecord(cause) ? cause['field'] : undefined]).toEqual([
+    field === undefined ? 201 : 422,
+    field,
+  ]);
+});
+
 test('a Route is served and says so; entries of other routers stay', async () => {
   await createRoute('plain', { host: 'plain.test' });
   await vi.waitUntil(async () => (await admitted('plain')) === 'True', wait);
