@@ -160,6 +160,8 @@ export class ClusterNetwork {
       await delay(pause, undefined, { ref: false });
       pause = Math.min(pause * 2, maxPause);
     }
+    // One that came behind `close` would keep the process.
+    this.#listener?.close();
     ready.resolve(false);
   }
 
