@@ -1,3 +1,5 @@
+import type { Cloud } from './cloud-private-ips/cloud.ts';
+import { cloudPrivateIPController } from './cloud-private-ips/controller.ts';
 import { type CatalogEntry, catalogEntry } from './run.ts';
 import type { Transport } from '../client/transport.ts';
 import { claimProtectionController } from './claim-protection/controller.ts';
@@ -34,6 +36,8 @@ export interface CatalogSettings {
   readonly checkPolicyTypes?: PolicyStatusOptions['checkTypes'];
   /** Simulated nodes and the controllers of workloads; absent: none. Never used next to a real cluster's. */
   readonly simulation?: NodesOptions;
+  /** Gives addresses to CloudPrivateIPConfigs; absent: their controller is not there. */
+  readonly cloud?: Cloud;
   /** Which Services of type LoadBalancer are served, and how they are read. */
   readonly loadBalancer?: LoadBalancerOptions;
 }
@@ -78,6 +82,9 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
     catalogEntry(serviceCidrController, 'service-cidr-controller'),
     catalogEntry(garbageCollector({ transport }), 'garbage-collector-controller'),
     ...networkKindControllers(),
+    ...(options.cloud === undefined
+      ? []
+      : [catalogEntry(cloudPrivateIPController(options.cloud), 'cloud-network-config-controller')]),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
       ...catalogEntry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),

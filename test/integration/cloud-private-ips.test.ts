@@ -4,6 +4,7 @@ import { cloudPrivateIPConfigs } from '../../src/client/resources.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { InMemoryCloud } from '../../src/controllers/cloud-private-ips/cloud.ts';
 import { cloudPrivateIPController } from '../../src/controllers/cloud-private-ips/controller.ts';
+import { egressIPController } from '../../src/controllers/egress-ips/controller.ts';
 import { catalogEntry, runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import { parseStrictAddress } from '../../src/objects/address.ts';
 import { isRecord } from '../../src/objects/json.ts';
@@ -186,4 +187,66 @@ describe('a CloudPrivateIPConfig', () => {
       expect(await make(name, 'a')).toBe(422);
     },
   );
+});
+
+describe('an EgressIP on a cloud', () => {
+  const eips = '/apis/k8s.ovn.org/v1/egressips';
+  const machine = async (name: string, capacity: object): Promise<void> => {
+    const config = [{ interface: 'eni', ifaddr: { ipv4: '10.0.0.0/24' }, capacity }];
+    await send('POST', '/api/v1/nodes', {
+      metadata: {
+        ...{ name, labels: { 'k8s.ovn.org/egress-assignable': '' } },
+        annotations: { 'cloud.network.openshift.io/egress-ipconfig': JSON.stringify(config) },
+      },
+    });
+    const body = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
+    await send('PATCH', `/api/v1/nodes/${name}/status`, body);
+  };
+  const read = async (to: string): Promise<unknown> => (await call(server.client, 'GET', to)).body;
+  const itemsOf = async (name: string): Promise<readonly string[]> =>
+    listAt(await read(`${eips}/${name}`), 'status', 'items').map(
+      (item) => `${textAt(item, 'egressIP')} ${textAt(item, 'node')}`,
+    );
+  const configs = async (): Promise<readonly string[]> =>
+    listAt(await read(path), 'items').flatMap((config) => {
+      const owner = textAt(config, 'metadata', 'annotations', 'k8s.ovn.org/egressip-owner-ref');
+      const at = `${textAt(config, 'metadata', 'name')} ${textAt(config, 'spec', 'node')} for ${owner}`;
+      return owner === '' ? [] : [at];
+    });
+
+  test('has an address in its status once the cloud has given it, within the capacity of machines', async () => {
+    let isOpen = false;
+    const failure = (): string | undefined => (isOpen ? undefined : 'not now');
+    const cloud = new InMemoryCloud({ failure });
+    await machine('m1', { ipv4: 1 });
+    await machine('m2', { ip: 1 });
+    const running = runControllers({
+      transport: server.client,
+      catalog: [
+        catalogEntry(cloudPrivateIPController(cloud), 'cloud'),
+        catalogEntry(egressIPController, 'egress'),
+      ],
+      log: pino({ enabled: false }),
+    });
+    try {
+      const kind = { apiVersion: 'k8s.ovn.org/v1', kind: 'EgressIP', metadata: { name: 'web' } };
+      const spec = (...egressIPs: string[]): object => ({ egressIPs, namespaceSelector: {} });
+      await send('POST', eips, { ...kind, spec: spec('10.0.0.10', '10.0.0.11') });
+      await expect.poll(configs, patience).toEqual(['10.0.0.10 m1 for web', '10.0.0.11 m2 for web']);
+      expect(await itemsOf('web')).toEqual([]);
+      isOpen = true;
+      await expect.poll(() => itemsOf('web'), patience).toEqual(['10.0.0.10 m1', '10.0.0.11 m2']);
+      // Both machines are full.
+      await send('POST', eips, { ...kind, metadata: { name: 'late' }, spec: spec('10.0.0.12') });
+      await send('PATCH', `${eips}/web`, { spec: spec('10.0.0.10') });
+      await expect.poll(() => itemsOf('late'), patience).toEqual(['10.0.0.12 m2']);
+      await expect.poll(() => itemsOf('web'), patience).toEqual(['10.0.0.10 m1']);
+      await send('DELETE', `${eips}/web`);
+      await send('DELETE', `${eips}/late`);
+      await expect.poll(configs, patience).toEqual([]);
+      expect(cloud.assigned.size).toBe(0);
+    } finally {
+      await running.stop();
+    }
+  });
 });

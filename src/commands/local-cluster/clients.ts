@@ -6,7 +6,6 @@ import type { Transport } from '../../client/transport.ts';
 import { freeRanges } from '../../config/default-pool.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
 import { InMemoryCloud } from '../../controllers/cloud-private-ips/cloud.ts';
-import { cloudPrivateIPController } from '../../controllers/cloud-private-ips/controller.ts';
 import { connectivityChecker } from '../../controllers/connectivity-checks/checker.ts';
 import { readServiceCidrs } from '../../config/service-ranges.ts';
 import {
@@ -15,7 +14,6 @@ import {
   runControllers,
   serviceAllocation,
 } from '../../controllers/index.ts';
-import { catalogEntry } from '../../controllers/run.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
 import { parseAddress } from '../../objects/address.ts';
@@ -170,12 +168,11 @@ function catalog(config: ClientsConfig, transport: Transport, rootCa: string): r
   const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
   const checker = connectivityChecker({ isSimulated: isInAny(simulatedRanges(config)) });
   const controllers = clusterControllers({
-    ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand },
+    ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, cloud: new InMemoryCloud() },
     ...simulation,
   });
   return [
     ...controllers.map((entry) => (entry.name === checker.name ? { ...entry, ...checker } : entry)),
-    catalogEntry(cloudPrivateIPController(new InMemoryCloud()), 'cloud-network-config-controller'),
     serviceAllocation({ transport, allocation, ...ranges }, allocation === 'controller'),
   ];
 }

@@ -1,5 +1,10 @@
 import { isConflict, isNotFound } from '../../client/errors.ts';
-import { egressIPs, leases as leasesResource, nodes as nodesResource } from '../../client/resources.ts';
+import {
+  cloudPrivateIPConfigs,
+  egressIPs,
+  leases as leasesResource,
+  nodes as nodesResource,
+} from '../../client/resources.ts';
 import { decodeReport } from '../../network/announcing/agent-report.ts';
 import { readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import {
@@ -7,29 +12,39 @@ import {
   type EgressAllocation,
   type EgressIPAssignment,
 } from '../../network/egress/egress-ip-assignment.ts';
-import { type EgressNodeAgent, egressNodeOf, egressPartsOf } from '../../network/egress/egress-node.ts';
+import {
+  type EgressNodeAgent,
+  egressNodeOf,
+  egressPartsOf,
+  isInCloud,
+} from '../../network/egress/egress-node.ts';
 import { byAge } from '../../network/egress/egress-rules.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
-import type { EgressIP } from '../../objects/types/ovn.ts';
+import type { EgressIP, EgressIPItem } from '../../objects/types/ovn.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { whereServed } from '../../runtime/where-served.ts';
+import { CloudMode } from './cloud-mode.ts';
 
 /** All are looked at together: what one has, no other one gets. */
 const all: ObjectKey = 'all';
 
-/** Assigns the addresses of EgressIPs to nodes, in their statuses. */
+/** Assigns the addresses of EgressIPs to nodes, in their statuses; on a cloud, by its leave. */
 export const egressIPController: ControllerDefinition = { name: 'egress-ip-controller', start };
 
 function start(context: ControllerContext): readonly Runnable[] {
   const objects = context.informers.informer(egressIPs);
   const nodes = context.informers.informer(nodesResource);
   const leases = context.informers.informer(leasesResource);
+  const configs = context.informers.informer(cloudPrivateIPConfigs);
   const agents = new Agents(context.clock);
   const client = context.clients.for(egressIPs);
+  const cloud = new CloudMode(context, context.clients.for(cloudPrivateIPConfigs), () =>
+    configs.cache.values(),
+  );
   /** By uid: the Events of the last pass, which are written once. */
   const said = new Map<string, EgressIPAssignment['events']>();
 
@@ -47,7 +62,7 @@ function start(context: ControllerContext): readonly Runnable[] {
   const controller = new Controller({
     name: 'egress_ip',
     context,
-    waitFor: [objects, nodes, leases],
+    waitFor: [objects, nodes, leases, configs],
     reconcile: async (_key: ObjectKey, signal: AbortSignal) => {
       const known = new Map(
         [...nodes.cache.values()].map((node) => {
@@ -56,19 +71,26 @@ function start(context: ControllerContext): readonly Runnable[] {
         }),
       );
       const ordered = [...objects.cache.values()].sort(byAge);
-      const allocations = allocationsOf(ordered);
+      const onCloud = [...nodes.cache.values()].some(isInCloud);
+      const itemsOf = ({ metadata, status }: EgressIP): readonly EgressIPItem[] =>
+        onCloud ? cloud.asked(metadata.name ?? '') : (status?.items ?? []);
+      const allocations = allocationsOf(ordered, itemsOf);
       for (const object of ordered) {
         const { name = '', uid = '' } = object.metadata;
-        const present = object.status?.items ?? [];
-        const { items, events } = assignEgressIPs(name, object.spec.egressIPs, present, known, allocations);
+        const { egressIPs: wanted } = object.spec;
+        const { items, events } = assignEgressIPs(name, wanted, itemsOf(object), known, allocations);
         for (const { egressIP, node } of items ?? []) allocations.set(egressIP, { object: name, node });
         for (const event of events) {
           if (said.get(uid)?.some((one) => jsonEqual(one, event)) !== true)
             context.events.event(object, 'Warning', event.reason, event.message);
         }
         said.set(uid, events);
-        if (items !== undefined && !jsonEqual(items, present)) await write(object, items, signal);
+        if (items === undefined) continue;
+        const shown = onCloud ? cloud.given(name, items) : items;
+        if (!jsonEqual(shown, object.status?.items ?? [])) await write(object, shown, signal);
+        if (onCloud) await cloud.ask(object, items, signal);
       }
+      if (onCloud) await cloud.sweep(new Set(ordered.map(({ metadata }) => metadata.name ?? '')), signal);
       const next = agents.nextEnd();
       return next === undefined ? undefined : { requeueAfter: next };
     },
@@ -82,6 +104,7 @@ function start(context: ControllerContext): readonly Runnable[] {
       enqueue();
     },
   });
+  configs.addHandler({ added: enqueue, updated: enqueue, deleted: enqueue });
   nodes.addHandler({
     added: enqueue,
     updated: (node, old) => {
@@ -165,13 +188,16 @@ function textOf({ isGone, networks, keptUntil }: KnownAgent): string {
 }
 
 /** By canonical address; of two objects that claim one, the older one's. */
-function allocationsOf(objects: readonly EgressIP[]): Map<string, EgressAllocation> {
+function allocationsOf(
+  objects: readonly EgressIP[],
+  itemsOf: (object: EgressIP) => readonly EgressIPItem[],
+): Map<string, EgressAllocation> {
   const allocations = new Map<string, EgressAllocation>();
-  for (const { metadata, status } of objects) {
-    for (const { egressIP, node } of status?.items ?? []) {
+  for (const object of objects) {
+    for (const { egressIP, node } of itemsOf(object)) {
       const address = parseAddress(egressIP)?.canonical;
       if (address !== undefined && !allocations.has(address))
-        allocations.set(address, { object: metadata.name ?? '', node });
+        allocations.set(address, { object: object.metadata.name ?? '', node });
     }
   }
   return allocations;

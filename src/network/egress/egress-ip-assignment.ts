@@ -28,8 +28,8 @@ export interface EgressIPAssignment {
 }
 
 /**
- * Which node has each address of an EgressIP (ovn-kubernetes `go-controller/pkg/clustermanager/egressip_controller.go`,
- * off-cloud). Valid items stay, whatever nodes come. Where that project chooses by chance this does not: addresses in the
+ * Which node has each address of an EgressIP (ovn-kubernetes `go-controller/pkg/clustermanager/egressip_controller.go`).
+ * Valid items stay, whatever nodes come. Where that project chooses by chance this does not: addresses in the
  * order of the spec, of nodes with as many allocations the first by name.
  *
  * A pass that takes items away adds none but for the same addresses: others wait for the next one.
@@ -125,7 +125,10 @@ function place(
     if (onSecondary.length > 0) candidates = onSecondary;
     const taken = new Set([...kept, ...added].map(({ node }) => node));
     const node = candidates.find(
-      (each) => !taken.has(each.name) && hostingNetwork(each, address) !== undefined,
+      (each) =>
+        !taken.has(each.name) &&
+        hostingNetwork(each, address) !== undefined &&
+        hasRoom(each, address, staying, added),
     );
     if (node !== undefined) added.push({ egressIP: ip, node: node.name });
   }
@@ -137,6 +140,21 @@ function place(
     events.push({ reason: 'UnassignedRequest', message });
   }
   return { added, events };
+}
+
+/** Whether a node may have one more address, in all and of the family. */
+function hasRoom(
+  { name, capacity }: EgressNode,
+  { family }: ParsedAddress,
+  staying: readonly (readonly [string, EgressAllocation])[],
+  added: readonly EgressIPItem[],
+): boolean {
+  const has = [
+    ...staying.flatMap(([ip, { node }]) => (node === name ? [ip] : [])),
+    ...added.flatMap(({ egressIP, node }) => (node === name ? [egressIP] : [])),
+  ];
+  const ofFamily = has.filter((ip) => parseAddress(ip)?.family === family);
+  return has.length < capacity.total && ofFamily.length < capacity[family];
 }
 
 function canonical(text: string): readonly string[] {

@@ -1,5 +1,7 @@
 import { parseAddress, type ParsedAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
+import { at, numberAt, textAt } from '../../objects/read.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
+import { cidrContains } from '../forwarding/node-plan.ts';
 
 /** What nodes that may have egress addresses are labelled with; its value does not matter. */
 export const assignableLabel = 'k8s.ovn.org/egress-assignable';
@@ -7,6 +9,19 @@ export const assignableLabel = 'k8s.ovn.org/egress-assignable';
 /** Where OVN-Kubernetes says which networks a node is in: `{"ipv4":"10.0.0.2/24"}`, and `["10.0.0.2/24","10.1.0.2/24"]`. */
 const primaryAnnotation = 'k8s.ovn.org/node-primary-ifaddr';
 const networksAnnotation = 'k8s.ovn.org/host-cidrs';
+
+/**
+ * Where cloud-network-config-controller says what a cloud's machine may have:
+ * `[{"interface":"eni-1","ifaddr":{"ipv4":"10.0.0.0/24"},"capacity":{"ipv4":14,"ipv6":15}}]`. The first entry counts.
+ */
+const cloudAnnotation = 'cloud.network.openshift.io/egress-ipconfig';
+
+/** Egress addresses that a machine may have; infinite: as many as one likes. */
+export interface EgressCapacity {
+  readonly total: number;
+  readonly IPv4: number;
+  readonly IPv6: number;
+}
 
 /** What is known of a node by the Lease of its agent that announces. */
 export interface EgressNodeAgent {
@@ -27,6 +42,12 @@ export interface EgressNode {
   readonly secondary: readonly ParsedCidr[];
   /** Its own addresses, canonical. */
   readonly addresses: ReadonlySet<string>;
+  readonly capacity: EgressCapacity;
+}
+
+/** Whether a Node is a machine of a cloud: its egress addresses are the cloud's to give. */
+export function isInCloud({ metadata }: Node): boolean {
+  return metadata.annotations?.[cloudAnnotation] !== undefined;
 }
 
 /**
@@ -37,8 +58,13 @@ export interface EgressNode {
  */
 export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent): EgressNode {
   const { name = '', labels = {}, annotations = {} } = metadata;
-  const primary = Object.values(recordOf(annotations[primaryAnnotation]));
-  const all = listOf(annotations[networksAnnotation]);
+  const machines = parsed(annotations[cloudAnnotation]);
+  const cloud: unknown = Array.isArray(machines) ? machines[0] : undefined;
+  const ofCloud = [textAt(cloud, 'ifaddr', 'ipv4'), textAt(cloud, 'ifaddr', 'ipv6')].filter(
+    (text) => text !== '',
+  );
+  const primary = cloud === undefined ? Object.values(recordOf(annotations[primaryAnnotation])) : ofCloud;
+  const all = cloud === undefined ? listOf(annotations[networksAnnotation]) : [];
   const own = [
     ...[...primary, ...all].map((text) => text.split('/', 1)[0] ?? ''),
     ...(status.addresses ?? []).map(({ address }) => address),
@@ -46,7 +72,7 @@ export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent
   const isReady = (status.conditions ?? []).some((each) => each.type === 'Ready' && each.status === 'True');
   const addresses = own.flatMap((text) => parseAddress(text) ?? []);
   const networks = agent?.networks ?? [];
-  const isOwn = (network: ParsedCidr): boolean => addresses.some((address) => has(network, address));
+  const isOwn = (network: ParsedCidr): boolean => addresses.some((address) => cidrContains(network, address));
   const primaryNetworks = primary.length > 0 ? primary.flatMap(networkOf) : networks.filter(isOwn);
   const isPrimary = new Set(primaryNetworks.map(({ canonical }) => canonical));
   const isAssignable = labels[assignableLabel] !== undefined && isReady && agent?.isGone !== true;
@@ -58,7 +84,15 @@ export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent
       ({ canonical }) => !isPrimary.has(canonical),
     ),
     addresses: new Set(addresses.map(({ canonical }) => canonical)),
+    capacity: capacityOf(at(cloud, 'capacity')),
   };
+}
+
+/** A figure that is not there means that there is no limit. */
+function capacityOf(given: unknown): EgressCapacity {
+  const figure = (name: string): number =>
+    at(given, name) === undefined ? Number.POSITIVE_INFINITY : numberAt(given, name);
+  return { total: figure('ip'), IPv4: figure('ipv4'), IPv6: figure('ipv6') };
 }
 
 /** All of a Node that {@link egressNodeOf} reads. */
@@ -68,6 +102,7 @@ export function egressPartsOf({ metadata, status }: Node): unknown {
     labels[assignableLabel] !== undefined,
     annotations[primaryAnnotation],
     annotations[networksAnnotation],
+    annotations[cloudAnnotation],
     status.addresses,
     (status.conditions ?? []).find(({ type }) => type === 'Ready')?.status,
   ];
@@ -79,15 +114,13 @@ export function hostingNetwork(
   address: ParsedAddress,
 ): 'primary' | 'secondary' | undefined {
   const longest = (networks: readonly ParsedCidr[]): number =>
-    networks.reduce((best, each) => (has(each, address) ? Math.max(best, each.prefixLength) : best), -1);
+    networks.reduce(
+      (best, each) => (cidrContains(each, address) ? Math.max(best, each.prefixLength) : best),
+      -1,
+    );
   const [first, other] = [longest(primary), longest(secondary)];
   if (first < 0 && other < 0) return undefined;
   return other > first ? 'secondary' : 'primary';
-}
-
-function has({ family, network, prefixLength }: ParsedCidr, address: ParsedAddress): boolean {
-  const free = BigInt((family === 'IPv4' ? 32 : 128) - prefixLength);
-  return address.family === family && address.value >> free === network >> free;
 }
 
 function networkOf(text: string): readonly ParsedCidr[] {

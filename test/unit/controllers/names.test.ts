@@ -1,3 +1,4 @@
+import { InMemoryCloud } from '../../../src/controllers/cloud-private-ips/cloud.ts';
 import { expect, test } from 'vitest';
 import type { Transport } from '../../../src/client/transport.ts';
 import {
@@ -26,6 +27,7 @@ test.each([0, 3])('those of `up` with %d nodes are those of its catalog', (nodes
     transport,
     rootCa: 'PEM',
     checkPolicyTypes: () => Promise.resolve([]),
+    cloud: new InMemoryCloud(),
     ...(nodes === 0 ? {} : { simulation }),
   });
   const catalog = [...cluster, serviceAllocation(allocation, false)];
