@@ -80,6 +80,8 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     const { report, failure } = clients;
     return { server, report, failure, networkReady, stop: () => endInReverse(started) };
   } catch (error) {
+    // What runs inside talks to the server, and would say that it has gone.
+    await network?.open.close();
     await endInReverse(started);
     throw error;
   }
