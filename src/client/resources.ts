@@ -12,6 +12,11 @@ import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/end
 import { at } from '../objects/read.ts';
 import { isRecord, isStringList } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
+import type {
+  IPPool,
+  NetworkAttachmentDefinition,
+  OverlappingRangeIPReservation,
+} from '../objects/types/attachments.ts';
 import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-check.ts';
 import type { CloudPrivateIPConfig } from '../objects/types/cloud-network.ts';
 import type { EgressFirewall, EgressIP, EgressQoS } from '../objects/types/ovn.ts';
@@ -234,6 +239,37 @@ export const connectivityChecks: ResourceType<PodNetworkConnectivityCheck> = {
   namespaced: true,
   isOptional: true, // of OpenShift
   isObject: (object): object is PodNetworkConnectivityCheck => has(object, 'spec'),
+};
+
+export const networkAttachmentDefinitions: ResourceType<NetworkAttachmentDefinition> = {
+  group: 'k8s.cni.cncf.io',
+  version: 'v1',
+  plural: 'network-attachment-definitions',
+  kind: 'NetworkAttachmentDefinition',
+  namespaced: true,
+  isOptional: true, // of multus
+  isObject: (object): object is NetworkAttachmentDefinition => isKubeObject(object),
+};
+
+export const ipPools: ResourceType<IPPool> = {
+  group: 'whereabouts.cni.cncf.io',
+  version: 'v1alpha1',
+  plural: 'ippools',
+  kind: 'IPPool',
+  namespaced: true,
+  isOptional: true, // of whereabouts
+  isObject: (object): object is IPPool =>
+    typeof at(object, 'spec', 'range') === 'string' && isRecord(at(object, 'spec', 'allocations')),
+};
+
+export const overlappingRangeIPReservations: ResourceType<OverlappingRangeIPReservation> = {
+  group: 'whereabouts.cni.cncf.io',
+  version: 'v1alpha1',
+  plural: 'overlappingrangeipreservations',
+  kind: 'OverlappingRangeIPReservation',
+  namespaced: true,
+  isOptional: true, // of whereabouts
+  isObject: (object): object is OverlappingRangeIPReservation => has(object, 'spec'),
 };
 
 export const ingresses: ResourceType<Ingress> = {

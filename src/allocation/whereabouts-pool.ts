@@ -1,0 +1,64 @@
+import type { AddressRange } from './address-range.ts';
+import { addressAt, AssignmentError, firstFree, type WhereaboutsRange } from './whereabouts-range.ts';
+
+/** One address that a pool has given. */
+export interface PoolEntry {
+  readonly value: bigint;
+  /** Of the container. */
+  readonly id: string;
+  /** `namespace/name` of the Pod. */
+  readonly podref: string;
+  /** "" in entries of old versions. */
+  readonly ifname: string;
+}
+
+/** Who an address is for. */
+export type PoolOwner = Omit<PoolEntry, 'value'>;
+
+/** What is chosen for an owner. */
+export interface PoolChoice {
+  readonly value: bigint;
+  /** What the owner had already; its container may be another one. */
+  readonly present?: PoolEntry;
+}
+
+/**
+ * The entries of a pool. Keys that are no offsets of the range are left out: they take no address (`toIPReservationList`).
+ *
+ * @param allocations `spec.allocations` of an IPPool.
+ */
+export function readEntries(
+  network: AddressRange,
+  allocations: Readonly<Record<string, { id: string; podref: string; ifname?: string }>>,
+): readonly PoolEntry[] {
+  return Object.entries(allocations).flatMap(([key, { id, podref, ifname = '' }]) => {
+    // 2^128 has 39 digits.
+    if (!/^\d{1,39}$/.test(key)) return [];
+    const value = addressAt(network, BigInt(key));
+    return value === undefined ? [] : [{ value, id, podref, ifname }];
+  });
+}
+
+/**
+ * The address of a range for an owner: what its Pod has for the interface already, else the first that is free
+ * (`allocate.IterateForAssignment`, `AssignIP`).
+ *
+ * @param elsewhere addresses that other ranges have given: passed over, even where the entries say that they are the owner's.
+ * @throws {AssignmentError} when nothing is free.
+ */
+export function chooseAddress(
+  range: WhereaboutsRange,
+  entries: readonly PoolEntry[],
+  { podref, ifname }: Pick<PoolOwner, 'podref' | 'ifname'>,
+  elsewhere: ReadonlySet<bigint> = new Set(),
+): PoolChoice {
+  const present = entries.find(
+    (entry) => entry.podref === podref && entry.ifname === ifname && !elsewhere.has(entry.value),
+  );
+  if (present !== undefined) return { value: present.value, present };
+  const taken = new Set(elsewhere);
+  for (const { value } of entries) taken.add(value);
+  const value = firstFree(range, taken);
+  if (value === undefined) throw new AssignmentError(range);
+  return { value };
+}

@@ -1,0 +1,111 @@
+/** The configuration of a network: CNI's JSON, of one plugin or of a list (multus `pkg/types/conf.go`, CNI's specification). */
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
+import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
+import { AttachmentError } from './errors.ts';
+import { type Ipam, readDNS, readIpam } from './ipam.ts';
+
+/** The plugin that makes the interface: that of a configuration of one, the first of a list. */
+export interface InterfacePlugin {
+  /** `macvlan`, `bridge` … */
+  readonly type: string;
+  /** The node's interface below; absent: that of the node's default route. */
+  readonly master?: string;
+  /** Of `bridge`: the node's bridge. */
+  readonly bridge?: string;
+  /** Of `macvlan`: `bridge`, `private`, `vepa` or `passthru`; of `ipvlan`: `l2` … */
+  readonly mode?: string;
+  /** Of `bridge` and `vlan`: 1 to 4094. */
+  readonly vlan?: number;
+  readonly mtu?: number;
+  /** Of `bridge`: the bridge gets the gateway's address. */
+  readonly isGateway: boolean;
+  /** Of `bridge`: the Pod's default route goes over the bridge, which is the gateway. */
+  readonly isDefaultGateway: boolean;
+  readonly ipam: Ipam;
+  readonly dns: JsonRecord;
+  /** All members, for plugins that have others. */
+  readonly written: JsonRecord;
+}
+
+/** A network that can be attached. */
+export interface NetworkConfig {
+  /** Its own, else that of the NetworkAttachmentDefinition. */
+  readonly name: string;
+  readonly plugin: InterfacePlugin;
+  /** Types of the plugins behind it: `tuning`, `portmap`, … */
+  readonly chained: readonly string[];
+}
+
+/** Where multus looks for what a NetworkAttachmentDefinition without a configuration is named after. */
+const confDir = '/etc/cni/multus/net.d';
+
+/** Whether the text of a configuration is a JSON object: others are stored, with a warning, and fail Pods. */
+export function isConfigText(text: string): boolean {
+  return parseObject(text) !== undefined;
+}
+
+/**
+ * Reads a network's configuration.
+ *
+ * @throws {AttachmentError} for one that multus or the plugin would fail with.
+ */
+export function readNetworkConfig({ metadata, spec }: NetworkAttachmentDefinition): NetworkConfig {
+  const text = spec?.config ?? '';
+  // There are no files of nodes here.
+  if (text === '') {
+    throw new AttachmentError(`GetCNIConfig: err in GetCNIConfigFromFile: No networks found in ${confDir}`);
+  }
+  const config = parseObject(text);
+  if (config === undefined) {
+    throw new AttachmentError(
+      'GetCNIConfig: err in getCNIConfigFromSpec: failed to unmarshal Spec.Config: invalid JSON',
+    );
+  }
+  const own = textAt(config, 'name');
+  const name = own === '' ? (metadata.name ?? '') : own;
+  const isList = textAt(config, 'type') === '';
+  const plugins = isList ? listAt(config, 'plugins') : [config];
+  const [first, ...rest] = plugins;
+  if (first === undefined) {
+    throw new AttachmentError(
+      `LoadDelegateNetConf: delegate must have the 'type' or 'plugin' field, or plugins that have it`,
+    );
+  }
+  return { name, plugin: readPlugin(first), chained: rest.map((plugin) => textAt(plugin, 'type')) };
+}
+
+function readPlugin(written: unknown): InterfacePlugin {
+  const type = textAt(written, 'type');
+  if (!isRecord(written) || type === '') {
+    throw new AttachmentError(`LoadDelegateNetConfList: a plugin delegate must have the 'type' field`);
+  }
+  const mtu = numberAt(written, 'mtu');
+  const vlan = numberAt(written, 'vlan') || numberAt(written, 'vlanId');
+  const text = (member: 'master' | 'bridge' | 'mode'): object => {
+    const found = textAt(written, member);
+    return found === '' ? {} : { [member]: found };
+  };
+  return {
+    type,
+    ...text('master'),
+    ...text('bridge'),
+    ...text('mode'),
+    ...(vlan === 0 ? {} : { vlan }),
+    ...(mtu === 0 ? {} : { mtu }),
+    isDefaultGateway: at(written, 'isDefaultGateway') === true,
+    isGateway: at(written, 'isGateway') === true || at(written, 'isDefaultGateway') === true,
+    ipam: readIpam(written),
+    dns: readDNS(written),
+    written,
+  };
+}
+
+function parseObject(text: string): JsonRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
