@@ -19,6 +19,7 @@ import type {
 } from '../objects/types/attachments.ts';
 import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-check.ts';
 import type { CloudPrivateIPConfig } from '../objects/types/cloud-network.ts';
+import type { EgressRouter } from '../objects/types/egress-router.ts';
 import type { EgressFirewall, EgressIP, EgressQoS } from '../objects/types/ovn.ts';
 import type { Route } from '../objects/types/route.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
@@ -229,6 +230,16 @@ export const cloudPrivateIPConfigs: ResourceType<CloudPrivateIPConfig> = {
   namespaced: false,
   isOptional: true, // of OpenShift
   isObject: (object): object is CloudPrivateIPConfig => has(object, 'spec'),
+};
+
+export const egressRouters: ResourceType<EgressRouter> = {
+  group: 'network.operator.openshift.io',
+  version: 'v1',
+  plural: 'egressrouters',
+  kind: 'EgressRouter',
+  namespaced: true,
+  isOptional: true, // of OpenShift
+  isObject: (object): object is EgressRouter => Array.isArray(at(object, 'spec', 'addresses')),
 };
 
 export const connectivityChecks: ResourceType<PodNetworkConnectivityCheck> = {

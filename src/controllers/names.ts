@@ -38,6 +38,7 @@ const networkKindNames = [
   'egress-ip-controller',
   'egress-firewall-controller',
   'egress-qos-controller',
+  'egress-router-controller',
   checkerName,
   'connectivity-check-controller',
 ] as const;

@@ -3,6 +3,7 @@ import { connectivityCheckGenerator } from './connectivity-checks/generator.ts';
 import { egressFirewallsController } from './egress-firewalls/controller.ts';
 import { egressIPController } from './egress-ips/controller.ts';
 import { egressQoSController } from './egress-qos/controller.ts';
+import { egressRouterController } from './egress-routers/controller.ts';
 import { type CatalogEntry, catalogEntry } from './run.ts';
 
 /** Controllers of kinds that OpenShift, OVN-Kubernetes and others define: they start where these are served. */
@@ -11,6 +12,7 @@ export function networkKindControllers(): readonly CatalogEntry[] {
     catalogEntry(egressIPController, 'servicenet-egress-ip'),
     catalogEntry(egressFirewallsController, 'servicenet-egress-firewall'),
     catalogEntry(egressQoSController, 'servicenet-egress-qos'),
+    catalogEntry(egressRouterController(), 'egress-router-controller'),
     catalogEntry(connectivityChecker(), 'check-endpoints'),
     catalogEntry(connectivityCheckGenerator, 'connectivity-check-controller'),
   ];

@@ -5,7 +5,17 @@ import { startApiServer } from '../../src/testing/index.ts';
 import { applyStrictly, kustomize, kustomizeWith, nameOf, parseManifests } from '../support/manifests.ts';
 
 const overlays = ['deploy/overlays/kind', 'deploy/overlays/homelab'];
-const components = ['monitoring', 'endpoints', 'node', 'announce', 'policy', 'egress', 'dns', 'router'];
+const components = [
+  'monitoring',
+  'endpoints',
+  'node',
+  'announce',
+  'policy',
+  'egress',
+  'egress-router',
+  'dns',
+  'router',
+];
 const serviceMonitors = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
