@@ -6,6 +6,8 @@ import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts
 import { renewEveryMs } from '../../network/announcing/fence.ts';
 import { keepsInMove } from '../../network/announcing/membership.ts';
 import { ownerOf } from '../../network/announcing/owner.ts';
+import { isRefused, ownerOfMac } from '../../network/announcing/reported-holders.ts';
+import { ReleasedAddresses } from '../../network/announcing/released-addresses.ts';
 import { RestartGrace } from '../../network/announcing/restart-grace.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { BGPPeer } from '../../objects/types/servicenet.ts';
@@ -52,10 +54,15 @@ interface PlannedAddress extends AddressToAnnounce {
   readonly owner: string;
   /** Who asks for it from time to time: a machine may have taken it later. */
   readonly checker: string | undefined;
+  /** The interfaces on which this node can announce it. */
+  readonly own: readonly string[];
 }
 
 /** Milliseconds without the address list of the kernel read, after which it may have forgotten addresses. */
 const pauseMs = 3 * renewEveryMs;
+
+/** Milliseconds between two looks, at least. */
+const minPauseMs = 50;
 
 /** Milliseconds between two syncs while there is no address in the cluster. */
 const idleMs = 10_000;
@@ -79,6 +86,7 @@ export class AnnounceAgent implements Runnable {
   readonly #bgp: BGPAgent;
   /** What agents that have ended left for their restart. */
   readonly #grace = new RestartGrace();
+  readonly #released = new ReleasedAddresses();
   /** What this one leaves, as its Lease says. */
   #left: KeptAddresses | undefined;
   /** Rings when there may be something to do. */
@@ -114,8 +122,9 @@ export class AnnounceAgent implements Runnable {
     this.#layer2 = new Layer2Announcer({
       ...{ host, clock, log, on: layer2.on ?? 'macvlan', arping: layer2.arping ?? false },
       lifetime: () => this.#leases.lifetime,
-      ownerOfMac: (mac, address) => this.#ownerOfMac(mac, address),
+      ownerOfMac: (mac, address) => ownerOfMac(this.#view.reports.values(), mac, address),
       isNodeAddress: (address) => this.#view.nodeAddresses().has(address),
+      isAgents: (address) => this.#isAgents(address),
     });
     this.#view = new AnnouncementView(informers, options.egress ?? false);
     this.#bgp = new BGPAgent({
@@ -173,6 +182,7 @@ export class AnnounceAgent implements Runnable {
     const hasEnded = lease !== undefined && lease.acquired === undefined && node !== this.#options.nodeName;
     const kept = hasEnded ? this.#view.reports.get(node)?.kept : undefined;
     this.#grace.observe(node, lease?.version ?? '', kept, clock.monotonic());
+    this.#released.observe(node, lease, this.#view.reports.get(node)?.announced ?? [], clock.monotonic());
     if (kept !== undefined) {
       const { addresses, seconds } = kept;
       log.info(
@@ -217,10 +227,12 @@ export class AnnounceAgent implements Runnable {
     this.#layer2.retain((address) => addresses.has(address));
     try {
       const { nodeName } = this.#options;
-      const others = this.#lastPlanned.flatMap(({ address, checker }) =>
-        checker === nodeName ? [address] : [],
-      );
-      await this.#layer2.announce(this.#wanted, others);
+      const planned = this.#lastPlanned;
+      await this.#layer2.announce(this.#wanted, {
+        others: planned.flatMap(({ address, checker }) => (checker === nodeName ? [address] : [])),
+        standby: new Set(planned.flatMap(({ own }) => own)),
+        leaving: new Set(planned.flatMap(({ address, owner }) => (owner === nodeName ? [] : [address]))),
+      });
     } catch (error) {
       log.warn({ err: error, reason: 'AnnounceFailed' }, 'cannot announce by layer 2, will retry');
     }
@@ -262,7 +274,10 @@ export class AnnounceAgent implements Runnable {
       if (layer2 === undefined) return [];
       const { node: owner, interfaces } = layer2;
       const others = announcers.flatMap(({ node, isAlive }) => (isAlive && node !== owner ? [node] : []));
-      return [{ address, announcement, owner, interfaces, checker: ownerOf(address, others) }];
+      const own = self === undefined ? undefined : planAnnouncement(assigned, [self]).layer2?.interfaces;
+      return [
+        { address, announcement, owner, interfaces, checker: ownerOf(address, others), own: own ?? [] },
+      ];
     });
     return this.#lastPlanned;
   }
@@ -315,18 +330,18 @@ export class AnnounceAgent implements Runnable {
     const now = clock.monotonic();
     if (this.#activeSince === undefined) return idleMs;
     const settles = this.#activeSince + settleMs - now;
-    return settles > 0 ? settles : maxPauseMs;
+    if (settles > 0) return settles;
+    return Math.min(maxPauseMs, Math.max(minPauseMs, this.#layer2.nextDue - now));
   }
 
-  /** The interface below an agent's own answers too for what the agent announces: the kernel's `arp_ignore` is 0. */
-  #ownerOfMac(mac: string, address: string): 'agent' | 'node' | undefined {
-    let owner: 'node' | undefined;
-    for (const { interfaces, announced } of this.#view.reports.values()) {
-      if (interfaces.some((one) => one.mac === mac && one.mac !== one.ownMac)) return 'agent';
-      if (!interfaces.some((one) => one.ownMac === mac)) continue;
-      if (announced.includes(address)) return 'agent';
-      owner = 'node';
-    }
-    return owner;
+  /** Whether another agent has an address, or had it until a moment ago; and none knows that a stranger has it. */
+  #isAgents(address: string): boolean {
+    const { context, nodeName } = this.#options;
+    if (isRefused(this.#view.reports.values(), address)) return false;
+    const has = [...this.#view.reports].some(
+      ([node, { announced }]) =>
+        node !== nodeName && this.#leases.isFresh(node) && announced.includes(address),
+    );
+    return has || this.#released.has(address, context.clock.monotonic());
   }
 }

@@ -96,11 +96,16 @@ export class LeaseKeeper {
     if (node === nodeName) {
       const version = lease?.version ?? '';
       if (version === this.#seenVersion) return;
+      const wasCurrent = this.#isCurrentAt(now);
       if (now - this.#seenAt > watchGapMs) this.#liveness.resume(now);
       this.#seenVersion = version;
       this.#seenAt = now;
       this.#blindSince = undefined;
       this.#count();
+      if (wasCurrent || !this.#isCurrentAt(now)) return;
+      // What waited for this is done at once: on a busy machine a renewal is seen late.
+      changed();
+      this.#expiry.ring();
     } else if (lease === undefined) this.#liveness.forget(node);
     else {
       const isNew = !this.#liveness.isFresh(node, now);
@@ -139,8 +144,7 @@ export class LeaseKeeper {
    * given its Lease back since.
    */
   get isCurrent(): boolean {
-    const now = this.#now();
-    return this.#fence.isOpen(now) && !this.#fence.hasLostAPI(now);
+    return this.#isCurrentAt(this.#now());
   }
 
   /** The agents that may take addresses. */
@@ -244,6 +248,10 @@ export class LeaseKeeper {
     for (const [version, { sentAt }] of this.#unseen) {
       if (sentAt <= renewal.sentAt) this.#unseen.delete(version);
     }
+  }
+
+  #isCurrentAt(now: number): boolean {
+    return this.#fence.isOpen(now) && !this.#fence.hasLostAPI(now);
   }
 
   #report(): AgentReport {

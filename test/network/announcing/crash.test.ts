@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AnnouncingCluster } from '../support/announcing.ts';
-import { missingFor } from '../support/gate.ts';
+import { missingFor, missingProgram } from '../support/gate.ts';
 
-const missing = missingFor('user');
+const missing = [missingFor('user'), missingProgram('arping', 'iputils-arping')]
+  .filter((what) => what !== '')
+  .join(', ');
 const address = '192.0.2.200';
 /** Milliseconds: what the documents promise. */
 const crashLimit = 3000;

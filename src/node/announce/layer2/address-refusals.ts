@@ -22,6 +22,8 @@ export interface AddressRefusalsOptions {
   readonly ownerOfMac: (mac: string, address: string) => 'agent' | 'node' | undefined;
   /** Whether an address is a node's own, as its Node object says. */
   readonly isNodeAddress: (address: string) => boolean;
+  /** Whether another agent of the cluster announces an address, or did until a moment ago, and none knows of a conflict. */
+  readonly isAgents: (address: string) => boolean;
 }
 
 /** Milliseconds between two questions for an address that another machine has. */
@@ -67,21 +69,22 @@ export class AddressRefusals {
     for (const address of this.#suspects.keys()) if (!isAssigned(address)) this.#suspects.delete(address);
   }
 
-  /** Asks the network. @returns those that nothing else has; the others are refused. */
+  /**
+   * Asks the network, but not for what another agent has, or has just left: that one has asked, and a successor that asked
+   * again would be late.
+   *
+   * @returns those that nothing else has; the others are refused.
+   */
   async free(addresses: readonly string[], links: readonly Link[]): Promise<ReadonlySet<string>> {
     const known = addresses.flatMap((address) => this.#knownHolder(address, links) ?? []);
     for (const { address, reason, holder } of known) this.#refuse(address, reason, holder);
-    const asked = addresses.filter((address) => !known.some((one) => one.address === address));
+    const others = addresses.filter((address) => !known.some((one) => one.address === address));
+    const agents = others.filter(this.#options.isAgents);
+    const asked = others.filter((address) => !agents.includes(address));
     const holders = await this.#holders(asked, links);
-    return new Set(
-      asked.filter((address) => {
-        if (this.#isFree(address, holders.get(address))) {
-          this.#refusals.delete(address);
-          return true;
-        }
-        return false;
-      }),
-    );
+    const free = [...agents, ...asked.filter((address) => this.#isFree(address, holders.get(address)))];
+    for (const address of free) this.#refusals.delete(address);
+    return new Set(free);
   }
 
   /**

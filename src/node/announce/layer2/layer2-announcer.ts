@@ -8,6 +8,7 @@ import type {
 import type { AddressAnnouncer, AddressToAnnounce } from '../address-announcer.ts';
 import { AddressRefusals, type AddressRefusalsOptions } from './address-refusals.ts';
 import { arpingAll } from './arping.ts';
+import { AnnouncementTimes } from './announcement-times.ts';
 import { IpBatch } from './ip-batch.ts';
 import { LinkSysctls, ownSysctls, sharedSysctls } from './link-sysctls.ts';
 import { changeLinks, hostPrefix, isPlaced, type Link, ownLinkName, subnetsOf } from './links.ts';
@@ -33,13 +34,22 @@ interface Place {
   readonly name: string;
 }
 
+/** What {@link Layer2Announcer.announce} does beside its addresses. */
+export interface AnnounceBesides {
+  /** Addresses that other agents announce, which this node is to ask for. */
+  readonly others: readonly string[];
+  /** Names of interfaces on which this node may have to take over: ours on them are made before. */
+  readonly standby: ReadonlySet<string>;
+  /** Those of the addresses that another node is to have, once it announces them. */
+  readonly leaving: ReadonlySet<string>;
+}
+
 /** See {@link ownLinkName}. */
 const ownPrefix = 'servicenet';
 
-/** Milliseconds after a new address at which all are announced again: neighbours may have missed it. */
-const announceAgainAfter = [300, 1000] as const;
-/** The same without a change. */
-const announceAgainEvery = 30_000;
+/** Milliseconds until an interface of ours that could not be made is tried again. */
+const makeAgainMs = 30_000;
+
 /**
  * Announces by ARP and NDP, with NET_ADMIN alone: addresses are put on an interface, the kernel answers for them, and
  * drops them when their lifetime is not refreshed. The caller calls {@link announce} at short intervals.
@@ -52,8 +62,9 @@ export class Layer2Announcer implements AddressAnnouncer {
   readonly #batch: IpBatch;
   /** New ones that are not announced to neighbours yet. */
   #untold = new Set<string>();
-  /** When the interfaces announce again, monotonic. */
-  readonly #due = new Map<string, number[]>();
+  readonly #times = new AnnouncementTimes();
+  /** When interfaces of ours that could not be made are tried again, by the one below, monotonic. */
+  readonly #makeAgainAt = new Map<string, number>();
   /** Words that were logged, each once until it is over. */
   readonly #said = new Set<string>();
 
@@ -121,8 +132,16 @@ export class Layer2Announcer implements AddressAnnouncer {
     this.#refusals.retain(isAssigned);
   }
 
-  /** @param others addresses that other agents announce, which this node is to ask for. */
-  async announce(addresses: readonly AddressToAnnounce[], others: readonly string[] = []): Promise<void> {
+  /** When all addresses of an interface are to be announced again, monotonic; infinite: there are none. */
+  get nextDue(): number {
+    const carrying = this.#links.filter((link) => this.#placedOn(link).length > 0);
+    return this.#times.next(carrying.map(({ name }) => name));
+  }
+
+  async announce(
+    addresses: readonly AddressToAnnounce[],
+    { others, standby, leaving }: Partial<AnnounceBesides> = {},
+  ): Promise<void> {
     const wanted = new Map(addresses.map((address) => [address.address, address]));
     const placed = this.#placed();
     const kept: Place[] = [];
@@ -139,9 +158,12 @@ export class Layer2Announcer implements AddressAnnouncer {
       const names = placed.get(address) ?? [];
       return interfaces.some((on) => !names.includes(this.#nameOn(on) ?? ''));
     });
+    await this.#makeInterfaces(
+      new Set([...fresh.flatMap(({ interfaces }) => interfaces), ...(standby ?? [])]),
+    );
     if (fresh.length > 0 && this.#options.lifetime() > 0) await this.#add(fresh);
-    await this.#refusals.askAgain(others, this.#links);
-    await this.#announceAgain();
+    await this.#announceAgain(leaving ?? new Set());
+    await this.#refusals.askAgain(others ?? [], this.#links);
   }
 
   /** Lets addresses live on for some seconds without this process; others end now. */
@@ -168,7 +190,6 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 
   async #add(addresses: readonly AddressToAnnounce[]): Promise<void> {
-    await this.#makeInterfaces(addresses);
     const asked = addresses.map(({ address }) => address);
     const isFree = await this.#refusals.free(asked, this.#links);
     const free = addresses.filter(({ address }) => isFree.has(address));
@@ -179,9 +200,7 @@ export class Layer2Announcer implements AddressAnnouncer {
     await this.#place(places);
     const touched = new Set(places.map(({ name }) => name));
     const now = this.#options.clock.monotonic();
-    for (const name of touched) {
-      this.#due.set(name, [now, ...announceAgainAfter.map((after) => now + after)]);
-    }
+    for (const name of touched) this.#times.added(name, now);
   }
 
   /** Gives addresses their lifetime, and a shorter one at once where that has taken too long. */
@@ -197,20 +216,22 @@ export class Layer2Announcer implements AddressAnnouncer {
     );
   }
 
-  async #makeInterfaces(addresses: readonly AddressToAnnounce[]): Promise<void> {
-    const uplinks = new Set(addresses.flatMap(({ interfaces }) => interfaces));
+  async #makeInterfaces(uplinks: ReadonlySet<string>): Promise<void> {
     if (this.#options.on === 'interface') {
       for (const name of uplinks) await this.#sysctls.set(name, sharedSysctls);
       return;
     }
+    const now = this.#options.clock.monotonic();
     for (const link of this.#links) {
       if (!uplinks.has(link.name) || this.#carrier(link) !== undefined) continue;
+      if (now < (this.#makeAgainAt.get(link.name) ?? now)) continue;
       const name = `${ownPrefix}${link.index}`;
       const { errors } = await this.#change([
         `link add link ${link.name} name ${name} type macvlan mode bridge`,
         `link set ${name} addrgenmode none`,
       ]);
       if (!this.#links.some((made) => made.name === name)) {
+        this.#makeAgainAt.set(link.name, now + makeAgainMs);
         this.#once(
           'NoMacvlan',
           { interface: link.name, error: errors },
@@ -223,16 +244,22 @@ export class Layer2Announcer implements AddressAnnouncer {
     }
   }
 
-  /** Sends what tells neighbours the MAC address of every address, where it is due. */
-  async #announceAgain(): Promise<void> {
+  /**
+   * Sends what tells neighbours the MAC address of every address, where it is due. With an address that another node is
+   * to have it waits, unless there are new ones: neighbours that know of the other node already would come back.
+   */
+  async #announceAgain(leaving: ReadonlySet<string>): Promise<void> {
     const now = this.#options.clock.monotonic();
     for (const link of this.#links) {
       const addresses = this.#placedOn(link);
       if (addresses.length === 0) continue;
-      const times = this.#due.get(link.name) ?? [now];
-      if (!times.some((time) => time <= now)) continue;
-      const later = times.filter((time) => time > now);
-      this.#due.set(link.name, later.length > 0 ? later : [now + announceAgainEvery]);
+      if (!this.#times.isDue(link.name, now)) continue;
+      const isNews = addresses.some((address) => this.#untold.has(address));
+      if (!isNews && addresses.some((address) => leaving.has(address))) {
+        this.#times.postpone(link.name, now);
+        continue;
+      }
+      this.#times.announced(link.name, now);
       await this.#tell(link, addresses);
     }
     this.#untold.clear();
