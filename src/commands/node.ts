@@ -9,6 +9,7 @@ import type { DetectLocal, NodeConfig } from '../config/node.ts';
 import { ResourceClient } from '../client/resource-client.ts';
 import { bgpPeers, leases, resourceName } from '../client/resources.ts';
 import type { Host } from '../host/host.ts';
+import { returnFreedMemory } from '../host/freed-memory.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/agent.ts';
 import { announceSelectors } from '../network/announcing/announcer-lease.ts';
@@ -48,6 +49,7 @@ export async function node(config: NodeConfig): Promise<void> {
     return;
   }
   const signal = untilSignal(log);
+  const stopReturning = returnFreedMemory(log);
   const stop = new AbortController();
   const following = new AbortController();
   const metrics = new Metrics();
@@ -128,6 +130,7 @@ export async function node(config: NodeConfig): Promise<void> {
       await telemetry.close();
     }
   } finally {
+    stopReturning();
     await server.close();
     signal.release();
   }

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Embedded } from '../apiserver/embedded.ts';
 import type { UpConfig } from '../config/up.ts';
 import type { ClusterNetwork } from '../emulation/cluster-network.ts';
+import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './local-cluster/ending.ts';
@@ -20,6 +21,7 @@ export async function up(config: UpConfig): Promise<number> {
   const alone = config.program.length === 0;
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
+  const stopReturning = returnFreedMemory(log);
   // What was started, to be stopped in reverse order, also when the start fails half way.
   const started: End[] = [];
   try {
@@ -78,6 +80,7 @@ export async function up(config: UpConfig): Promise<number> {
     await ended;
     return 0;
   } finally {
+    stopReturning();
     await endInReverse(started).finally(() => signal.release());
   }
 }

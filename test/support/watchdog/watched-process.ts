@@ -1,6 +1,8 @@
 /** An API server in a process of its own, whose turns are measured. Started by `watched-server.ts`. */
 import v8 from 'node:v8';
 import vm from 'node:vm';
+import { pino } from 'pino';
+import { returnFreedMemory } from '../../../src/host/freed-memory.ts';
 import { startApiServer } from '../../../src/testing/index.ts';
 import type { Measures } from './watched-server.ts';
 import { TurnWatchdog } from './turns.ts';
@@ -9,6 +11,8 @@ const server = await startApiServer({
   serviceClusterIpRange: '10.96.0.0/16,fd00:10:96::/112',
   logLevel: process.env['FUZZ_LOG'] === undefined ? 'silent' : 'error',
 });
+// As the command `up` does.
+returnFreedMemory(pino({ level: 'silent' }));
 const watchdog = new TurnWatchdog();
 
 v8.setFlagsFromString('--expose-gc');
