@@ -61,7 +61,7 @@ const leaves = new Map<string, readonly [leaf: string, goType: string]>([
 
 /** `core.v1.ServiceSpec`, as go-fields.json names types. */
 function shortName(component: string): string {
-  return component.replace(/^io\.k8s\.(api\.)?/, '');
+  return component.replace(/^(io\.k8s\.(api\.)?|com\.github\.openshift\.api\.)/, '');
 }
 
 function lastSegment(component: string): string {

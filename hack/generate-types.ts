@@ -70,7 +70,9 @@ const roots = [
   'api.storage.v1.VolumeAttributesClass',
   'apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
   'kube-aggregator.pkg.apis.apiregistration.v1.APIService',
-].map((name) => `io.k8s.${name}`);
+]
+  .map((name) => `io.k8s.${name}`)
+  .concat('com.github.openshift.api.route.v1.Route');
 
 /** Groups that controllers read. */
 const watched = new Set(['apps', 'batch', 'core', 'discovery', 'policy']);

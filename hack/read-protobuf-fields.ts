@@ -189,7 +189,7 @@ const answers = [
 const kept: Record<string, string> = {};
 const builtIn = Object.keys(generated.types).map((name) =>
   name.replace(
-    /^io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis|kube-aggregator\.pkg\.apis)\./,
+    /^(io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis|kube-aggregator\.pkg\.apis)|com\.github\.openshift\.api)\./,
     '',
   ),
 );

@@ -4,6 +4,7 @@ import type { KubeObject } from '../objects/meta.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { builtInResources } from '../registry/catalog.ts';
+import type { ReviewAccess } from '../registry/route/route/custom-host.ts';
 import { customResourceDefinitionStrategy } from '../registry/apiextensions/customresourcedefinition/strategy.ts';
 import type { ResourceDefinition } from '../registry/generic/strategy.ts';
 import { ServiceAllocators } from '../registry/core/service/allocators.ts';
@@ -46,8 +47,16 @@ const customResourceDefinitions: ResourceDefinition = {
   strategy: customResourceDefinitionStrategy,
 };
 
-/** Serves all built-in kinds. What Services hold in the store is taken in the allocators first. */
-export function registerBuiltIns(core: ServerCore, ranges: ServiceRangeOptions): void {
+/**
+ * Serves all built-in kinds. What Services hold in the store is taken in the allocators first.
+ *
+ * @param openshift serves OpenShift's own kinds too: what their rules ask.
+ */
+export function registerBuiltIns(
+  core: ServerCore,
+  ranges: ServiceRangeOptions,
+  openshift: ReviewAccess | undefined,
+): void {
   const [primary, secondary] = ranges.cidrs;
   const allocators = new ServiceAllocators({
     families:
@@ -59,7 +68,7 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRangeOptions):
       ? createUnallocatedServiceStrategy(allocators.families)
       : createServiceStrategy(allocators);
   const resources = [
-    ...builtInResources({ service, addresses: allocators, certificates: certificateReader }),
+    ...builtInResources({ service, addresses: allocators, certificates: certificateReader, openshift }),
     customResourceDefinitions,
   ];
   for (const definition of resources) {

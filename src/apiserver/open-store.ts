@@ -57,9 +57,10 @@ function encodeStored(resources: ResourceTable, object: KubeObject): string {
 
 function schemaOf(resources: ResourceTable, object: KubeObject): StructSchema | undefined {
   const { apiVersion = '', kind = '' } = object;
-  const builtin = registeredSchema(apiVersion, kind);
-  if (builtin !== undefined) return builtin;
   const slash = apiVersion.indexOf('/');
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);
-  return resources.ofKind(group, apiVersion.slice(slash + 1), kind)?.schema;
+  // A kind may be built in on one platform, and a custom one on others.
+  return (
+    resources.ofKind(group, apiVersion.slice(slash + 1), kind)?.schema ?? registeredSchema(apiVersion, kind)
+  );
 }

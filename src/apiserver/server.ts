@@ -19,6 +19,7 @@ import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
 import { CreateOnUpdateCheck } from './authorization/create-on-update.ts';
 import { EscalationCheck } from './authorization/escalation.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
+import type { ReviewAccess } from '../registry/route/route/custom-host.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
 import { ApiServices } from './bootstrap/api-services.ts';
 import { ensureAuthenticationMap } from './bootstrap/authentication-map.ts';
@@ -37,6 +38,7 @@ import { LimitRangeAdmission } from './admission/limit-ranges.ts';
 import { MutatingPolicies } from './admission/policies/mutating-policies.ts';
 import { ValidatingPolicies } from './admission/policies/validating-policies.ts';
 import { QuotaAdmission } from './admission/quota/quota-admission.ts';
+import { openshiftRoles } from './bootstrap/openshift-roles.ts';
 import { QuotaStatuses } from './admission/quota/quota-status.ts';
 import { Admission } from './rest/admission.ts';
 import { OpenWatches } from './rest/watch/open-watches.ts';
@@ -59,6 +61,8 @@ export interface ApiServerOptions {
   /** Primary first; the family of the first is the cluster's primary family. */
   readonly serviceCidrs: readonly [ServiceCidr, ...ServiceCidr[]];
   readonly nodePorts: { readonly first: number; readonly last: number };
+  /** Whose kinds are built in; default `kubernetes`. */
+  readonly platform?: 'kubernetes' | 'openshift';
   /** Who gives Services their addresses and node ports; default `server`. */
   readonly allocation?: 'server' | 'controller';
   readonly tokens: readonly StaticToken[];
@@ -124,17 +128,20 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     nodePorts: options.nodePorts,
     ...(options.allocation === undefined ? {} : { allocation: options.allocation }),
   };
-  registerBuiltIns(core, ranges);
+  const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
+  const authorizer: Authorizer = rbac ?? alwaysAllow;
+  const review: ReviewAccess = (user, { verb, ...resource }) =>
+    authorizer.authorize(user, { verb, path: '', resource }).allowed;
+  const isOpenshift = options.platform === 'openshift';
+  registerBuiltIns(core, ranges, isOpenshift ? review : undefined);
   const network = webhookNetwork(core, options.dialPod, options.lanCidrs ?? []);
   const definitions = new CustomResourceDefinitions(core, (webhook) => createWebhookClient(webhook, network));
   definitions.start();
-  const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const aggregation = new RoleAggregation(core);
   const apiServices = new ApiServices(core);
   const frontProxy = createFrontProxy(options.frontProxyAuthority, new Date(core.now()));
   const extension = { network, frontProxy };
   const aggregator = new Aggregator(core, extension);
-  const authorizer: Authorizer = rbac ?? alwaysAllow;
   const webhooks = new AdmissionWebhooks(core, network, authorizer);
   if (rbac !== undefined) core.admission.add(new CreateOnUpdateCheck(rbac));
   core.admission.add(new LimitRangeAdmission(storage));
@@ -204,7 +211,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   };
   try {
     await ensureOwn();
-    if (rbac !== undefined) await ensureRbacObjects(core);
+    if (rbac !== undefined) await ensureRbacObjects(core, isOpenshift ? openshiftRoles : []);
     await apiServices.start();
     aggregator.start();
     aggregation.start();

@@ -21,7 +21,7 @@ import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-
 import type { CloudPrivateIPConfig } from '../objects/types/cloud-network.ts';
 import type { EgressRouter } from '../objects/types/egress-router.ts';
 import type { EgressFirewall, EgressIP, EgressQoS } from '../objects/types/ovn.ts';
-import type { Route } from '../objects/types/route.ts';
+import type { Route } from '../objects/types/route.generated.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
 
 /** A resource of the API and the type of its objects. */

@@ -71,6 +71,8 @@ export interface InsideConfig {
   readonly kubelet: boolean;
   /** Whether to make the checks of PodNetworkConnectivityChecks, too. */
   readonly checksEndpoints: boolean;
+  /** Whether the server has Routes, for the router. */
+  readonly hasRoutes: boolean;
   /** Whether commands of containers are run. */
   readonly containers: 'off' | 'processes';
   /** Programs by image, before those that are known. */

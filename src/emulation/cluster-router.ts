@@ -1,11 +1,13 @@
 import { isAborted, whenAborted } from '../client/abort.ts';
 import { InformerFactory } from '../client/informers/informer-factory.ts';
-import { endpointSlices, ingressClasses, ingresses, services } from '../client/resources.ts';
+import { endpointSlices, ingressClasses, ingresses, routes, services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { localHost } from '../host/local-host.ts';
 import { ingressController } from '../network/http/ingress-class.ts';
+import type { RouteClaimOptions } from '../network/http/route-claims.ts';
 import { routerServiceObjects } from '../network/http/router-service.ts';
 import { type IPFamily, parseAddress } from '../objects/address.ts';
+import { routeDomain } from '../objects/route-domain.ts';
 import { RouterStatus } from '../router/router-status.ts';
 import { Router } from '../router/router.ts';
 import { createMissing } from './create-missing.ts';
@@ -13,23 +15,38 @@ import type { ControllerContext, Runnable } from '../runtime/context.ts';
 
 const className = 'servicenet';
 const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';
+/** As OpenShift's router has it, without wildcards. */
+const routeClaims: RouteClaimOptions = {
+  domain: routeDomain,
+  allowedDomains: [],
+  deniedDomains: [],
+  wildcards: false,
+  ownership: true,
+};
 /** Ports of the control plane, behind 80 and 443 of the Service. */
 const ports = { http: 10_180, https: 10_543 };
 
 /**
- * Ingresses of the cluster: a router on the control plane, behind a Service of type LoadBalancer. It begins with the first
- * Ingress: who has none sees no Service, no class and no cost of it.
+ * Ingresses and, on OpenShift's platform, Routes of the cluster: a router on the control plane, behind a Service of type
+ * LoadBalancer. It begins with the first of them: who has none sees no Service, no class and no cost of it.
  */
 export class ClusterRouter implements Runnable {
   readonly #context: ControllerContext;
   readonly #transport: Transport;
   readonly #addresses: readonly string[];
+  readonly #hasRoutes: boolean;
 
-  /** @param addresses of the control plane. */
-  constructor(context: ControllerContext, transport: Transport, addresses: readonly string[]) {
+  /** @param addresses of the control plane. @param hasRoutes whether the server has Routes. */
+  constructor(
+    context: ControllerContext,
+    transport: Transport,
+    addresses: readonly string[],
+    hasRoutes: boolean,
+  ) {
     this.#context = context;
     this.#transport = transport;
     this.#addresses = addresses;
+    this.#hasRoutes = hasRoutes;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -38,6 +55,7 @@ export class ClusterRouter implements Runnable {
     const informers = new InformerFactory({ transport: this.#transport, clock, random, log });
     const first = Promise.withResolvers<undefined>();
     informers.informer(ingresses).addHandler({ added: () => first.resolve(undefined) });
+    if (this.#hasRoutes) informers.informer(routes).addHandler({ added: () => first.resolve(undefined) });
     informers.start(signal);
     await Promise.race([first.promise, whenAborted(signal)]);
     if (isAborted(signal)) {
@@ -49,7 +67,7 @@ export class ClusterRouter implements Runnable {
       ...{ httpPort: ports.http, httpsPort: ports.https },
       routing: {
         selection: { className, withoutClass: true },
-        routes: undefined,
+        routes: this.#hasRoutes ? routeClaims : undefined,
         defaultCertificate: undefined,
         ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeout: 5000, backendTimeout: 60_000 },
       },
@@ -67,7 +85,7 @@ export class ClusterRouter implements Runnable {
       for (const slice of slices) await createMissing(this.#context.clients.for(endpointSlices), slice);
       await status.run(signal);
     } catch (error) {
-      log.error({ err: error }, 'no Ingress is served in the cluster network');
+      log.error({ err: error }, 'no Ingress and no Route is served in the cluster network');
     }
     await whenAborted(signal);
     await router.close(0);

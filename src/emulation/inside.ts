@@ -64,7 +64,12 @@ export class Inside {
       clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
     });
     this.#sandboxes = new NamespaceSandboxes(this.#nodes);
-    this.#router = new ClusterRouter(context, transport, controlPlaneAddresses(config.families));
+    this.#router = new ClusterRouter(
+      context,
+      transport,
+      controlPlaneAddresses(config.families),
+      config.hasRoutes,
+    );
     this.#dns = new ClusterDns(
       context,
       transport,

@@ -34,6 +34,8 @@ import { replicaSetStrategy } from './apps/replicaset/strategy.ts';
 import { replicationControllerStrategy } from './core/replicationcontroller/strategy.ts';
 import { resourceQuotaStrategy } from './core/resourcequota/strategy.ts';
 import { secretStrategy } from './core/secret/strategy.ts';
+import type { ReviewAccess } from './route/route/custom-host.ts';
+import { routeStrategy } from './route/route/strategy.ts';
 import { serviceAccountStrategy } from './core/serviceaccount/strategy.ts';
 import { serviceCidrStrategy } from './networking/servicecidr/strategy.ts';
 import { statefulSetStrategy } from './apps/statefulset/strategy.ts';
@@ -52,6 +54,8 @@ export interface CatalogOptions {
   readonly service: Strategy<Service>;
   readonly addresses: AddressBook;
   readonly certificates: CertificateReader;
+  /** Asked by the rules of OpenShift's own kinds; without it they are not served. */
+  readonly openshift?: ReviewAccess | undefined;
 }
 
 const inAll = { categories: ['all'] };
@@ -72,6 +76,17 @@ export function builtInResources(options: CatalogOptions): ResourceDefinition[] 
     ...security(),
     ...others(),
     ...clusterKinds(options.certificates),
+    ...(options.openshift === undefined ? [] : openshift(options.openshift)),
+  ];
+}
+
+/** The kinds that OpenShift's own API server has, without definitions. */
+function openshift(review: ReviewAccess): ResourceDefinition[] {
+  return [
+    rowsOf('route.openshift.io', 'route')('Route', 'routes', 'jo1F7GfnXH4=', routeStrategy(review), {
+      ...inAll,
+      schema: 'com.github.openshift.api.route.v1.Route',
+    }),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { RouteRefusal } from '../network/http/route-claims.ts';
 import { terminationOf } from '../network/http/route-rules.ts';
-import type { Route } from '../objects/types/route.ts';
+import type { Route } from '../objects/types/route.generated.ts';
 import { keyPairProblem } from './certificates.ts';
 
 /** Why the TLS of a Route cannot be served (`extended_validator.go` of the router of OpenShift). */

@@ -11,7 +11,7 @@ import { keyOf, type ObjectKey } from '../objects/key.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { Ingress, IngressLoadBalancerIngress } from '../objects/types/networking.generated.ts';
-import type { Route } from '../objects/types/route.ts';
+import type { Route } from '../objects/types/route.generated.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import { lookAgain, StatusWriter } from '../runtime/status-writer.ts';

@@ -10,7 +10,7 @@ import type { KubeObject } from '../objects/meta.ts';
 import type { Secret, Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { Ingress, IngressClass } from '../objects/types/networking.generated.ts';
-import type { Route } from '../objects/types/route.ts';
+import type { Route } from '../objects/types/route.generated.ts';
 import { type Certificates, type KeyPair, keyPairProblem, type OfferedCertificate } from './certificates.ts';
 import { tlsProblem } from './route-tls.ts';
 import type { ServiceReader } from './targets.ts';

@@ -11,10 +11,12 @@ import { rbacGroup } from '../../registry/rbac/role.ts';
 /**
  * Makes the roles and bindings that RBAC starts with (kube-apiserver's poststarthook/rbac/bootstrap-roles). Those
  * that exist are given what they lack.
+ *
+ * @param more roles of the platform.
  */
-export async function ensureRbacObjects(core: ServerCore): Promise<void> {
+export async function ensureRbacObjects(core: ServerCore, more: readonly BootstrapRole[]): Promise<void> {
   await Promise.all([
-    ...bootstrapRoles.map(async (role) => ensureRole(core, roleObject(role))),
+    ...[...bootstrapRoles, ...more].map(async (role) => ensureRole(core, roleObject(role))),
     ...bootstrapBindings.map(async (binding) => ensureBinding(core, bindingObject(binding))),
   ]);
 }

@@ -113,11 +113,18 @@ export class CustomResourceDefinitions {
       before !== undefined && isSameGeneration(before.definition, definition)
         ? before.generation
         : this.#begin(definition);
-    const next = resourcesOf(definition, generation);
+    const next = this.#isBuiltIn(definition) ? [] : resourcesOf(definition, generation);
     for (const old of before?.resources ?? []) resources.remove(old.definition);
     for (const resource of next) resources.add(resource);
     this.#served.set(key, { definition, generation, resources: next });
     if (before !== undefined && before.generation !== generation) this.#end(before.generation);
+  }
+
+  /** Such a kind stays what it is, and its objects too, as those of an APIService of another server do. */
+  #isBuiltIn({ spec: { group, names, versions } }: CustomResourceDefinition): boolean {
+    return (versions ?? []).some(
+      ({ name }) => this.#core.resources.find(group, name, names.plural)?.custom === false,
+    );
   }
 
   #begin(definition: CustomResourceDefinition): RunningGeneration {
@@ -266,7 +273,8 @@ export class CustomResourceDefinitions {
       return;
     }
     const generation = this.#served.get(stored.key)?.generation;
-    const resource = generation === undefined ? undefined : storageResourceOf(definition, generation);
+    const hasObjects = generation !== undefined && !this.#isBuiltIn(definition);
+    const resource = hasObjects ? storageResourceOf(definition, generation) : undefined;
     const emptied = resource === undefined ? undefined : await emptyResource(this.#core, resource);
     if (resource !== undefined && emptied?.isEmpty === false) {
       this.#waitUntilEmpty(stored.key, resource);

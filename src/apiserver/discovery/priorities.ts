@@ -27,6 +27,8 @@ const groupPriorities: ReadonlyMap<string, number> = new Map([
   ['node.k8s.io', 16_300],
   ['discovery.k8s.io', 16_200],
   ['flowcontrol.apiserver.k8s.io', 16_100],
+  // OpenShift's (openshift-apiserver-operator).
+  ['route.openshift.io', 9900],
 ]);
 
 /** Versions that differ from the rule. */

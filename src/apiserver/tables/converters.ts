@@ -38,6 +38,7 @@ import {
 } from './policies.ts';
 import { endpointsTable, endpointSlicesTable, servicesTable } from './services.ts';
 import { componentStatusesTable, persistentVolumeClaimsTable, persistentVolumesTable } from './storage.ts';
+import { routesTable } from './routes.ts';
 import type { TableConverter } from './table.ts';
 import {
   controllerRevisionsTable,
@@ -101,6 +102,7 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['policy/PodDisruptionBudget', podDisruptionBudgetsTable],
   ['rbac.authorization.k8s.io/ClusterRoleBinding', roleBindingsTable],
   ['rbac.authorization.k8s.io/RoleBinding', roleBindingsTable],
+  ['route.openshift.io/Route', routesTable],
   ['scheduling.k8s.io/PriorityClass', priorityClassesTable],
   ['storage.k8s.io/CSIDriver', csiDriversTable],
   ['storage.k8s.io/CSINode', csiNodesTable],

@@ -52,6 +52,7 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     serviceCidrs: config.serviceCidrs,
     nodePorts: config.nodePorts,
     authorizationMode: config.authorizationMode,
+    platform: config.platform,
     allocation: config.allocation,
     log,
     ...(refuse === undefined ? {} : { refuse }),

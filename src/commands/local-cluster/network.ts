@@ -81,6 +81,7 @@ export function insideConfig(
     kubeconfig: kubeconfig({ url, ca, token }),
     families,
     serviceCidrs: config.serviceCidrs.map(({ range }) => range.text),
+    hasRoutes: config.platform === 'openshift',
     containers: config.containers,
     images: config.images.flatMap(({ image, program }) => {
       const known = programNamed(program);

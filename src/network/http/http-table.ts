@@ -1,6 +1,6 @@
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Ingress } from '../../objects/types/networking.generated.ts';
-import type { Route } from '../../objects/types/route.ts';
+import type { Route } from '../../objects/types/route.generated.ts';
 import { HostRules } from './host-rules.ts';
 import { ingressRules } from './ingress-rules.ts';
 import {

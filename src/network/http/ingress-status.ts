@@ -1,7 +1,7 @@
 import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { IngressLoadBalancerIngress } from '../../objects/types/networking.generated.ts';
-import type { RouteIngress, RouteStatus } from '../../objects/types/route.ts';
+import type { RouteIngress, RouteStatus } from '../../objects/types/route.generated.ts';
 import type { RouteAdmission } from './route-claims.ts';
 
 /**

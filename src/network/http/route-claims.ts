@@ -1,7 +1,7 @@
 import { compareText } from '../../objects/go-text.ts';
 import { isDNS1123Subdomain } from '../../objects/names.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Route } from '../../objects/types/route.ts';
+import type { Route } from '../../objects/types/route.generated.ts';
 import { isWildcardRoute, terminationOf } from './route-rules.ts';
 import { plainHost, wildcardOf } from './rule.ts';
 

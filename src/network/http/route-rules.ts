@@ -1,4 +1,4 @@
-import type { Route, RouteHeader, RouteTargetReference } from '../../objects/types/route.ts';
+import type { Route, RouteHTTPHeader, RouteTargetReference } from '../../objects/types/route.generated.ts';
 import {
   type Backend,
   type HeaderAction,
@@ -19,7 +19,7 @@ export function isWildcardRoute({ spec }: Pick<Route, 'spec'>): boolean {
 /** How the TLS of a Route ends; undefined for one without. The API server's default is `edge`. */
 export function terminationOf({ spec }: Pick<Route, 'spec'>): Termination | undefined {
   if (spec.tls === undefined) return undefined;
-  const termination = (spec.tls.termination ?? '').toLowerCase();
+  const termination = spec.tls.termination.toLowerCase();
   return termination === 'passthrough' || termination === 'reencrypt' ? termination : 'edge';
 }
 
@@ -65,7 +65,7 @@ function insecureOf(termination: Termination, policy: string): HttpRule['insecur
 }
 
 /** A value is a HAProxy format: `%%` is a percent sign. */
-function headerAction({ name, action }: RouteHeader): HeaderAction {
+function headerAction({ name, action }: RouteHTTPHeader): HeaderAction {
   const set = action.type === 'Set' ? action.set?.value : undefined;
   return { name: name.toLowerCase(), ...(set === undefined ? {} : { value: set.replaceAll('%%', '%') }) };
 }

@@ -31,6 +31,7 @@ export const definitions: readonly ResourceDefinition[] = builtInResources({
     release: (address) => addressLog.push(`release ${address}`),
   },
   certificates: certificateReader,
+  openshift: () => true,
 });
 
 export const now = '2020-01-01T00:00:00Z';
@@ -95,8 +96,8 @@ export function update(
   old: KubeObject,
   body: object,
   subresource?: string,
+  context = contextOf(),
 ): Decision {
-  const context = contextOf();
   const { strategy } = definition;
   const stored = read(definition, { metadata: old.metadata, ...body });
   const part: SubresourceStrategy | undefined =

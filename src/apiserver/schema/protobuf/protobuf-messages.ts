@@ -84,7 +84,7 @@ function listMessage(item: string): string {
 /** The message of an OpenAPI component (`io.k8s.api.core.v1.Service`). */
 function messageOfComponent(component: string): string {
   return component.replace(
-    /^io\.k8s\.(api|(apimachinery|apiextensions-apiserver|kube-aggregator)\.pkg\.apis)\./,
+    /^(io\.k8s\.(api|(apimachinery|apiextensions-apiserver|kube-aggregator)\.pkg\.apis)|com\.github\.openshift\.api)\./,
     '',
   );
 }

@@ -5,7 +5,7 @@ import { isServedIngress } from '../../../../src/network/http/ingress-class.ts';
 import type { RouteClaimOptions } from '../../../../src/network/http/route-claims.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
 import type { Ingress } from '../../../../src/objects/types/networking.generated.ts';
-import type { Route } from '../../../../src/objects/types/route.ts';
+import type { Route } from '../../../../src/objects/types/route.generated.ts';
 import { ingress, route, rule } from './objects.ts';
 
 const options: RouteClaimOptions = {
@@ -255,7 +255,11 @@ describe('Route', () => {
 
   test('without a weight a Service counts 1; header actions have their percent signs', () => {
     const actions = { response: [{ name: 'X-A', action: { type: 'Set', set: { value: '5%%' } } }] };
-    const spec = { alternateBackends: [{ name: 'b', weight: 7 }], host: 'x.test', httpHeaders: { actions } };
+    const spec = {
+      alternateBackends: [{ kind: 'Service', name: 'b', weight: 7 }],
+      host: 'x.test',
+      httpHeaders: { actions },
+    };
     const table = tableOf([], [route('a/web', spec)]);
     const decision = table.resolve({ scheme: 'http', host: 'x.test', path: '/' });
     expect(decision.rule?.backends.map(({ weight }) => weight)).toEqual([1, 7]);

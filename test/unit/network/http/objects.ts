@@ -3,7 +3,7 @@ import type {
   IngressRule,
   IngressSpec,
 } from '../../../../src/objects/types/networking.generated.ts';
-import type { Route, RouteSpec } from '../../../../src/objects/types/route.ts';
+import type { Route, RouteSpec } from '../../../../src/objects/types/route.generated.ts';
 
 /** Whole seconds after the hour, as `creationTimestamp` has them. */
 function created(age: number): string {
@@ -32,5 +32,5 @@ export function rule(host: string, ...paths: readonly (readonly [string, string,
 export function route(name: string, spec: Partial<RouteSpec>, age = 0): Route {
   const [namespace = '', own = ''] = name.split('/');
   const metadata = { namespace, name: own, uid: `uid-${name}`, creationTimestamp: created(age) };
-  return { metadata, spec: { to: { name: own }, ...spec }, status: {} };
+  return { metadata, spec: { to: { kind: 'Service', name: own }, ...spec }, status: {} };
 }

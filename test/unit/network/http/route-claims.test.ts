@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { RouteClaims, type RouteClaimOptions } from '../../../../src/network/http/route-claims.ts';
 import { endpointWeights } from '../../../../src/network/http/weights.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
-import type { Route } from '../../../../src/objects/types/route.ts';
+import type { Route } from '../../../../src/objects/types/route.generated.ts';
 import { route } from './objects.ts';
 
 const options: RouteClaimOptions = {
