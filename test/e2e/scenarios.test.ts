@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { longScenarios, scenariosUsing, shortScenarios } from '../network/support/policy-scenarios.ts';
 import { scenarios } from './scenarios.ts';
 
 const root = new URL('../../', import.meta.url);
@@ -35,4 +36,10 @@ test("every test of Kubernetes' scenarios with packets is one of them", () => {
   );
   const listed = scenarios.flatMap(({ here }) => ('file' in here ? [`${here.file}: ${here.test}`] : []));
   expect(written.filter((each) => !listed.includes(each))).toEqual([]);
+});
+
+test("all of Kubernetes' tests of NetworkPolicies are there: 42 by TCP, 3 by UDP and 3 by SCTP", () => {
+  const names = [...shortScenarios, ...longScenarios].map(({ name }) => name);
+  expect([names.length, new Set(names).size]).toEqual([42, 42]);
+  expect([scenariosUsing('UDP').length, scenariosUsing('SCTP').length]).toEqual([3, 3]);
 });

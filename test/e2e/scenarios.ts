@@ -68,7 +68,7 @@ const localTerminating =
 
 /**
  * The conformance tests of sig-network, and of the others those whose point is what Pods and nodes send. Tests of the API
- * alone are in `test/integration/e2e-coverage.md`, those of NetworkPolicies in `test/network/support/policies.ts`.
+ * alone are in `test/integration/e2e-coverage.md`, those of NetworkPolicies in `test/network/support/policy-scenarios.ts`.
  */
 export const scenarios: readonly Scenario[] = [
   conformance('API Server should have Endpoints and EndpointSlices pointing to API Server', apiCalls),
