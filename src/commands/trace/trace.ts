@@ -187,7 +187,9 @@ function zoneOf({ objects }: ClusterView): Zone {
 async function firewallNames(view: ClusterView, namespace: string): Promise<Map<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
   for (const { to } of view.firewall(namespace)?.rules ?? []) {
-    if (to.kind === 'name') found.set(to.name, (await addressesOf(to.name)) ?? []);
+    if (to.kind !== 'name') continue;
+    const addresses = await addressesOf(to.name);
+    if (addresses !== undefined) found.set(to.name, addresses);
   }
   return found;
 }
