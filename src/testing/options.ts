@@ -48,7 +48,7 @@ export interface TestServerOptions {
   readonly network?: boolean | undefined;
   /**
    * With `network`: `processes` runs the commands of containers as programs of this machine, with the rights of this
-   * process, in the network and a read-only file system of their Pod. Default `off`.
+   * process, in the network and a file system of their Pod. Default `off`.
    */
   readonly containers?: 'off' | 'processes' | undefined;
   /** Programs that stand for images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
