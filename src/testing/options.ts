@@ -102,6 +102,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
   const families = serviceRanges.map(({ range }) => range.family);
   const nodes = flags.read('nodes', or(0, wholeNumber(0, 1000)));
   const allocation = flags.read('allocation', or('server', oneOf(['server', 'controller'])));
+  const platform = flags.read('platform', or('kubernetes', oneOf(platforms)));
   const addressPool = flags.read(
     'addressPools',
     optional((value) => rangesOfFamilies(texts(value), families)),
@@ -116,7 +117,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     token: flags.read('token', optional(textOf(8))),
     authorizationMode: flags.read('authorizationMode', or('AlwaysAllow', oneOf(['AlwaysAllow', 'RBAC']))),
     allocation,
-    platform: flags.read('platform', or('kubernetes', oneOf(platforms))),
+    platform,
     dataDir: flags.read('dataDirectory', optional(textOf())),
     nodes,
     network: flags.read('network', or(false, yesOrNo)) ? 'on' : 'off',
@@ -125,7 +126,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     controllers: flags.read(
       'controllers',
-      or(usual, (value) => selectLocal(texts(value), { nodes, allocation })),
+      or(usual, (value) => selectLocal(texts(value), { nodes, allocation, platform })),
     ),
     addressPool,
     metricsBindAddress: undefined,

@@ -169,7 +169,7 @@ function catalog(config: ClientsConfig, transport: Transport, rootCa: string): r
   const checker = connectivityChecker({ isSimulated: isInAny(simulatedRanges(config)) });
   const controllers = clusterControllers({
     ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, cloud: new InMemoryCloud() },
-    ...simulation,
+    ...{ ...simulation, ingressToRoute: config.platform === 'openshift' },
   });
   return [
     ...controllers.map((entry) => (entry.name === checker.name ? { ...entry, ...checker } : entry)),
