@@ -77,7 +77,7 @@ export type ResolvedImage =
   | { readonly kind: 'stand-in' }
   /** Words before `$(VAR)` is replaced, the program first. */
   | { readonly kind: 'agnhost'; readonly words: readonly string[] }
-  | { readonly kind: 'test-image'; readonly name: TestImage }
+  | { readonly kind: 'test-image'; readonly name: TestImage; readonly args: readonly string[] }
   | { readonly kind: 'command'; readonly words: readonly string[] };
 
 /** The table of images. */
@@ -107,7 +107,7 @@ export class Images {
       return { kind: 'command', words };
     }
     if (command.length > 0) return { kind: 'command', words: [...command, ...args] };
-    if (program.kind === 'test-image') return program;
+    if (program.kind === 'test-image') return { ...program, args };
     return { kind: 'command', words: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
   }
 }

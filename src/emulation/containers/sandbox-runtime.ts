@@ -317,7 +317,8 @@ export class SandboxRuntime implements ContainerRuntime {
     if (resolved.kind === 'test-image') {
       const root = webRootOf(resolved.name);
       if (root !== undefined) await record.folder.writePages(container, root.index);
-      return withExec(await startTestImage(resolved.name, place(root?.path)));
+      const args = resolved.args.map((word) => expand(word, [environment]));
+      return withExec(await startTestImage(resolved.name, args, place(root?.path)));
     }
     const words = resolved.words.map((word) => expand(word, [environment]));
     if (resolved.kind === 'agnhost') {

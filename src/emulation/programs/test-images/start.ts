@@ -4,9 +4,10 @@ import type { ContainerExit } from '../../../controllers/kubelet/container-runti
 import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from '../agnhost/context.ts';
 import { fileAnswer } from '../agnhost/servers.ts';
 import type { ContainerProgram } from '../program.ts';
+import { sampleApiServer } from './sample-apiserver.ts';
 
 /** Images by what they are. */
-export const testImages = ['httpd', 'nginx', 'nautilus', 'kitten'] as const;
+export const testImages = ['httpd', 'nginx', 'nautilus', 'kitten', 'sample-apiserver'] as const;
 export type TestImage = (typeof testImages)[number];
 
 /** The folder of a web server's pages, which its container may change; undefined for others. */
@@ -19,27 +20,24 @@ const apachePage = '<html><body><h1>It works!</h1></body></html>\n';
 const nginxPage =
   '<html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n';
 
-/** Port of all of them. */
+/** Port of web servers. */
 const port = 80;
 
-/** Starts the program of an image in this process. @throws the system's error. */
-export async function startTestImage(image: TestImage, place: AgnhostPlace): Promise<ContainerProgram> {
-  const run = new AgnhostRun(place, new AgnhostArguments([]), [image]);
+/**
+ * Starts the program of an image in this process.
+ *
+ * @param words its arguments.
+ * @throws the system's error.
+ */
+export async function startTestImage(
+  image: TestImage,
+  words: readonly string[],
+  place: AgnhostPlace,
+): Promise<ContainerProgram> {
+  const run = new AgnhostRun(place, new AgnhostArguments(words), [image, ...words]);
   run.onTerm = () => run.end(0);
-  const root = webRootOf(image);
-  await run.listen(port, () =>
-    createServer((request, response) => {
-      request.resume();
-      const path = request.url ?? '/';
-      const answer = root === undefined ? pictureAnswer(image, path) : pageAnswer(place, root.path, path);
-      void answer.then(({ status, type, body }) => {
-        run.print(
-          `${request.socket.remoteAddress ?? '-'} - - "${request.method ?? ''} ${path} HTTP/1.1" ${status}`,
-        );
-        response.writeHead(status, { 'Content-Type': type }).end(body);
-      });
-    }),
-  );
+  if (image === 'sample-apiserver') await sampleApiServer(run);
+  else await serveWeb(image, run);
   return {
     ended: run.ended.then((exitCode): ContainerExit => ({ exitCode })),
     signal: (name) => {
@@ -47,6 +45,22 @@ export async function startTestImage(image: TestImage, place: AgnhostPlace): Pro
       else run.onTerm();
     },
   };
+}
+
+async function serveWeb(image: TestImage, run: AgnhostRun): Promise<void> {
+  const root = webRootOf(image);
+  await run.listen(port, () =>
+    createServer((request, response) => {
+      request.resume();
+      const path = request.url ?? '/';
+      const answer = root === undefined ? pictureAnswer(image, path) : pageAnswer(run.place, root.path, path);
+      void answer.then(({ status, type, body }) => {
+        const line = `"${request.method ?? ''} ${path} HTTP/1.1" ${status}`;
+        run.print(`${request.socket.remoteAddress ?? '-'} - - ${line}`);
+        response.writeHead(status, { 'Content-Type': type }).end(body);
+      });
+    }),
+  );
 }
 
 type Answer = Awaited<ReturnType<typeof fileAnswer>>;

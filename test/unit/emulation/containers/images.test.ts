@@ -43,7 +43,7 @@ describe('what runs for a container', () => {
     [
       'a test image that is a server',
       { image: 'registry.k8s.io/e2e-test-images/httpd:2.4.38-4', args: ['x'] },
-      { kind: 'test-image', name: 'httpd' },
+      { kind: 'test-image', name: 'httpd', args: ['x'] },
     ],
     [
       'a command of that',
