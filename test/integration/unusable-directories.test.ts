@@ -1,10 +1,13 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { startEmbedded } from '../../src/apiserver/embedded.ts';
+import { writeKubeconfig } from '../../src/commands/local-cluster/kubeconfig-file.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
+import { commandLine } from '../support/command-line.ts';
 
-const main = new URL('../../src/main.js', import.meta.url).pathname;
 let folder = '';
 
 beforeEach(() => {
@@ -16,26 +19,6 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-interface Ended {
-  readonly code: number | null;
-  readonly errors: string;
-}
-
-/** Runs `up` with nothing to do. One that spins is killed, since it would never hear a signal. */
-async function up(...flags: string[]): Promise<Ended> {
-  const args = [main, 'up', '--port', '0', '--nodes', '0', ...flags, '--', 'true'];
-  return new Promise((resolve) => {
-    const child = execFile(
-      process.execPath,
-      args,
-      { timeout: 60_000, killSignal: 'SIGKILL' },
-      (_error, _output, errors) => {
-        resolve({ code: child.exitCode, errors });
-      },
-    );
-  });
-}
-
 const nowhere: readonly (readonly [where: string, why: string])[] = [
   ['file', 'it is a file, or below one'],
   ['file/below', 'it is a file, or below one'],
@@ -44,30 +27,52 @@ const nowhere: readonly (readonly [where: string, why: string])[] = [
 ];
 /** For all users, root too. */
 const refused = process.platform === 'linux' ? [['/proc/x', 'no directory can be made there'] as const] : [];
+const placeOf = (where: string): string => (where.startsWith('/') ? where : join(folder, where));
 
-describe('a start with a place that cannot be written', () => {
-  test.each([...nowhere, ...refused])('for the store, %s, fails in one line', async (where, why) => {
-    const place = where.startsWith('/') ? where : join(folder, where);
-    const { code, errors } = await up('--data-dir', place, '--write-kubeconfig', join(folder, 'kubeconfig'));
-    expect(errors).toBe(`servicenet: cannot keep the store in ${place}: ${why}\n`);
-    expect(code).toBe(1);
+describe('a place that cannot be written', () => {
+  test.each([...nowhere, ...refused])('is no place for the store: %s', async (where, why) => {
+    const place = placeOf(where);
+    const opened = startEmbedded({
+      ...{ bindAddress: '127.0.0.1', port: 0, authorizationMode: 'RBAC', log: pino({ enabled: false }) },
+      serviceCidrs: readServiceCidrs('10.96.0.0/16'),
+      nodePorts: nodePortRange('30000-32767'),
+      dataDirectory: place,
+    });
+    await expect(opened).rejects.toThrow(`cannot keep the store in ${place}: ${why}`);
   });
 
-  test.each([...nowhere, ...refused])('for the kubeconfig, %s, fails in one line', async (where, why) => {
-    const place = where.startsWith('/') ? where : join(folder, where);
-    const { code, errors } = await up('--write-kubeconfig', join(place, 'kubeconfig'));
-    expect(errors).toMatch(/^servicenet: cannot write the kubeconfig .*\n$/);
-    expect(errors).toContain(`kubeconfig: ${why}`);
-    expect(errors).toContain('; --write-kubeconfig names another file\n');
-    expect(code).toBe(1);
+  test.each([...nowhere, ...refused])('is no place for the kubeconfig: %s', async (where, why) => {
+    const written = writeKubeconfig(join(placeOf(where), 'kubeconfig'), '');
+    await expect(written).rejects.toThrow(
+      /^cannot write the kubeconfig .*; --write-kubeconfig names another file$/,
+    );
+    await expect(written).rejects.toThrow(`kubeconfig: ${why}`);
   });
 
-  test('for the kubeconfig, a directory, fails in one line', async () => {
+  test('is no place for the kubeconfig: a directory', async () => {
     const place = join(folder, 'directory');
     mkdirSync(place);
-    expect(await up('--write-kubeconfig', place)).toEqual({
-      code: 1,
-      errors: `servicenet: cannot write the kubeconfig ${place}: it is a directory; --write-kubeconfig names another file\n`,
-    });
+    await expect(writeKubeconfig(place, '')).rejects.toThrow(
+      `cannot write the kubeconfig ${place}: it is a directory; --write-kubeconfig names another file`,
+    );
+  });
+
+  test.each([
+    ['--data-dir', 'cannot keep the store in'],
+    ['--write-kubeconfig', 'cannot write the kubeconfig'],
+  ])('ends up with one line: %s', async (flag, message) => {
+    const own = ['--port', '0', '--nodes', '0', '--network', 'off', '--controllers', ''];
+    const kubeconfig = ['--write-kubeconfig', join(folder, 'kubeconfig')];
+    const { code, errors } = await commandLine(
+      'up',
+      ...own,
+      ...kubeconfig,
+      flag,
+      join(folder, 'file', 'x'),
+      '--',
+      'true',
+    );
+    expect(errors).toMatch(new RegExp(`^servicenet: ${message} .*: it is a file, or below one.*\n$`));
+    expect(code).toBe(1);
   });
 });

@@ -2,10 +2,14 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { runProgram } from '../../src/commands/run-program.ts';
 import { Child } from '../e2e/child.ts';
+import { commandLine } from '../support/command-line.ts';
 
 const main = new URL('../../src/main.js', import.meta.url).pathname;
+/** Without what is not asked for here: no nodes, no controllers, no network. */
+const bare = ['up', '--nodes', '0', '--controllers=', '--network', 'off'];
 let home = '';
 beforeAll(() => {
   home = mkdtempSync(join(tmpdir(), 'servicenet-home-'));
@@ -30,38 +34,34 @@ function begin(args: readonly string[], environment: Readonly<Record<string, str
 
 describe('servicenet up -- program', () => {
   test('runs it with KUBECONFIG, beside others, and leaves nothing behind', async () => {
-    const services = ['kubectl', 'get', 'services', '--all-namespaces', '-o', 'name'];
-    const runs = await Promise.all([1, 2].map(() => servicenet('up', '--nodes', '0', '--', ...services)));
+    const services = ['get', 'services', '--all-namespaces', '-o', 'name'];
+    const hosts = ['--extra-hosts', '192.0.2.7,cluster.example.com'];
+    const runs = await Promise.all([
+      servicenet('up', '--nodes', '0', '--', 'kubectl', ...services),
+      servicenet(...bare, ...hosts, '--', 'kubectl', '--tls-server-name', 'cluster.example.com', ...services),
+    ]);
     // Nothing else is printed: what reads the output gets the program's.
     expect(runs).toEqual(Array.from({ length: 2 }, () => ({ output: 'service/kubernetes\n', code: 0 })));
     expect(readdirSync(join(home, '.servicenet'))).toEqual([]);
   });
 
-  test('has a certificate for the hosts that are asked for', async () => {
-    const get = ['kubectl', '--tls-server-name', 'cluster.example.com', 'get', 'services', '-o', 'name'];
-    const hosts = ['--extra-hosts', '192.0.2.7,cluster.example.com'];
-    expect(await servicenet('up', '--nodes', '0', ...hosts, '--', ...get)).toEqual({
-      output: 'service/kubernetes\n',
-      code: 0,
-    });
-  });
-
   test.each([
-    ['exit 7', 7],
-    ['kill -9 $$', 137],
-  ])('ends as `%s` ends', async (script, code) => {
-    expect(await servicenet('up', '--nodes', '0', '--', 'sh', '-c', script)).toEqual({ output: '', code });
-  });
-
-  test('ends as shells do where there is no such program', async () => {
-    const { output, code } = await servicenet('up', '--nodes', '0', '--', 'no-such-program');
-    expect(output).toBe('servicenet: cannot run no-such-program: spawn no-such-program ENOENT\n');
-    expect(code).toBe(127);
+    [['sh', '-c', 'exit 7'], 7, ''],
+    [['sh', '-c', 'kill -9 $$'], 137, ''],
+    // As shells end where there is no such program.
+    [['no-such-program'], 127, 'servicenet: cannot run no-such-program: spawn no-such-program ENOENT\n'],
+  ])('ends as %j ends', async (program, code, errors) => {
+    const never = new Promise<never>(() => undefined);
+    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const ended = await runProgram({ program, kubeconfig: '', interrupted: never, failure: never });
+    const lines = written.mock.calls.map(([text]) => String(text)).join('');
+    written.mockRestore();
+    expect([ended, lines]).toEqual([code, errors]);
   });
 
   test('passes a signal on, and ends with what the program makes of it', async () => {
     const script = 'trap "echo stopped; exit 3" TERM; echo begun; while :; do sleep 0.1; done';
-    const child = begin(['up', '--nodes', '0', '--', 'sh', '-c', script]);
+    const child = begin([...bare, '--', 'sh', '-c', script]);
     await child.until(() => child.output.includes('begun'));
     await child.end('SIGTERM');
     expect(child.output).toBe('begun\nstopped\n');
@@ -72,9 +72,7 @@ describe('servicenet up -- program', () => {
 test.skipIf(!existsSync('/usr/bin/script'))(
   'on a terminal (of script, bsdutils), q ends up',
   async () => {
-    const command = [process.execPath, main, 'up', '--nodes', '0', '--port', '0', '--network', 'off'].join(
-      ' ',
-    );
+    const command = [process.execPath, main, ...bare, '--port', '0'].join(' ');
     const child = new Child('script', ['-qefc', command, '/dev/null'], { HOME: home, KUBECONFIG: '' });
     await child.until(() => child.output.includes('(q stops it)'));
     // A key that comes before the screen is there is typed, and read by it.
@@ -92,9 +90,10 @@ describe('a command line that cannot be carried out', () => {
     await new Promise((resolve) => other.once('listening', resolve));
     const address = other.address();
     const port = typeof address === 'object' ? String(address?.port) : '';
-    const { output, code } = await servicenet('up', '--nodes', '0', '--port', port);
+    const file = join(home, 'kubeconfig-of-a-port');
+    const { errors, code } = await commandLine(...bare, '--port', port, '--write-kubeconfig', file);
     other.close();
-    expect(output).toBe(
+    expect(errors).toBe(
       `servicenet: port ${port} of 127.0.0.1 is in use: stop the process that listens there, or choose another port\n`,
     );
     expect(code).toBe(1);
@@ -108,8 +107,14 @@ describe('a command line that cannot be carried out', () => {
     ['no kubeconfig', ['audit', '--kubeconfig', '/no/file'], 'cannot read the kubeconfig /no/file: ENOENT'],
     ['nothing to plan', ['pools', 'plan'], '--filename: give a file'],
   ])('%s is 2', async (_, args, message) => {
-    const { output, code } = await servicenet(...args);
-    expect(output).toContain(message);
+    const { errors, code } = await commandLine(...args);
+    expect(errors).toContain(message);
+    expect(code).toBe(2);
+  });
+
+  test('is the exit code of the process too', async () => {
+    const { output, code } = await servicenet('audit', '--bogus');
+    expect(output).toContain("error: unknown option '--bogus'");
     expect(code).toBe(2);
   });
 
@@ -118,7 +123,7 @@ describe('a command line that cannot be carried out', () => {
     const context = (name: string): string => `{ name: ${name}, context: { cluster: here, user: me } }`;
     writeFileSync(file, `{ kind: Config, contexts: [${context('one')}, ${context('two')}] }`);
     const asked = async (name: string): Promise<string> =>
-      (await servicenet('pools', '--kubeconfig', file, '--context', name)).output;
+      (await commandLine('pools', '--kubeconfig', file, '--context', name)).errors;
     expect(await asked('three')).toBe(
       'servicenet: the kubeconfig has no context "three"; its contexts are one, two (--context)\n',
     );
