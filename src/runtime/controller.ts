@@ -29,6 +29,7 @@ export interface ReconcileResult {
  * - Returning `requeueAfter`: the same, and the key comes back after that time.
  * - Throwing: logged, counted, and retried with exponential back-off and jitter, without limit or `maxRetries` times.
  *   A server's Retry-After is respected; after 403 the key is retried slowly.
+ * - Throwing {@link NotYetError}: the same, but the first retries are logged with `debug` alone.
  * - Throwing {@link TerminalError}: logged and counted, not retried until something changes.
  *
  * `signal` aborts when the time for a graceful stop is over: pass it on to requests.
@@ -39,6 +40,14 @@ export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<Reconci
 export class TerminalError extends Error {
   override readonly name = 'TerminalError';
 }
+
+/** What a reconcile needs is not there yet, as is usual for a moment. */
+export class NotYetError extends Error {
+  override readonly name = 'NotYetError';
+}
+
+/** Retries after {@link NotYetError} that are no reason for a warning: some five seconds by the default back-off. */
+const usualRetries = 10;
 
 /** The parts of one queue and its workers. A controller with two queues has two loops. */
 export interface ControllerOptions {
@@ -201,7 +210,8 @@ export class Controller implements Runnable {
     const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
     // A conflict means that the cache was behind, so that the retry is expected. A missing permission (403) and an
     // unreachable server are logged once by the transport.
-    const level = isConflict(error) || refused || isUnreached(error) ? 'debug' : 'warn';
+    const isExpected = isConflict(error) || (error instanceof NotYetError && retries < usualRetries);
+    const level = isExpected || refused || isUnreached(error) ? 'debug' : 'warn';
     this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
   }
 }

@@ -6,7 +6,7 @@ import { isStringList } from '../../objects/json.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import type { DiscoveredType } from '../../client/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, TerminalError } from '../../runtime/controller.ts';
+import { Controller, NotYetError, TerminalError } from '../../runtime/controller.ts';
 import {
   foregroundFinalizer,
   type GraphNode,
@@ -187,7 +187,8 @@ class Collector {
     const resource = this.monitors.resourceOf(owner);
     if (resource === undefined) {
       this.monitors.refresh();
-      throw new Error(
+      // Usually its definition is new (kube-controller-manager logs it at level 5).
+      throw new NotYetError(
         `the owner of ${type.resource} ${namespace}/${name} is a ${kind} of ${apiVersion}, which is not served`,
       );
     }

@@ -1,12 +1,15 @@
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { LeaseLost } from '../../../src/client/leases.ts';
 import {
   Controller,
   type ControllerOptions,
+  NotYetError,
   Priority,
   type Reconcile,
   TerminalError,
 } from '../../../src/runtime/controller.ts';
+import { at, textAt } from '../../../src/objects/read.ts';
 import { conflict, forbidden, tooManyRequests } from '../../../src/objects/status-errors.ts';
 import { controllerContext } from '../../support/controller-context.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
@@ -190,6 +193,28 @@ describe('Controller', () => {
     expect(await counted()).toEqual({ terminal_error: 1, error: 4 });
     stop.abort();
     await ended;
+  });
+
+  it('warns of what is not there yet only when it does not come', async () => {
+    const lines: unknown[] = [];
+    const clock = new FakeClock();
+    const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
+    const controller = new Controller({
+      ...{ name: 'test', context: { ...controllerContext(clock), log }, waitFor: [] },
+      reconcile: () => Promise.reject(new NotYetError('not served')),
+      maxRetries: 11,
+    });
+    const stop = new AbortController();
+    const ended = controller.run(stop.signal);
+    controller.enqueue('a');
+    await clock.advance(1_000_000);
+    stop.abort();
+    await ended;
+    const levels = lines
+      .filter((line) => textAt(line, 'msg').startsWith('reconcile failed'))
+      .map((line) => at(line, 'level'));
+    const [debug, warn, error] = [20, 40, 50];
+    expect(levels).toEqual([...Array<number>(10).fill(debug), warn, error]);
   });
 
   it('lets running keys finish, aborts them after a while, and leaves them behind at last', async () => {
