@@ -9,6 +9,7 @@ import {
 } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
+import { booleanParameter } from '../rest/options/query.ts';
 import type { CheckedWriteOptions } from '../rest/options/write-options.ts';
 
 /** What a subresource has read. */
@@ -80,7 +81,8 @@ export async function admitConnection(
 function optionsOf(query: URLSearchParams): Record<string, unknown> {
   const options: Record<string, unknown> = {};
   for (const name of ['stdin', 'stdout', 'stderr', 'tty']) {
-    if (query.has(name)) options[name] = ['1', 'true'].includes(query.get(name) ?? '');
+    const value = booleanParameter(query, name);
+    if (value !== undefined) options[name] = value;
   }
   const container = query.get('container');
   if (container !== null) options['container'] = container;

@@ -13,6 +13,7 @@ import type { ApiRequest, ReplyStream } from '../http/exchange.ts';
 import { answerOf } from '../proxy/backend.ts';
 import { copy } from '../proxy/exchange.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
+import { booleanParameter } from '../rest/options/query.ts';
 import {
   containerOf,
   type KubeletAccess,
@@ -63,19 +64,12 @@ export function logHandler(kubelets: KubeletAccess | undefined): ResourceHandler
   };
 }
 
-const passed = [
-  'follow',
-  'previous',
-  'timestamps',
-  'tailLines',
-  'limitBytes',
-  'sinceSeconds',
-  'sinceTime',
-  'stream',
-];
+const switches = ['follow', 'previous', 'timestamps'];
+const passed = ['tailLines', 'limitBytes', 'sinceSeconds', 'sinceTime', 'stream'];
 
 function queryOf(query: URLSearchParams): string {
   const kept = new URLSearchParams();
+  for (const name of switches) if (booleanParameter(query, name) === true) kept.set(name, 'true');
   for (const name of passed) {
     const value = query.get(name);
     if (value !== null) kept.set(name, value);

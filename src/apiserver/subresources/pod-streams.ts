@@ -3,6 +3,7 @@ import { badRequest } from '../../objects/status-errors.ts';
 import type { ApiRequest, UpgradeHandler } from '../http/exchange.ts';
 import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
+import { booleanParameter } from '../rest/options/query.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { admitConnection } from './admit.ts';
 import {
@@ -64,7 +65,7 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
 
 /** The options of exec and attach, by the kubelet's names. @throws {StatusError} 400 */
 function commandOf(query: URLSearchParams): string {
-  const is = (name: string): boolean => ['1', 'true'].includes(query.get(name) ?? '');
+  const is = (name: string): boolean => booleanParameter(query, name) ?? false;
   const asked = new URLSearchParams();
   // PodExecOptions without streams are none that anything can be done with.
   const wanted = [

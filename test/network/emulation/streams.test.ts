@@ -53,7 +53,8 @@ describePods('streams of containers', () => {
   });
 
   it('exec gives a terminal of the size of the user', async () => {
-    const query = ['stdin', 'stdout', 'tty'].map((name) => `${name}=true`);
+    // As the clients of Python, Go and browsers write them.
+    const query = ['stdin=True', 'stdout=true', 'tty=1', 'stderr=False'];
     const program = ['sh', '-c', 'read line; stty size; test -t 1 && echo terminal'];
     const words = program.map((word) => `command=${encodeURIComponent(word)}`);
     const { output, status } = await command(`box/exec?${[...query, ...words].join('&')}`, '\n');
@@ -154,6 +155,10 @@ describePods('streams of containers', () => {
     expect(await logs('--tail=1')).toBe('three\n');
     expect(await logs('--limit-bytes=2')).toHaveLength(2);
     expect(await logs('--timestamps', '--tail=1')).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z three\n$/);
+    // Previous logs would be refused.
+    const fromPython = `${pods.path('pods')}/box/log?tailLines=1&timestamps=True&previous=False`;
+    const python = await pods.server.client.request('GET', fromPython);
+    expect(python.bytes.toString()).toMatch(/Z three\n$/);
     expect(await logs('--since=1h', '--all-containers')).toContain('one\n');
     expect(await logs('--since-time=2100-01-01T00:00:00Z')).toBe('');
     expect(await kubectl.fails(['logs', 'box', '--previous'])).toContain(
