@@ -43,22 +43,22 @@ export function readEntries(
  * The address of a range for an owner: what its Pod has for the interface already, else the first that is free
  * (`allocate.IterateForAssignment`, `AssignIP`).
  *
- * @param elsewhere addresses that other ranges have given: passed over, even where the entries say that they are the owner's.
+ * @param isElsewhere whether another range has given an address: passed over, even where the entries say that it is the
+ *   owner's.
  * @throws {AssignmentError} when nothing is free.
  */
 export function chooseAddress(
   range: WhereaboutsRange,
   entries: readonly PoolEntry[],
   { podref, ifname }: Pick<PoolOwner, 'podref' | 'ifname'>,
-  elsewhere: ReadonlySet<bigint> = new Set(),
+  isElsewhere: (value: bigint) => boolean = () => false,
 ): PoolChoice {
   const present = entries.find(
-    (entry) => entry.podref === podref && entry.ifname === ifname && !elsewhere.has(entry.value),
+    (entry) => entry.podref === podref && entry.ifname === ifname && !isElsewhere(entry.value),
   );
   if (present !== undefined) return { value: present.value, present };
-  const taken = new Set(elsewhere);
-  for (const { value } of entries) taken.add(value);
-  const value = firstFree(range, taken);
+  const taken = new Set(entries.map(({ value }) => value));
+  const value = firstFree(range, (each) => taken.has(each) || isElsewhere(each));
   if (value === undefined) throw new AssignmentError(range);
   return { value };
 }

@@ -154,14 +154,14 @@ function merged(ranges: readonly AddressRange[]): readonly AddressRange[] {
 }
 
 /** The first address that is neither excluded nor taken; undefined where there is none. Freed low ones come first. */
-export function firstFree(range: WhereaboutsRange, taken: ReadonlySet<bigint>): bigint | undefined {
+export function firstFree(range: WhereaboutsRange, isTaken: (value: bigint) => boolean): bigint | undefined {
   const { usable, excludes } = range;
   let next = 0;
   for (let value = usable.first; value <= usable.last; value++) {
     let exclude = excludes[next];
     while (exclude !== undefined && exclude.last < value) exclude = excludes[++next];
     if (exclude !== undefined && exclude.first <= value) value = exclude.last;
-    else if (!taken.has(value)) return value;
+    else if (!isTaken(value)) return value;
   }
   return undefined;
 }

@@ -93,6 +93,11 @@ export function isForbidden(error: unknown): boolean {
   return error instanceof StatusError && error.code === 403;
 }
 
+/** True when the object, or a patch of it, is refused for what it says. */
+export function isInvalid(error: unknown): error is StatusError {
+  return error instanceof StatusError && error.code === 422;
+}
+
 /** True for a conflict: the object was changed since it was read. */
 export function isConflict(error: unknown): boolean {
   return error instanceof StatusError && error.code === 409 && error.reason === 'Conflict';

@@ -27,7 +27,7 @@ export async function controller(config: ControllerConfig): Promise<void> {
       transport,
       catalog: controllersBesideACluster(
         { transport, allocation, nodePorts, ...(serviceCidrs === undefined ? {} : { serviceCidrs }) },
-        { transport, loadBalancer: config.loadBalancer },
+        { transport, loadBalancer: config.loadBalancer, attachmentRules: config.attachments },
       ),
       controllers: config.controllers,
       log,

@@ -1,5 +1,6 @@
 import type { LabelRequirement } from '../objects/labels/label-requirement.ts';
 import { parseLabelSelector } from '../objects/labels/labels.ts';
+import { type AttachmentSettings, attachmentSettings } from './attachments.ts';
 import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
 import { ConfigError } from './errors.ts';
 import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';
@@ -21,6 +22,7 @@ export interface ControllerConfig extends LogConfig {
   readonly serviceCidrs: ReturnType<typeof readServiceCidrs> | undefined;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
   readonly loadBalancer: LoadBalancerSettings;
+  readonly attachments: AttachmentSettings;
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
   readonly leaderElection: LeaderElectionConfig | undefined;
 }
@@ -55,6 +57,7 @@ export function controllerConfig(
     serviceCidrs: flags.read('serviceClusterIpRange', optional(readServiceCidrs)),
     nodePorts: flags.read('serviceNodePortRange', nodePortRange),
     loadBalancer: loadBalancerSettings(flags),
+    attachments: attachmentSettings(flags),
     metrics: flags.read('metricsBindAddress', bindAddress),
     leaderElection: flags.read('leaderElect', yesOrNo) ? leaderElection(flags) : undefined,
     ...logConfig(flags, isTerminal),

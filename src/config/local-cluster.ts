@@ -1,3 +1,4 @@
+import type { AttachmentSettings } from './attachments.ts';
 import type { ImageChoice } from './image-programs.ts';
 import type { nodePortRange, readServiceCidrs } from './service-ranges.ts';
 
@@ -43,6 +44,7 @@ export interface LocalClusterConfig {
   readonly clusterCidrs: readonly string[];
   /** Names of the controllers to run. */
   readonly controllers: readonly string[];
+  readonly attachments: AttachmentSettings;
   /**
    * Ranges of the pool that Services of type LoadBalancer get their addresses from; none: no pool; undefined: a range
    * that no interface of this machine has.
@@ -58,5 +60,5 @@ export interface LocalClusterConfig {
  */
 export type SelectControllers = (
   choice: readonly string[],
-  cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation' | 'platform'>,
+  cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation'>,
 ) => readonly string[];

@@ -5,6 +5,7 @@ import { clusterCidrs } from './cluster-cidrs.ts';
 import { type LogConfig, logConfig } from './common-flags.ts';
 import { defaultPool } from './default-pool.ts';
 import { ConfigError, WrongValue } from './errors.ts';
+import { attachmentSettings } from './attachments.ts';
 import {
   address,
   bindAddress,
@@ -70,7 +71,6 @@ export function upConfig(
   const families = serviceRanges.map(({ range }) => range.family);
   const nodes = flags.read('nodes', wholeNumber(0, 1000));
   const allocation = flags.read('allocation', oneOf(['server', 'controller']));
-  const platform = flags.read('platform', oneOf(platforms));
   const network = flags.read('network', oneOf(networkModes));
   const inside = flags.read('inside', yesOrNo);
   if (inside && alone) throw new ConfigError('--inside needs a program: servicenet up --inside -- <program>');
@@ -99,13 +99,12 @@ export function upConfig(
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     liveView: flags.read('liveView', yesOrNo) && alone,
     addressPool: flags.read('defaultPool', defaultPool(families)),
-    controllers: flags.read('controllers', (value) =>
-      selectControllers(list(value), { nodes, allocation, platform }),
-    ),
+    controllers: flags.read('controllers', (value) => selectControllers(list(value), { nodes, allocation })),
+    attachments: attachmentSettings(flags),
     allocation,
     metricsBindAddress: flags.read('metricsBindAddress', bindAddress),
     authorizationMode: flags.read('authorizationMode', oneOf(['AlwaysAllow', 'RBAC'])),
-    platform,
+    platform: flags.read('platform', oneOf(platforms)),
     dataDir: flags.read('dataDir', optional(textOf())),
     kubeconfigPath: flags.read('writeKubeconfig', optional(textOf())) ?? defaultKubeconfigPath(alone),
     program,

@@ -33,6 +33,8 @@ const simulationNames = [
 ] as const;
 /** Makes the checks of PodNetworkConnectivityChecks: in a cluster network, from Pods of it. */
 export const checkerName = 'check-endpoints-controller';
+/** Attaches Pods' further networks: the containers of Pods that ask for some wait for it. */
+export const attachmentsName = 'network-attachment-controller';
 /** What works on kinds of OpenShift's network, wherever they are served (`network-kinds.ts`). */
 const networkKindNames = [
   'egress-ip-controller',
@@ -41,11 +43,10 @@ const networkKindNames = [
   'egress-router-controller',
   checkerName,
   'connectivity-check-controller',
+  attachmentsName,
 ] as const;
 /** Works with a cloud in memory, so that it is for local clusters alone. */
 const cloudPrivateIP = 'cloud-private-ip-controller';
-/** For servers that have OpenShift's Routes of their own. */
-const ingressToRoute = 'ingress-to-route-controller';
 const loadBalancer = 'load-balancer-controller';
 const serviceAllocation = 'service-allocation-controller';
 
@@ -56,7 +57,6 @@ const serviceAllocation = 'service-allocation-controller';
 export function localControllers(cluster: {
   readonly nodes: number;
   readonly allocation: 'server' | 'controller';
-  readonly platform: 'kubernetes' | 'openshift';
 }): readonly KnownController[] {
   const simulation = cluster.nodes === 0 ? [] : simulationNames;
   return [
@@ -66,7 +66,6 @@ export function localControllers(cluster: {
       ...serverNames,
       ...networkKindNames,
       cloudPrivateIP,
-      ...(cluster.platform === 'openshift' ? [ingressToRoute] : []),
       loadBalancer,
     ].map(on),
     // Our own server needs no audit.

@@ -4,7 +4,7 @@ import { daemonSetsController } from './workloads/daemon-sets/controller.ts';
 import { deploymentsController } from './workloads/deployments/controller.ts';
 import { disruptionController } from './disruption-budgets/controller.ts';
 import { jobsController } from './workloads/jobs/controller.ts';
-import { kubelet } from './kubelet/controller.ts';
+import { kubelet, type KubeletSettings } from './kubelet/controller.ts';
 import { nodesController, type NodesOptions } from './nodes/controller.ts';
 import {
   replicaSetsController,
@@ -17,7 +17,7 @@ import { statefulSetsController } from './workloads/stateful-sets/controller.ts'
 import { taintEvictionController } from './taint-eviction/controller.ts';
 
 /** Simulated nodes, and kube-controller-manager's controllers of workloads. */
-export function simulationControllers(options: NodesOptions): readonly CatalogEntry[] {
+export function simulationControllers(options: NodesOptions & KubeletSettings): readonly CatalogEntry[] {
   const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
     name: definition.name,
     start: (context) => definition.start({ ...context, events: budgetEvents(context.events, context.clock) }),
@@ -27,7 +27,7 @@ export function simulationControllers(options: NodesOptions): readonly CatalogEn
   return [
     entry(nodesController(options), 'node-controller'),
     entry(scheduler, 'default-scheduler'),
-    entry(kubelet(), 'kubelet'),
+    entry(kubelet(options), 'kubelet'),
     entry(taintEvictionController, 'taint-eviction-controller'),
     entry(deploymentsController, 'deployment-controller'),
     entry(replicaSetsController, 'replicaset-controller'),

@@ -69,6 +69,8 @@ export interface InsideConfig {
   readonly nodes: number;
   /** Whether to run the kubelet, too. */
   readonly kubelet: boolean;
+  /** Whether the controller that attaches Pods' further networks runs. */
+  readonly awaitsNetworks: boolean;
   /** Whether to make the checks of PodNetworkConnectivityChecks, too. */
   readonly checksEndpoints: boolean;
   /** Whether the server has Routes, for the router. */

@@ -122,7 +122,9 @@ export class Inside {
           const inside = new Inside(config, context, transport);
           started.resolve(inside);
           const services = (): Iterable<Service> => inside.#services.cache.values();
-          const ofPods = config.kubelet ? kubelet({ runtime: inside.#runtime, services }).start(context) : [];
+          const { awaitsNetworks } = config;
+          const pods = kubelet({ runtime: inside.#runtime, services, awaitsNetworks });
+          const ofPods = config.kubelet ? pods.start(context) : [];
           const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
           const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
           return [

@@ -46,6 +46,26 @@ export function whereServed(
   };
 }
 
+/**
+ * Looks once whether a controller of ours may do the work on a kind: it is served, and no other project does it.
+ *
+ * @throws what a request throws.
+ */
+export async function isWorkOfOurs(
+  { clients }: Pick<ControllerContext, 'clients'>,
+  resource: ResourceType,
+  work: NetworkWork,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await clients.for(resource).list({ limit: 1, signal });
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
+  return otherImplementations(work, { workloads: await workloadNames(clients, signal) }).length === 0;
+}
+
 /** Waits until the kind is served. @returns the projects that do the work. */
 async function untilKnown(
   { clients, clock }: Pick<ControllerContext, 'clients' | 'clock'>,

@@ -13,6 +13,7 @@ const components = [
   'policy',
   'egress',
   'egress-router',
+  'attachments',
   'dns',
   'router',
 ];

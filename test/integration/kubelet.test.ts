@@ -37,10 +37,7 @@ class MemoryRuntime {
       return Promise.resolve();
     },
     usageOf: ({ metadata: { name = '' } }) =>
-      Promise.resolve({
-        volumes: new Map([['cache', this.usage.get(name) ?? 0]]),
-        containers: new Map(),
-      }),
+      Promise.resolve(new Map([['cache', this.usage.get(name) ?? 0]])),
     start: ({ pod, container }, ended) => {
       this.#running.set(`${pod.metadata.name ?? ''}/${container.name}`, ended);
       return Promise.resolve(undefined);

@@ -4,13 +4,14 @@ import {
   allocationFlag,
   logFormatFlag,
   logLevelFlag,
+  withAttachments,
   withCluster,
   withLoadBalancer,
 } from './shared-flags.ts';
 
 /** The defaults of durations are kube-controller-manager's. */
 export function controllerCommand(): Command {
-  return withLoadBalancer(withCluster(new Command('controller')))
+  return withAttachments(withLoadBalancer(withCluster(new Command('controller'))))
     .description('run the load balancer and other controllers against a cluster')
     .option(
       '--controllers <list>',

@@ -26,6 +26,17 @@ export function withLoadBalancer(command: Command): Command {
     .option('--no-compat', 'read only the annotations of servicenet.dev');
 }
 
+/** Flags that say which networks Pods may name (multus' `namespaceIsolation`, `globalNamespaces`). */
+export function withAttachments(command: Command): Command {
+  return command
+    .option('--namespace-isolation', 'attach Pods only to networks of their own namespace', false)
+    .option(
+      '--global-namespaces <list>',
+      'with --namespace-isolation: namespaces whose networks all Pods may name',
+      'default',
+    );
+}
+
 /** `--allocation`, with what it means for the command. */
 export function allocationFlag(description: string): Option {
   return new Option('--allocation <who>', description).choices(['server', 'controller']).default('server');

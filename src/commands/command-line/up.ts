@@ -3,11 +3,11 @@ import { containerModes, networkModes, platforms } from '../../config/local-clus
 import { upConfig } from '../../config/up.ts';
 import { isProgram, programNames } from '../../emulation/containers/images.ts';
 import { selectLocal } from './select-controllers.ts';
-import { allocationFlag, logFormatFlag, logLevelFlag } from './shared-flags.ts';
+import { allocationFlag, logFormatFlag, logLevelFlag, withAttachments } from './shared-flags.ts';
 
 /** `servicenet up`. */
 export function upCommand(): Command {
-  return new Command('up')
+  return withAttachments(new Command('up'))
     .description(
       'run a Kubernetes API server with controllers and simulated nodes, for tests and experiments',
     )
@@ -50,7 +50,7 @@ export function upCommand(): Command {
     .addOption(
       new Option(
         '--containers <mode>',
-        'processes: run the commands of containers as programs of this machine, with your rights, in the network and a file system of their Pod; needs the cluster network',
+        'processes: run the commands of containers as programs of this machine, with your rights, in the network and a read-only file system of their Pod; needs the cluster network',
       )
         .choices(containerModes)
         .default('off'),

@@ -14,6 +14,7 @@ import {
   runControllers,
   serviceAllocation,
 } from '../../controllers/index.ts';
+import { attachmentsName } from '../../controllers/names.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
 import { parseAddress } from '../../objects/address.ts';
@@ -39,6 +40,7 @@ export type ClientsConfig = Pick<
   | 'nodes'
   | 'clusterCidrs'
   | 'controllers'
+  | 'attachments'
   | 'allocation'
   | 'nodePorts'
   | 'addressPool'
@@ -164,12 +166,14 @@ function isInAny(texts: readonly string[]): (address: string) => boolean {
 /** The controllers that may run: `config.controllers` says which do. */
 function catalog(config: ClientsConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
   const { nodes: count, clusterCidrs, allocation, nodePorts } = config;
-  const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
+  const awaitsNetworks = config.controllers.includes(attachmentsName);
+  const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks } };
   const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
   const checker = connectivityChecker({ isSimulated: isInAny(simulatedRanges(config)) });
   const controllers = clusterControllers({
     ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, cloud: new InMemoryCloud() },
-    ...{ ...simulation, ingressToRoute: config.platform === 'openshift' },
+    ...simulation,
+    attachmentRules: config.attachments,
   });
   return [
     ...controllers.map((entry) => (entry.name === checker.name ? { ...entry, ...checker } : entry)),

@@ -116,6 +116,7 @@ function clientsConfig(
   const serviceClusterIpRange = config.serviceCidrs.map(({ range }) => range.text).join(',');
   return {
     ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metricsBindAddress, platform },
+    attachments: config.attachments,
     serviceClusterIpRange,
     manifests,
   };

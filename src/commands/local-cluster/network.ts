@@ -5,7 +5,7 @@ import { kubeletClientName } from '../../apiserver/embedded.ts';
 import type { CertificatePair } from '../../apiserver/pki/certificates.ts';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
-import { checkerName } from '../../controllers/names.ts';
+import { attachmentsName, checkerName } from '../../controllers/names.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { programNamed } from '../../emulation/containers/images.ts';
 import type { InsideConfig } from '../../emulation/calls.ts';
@@ -88,6 +88,7 @@ export function insideConfig(
       return known === undefined ? [] : [[image, known] as const];
     }),
     kubelet: config.controllers.includes('kubelet'),
+    awaitsNetworks: config.controllers.includes(attachmentsName),
     checksEndpoints: config.controllers.includes(checkerName),
     ...{ clusterCidrs, nodes, logLevel, logFormat },
   };

@@ -7,6 +7,7 @@ import { nodes as nodesResource, pods as podsResource } from '../../client/resou
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
+import { quantityIn } from '../../objects/quantity.ts';
 import { parseTime } from '../../objects/time.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
@@ -15,11 +16,11 @@ import { Reconciler } from '../../runtime/reconciler.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 import { conditionOf, isFinished } from '../../objects/pods.ts';
 import { lookAgain } from '../../runtime/status-writer.ts';
+import { AwaitedNetworks } from './awaited-networks.ts';
 import { type ContainerRuntime, noRuntime, SandboxError } from './container-runtime.ts';
 import { heartbeats } from './heartbeat.ts';
 import { earliest, hostAddresses, type KubeletPlan, planPod } from './plan.ts';
 import { behaviourOf } from './plan-behaviour.ts';
-import { evictionMessage, limitsStorage } from './plan-eviction.ts';
 import { MountError, setUpError } from './plan-volumes.ts';
 import { PodAddresses } from './pod-addresses.ts';
 import { PodContainers } from './pod-containers.ts';
@@ -39,8 +40,14 @@ const usagePeriod = 10_000;
 /** Milliseconds that an evicted Pod has (`immediateEvictionGracePeriodSeconds`). */
 const evictionGrace = 1000;
 
+/** How Pods are run. */
+export interface KubeletSettings {
+  /** The controller that attaches further networks may run: containers wait for it where it does. Default: true. */
+  readonly awaitsNetworks?: boolean;
+}
+
 /** What the kubelet of {@link kubelet} works with. */
-export interface KubeletOptions {
+export interface KubeletOptions extends KubeletSettings {
   readonly runtime: ContainerRuntime;
   /** The Services whose addresses the environment of Pods has. */
   readonly services: () => Iterable<Service>;
@@ -50,9 +57,9 @@ export interface KubeletOptions {
  * The kubelets of all simulated nodes: gives Pods addresses and sandboxes, runs their containers one after another as
  * their specs say, or as annotations do ({@link behaviourOf}), and ends them with their grace period.
  *
- * @param options absent: Pods are only objects.
+ * @param options without a runtime, Pods are only objects.
  */
-export function kubelet(options?: KubeletOptions): ControllerDefinition {
+export function kubelet(options: KubeletOptions | KubeletSettings = {}): ControllerDefinition {
   return {
     name: 'kubelet',
     start(context: ControllerContext): readonly Runnable[] {
@@ -77,14 +84,16 @@ class KubeletReconciler extends Reconciler {
   readonly #runtime: ContainerRuntime;
   readonly #files: PodFiles | undefined;
   readonly #containers: PodContainers;
+  readonly #networks: AwaitedNetworks | undefined;
   readonly #expectations: Expectations<Pod>;
   /** By uid. */
   readonly #states = new Map<string, PodState>();
 
-  constructor(context: ControllerContext, options: KubeletOptions | undefined) {
+  constructor(context: ControllerContext, options: KubeletOptions | KubeletSettings) {
     super(context, 'kubelet', { workers: 16 });
-    this.#runtime = options?.runtime ?? noRuntime;
-    this.#files = options === undefined ? undefined : new PodFiles(context, options.services);
+    this.#runtime = 'runtime' in options ? options.runtime : noRuntime;
+    this.#files = 'services' in options ? new PodFiles(context, options.services) : undefined;
+    this.#networks = options.awaitsNetworks === false ? undefined : new AwaitedNetworks(context);
     this.#containers = new PodContainers(context, this.#runtime, this.#files, (pod) => {
       this.queue.enqueue(keyOf(pod));
     });
@@ -204,6 +213,10 @@ class KubeletReconciler extends Reconciler {
       const retry = await this.#prepare(work, addresses);
       if (retry === 'later') return { requeueAfter: sandboxRetry };
     }
+    // The annotation comes with an update of the Pod.
+    if (state.isPrepared && !state.hasNetworks) {
+      state.hasNetworks = (await this.#networks?.areAwaited(pod, signal)) !== true;
+    }
     const checks = state.ending === undefined ? [deadline, await this.#keepFiles(work)] : [];
     let plan = this.#plan(work, addresses);
     let decided = pod;
@@ -239,12 +252,13 @@ class KubeletReconciler extends Reconciler {
   }
 
   #plan({ pod, node, state }: Work, addresses: readonly string[]): KubeletPlan {
-    const { ending, observed, isPrepared } = state;
+    const { ending, observed, isPrepared, hasNetworks } = state;
     const { decidedStatus } = state;
     const known = decidedStatus === undefined ? pod : { ...pod, status: { ...pod.status, ...decidedStatus } };
     const plan = planPod({
       ...{ pod: known, node, addresses, ending, observed },
       isPrepared: isPrepared || (ending !== undefined && pod.status.podIP !== undefined),
+      hasNetworks: hasNetworks || (ending !== undefined && wasReadyToStart(pod)),
       isStandIn: (container) => this.#runtime.isStandIn(pod, container),
       now: this.context.clock.now(),
     });
@@ -362,7 +376,7 @@ class KubeletReconciler extends Reconciler {
     state.refreshAt = hasPrograms && changes ? this.context.clock.now() + refreshPeriod : Infinity;
   }
 
-  /** Files follow their objects; a Pod over its limits of storage is evicted. @returns when to look again. */
+  /** Files follow their objects; a volume over its limit evicts the Pod. @returns when to look again. */
   async #keepFiles(work: Work): Promise<number | undefined> {
     const { pod, state } = work;
     const { clock, events } = this.context;
@@ -380,9 +394,13 @@ class KubeletReconciler extends Reconciler {
         events.event(pod, 'Warning', 'FailedMount', error.message);
       }
     }
-    if (!limitsStorage(pod.spec)) return Number.isFinite(state.refreshAt) ? state.refreshAt : undefined;
-    const message = evictionMessage(pod.spec, await this.#runtime.usageOf(pod));
-    if (message !== undefined) {
+    const limited = (pod.spec.volumes ?? []).filter(({ emptyDir }) => emptyDir?.sizeLimit !== undefined);
+    if (limited.length === 0) return Number.isFinite(state.refreshAt) ? state.refreshAt : undefined;
+    const usage = await this.#runtime.usageOf(pod);
+    for (const { name, emptyDir } of limited) {
+      const limit = emptyDir?.sizeLimit ?? '0';
+      if ((usage.get(name) ?? 0) <= Number(quantityIn(limit, 'units'))) continue;
+      const message = `Usage of EmptyDir volume "${name}" exceeds the limit "${limit}". `;
       state.ending = { since: clock.now(), grace: evictionGrace, reason: 'Evicted', message };
       events.event(pod, 'Warning', 'Evicted', message);
       return undefined;
@@ -434,6 +452,10 @@ class KubeletReconciler extends Reconciler {
       if (!isNotFound(error)) throw error;
     }
   }
+}
+
+function wasReadyToStart({ status }: Pod): boolean {
+  return conditionOf(status.conditions, 'PodReadyToStartContainers')?.status === 'True';
 }
 
 /** True when the status already has all these members. */

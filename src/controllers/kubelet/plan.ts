@@ -23,6 +23,8 @@ export interface KubeletInput {
   readonly isStandIn: (container: Container) => boolean;
   /** Sandbox and volumes are there; without, nothing is started. */
   readonly isPrepared: boolean;
+  /** Further networks are attached, or none are awaited; without, nothing is started. */
+  readonly hasNetworks: boolean;
   /** All containers end: the Pod is deleted, evicted, or was active for too long. */
   readonly ending?: PodEnding | undefined;
   readonly now: number;
@@ -65,7 +67,7 @@ export function planPod(input: KubeletInput): KubeletPlan {
   const { pod, node, addresses, isPrepared, ending, now } = input;
   const { spec } = pod;
   const init = planInit(input);
-  const goesOn = isPrepared && init.isDone && !init.hasFailed;
+  const goesOn = mayStart(input) && init.isDone && !init.hasFailed;
   const whyNot = (spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating';
   const main = (spec.containers ?? []).map((container) => planMain(input, container, goesOn, whyNot));
   const hasEnded = init.hasFailed || (main.length > 0 && main.every(({ run }) => run.phase === 'ended'));
@@ -87,7 +89,7 @@ export function planPod(input: KubeletInput): KubeletPlan {
     phase,
     conditions: conditionsOf({
       ...{ pod, phase, now },
-      hasSandbox: isPrepared && !isFinal,
+      hasSandbox: mayStart(input) && !isFinal,
       incomplete: init.incomplete,
       statuses: counted.map(({ container, ready }) => ({ name: container.name, ready })),
     }),
@@ -112,6 +114,10 @@ export function planPod(input: KubeletInput): KubeletPlan {
   };
 }
 
+function mayStart({ isPrepared, hasNetworks }: KubeletInput): boolean {
+  return isPrepared && hasNetworks;
+}
+
 interface PlannedInit {
   readonly planned: readonly Planned[];
   /** All have completed, or run beside the others. */
@@ -122,12 +128,12 @@ interface PlannedInit {
 
 /** One after the other; once the Pod's containers have started, those that are done stay so. */
 function planInit(input: KubeletInput): PlannedInit {
-  const { pod, isPrepared } = input;
+  const { pod } = input;
   const wasDone = (pod.status.containerStatuses ?? []).some(
     (status) => readRun(status, undefined).phase !== 'new',
   );
   const planned: Planned[] = [];
-  let goesOn = isPrepared;
+  let goesOn = mayStart(input);
   let hasFailed = false;
   for (const container of pod.spec.initContainers ?? []) {
     const sidecar = isSidecar(container);
@@ -183,9 +189,8 @@ function planMain(input: KubeletInput, container: Container, mayStart: boolean, 
 /** Not restarted, and not ready: kubelet does not probe them. */
 function planEphemeral(input: KubeletInput, container: Container): Planned {
   const behaviour = { ...behaviourOf(input.pod, false), ...never };
-  const mayStart = input.isPrepared;
   const planned = advance(input, container, {
-    ...{ mayStart, behaviour, restarts: () => false, whyNot: 'ContainerCreating' },
+    ...{ mayStart: mayStart(input), behaviour, restarts: () => false, whyNot: 'ContainerCreating' },
   });
   return { ...planned, ready: false, started: false };
 }

@@ -19,6 +19,8 @@ export class PodState {
   readonly probes = new Map<string, readonly ProbeWorker[]>();
   /** Sandbox and volumes are there. */
   isPrepared = false;
+  /** Further networks are attached, or none are awaited. */
+  hasNetworks = false;
   /** Milliseconds since 1970 when the files of volumes are read again. */
   refreshAt = Infinity;
   /** How often, and until when, mounting has failed. */

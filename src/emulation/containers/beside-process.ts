@@ -28,7 +28,6 @@ export class BesideProcess {
       ended,
       signal: (name) => program.signal(name),
       exec: (command) => this.words(command),
-      usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
     };
   }
 }

@@ -2,6 +2,7 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
+import { egressRouterPlugin, readEgressRouter } from '../egress/egress-router.ts';
 import { AttachmentError } from './errors.ts';
 import { type Ipam, readDNS, readIpam } from './ipam.ts';
 
@@ -95,9 +96,22 @@ function readPlugin(written: unknown): InterfacePlugin {
     ...(mtu === 0 ? {} : { mtu }),
     isDefaultGateway: at(written, 'isDefaultGateway') === true,
     isGateway: at(written, 'isGateway') === true || at(written, 'isDefaultGateway') === true,
-    ipam: readIpam(written),
+    ipam: type === egressRouterPlugin ? routerAddresses(written) : readIpam(written),
     dns: readDNS(written),
     written,
+  };
+}
+
+/** The plugin has its address beside `ipam`, and the Pod's default route. */
+function routerAddresses(written: JsonRecord): Ipam {
+  const router = readEgressRouter(written);
+  if ('problem' in router) throw new AttachmentError(router.problem);
+  const { family, address, prefixLength, gateway } = router;
+  const destination = family === 'IPv4' ? '0.0.0.0/0' : '::/0';
+  return {
+    type: 'static',
+    addresses: [{ family, address, prefixLength }],
+    routes: [{ destination, gateway }],
   };
 }
 

@@ -106,7 +106,8 @@ function parseElement(element: Record<string, unknown>, ofPod: string, what: str
   const canonical = mac === '' ? undefined : parseMac(mac);
   if (mac !== '' && canonical === undefined)
     throw failure(`failed to mac: address ${mac}: invalid MAC address`);
-  const defaultRoute = readList('default-route');
+  // Go reads "" as no address.
+  const defaultRoute = readList('default-route').filter((gateway) => gateway !== '');
   for (const gateway of defaultRoute) {
     if (parseStrictAddress(gateway) === undefined) throw failure(`${what}: invalid IP address: ${gateway}`);
   }

@@ -17,8 +17,13 @@ function entries(allocations: Readonly<Record<string, Written>>): readonly PoolE
   return readEntries(range.network, objects);
 }
 
-function chosen(of: readonly PoolEntry[], podref: string, ifname: string, elsewhere?: Set<bigint>): string {
-  return formatAddress('IPv4', chooseAddress(range, of, { podref, ifname }, elsewhere).value);
+function chosen(
+  of: readonly PoolEntry[],
+  podref: string,
+  ifname: string,
+  isElsewhere?: (value: bigint) => boolean,
+): string {
+  return formatAddress('IPv4', chooseAddress(range, of, { podref, ifname }, isElsewhere).value);
 }
 
 describe('the address of an owner', () => {
@@ -41,8 +46,8 @@ describe('the address of an owner', () => {
 
   it('is none that another range has given, were it its own', () => {
     const own = entries({ 1: ['x', 'default/a', 'net1'] });
-    const elsewhere = new Set([range.usable.first]);
-    expect(chosen(own, 'default/a', 'net1', elsewhere)).toBe('192.168.0.2');
+    const isElsewhere = (value: bigint): boolean => value === range.usable.first;
+    expect(chosen(own, 'default/a', 'net1', isElsewhere)).toBe('192.168.0.2');
   });
 
   it('is missing with the words of whereabouts', () => {
@@ -78,23 +83,12 @@ describe('pools of overlapping ranges', () => {
       const of = ranges[index];
       const pool = this.pools[index];
       if (of === undefined || pool === undefined) return undefined;
-      const elsewhere = new Set<bigint>();
-      for (;;) {
-        const { value } = chooseAddress(
-          of,
-          readEntries(of.network, pool),
-          { podref, ifname: 'net1' },
-          elsewhere,
-        );
-        const holder = this.reservations.get(value);
-        if (holder !== undefined && holder !== podref) {
-          elsewhere.add(value);
-          continue;
-        }
-        pool[offsetKey(of.network, value)] = { id: podref, podref, ifname: 'net1' };
-        this.reservations.set(value, podref);
-        return value;
-      }
+      const isElsewhere = (value: bigint): boolean => (this.reservations.get(value) ?? podref) !== podref;
+      const entries = readEntries(of.network, pool);
+      const { value } = chooseAddress(of, entries, { podref, ifname: 'net1' }, isElsewhere);
+      pool[offsetKey(of.network, value)] = { id: podref, podref, ifname: 'net1' };
+      this.reservations.set(value, podref);
+      return value;
     }
   }
 

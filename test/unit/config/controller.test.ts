@@ -8,6 +8,8 @@ const defaults = {
   serviceSelector: '',
   allocation: 'server',
   serviceNodePortRange: '30000-32767',
+  namespaceIsolation: false,
+  globalNamespaces: 'default',
   lbClass: 'servicenet.dev/load-balancer',
   defaultClass: true,
   compat: true,
@@ -35,6 +37,7 @@ describe('controllerConfig', () => {
       serviceCidrs: undefined,
       nodePorts: { first: 30_000, last: 32_767 },
       loadBalancer: { loadBalancerClass: 'servicenet.dev/load-balancer', isDefaultClass: true, compat: true },
+      attachments: { namespaceIsolation: false, nonIsolatedNamespaces: ['default'] },
       metrics: { host: '', port: 8080 },
       leaderElection: {
         leaseDuration: 15_000,

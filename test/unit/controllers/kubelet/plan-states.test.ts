@@ -29,7 +29,14 @@ function stateAfter(
     for (let settled = false; !settled;) {
       settled = true;
       const { status, running } = planPod({
-        ...{ pod: current, node: host, addresses: ['10.244.0.9'], observed, isPrepared: true },
+        ...{
+          pod: current,
+          node: host,
+          addresses: ['10.244.0.9'],
+          observed,
+          isPrepared: true,
+          hasNetworks: true,
+        },
         ...{ isStandIn: () => false, now: at },
         ...(more.ending !== undefined && at >= more.ending.since ? { ending: more.ending } : {}),
       });

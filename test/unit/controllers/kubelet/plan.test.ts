@@ -28,11 +28,15 @@ function bound(annotations: Record<string, string> = {}, spec: Pod['spec'] = {})
 function plan(
   each: Pod,
   at = 0,
-  { observed = new Map(), ending }: { observed?: Map<string, Observed>; ending?: PodEnding } = {},
+  {
+    observed = new Map(),
+    ending,
+    hasNetworks = true,
+  }: { observed?: Map<string, Observed>; ending?: PodEnding; hasNetworks?: boolean } = {},
 ): KubeletPlan {
   return planPod({
     ...{ pod: each, node: host, addresses, observed, ending },
-    ...{ isPrepared: true, isStandIn: () => true, now: now + at },
+    ...{ isPrepared: true, hasNetworks, isStandIn: () => true, now: now + at },
   });
 }
 
@@ -62,6 +66,19 @@ function ready(status: PodStatus): string {
 }
 
 describe('planPod', () => {
+  it('starts nothing before further networks are attached, and shows the addresses', () => {
+    const init = [{ name: 'first', image: 'i' }];
+    const { status, running } = plan(bound({}, { initContainers: init, containers: [] }), 0, {
+      hasNetworks: false,
+    });
+    expect(running).toEqual([]);
+    expect(status).toMatchObject({ phase: 'Pending', podIP: '10.244.0.20' });
+    expect(status.initContainerStatuses?.[0]?.state).toEqual({ waiting: { reason: 'PodInitializing' } });
+    expect(status.conditions?.find(({ type }) => type === 'PodReadyToStartContainers')?.status).toBe('False');
+    const { status: main } = plan(bound(), 0, { hasNetworks: false });
+    expect(main.containerStatuses?.[0]?.state).toEqual({ waiting: { reason: 'ContainerCreating' } });
+  });
+
   it('runs a Pod at once, ready, with addresses of both families', () => {
     const [first, ...more] = live(bound(), 60_000);
     expect(more).toEqual([]);

@@ -52,6 +52,19 @@ describe('a configuration', () => {
   });
 });
 
+describe('the plugin egress-router', () => {
+  const router = (ip: object): NetworkConfig => read({ type: 'egress-router', ip });
+
+  it('has its address and its default route beside ipam', () => {
+    expect(router({ addresses: ['192.0.2.10/24'], gateway: '192.0.2.1' }).plugin.ipam).toEqual({
+      type: 'static',
+      addresses: [{ family: 'IPv4', address: '192.0.2.10', prefixLength: 24 }],
+      routes: [{ destination: '0.0.0.0/0', gateway: '192.0.2.1' }],
+    });
+    expect(() => router({ addresses: [''], gateway: '' })).toThrow('unable to parse IP address ""');
+  });
+});
+
 describe('ipam', () => {
   const of = (ipam: unknown): NetworkConfig['plugin']['ipam'] => read({ type: 'macvlan', ipam }).plugin.ipam;
 

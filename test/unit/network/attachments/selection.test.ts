@@ -68,6 +68,8 @@ describe('JSON', () => {
       { ...plain, name: 'a', namespace: 'shop' },
     ]);
     expect(parseNetworkSelections('[]', 'shop')).toEqual([]);
+    const empty = '[{"name":"a","default-route":[""]}]';
+    expect(parseNetworkSelections(empty, 'shop')).toEqual([{ ...plain, name: 'a', namespace: 'shop' }]);
   });
 
   it.each([

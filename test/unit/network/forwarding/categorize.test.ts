@@ -7,18 +7,18 @@ import type { ServiceSpec } from '../../../../src/objects/types/core.generated.t
 import {
   endpoint,
   flow,
-  goneEndpoint,
+  GONE,
   ips,
   local,
   node,
-  notReadyEndpoint,
+  NOT_READY,
   onlyPort,
   options,
   plan,
-  localPodIP,
+  POD_HERE,
   service,
   slice,
-  terminatingEndpoint,
+  TERMINATING,
 } from './fixtures.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
 
@@ -41,177 +41,167 @@ interface Row {
   readonly local: string[];
 }
 
-const localIP = '10.1.0.1';
-const localIP2 = '10.1.0.2';
-const remoteIP = '10.1.1.1';
-const remoteIP2 = '10.1.1.2';
+const L = '10.1.0.1';
+const L2 = '10.1.0.2';
+const R = '10.1.1.1';
+const R2 = '10.1.1.2';
 
 const rows: Row[] = [
   {
     name: 'E1: policy Cluster uses no local list',
-    endpoints: [local(localIP), endpoint(remoteIP)],
-    cluster: [localIP, remoteIP],
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
     local: [],
   },
   {
     name: 'E1: internal policy Local of a Service that is not reached from outside uses no cluster list',
     spec: internalLocal,
-    endpoints: [local(localIP), endpoint(remoteIP)],
+    endpoints: [local(L), endpoint(R)],
     cluster: [],
-    local: [localIP],
+    local: [L],
   },
   {
     name: 'E1: internal policy Local of a Service with a node port uses both lists',
     spec: { ...internalLocal, ...nodePort },
-    endpoints: [local(localIP), endpoint(remoteIP)],
-    cluster: [localIP, remoteIP],
-    local: [localIP],
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
+    local: [L],
   },
   {
     name: 'E1: external policy Local uses both lists',
     spec: externalLocal,
-    endpoints: [local(localIP), endpoint(remoteIP)],
-    cluster: [localIP, remoteIP],
-    local: [localIP],
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
+    local: [L],
   },
   {
     name: 'E1: external policy Local of a port that nothing outside reaches uses no local list',
     spec: { type: 'LoadBalancer', externalTrafficPolicy: 'Local' },
-    endpoints: [local(localIP), endpoint(remoteIP)],
-    cluster: [localIP, remoteIP],
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
     local: [],
   },
   {
     name: 'E2: while one is ready, terminating ones are not used',
-    endpoints: [local(localIP, { conditions: terminatingEndpoint }), endpoint(remoteIP)],
-    cluster: [remoteIP],
+    endpoints: [local(L, { conditions: TERMINATING }), endpoint(R)],
+    cluster: [R],
     local: [],
   },
   {
     name: 'E2: when none is ready, all that serve and terminate are used, hints or not',
     endpoints: [
-      local(localIP, { conditions: terminatingEndpoint, ...hinted(['elsewhere'], ['b']) }),
-      endpoint(remoteIP, { conditions: terminatingEndpoint, ...hinted(['here'], ['a']) }),
-      endpoint(remoteIP2, { conditions: goneEndpoint }),
+      local(L, { conditions: TERMINATING, ...hinted(['elsewhere'], ['b']) }),
+      endpoint(R, { conditions: TERMINATING, ...hinted(['here'], ['a']) }),
+      endpoint(R2, { conditions: GONE }),
     ],
-    cluster: [localIP, remoteIP],
+    cluster: [L, R],
     local: [],
   },
   {
     name: 'E3: a local endpoint that terminates is used when no local one is ready, though a remote one is',
     spec: externalLocal,
-    endpoints: [local(localIP, { conditions: terminatingEndpoint }), endpoint(remoteIP)],
-    cluster: [remoteIP],
-    local: [localIP],
+    endpoints: [local(L, { conditions: TERMINATING }), endpoint(R)],
+    cluster: [R],
+    local: [L],
   },
   {
     name: 'E3: the local list is ready where the cluster list is',
     spec: externalLocal,
-    endpoints: [
-      local(localIP),
-      local(localIP2, { conditions: terminatingEndpoint }),
-      endpoint(remoteIP, { conditions: terminatingEndpoint }),
-    ],
-    cluster: [localIP],
-    local: [localIP],
+    endpoints: [local(L), local(L2, { conditions: TERMINATING }), endpoint(R, { conditions: TERMINATING })],
+    cluster: [L],
+    local: [L],
   },
   {
     name: 'E3: hints do not apply to the local list',
     spec: externalLocal,
-    endpoints: [local(localIP, hinted(['elsewhere'], ['b'])), endpoint(remoteIP, hinted(['here'], ['a']))],
-    cluster: [remoteIP],
-    local: [localIP],
+    endpoints: [local(L, hinted(['elsewhere'], ['b'])), endpoint(R, hinted(['here'], ['a']))],
+    cluster: [R],
+    local: [L],
   },
   {
     name: 'E4: node hints, all have one and one names this node',
     endpoints: [
-      endpoint(remoteIP, hinted(['here', 'elsewhere'], ['a'])),
-      endpoint(remoteIP2, hinted(['elsewhere'], ['a'])),
+      endpoint(R, hinted(['here', 'elsewhere'], ['a'])),
+      endpoint(R2, hinted(['elsewhere'], ['a'])),
     ],
-    cluster: [remoteIP],
+    cluster: [R],
     local: [],
   },
   {
     name: 'E4: node hints that name other nodes only leave the zone to decide',
-    endpoints: [
-      endpoint(remoteIP, hinted(['elsewhere'], ['a'])),
-      endpoint(remoteIP2, hinted(['other'], ['b'])),
-    ],
-    cluster: [remoteIP],
+    endpoints: [endpoint(R, hinted(['elsewhere'], ['a'])), endpoint(R2, hinted(['other'], ['b']))],
+    cluster: [R],
     local: [],
   },
   {
     name: 'E4: one ready endpoint without a node hint switches node hints off',
-    endpoints: [endpoint(remoteIP, hinted(['here'], ['b'])), endpoint(remoteIP2, hinted([], ['a']))],
-    cluster: [remoteIP2],
+    endpoints: [endpoint(R, hinted(['here'], ['b'])), endpoint(R2, hinted([], ['a']))],
+    cluster: [R2],
     local: [],
   },
   {
     name: 'E4: one ready endpoint without hints switches all off',
-    endpoints: [endpoint(remoteIP, hinted(['here'], ['a'])), endpoint(remoteIP2)],
-    cluster: [remoteIP, remoteIP2],
+    endpoints: [endpoint(R, hinted(['here'], ['a'])), endpoint(R2)],
+    cluster: [R, R2],
     local: [],
   },
   {
     name: 'E4: an endpoint that is not ready is not asked for hints',
     endpoints: [
-      endpoint(remoteIP, hinted([], ['a'])),
-      endpoint(localIP, hinted([], ['b'])),
-      endpoint(remoteIP2, { conditions: terminatingEndpoint }),
+      endpoint(R, hinted([], ['a'])),
+      endpoint(L, hinted([], ['b'])),
+      endpoint(R2, { conditions: TERMINATING }),
     ],
-    cluster: [remoteIP],
+    cluster: [R],
     local: [],
   },
   {
     name: 'E4: an endpoint that is not ready does not make its zone preferred',
     endpoints: [
-      endpoint(remoteIP, { conditions: terminatingEndpoint, ...hinted([], ['a']) }),
-      endpoint(remoteIP2, hinted([], ['b'])),
+      endpoint(R, { conditions: TERMINATING, ...hinted([], ['a']) }),
+      endpoint(R2, hinted([], ['b'])),
     ],
-    cluster: [remoteIP2],
+    cluster: [R2],
     local: [],
   },
   {
     name: 'E4: an endpoint may have hints for several zones',
-    endpoints: [endpoint(remoteIP, hinted([], ['b', 'a'])), endpoint(remoteIP2, hinted([], ['b', 'c']))],
-    cluster: [remoteIP],
+    endpoints: [endpoint(R, hinted([], ['b', 'a'])), endpoint(R2, hinted([], ['b', 'c']))],
+    cluster: [R],
     local: [],
   },
   {
     name: 'E4: no endpoint names the zone',
-    endpoints: [endpoint(remoteIP, hinted([], ['b'])), endpoint(remoteIP2, hinted([], ['c']))],
-    cluster: [remoteIP, remoteIP2],
+    endpoints: [endpoint(R, hinted([], ['b'])), endpoint(R2, hinted([], ['c']))],
+    cluster: [R, R2],
     local: [],
   },
   {
     name: 'E4: a node without a zone uses no zone hints',
     zone: '',
-    endpoints: [endpoint(remoteIP, hinted([], [''])), endpoint(remoteIP2, hinted([], ['a']))],
-    cluster: [remoteIP, remoteIP2],
+    endpoints: [endpoint(R, hinted([], [''])), endpoint(R2, hinted([], ['a']))],
+    cluster: [R, R2],
     local: [],
   },
   {
     name: 'E4: a node without a zone uses node hints',
     zone: '',
-    endpoints: [endpoint(remoteIP, hinted(['here'], [])), endpoint(remoteIP2, hinted(['elsewhere'], []))],
-    cluster: [remoteIP],
+    endpoints: [endpoint(R, hinted(['here'], [])), endpoint(R2, hinted(['elsewhere'], []))],
+    cluster: [R],
     local: [],
   },
   {
     name: 'E7: what does not serve, and what is not ready and does not terminate, is never used',
     spec: externalLocal,
-    endpoints: [
-      local(localIP, { conditions: goneEndpoint }),
-      local(localIP2, { conditions: notReadyEndpoint }),
-    ],
+    endpoints: [local(L, { conditions: GONE }), local(L2, { conditions: NOT_READY })],
     cluster: [],
     local: [],
   },
   {
     name: 'E8: trafficDistribution without hints has no effect',
     spec: { trafficDistribution: 'PreferSameNode' },
-    endpoints: [local(localIP), endpoint(remoteIP)],
-    cluster: [localIP, remoteIP],
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
     local: [],
   },
 ];
@@ -227,18 +217,18 @@ describe('usable endpoints', () => {
     ['none at all', [], 'reject NoEndpoints'],
     [
       'none that may be used',
-      [endpoint(remoteIP, { conditions: goneEndpoint }), local(localIP, { conditions: notReadyEndpoint })],
+      [endpoint(R, { conditions: GONE }), local(L, { conditions: NOT_READY })],
       'reject NoEndpoints',
     ],
-    ['a ready one elsewhere', [endpoint(remoteIP)], 'drop NoLocalEndpoints'],
+    ['a ready one elsewhere', [endpoint(R)], 'drop NoLocalEndpoints'],
     [
       'one elsewhere that serves and terminates',
-      [endpoint(remoteIP, { conditions: terminatingEndpoint })],
+      [endpoint(R, { conditions: TERMINATING })],
       'drop NoLocalEndpoints',
     ],
   ])('E6: policy Local with %s', (_, endpoints, expected) => {
     const planned = plan(service(internalLocal), [slice(endpoints)]);
-    expect(flow(planned, localPodIP, '10.96.0.10', 80)).toBe(expected);
+    expect(flow(planned, POD_HERE, '10.96.0.10', 80)).toBe(expected);
   });
 });
 
@@ -256,12 +246,12 @@ describe('E5: labels of the node', () => {
     const input = {
       key: 'default/web',
       service: service(),
-      slices: [slice([endpoint(remoteIP, hinted([], ['a'])), endpoint(remoteIP2, hinted([], ['b']))])],
+      slices: [slice([endpoint(R, hinted([], ['a'])), endpoint(R2, hinted([], ['b']))])],
     };
     const planner = new ForwardingPlanner(zoned('a'), options());
     planner.apply([input]);
     planner.setNode(zoned('b'));
     expect(planner.apply([input])).toHaveLength(1);
-    expect(ips(onlyPort(planner.plan).clusterEndpoints)).toEqual([remoteIP2]);
+    expect(ips(onlyPort(planner.plan).clusterEndpoints)).toEqual([R2]);
   });
 });

@@ -1,0 +1,72 @@
+/** Which addresses of IPPools no Pod has any more (whereabouts `pkg/reconciler`). */
+import { readEntries, type PoolEntry } from '../../allocation/whereabouts-pool.ts';
+import { AddressRange } from '../../allocation/address-range.ts';
+import { poolName } from '../../allocation/whereabouts-range.ts';
+import { isAttached } from '../../network/attachments/attached.ts';
+import { asksForNetworks } from '../../network/attachments/attachments.ts';
+import { networkStatusOf } from '../../network/attachments/network-status.ts';
+import { addressBits, formatAddress, parseAddress, parseCidr } from '../../objects/address.ts';
+import { conditionOf, isFinished } from '../../objects/pods.ts';
+import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
+
+/** The addresses that the offsets of a pool count; undefined where its range is no CIDR. */
+export function networkOf({ spec }: IPPool): AddressRange | undefined {
+  const cidr = parseCidr(spec.range);
+  if (cidr === undefined) return undefined;
+  const size = 1n << BigInt(addressBits(cidr.family) - cidr.prefixLength);
+  return new AddressRange(cidr.family, cidr.network, cidr.network + size - 1n, cidr.canonical);
+}
+
+/** The entries of a pool; none where its range is no CIDR. */
+export function entriesOf(pool: IPPool): readonly PoolEntry[] {
+  const network = networkOf(pool);
+  return network === undefined ? [] : readEntries(network, pool.spec.allocations);
+}
+
+/** The canonical text of an entry's address. */
+export function addressText(pool: IPPool, { value }: PoolEntry): string {
+  return formatAddress(networkOf(pool)?.family ?? 'IPv4', value);
+}
+
+/** Whether a Pod has an address, as far as one can know. */
+export type Holding =
+  /** It has. */
+  | 'held'
+  /** It has not been attached yet: the address may be on its way into the annotation. */
+  | 'pending'
+  | 'orphaned';
+
+/** @param pod of the entry; undefined: there is none. @param address canonical. */
+export function holdingOf(pod: Pod | undefined, address: string): Holding {
+  return holding(pod, (ip) => ip === address);
+}
+
+/**
+ * The same of a reservation, whose name may begin with that of a network. (whereabouts compares the whole name, so that
+ * reservations of named networks look orphaned to it.)
+ */
+export function reservationHolding(
+  pod: Pod | undefined,
+  { metadata }: OverlappingRangeIPReservation,
+): Holding {
+  const { name = '' } = metadata;
+  return holding(pod, (ip) => {
+    const own = poolName(ip);
+    return name === own || name.endsWith(`-${own}`);
+  });
+}
+
+function holding(pod: Pod | undefined, matches: (ip: string) => boolean): Holding {
+  if (pod === undefined || isDisrupted(pod)) return 'orphaned';
+  const ips = (networkStatusOf(pod) ?? []).flatMap((each) => (each.default === true ? [] : (each.ips ?? [])));
+  if (ips.some((ip) => matches(parseAddress(ip)?.canonical ?? ip))) return 'held';
+  const isAwaited = asksForNetworks(pod) && !isAttached(pod) && !isFinished(pod);
+  return pod.status.phase === 'Pending' || isAwaited ? 'pending' : 'orphaned';
+}
+
+/** Its node is gone, and the taint manager has deleted it. */
+function isDisrupted({ status }: Pod): boolean {
+  const condition = conditionOf(status.conditions, 'DisruptionTarget');
+  return condition?.status === 'True' && condition.reason === 'DeletionByTaintManager';
+}

@@ -1,0 +1,42 @@
+import { networkAttachmentDefinitions } from '../../client/resources.ts';
+import { asksForNetworks } from '../../network/attachments/attachments.ts';
+import { isAttached } from '../../network/attachments/attached.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { isWorkOfOurs } from '../../runtime/where-served.ts';
+
+/** Milliseconds for which an answer holds that networks are attached here. */
+const remembered = 15_000;
+
+/**
+ * For which Pods the containers wait: those that ask for further networks, until their `network-status` says that these
+ * are attached. Multus does that while the sandbox is made. Where nothing of ours attaches networks, nothing waits.
+ */
+export class AwaitedNetworks {
+  readonly #context: Pick<ControllerContext, 'clients' | 'clock'>;
+  #knownUntil = 0;
+
+  constructor(context: Pick<ControllerContext, 'clients' | 'clock'>) {
+    this.#context = context;
+  }
+
+  /** @throws what a request throws. */
+  async areAwaited(pod: Pod, signal: AbortSignal): Promise<boolean> {
+    if (!asksForNetworks(pod) || isAttached(pod) || hasStarted(pod)) return false;
+    const { clock } = this.#context;
+    if (clock.monotonic() < this.#knownUntil) return true;
+    if (!(await isWorkOfOurs(this.#context, networkAttachmentDefinitions, 'network attachments', signal))) {
+      return false;
+    }
+    this.#knownUntil = clock.monotonic() + remembered;
+    return true;
+  }
+}
+
+/** Before networks were attached here. */
+function hasStarted({ status }: Pod): boolean {
+  const { initContainerStatuses = [], containerStatuses = [] } = status;
+  return [...initContainerStatuses, ...containerStatuses].some(
+    ({ state }) => state?.running !== undefined || state?.terminated !== undefined,
+  );
+}
