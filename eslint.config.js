@@ -74,6 +74,19 @@ const pure = [
   'src/pools/**/plan*.ts',
 ];
 
+/** One style for private members, one for constants. */
+const names = [
+  {
+    selector: ':matches(PropertyDefinition, MethodDefinition[kind!="constructor"])[accessibility="private"]',
+    message: 'private members begin with #',
+  },
+  {
+    selector:
+      ':matches(Program, ExportNamedDeclaration) > VariableDeclaration > * > Identifier[name=/^[A-Z][A-Z0-9_]*$/]',
+    message: 'constants are in camelCase',
+  },
+];
+
 export default tseslint.config(
   { ignores: ['dist/**', 'coverage/**', 'node_modules/**'] },
   ...tseslint.configs.strictTypeChecked,
@@ -103,11 +116,13 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
+  { files: ['**/*.ts'], rules: { 'no-restricted-syntax': ['error', ...names] } },
   {
     files: ['src/**/*.ts'],
     rules: {
       'no-restricted-syntax': [
         'error',
+        ...names,
         {
           selector: 'CallExpression[callee.property.name=/^(push|unshift|splice|max|min)$/] > SpreadElement',
           message:

@@ -39,6 +39,10 @@ const sources: readonly Source[] = [
   { path: 'components/announce/role.yaml', when: 'announce.enabled' },
   { path: 'components/announce/role-binding.yaml', when: 'announce.enabled' },
   { path: 'components/announce/daemon-set.yaml', when: 'announce.enabled' },
+  ...[
+    ...['service-account', 'cluster-role', 'cluster-role-binding', 'role', 'role-binding'],
+    ...['ingress-class', 'deployment', 'pod-disruption-budget', 'service'],
+  ].map((name) => ({ path: `components/router/${name}.yaml`, when: 'router.enabled' })),
 ];
 
 const definitions = ['servicenet.dev_addresspools.yaml', 'servicenet.dev_bgppeers.yaml'];
@@ -118,6 +122,20 @@ const deploymentValues: readonly (readonly [path: readonly (string | number)[], 
   [['spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
   [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'resources'],
 ];
+/** The same of the router's Deployment. */
+const routerValues: typeof deploymentValues = [
+  [['spec', 'replicas'], 'router.replicas'],
+  [['spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
+  [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'router.resources'],
+];
+/** Its flags that depend on the release, by their beginnings. */
+const routerFlags: Readonly<Record<string, string>> = {
+  '--ingress-class=': '{{ printf "--ingress-class=%s" .Values.router.ingressClass | quote }}',
+  '--publish-service=':
+    '"--publish-service={{ .Release.Namespace }}/{{ include "servicenet.name" . }}-router"',
+  '--lease-namespace=': '"--lease-namespace={{ .Release.Namespace }}"',
+  '--log-level=': '{{ printf "--log-level=%s" .Values.logLevel | quote }}',
+};
 /** The same of a DaemonSet, by the name of its component. */
 function daemonSetValues(component: string, hasInit: boolean): typeof deploymentValues {
   const spec = ['spec', 'template', 'spec'];
@@ -178,6 +196,26 @@ const daemonSetBlocks = (component: string): Blocks => [
   ...podBlocks,
 ];
 
+const routerBlocks: Blocks = [
+  [
+    /^( +)serviceAccountName: .*\n/m,
+    ['{{- with .Values.imagePullSecrets }}', 'imagePullSecrets: {{ toJson . }}', '{{- end }}'],
+  ],
+  [/^( +)- --log-format=.*\n/m, more('router.extraArgs')],
+  ...podBlocks,
+];
+const ingressClassBlocks: Blocks = [
+  [
+    /^( +)name: .*\n(?= +labels:\n)/m,
+    [
+      '{{- with .Values.router.defaultClass }}',
+      'annotations:',
+      "  ingressclass.kubernetes.io/is-default-class: 'true'",
+      '{{- end }}',
+    ],
+  ],
+];
+
 /** The files of the chart by path. */
 export function chartFiles(): Map<string, string> {
   const files = new Map<string, string>();
@@ -210,7 +248,17 @@ function template({ path, when }: Source): string {
   const kind = String(document.get('kind'));
   const imageText = '{{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}';
   const logLevel = '{{ printf "--log-level=%s" .Values.logLevel | quote }}';
-  if (kind === 'Deployment') {
+  const [, component = ''] = path.split('/');
+  if (kind === 'Deployment' && component === 'router') {
+    for (const [at, value] of routerValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
+    document.setIn(image, place(imageText));
+    const flags: unknown = document.getIn(args);
+    if (!isSeq(flags)) throw new Error(`${path} has no flags`);
+    for (const [i, flag] of flags.items.entries()) {
+      const known = Object.keys(routerFlags).find((name) => String(flag).startsWith(name));
+      if (known !== undefined) document.setIn([...args, i], place(routerFlags[known] ?? ''));
+    }
+  } else if (kind === 'Deployment') {
     for (const [at, value] of deploymentValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
     document.setIn(image, place(imageText));
     document.setIn([...args, 1], place(controllersFlag));
@@ -220,7 +268,8 @@ function template({ path, when }: Source): string {
       place(`"--leader-elect-resource-name={{ include "servicenet.name" . }}-controller"`),
     );
   }
-  const [, component = ''] = path.split('/');
+  if (kind === 'IngressClass')
+    document.setIn(['metadata', 'name'], place('{{ .Values.router.ingressClass | quote }}'));
   if (kind === 'DaemonSet') {
     const hasInit = document.hasIn(initImage);
     for (const [at, value] of daemonSetValues(component, hasInit)) {
@@ -229,7 +278,7 @@ function template({ path, when }: Source): string {
     for (const at of hasInit ? [image, initImage] : [image]) document.setIn(at, place(imageText));
     document.setIn([...args, 4], place(logLevel));
   }
-  const scoped = ['ClusterRole', 'ClusterRoleBinding'].includes(kind);
+  const scoped = ['ClusterRole', 'ClusterRoleBinding', 'IngressClass'].includes(kind);
   if (!scoped) document.setIn(['metadata', 'namespace'], place('{{ .Release.Namespace }}'));
   const subjects = document.get('subjects');
   if (isSeq(subjects)) {
@@ -244,7 +293,8 @@ function template({ path, when }: Source): string {
   for (const [mark, expression] of placed) text = text.replace(mark, () => expression);
   const blocks: Blocks =
     {
-      ...{ Deployment: deploymentBlocks, DaemonSet: daemonSetBlocks(component) },
+      ...{ Deployment: component === 'router' ? routerBlocks : deploymentBlocks },
+      ...{ IngressClass: ingressClassBlocks, DaemonSet: daemonSetBlocks(component) },
       ServiceMonitor: [
         [/^( +)app\.kubernetes\.io\/name: .*\n(?=spec:)/m, entries('serviceMonitor.labels')],
       ] as const,
@@ -255,11 +305,14 @@ function template({ path, when }: Source): string {
       (line, indent: string) => line + block.map((each) => `${indent}${each}\n`).join(''),
     );
   }
-  text = text.replace(
-    /^( +)affinity:\n(?:\1 +.*\n)+/m,
-    (base, indent: string) =>
-      `${indent}{{- if .Values.affinity }}\n${indent}affinity: {{ toJson .Values.affinity }}\n${indent}{{- else }}\n${base}${indent}{{- end }}\n`,
-  );
+  // The values' is for the controllers: that of the router keeps its own replicas apart.
+  if (component !== 'router') {
+    text = text.replace(
+      /^( +)affinity:\n(?:\1 +.*\n)+/m,
+      (base, indent: string) =>
+        `${indent}{{- if .Values.affinity }}\n${indent}affinity: {{ toJson .Values.affinity }}\n${indent}{{- else }}\n${base}${indent}{{- end }}\n`,
+    );
+  }
   // Whatever begins with braces in a manifest would be an expression to Helm.
   if (text.replaceAll(/\{\{-? [^}]+ \}\}/g, '').includes('{{'))
     throw new Error(`${path} has braces of its own`);
@@ -288,6 +341,8 @@ function values(): readonly Value[] {
   const deployment: unknown = parse(read('base/deployment.yaml'));
   const pod = recordAt(deployment, 'spec', 'template', 'spec');
   const [container] = listAt(pod, 'containers');
+  const routerDeployment: unknown = parse(read('components/router/deployment.yaml'));
+  const [routerContainer] = listAt(routerDeployment, 'spec', 'template', 'spec', 'containers');
   const [repository = '', tag = ''] = textAt(container, 'image').split(':');
   const resourcesOf = (component: string): object => {
     const daemonSet: unknown = parse(read(`components/${component}/daemon-set.yaml`));
@@ -414,6 +469,28 @@ function values(): readonly Value[] {
         '# (docs/announcing.md). The namespace must admit privileged Pods.',
       schema: members({
         enabled: boolean,
+        extraArgs: { type: 'array', items: { type: 'string', pattern: '^--' } },
+        resources: { type: 'object' },
+      }),
+    },
+    {
+      name: 'router',
+      value: {
+        enabled: false,
+        replicas: recordAt(routerDeployment, 'spec')['replicas'],
+        ingressClass: flagOf(routerContainer, '--ingress-class'),
+        defaultClass: false,
+        extraArgs: [],
+        resources: recordAt(routerContainer, 'resources'),
+      },
+      comment:
+        'The router for Ingresses and Routes, behind a Service of type LoadBalancer (docs/router.md). ingressClass: the name\n' +
+        '# of its IngressClass; defaultClass: for Ingresses that name none.',
+      schema: members({
+        enabled: boolean,
+        replicas: { type: 'integer', minimum: 0 },
+        ingressClass: text,
+        defaultClass: boolean,
         extraArgs: { type: 'array', items: { type: 'string', pattern: '^--' } },
         resources: { type: 'object' },
       }),

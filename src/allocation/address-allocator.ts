@@ -41,7 +41,7 @@ export interface AllocatorSnapshot {
  * Offsets beyond this are taken only by explicit request: four quadrillion are enough for random picks, and offsets
  * stay exact numbers.
  */
-const NEAR_LIMIT = 2n ** 52n;
+const nearLimit = 2n ** 52n;
 
 /**
  * The allocator of one Service CIDR or address pool, as a bitmap over its usable addresses.
@@ -72,7 +72,7 @@ export class AddressAllocator implements AddressAllocation {
     this.#base = cidr.base;
     const word = (shift: bigint): number => Number(BigInt.asUintN(32, cidr.usable.first >> shift));
     this.#firstWords = [word(96n), word(64n), word(32n), word(0n)];
-    this.#taken = createBitmap(Number(cidr.usable.size < NEAR_LIMIT ? cidr.usable.size : NEAR_LIMIT));
+    this.#taken = createBitmap(Number(cidr.usable.size < nearLimit ? cidr.usable.size : nearLimit));
   }
 
   /** Number of addresses taken. */

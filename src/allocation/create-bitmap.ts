@@ -3,7 +3,7 @@ import { DenseBitmap } from './dense-bitmap.ts';
 import { SparseBitmap } from './sparse-bitmap.ts';
 
 /** Up to here all words are there from the start: 2 MiB and a bit for 2^24 offsets (an IPv4 /8). */
-const DENSE_LIMIT = 2 ** 24;
+const denseLimit = 2 ** 24;
 
 /**
  * The bitmap that fits a range: dense for what fits in memory, else sparse.
@@ -11,5 +11,5 @@ const DENSE_LIMIT = 2 ** 24;
  * @param size 0 to 2^53.
  */
 export function createBitmap(size: number): Bitmap {
-  return size <= DENSE_LIMIT ? new DenseBitmap(size) : new SparseBitmap(size, createBitmap);
+  return size <= denseLimit ? new DenseBitmap(size) : new SparseBitmap(size, createBitmap);
 }

@@ -1,6 +1,6 @@
 import type { Bitmap } from './bitmap.ts';
 
-const ALL = 0xffff_ffff;
+const allBits = 0xffff_ffff;
 
 /**
  * All bits in 32-bit words, with two stacks of summary words above them: bit i of a level says of word i of the
@@ -50,13 +50,13 @@ export class DenseBitmap implements Bitmap {
 
   set(offset: number): boolean {
     const index = offset >>> 5;
-    const before = this.#words[index] ?? ALL;
+    const before = this.#words[index] ?? allBits;
     const after = (before | (1 << (offset & 31))) >>> 0;
     if (after === before) return false;
     this.#words[index] = after;
     this.#count++;
     if (before === 0) raise(this.#used, index, isUsed);
-    if (after === ALL) raise(this.#full, index, isFull);
+    if (after === allBits) raise(this.#full, index, isFull);
     return true;
   }
 
@@ -68,12 +68,12 @@ export class DenseBitmap implements Bitmap {
     this.#words[index] = after;
     this.#count--;
     if (after === 0) lower(this.#used, index, isUsed);
-    if (before === ALL) lower(this.#full, index, isFull);
+    if (before === allBits) lower(this.#full, index, isFull);
     return true;
   }
 
   nextFree(from: number): number {
-    return search(this.#full, from, ALL);
+    return search(this.#full, from, allBits);
   }
 
   nextUsed(from: number): number {
@@ -83,7 +83,7 @@ export class DenseBitmap implements Bitmap {
 }
 
 function isFull(word: number): boolean {
-  return word === ALL;
+  return word === allBits;
 }
 
 function isUsed(word: number): boolean {
@@ -94,8 +94,8 @@ function isUsed(word: number): boolean {
 function setFrom(words: Uint32Array, start: number): void {
   const first = start >>> 5;
   if (first >= words.length) return;
-  words[first] = (words[first] ?? 0) | (ALL << (start & 31));
-  words.fill(ALL, first + 1);
+  words[first] = (words[first] ?? 0) | (allBits << (start & 31));
+  words.fill(allBits, first + 1);
 }
 
 function bitAt(words: Uint32Array, bit: number): boolean {
@@ -133,13 +133,13 @@ function lower(levels: readonly Uint32Array[], index: number, holds: (word: numb
 }
 
 /** The lowest bit ≥ `from` of level 0 that differs from `flip`'s bits, or -1. */
-function search(levels: readonly Uint32Array[], from: number, flip: 0 | typeof ALL): number {
+function search(levels: readonly Uint32Array[], from: number, flip: 0 | typeof allBits): number {
   let bit = from;
   for (let depth = 0; depth < levels.length; depth++) {
     const level = levels[depth];
     const at = bit >>> 5;
     if (level === undefined || at >= level.length) return -1;
-    const rest = ((level[at] ?? flip) ^ flip) & (ALL << (bit & 31));
+    const rest = ((level[at] ?? flip) ^ flip) & (allBits << (bit & 31));
     if (rest !== 0) return descend(levels, depth, at * 32 + lowestBit(rest), flip);
     bit = at + 1;
   }
@@ -147,7 +147,12 @@ function search(levels: readonly Uint32Array[], from: number, flip: 0 | typeof A
 }
 
 /** From the wanted bit of a level down to the lowest wanted bit of level 0 below it. */
-function descend(levels: readonly Uint32Array[], depth: number, bit: number, flip: 0 | typeof ALL): number {
+function descend(
+  levels: readonly Uint32Array[],
+  depth: number,
+  bit: number,
+  flip: 0 | typeof allBits,
+): number {
   let found = bit;
   for (let below = depth - 1; below >= 0; below--) {
     const word = (levels[below]?.[found] ?? flip) ^ flip;

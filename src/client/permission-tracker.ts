@@ -21,7 +21,7 @@ interface Refusal extends Permission {
 }
 
 /** Milliseconds without a new refusal after which one is dropped: callers retry more often than that. */
-const REMEMBERED = 1_800_000;
+const rememberedMs = 1_800_000;
 
 /**
  * A transport that notices what the API server refuses (403). It logs one line for each verb and resource with what to
@@ -69,7 +69,7 @@ export class PermissionTracker implements Transport {
   /** Drops refusals that are not repeated, e.g. because their namespace is gone: they would never be allowed. */
   #forgetOld(): void {
     const now = this.#clock.monotonic();
-    for (const [name, { at }] of this.#refused) if (now - at > REMEMBERED) this.#refused.delete(name);
+    for (const [name, { at }] of this.#refused) if (now - at > rememberedMs) this.#refused.delete(name);
   }
 
   async #note<R>(permission: Permission | undefined, answer: Promise<R>): Promise<R> {

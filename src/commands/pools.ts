@@ -3,19 +3,10 @@ import { egressIPs } from '../client/resources.ts';
 import type { PoolsConfig } from '../config/pools.ts';
 import { readPooledCluster } from '../pools/read-cluster.ts';
 import { planReport, type PoolReport } from '../pools/plan-report.ts';
-import { parseAddress } from '../objects/address.ts';
-import type { EgressIP } from '../objects/types/ovn.ts';
 import { firstFew } from '../controllers/load-balancer/reasons.ts';
 import { connectCluster } from './cluster.ts';
+import { type EgressRow, egressRows } from './egress-rows.ts';
 import { columns } from './tables.ts';
-
-/** An address of an EgressIP. */
-interface EgressRow {
-  readonly address: string;
-  readonly egressIP: string;
-  /** Undefined: no node has it. */
-  readonly node: string | undefined;
-}
 
 /**
  * Prints the AddressPools of a cluster, the holder of each address, the Services that wait for one, and the nodes that have
@@ -71,16 +62,6 @@ function tables({ pools: list, addresses, waiting }: PoolReport, egress: readonl
     parts.push(columns([['EGRESS ADDRESS', 'EGRESSIP', 'NODE'], ...rows]));
   }
   return parts.join('\n');
-}
-
-function egressRows({ metadata, spec, status }: EgressIP): readonly EgressRow[] {
-  const items = new Map(
-    (status?.items ?? []).map(({ egressIP, node }) => [parseAddress(egressIP)?.canonical, node]),
-  );
-  return spec.egressIPs.map((text) => {
-    const address = parseAddress(text)?.canonical;
-    return { address: address ?? text, egressIP: metadata.name ?? '', node: items.get(address) };
-  });
 }
 
 function count(value: number): string {

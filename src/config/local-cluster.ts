@@ -60,5 +60,5 @@ export interface LocalClusterConfig {
  */
 export type SelectControllers = (
   choice: readonly string[],
-  cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation'>,
+  cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation' | 'platform'>,
 ) => readonly string[];

@@ -71,6 +71,7 @@ export function upConfig(
   const families = serviceRanges.map(({ range }) => range.family);
   const nodes = flags.read('nodes', wholeNumber(0, 1000));
   const allocation = flags.read('allocation', oneOf(['server', 'controller']));
+  const platform = flags.read('platform', oneOf(platforms));
   const network = flags.read('network', oneOf(networkModes));
   const inside = flags.read('inside', yesOrNo);
   if (inside && alone) throw new ConfigError('--inside needs a program: servicenet up --inside -- <program>');
@@ -99,12 +100,14 @@ export function upConfig(
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     liveView: flags.read('liveView', yesOrNo) && alone,
     addressPool: flags.read('defaultPool', defaultPool(families)),
-    controllers: flags.read('controllers', (value) => selectControllers(list(value), { nodes, allocation })),
+    controllers: flags.read('controllers', (value) =>
+      selectControllers(list(value), { nodes, allocation, platform }),
+    ),
     attachments: attachmentSettings(flags),
     allocation,
     metricsBindAddress: flags.read('metricsBindAddress', bindAddress),
     authorizationMode: flags.read('authorizationMode', oneOf(['AlwaysAllow', 'RBAC'])),
-    platform: flags.read('platform', oneOf(platforms)),
+    platform,
     dataDir: flags.read('dataDir', optional(textOf())),
     kubeconfigPath: flags.read('writeKubeconfig', optional(textOf())) ?? defaultKubeconfigPath(alone),
     program,

@@ -8,6 +8,7 @@ import { endpointSliceMirroringController } from './service-endpoints/endpoint-s
 import { endpointSlicesController } from './service-endpoints/endpoint-slices/controller.ts';
 import { endpointsController } from './service-endpoints/endpoints/controller.ts';
 import { garbageCollector } from './garbage-collection/controller.ts';
+import { ingressToRouteDefinition } from './ingress-to-route/controller.ts';
 import { loadBalancerController, type LoadBalancerOptions } from './load-balancer/controller.ts';
 import { namespacesController } from './namespaces/controller.ts';
 import { policyStatusController, type PolicyStatusOptions } from './policy-status/controller.ts';
@@ -40,6 +41,8 @@ export interface CatalogSettings {
   readonly simulation?: NodesOptions & KubeletSettings;
   /** Gives addresses to CloudPrivateIPConfigs; absent: their controller is not there. */
   readonly cloud?: Cloud;
+  /** Makes Routes of Ingresses: the server has OpenShift's Routes. Default: false. */
+  readonly ingressToRoute?: boolean;
   /** Which networks Pods may name. */
   readonly attachmentRules?: AttachmentRules;
   /** Which Services of type LoadBalancer are served, and how they are read. */
@@ -89,6 +92,9 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
     ...(options.cloud === undefined
       ? []
       : [catalogEntry(cloudPrivateIPController(options.cloud), 'cloud-network-config-controller')]),
+    ...(options.ingressToRoute === true
+      ? [catalogEntry(ingressToRouteDefinition, 'ingress-to-route-controller')]
+      : []),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
       ...catalogEntry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),

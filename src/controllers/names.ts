@@ -47,6 +47,8 @@ const networkKindNames = [
 ] as const;
 /** Works with a cloud in memory, so that it is for local clusters alone. */
 const cloudPrivateIP = 'cloud-private-ip-controller';
+/** For servers that have OpenShift's Routes of their own. */
+const ingressToRoute = 'ingress-to-route-controller';
 const loadBalancer = 'load-balancer-controller';
 const serviceAllocation = 'service-allocation-controller';
 
@@ -57,6 +59,7 @@ const serviceAllocation = 'service-allocation-controller';
 export function localControllers(cluster: {
   readonly nodes: number;
   readonly allocation: 'server' | 'controller';
+  readonly platform: 'kubernetes' | 'openshift';
 }): readonly KnownController[] {
   const simulation = cluster.nodes === 0 ? [] : simulationNames;
   return [
@@ -66,6 +69,7 @@ export function localControllers(cluster: {
       ...serverNames,
       ...networkKindNames,
       cloudPrivateIP,
+      ...(cluster.platform === 'openshift' ? [ingressToRoute] : []),
       loadBalancer,
     ].map(on),
     // Our own server needs no audit.

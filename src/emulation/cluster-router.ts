@@ -3,10 +3,11 @@ import { InformerFactory } from '../client/informers/informer-factory.ts';
 import { endpointSlices, ingressClasses, ingresses, routes, services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { localHost } from '../host/local-host.ts';
-import { ingressController } from '../network/http/ingress-class.ts';
+import { ingressController, ingressToRouteController } from '../network/http/ingress-class.ts';
 import type { RouteClaimOptions } from '../network/http/route-claims.ts';
 import { routerServiceObjects } from '../network/http/router-service.ts';
 import { type IPFamily, parseAddress } from '../objects/address.ts';
+import { type ObjectKey, splitKey } from '../objects/key.ts';
 import { routeDomain } from '../objects/route-domain.ts';
 import { RouterStatus } from '../router/router-status.ts';
 import { Router } from '../router/router.ts';
@@ -14,6 +15,9 @@ import { createMissing } from './create-missing.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 
 const className = 'servicenet';
+const ingressClass = { name: className, controller: ingressController };
+/** Its Ingresses become Routes. */
+const routeClass = { name: 'openshift-default', controller: ingressToRouteController };
 const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';
 /** As OpenShift's router has it, without wildcards. */
 const routeClaims: RouteClaimOptions = {
@@ -66,7 +70,8 @@ export class ClusterRouter implements Runnable {
       ...{ informers, host: localHost, clock, random, log, metrics, addresses: this.#addresses },
       ...{ httpPort: ports.http, httpsPort: ports.https },
       routing: {
-        selection: { className, withoutClass: true },
+        // OpenShift makes Routes of Ingresses that name no class.
+        selection: { className, withoutClass: !this.#hasRoutes },
         routes: this.#hasRoutes ? routeClaims : undefined,
         defaultCertificate: undefined,
         ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeout: 5000, backendTimeout: 60_000 },
@@ -76,10 +81,11 @@ export class ClusterRouter implements Runnable {
     const { service, slices, key } = routerServiceObjects(families, this.#addresses, ports);
     const status = new RouterStatus({ ...this.#context, informers }, router.view, router.table, {
       ...{ publishService: key, publishAddresses: [], podName: '' },
-      router: { name: className, canonicalHostname: '' },
+      // The Service's own name: it leads to the router from Pods.
+      router: { name: className, canonicalHostname: this.#hasRoutes ? hostOf(key) : '' },
     });
     try {
-      await this.#createClass();
+      await this.#createClasses();
       await router.start();
       await createMissing(this.#context.clients.for(services), service);
       for (const slice of slices) await createMissing(this.#context.clients.for(endpointSlices), slice);
@@ -92,15 +98,25 @@ export class ClusterRouter implements Runnable {
     await informers.finished();
   }
 
-  /** The class, which is the default one where there is no other. */
-  async #createClass(): Promise<void> {
-    const { items } = await this.#context.clients.for(ingressClasses).list();
+  /** The classes; the platform's own is the default one where there is no other. */
+  async #createClasses(): Promise<void> {
+    const client = this.#context.clients.for(ingressClasses);
+    const { items } = await client.list();
     const isTaken = items.some(({ metadata }) => metadata.annotations?.[isDefaultAnnotation] === 'true');
-    await createMissing(this.#context.clients.for(ingressClasses), {
-      apiVersion: 'networking.k8s.io/v1',
-      kind: 'IngressClass',
-      metadata: { name: className, ...(isTaken ? {} : { annotations: { [isDefaultAnnotation]: 'true' } }) },
-      spec: { controller: ingressController },
-    });
+    const own = this.#hasRoutes ? routeClass : ingressClass;
+    for (const { name, controller } of this.#hasRoutes ? [routeClass, ingressClass] : [ingressClass]) {
+      const isDefault = name === own.name && !isTaken;
+      await createMissing(client, {
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'IngressClass',
+        metadata: { name, ...(isDefault ? { annotations: { [isDefaultAnnotation]: 'true' } } : {}) },
+        spec: { controller },
+      });
+    }
   }
+}
+
+function hostOf(service: ObjectKey): string {
+  const { namespace, name } = splitKey(service);
+  return `${name}.${namespace}.svc.cluster.local`;
 }

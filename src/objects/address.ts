@@ -45,24 +45,24 @@ export function addressBits(family: IPFamily): 32 | 128 {
 }
 
 /** Longest text that can be an address; more leading zeros than this allows are refused. */
-const MAX_TEXT = 256;
+const maxText = 256;
 
 /** Reads an address leniently, as the first pass of Kubernetes' validation does. No zones, no CIDRs, no short forms. */
 export function parseAddress(text: string): ParsedAddress | undefined {
-  if (text.length > MAX_TEXT) return undefined;
+  if (text.length > maxText) return undefined;
   if (!text.includes(':')) return parseV4(text); // as fast as remembering it
   const known = recent.get(text);
   if (known !== undefined) return known;
   const parsed = parseV6(text);
   if (parsed === undefined) return undefined;
-  if (recent.size === MAX_RECENT) recent.clear();
+  if (recent.size === maxRecent) recent.clear();
   recent.set(text, parsed);
   return parsed;
 }
 
 /** Validating one request parses its few addresses about ten times: remembering the last results saves 50 µs. */
 const recent = new Map<string, ParsedAddress>();
-const MAX_RECENT = 256;
+const maxRecent = 256;
 
 /** Reads an address that any strict parser accepts: no leading zeros, no IPv4-mapped forms. */
 export function parseStrictAddress(text: string): ParsedAddress | undefined {
@@ -83,7 +83,7 @@ export function parseCidr(text: string): ParsedCidr | undefined {
   // A mapped address with a prefix that covers the ::ffff:0:0/96 part is an IPv4 network, else an IPv6 one.
   const mappedWide = address.ipv4Mapped && asWritten < 96;
   const family = mappedWide ? 'IPv6' : address.family;
-  const value = mappedWide ? MAPPED_PREFIX | address.value : address.value;
+  const value = mappedWide ? mappedPrefix | address.value : address.value;
   const prefixLength = address.ipv4Mapped && !mappedWide ? asWritten - 96 : asWritten;
   const hostBits = BigInt(addressBits(family) - prefixLength);
   const network = (value >> hostBits) << hostBits;
@@ -113,7 +113,7 @@ export function formatV4(value: number): string {
   return `${value >>> 24}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
 }
 
-const MAPPED_PREFIX = 0xffff_0000_0000n;
+const mappedPrefix = 0xffff_0000_0000n;
 
 function formatV6(value: bigint): string {
   const word = (shift: bigint): number => Number(BigInt.asUintN(32, value >> shift));
@@ -157,12 +157,12 @@ function parseV4(text: string): ParsedAddress | undefined {
   let field = -1; // -1 before its first digit
   let leadingZeros = false;
   for (let i = 0; i <= text.length; i++) {
-    const digit = i === text.length ? DOT : text.charCodeAt(i) - ZERO;
+    const digit = i === text.length ? dotValue : text.charCodeAt(i) - zeroCode;
     if (digit >= 0 && digit <= 9) {
       if (field === 0) leadingZeros = true;
       field = field < 0 ? digit : field * 10 + digit;
       if (field > 255) return undefined;
-    } else if (digit === DOT && field >= 0) {
+    } else if (digit === dotValue && field >= 0) {
       value = value * 256 + field;
       fields++;
       field = -1;
@@ -180,9 +180,9 @@ function parseV4(text: string): ParsedAddress | undefined {
   };
 }
 
-const ZERO = 48;
+const zeroCode = 48;
 /** Where the code of '.' is, counted from '0'. */
-const DOT = 46 - ZERO;
+const dotValue = 46 - zeroCode;
 
 /**
  * Leading zeros are removed first (Go's two parsers differ in nothing else), then the text must satisfy Node's parser,

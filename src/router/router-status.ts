@@ -1,6 +1,7 @@
 import { services } from '../client/resources.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
+import { ignoredAnnotations } from '../network/http/ignored-annotations.ts';
 import {
   publishedAddresses,
   type RouterIdentity,
@@ -29,7 +30,8 @@ export interface StatusOptions {
 
 /**
  * Writes the addresses of the router into the status of its Ingresses, and into Routes what it says of them. Ingresses of
- * others and entries of other routers are never written. Of several routers of one name the leader does it.
+ * others and entries of other routers are never written. An Event names annotations that have no effect. Of several
+ * routers of one name the leader does it.
  */
 export class RouterStatus implements Runnable {
   readonly #context: ControllerContext;
@@ -41,6 +43,8 @@ export class RouterStatus implements Runnable {
   readonly #ingresses: Controller;
   readonly #ingressWriter: StatusWriter<Ingress>;
   readonly #routes: Controller | undefined;
+  /** What was last said of an Ingress' annotations. */
+  readonly #ignored = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, view: RouterView, table: HttpTable, options: StatusOptions) {
     this.#context = context;
@@ -116,11 +120,26 @@ export class RouterStatus implements Runnable {
   async #writeIngress(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const addresses = this.#addresses();
     const ingress = this.#view.ingresses.cache.get(key);
-    if (ingress === undefined || !this.#view.serves(ingress)) return undefined;
+    if (ingress === undefined || !this.#view.serves(ingress)) {
+      this.#ignored.delete(key);
+      return undefined;
+    }
+    this.#nameIgnored(ingress);
     if (!this.#ingressWriter.settled(key)) return { requeueAfter: lookAgain };
     const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
     await this.#ingressWriter.write(ingress, { loadBalancer }, signal);
     return undefined;
+  }
+
+  /** Once for what it says: who comes from ingress-nginx sees what is missing. */
+  #nameIgnored(ingress: Ingress): void {
+    const key = keyOf(ingress);
+    const ignored = ignoredAnnotations(ingress);
+    if (ignored === undefined) this.#ignored.delete(key);
+    else if (this.#ignored.get(key) !== ignored) {
+      this.#ignored.set(key, ignored);
+      this.#context.events.event(ingress, 'Warning', 'IgnoredAnnotations', ignored);
+    }
   }
 
   async #writeRoute(

@@ -49,7 +49,7 @@ export interface TestServerOptions {
   readonly network?: boolean | undefined;
   /**
    * With `network`: `processes` runs the commands of containers as programs of this machine, with the rights of this
-   * process, in the network and a read-only file system of their Pod. Default `off`.
+   * process, in the network and a file system of their Pod. Default `off`.
    */
   readonly containers?: 'off' | 'processes' | undefined;
   /** Programs that stand for images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
@@ -103,6 +103,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
   const families = serviceRanges.map(({ range }) => range.family);
   const nodes = flags.read('nodes', or(0, wholeNumber(0, 1000)));
   const allocation = flags.read('allocation', or('server', oneOf(['server', 'controller'])));
+  const platform = flags.read('platform', or('kubernetes', oneOf(platforms)));
   const addressPool = flags.read(
     'addressPools',
     optional((value) => rangesOfFamilies(texts(value), families)),
@@ -117,7 +118,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     token: flags.read('token', optional(textOf(8))),
     authorizationMode: flags.read('authorizationMode', or('AlwaysAllow', oneOf(['AlwaysAllow', 'RBAC']))),
     allocation,
-    platform: flags.read('platform', or('kubernetes', oneOf(platforms))),
+    platform,
     dataDir: flags.read('dataDirectory', optional(textOf())),
     nodes,
     network: flags.read('network', or(false, yesOrNo)) ? 'on' : 'off',
@@ -126,7 +127,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     controllers: flags.read(
       'controllers',
-      or(usual, (value) => selectLocal(texts(value), { nodes, allocation })),
+      or(usual, (value) => selectLocal(texts(value), { nodes, allocation, platform })),
     ),
     attachments: defaultAttachmentSettings,
     addressPool,

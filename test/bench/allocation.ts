@@ -8,10 +8,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { AddressAllocator } from '../../src/allocation/address-allocator.ts';
 import { parseServiceCidr } from '../../src/allocation/address-range.ts';
 
-const RANGES = ['10.1.0.0/24', '10.2.0.0/16', '10.16.0.0/12', 'fd00:10:96::/108'];
-const FILLS = [0, 0.5, 0.99, 0.999];
-const BATCH = 256;
-const OPERATIONS = 200_000;
+const ranges = ['10.1.0.0/24', '10.2.0.0/16', '10.16.0.0/12', 'fd00:10:96::/108'];
+const fills = [0, 0.5, 0.99, 0.999];
+const batchSize = 256;
+const operationCount = 200_000;
 
 interface Row {
   range: string;
@@ -55,13 +55,13 @@ function filled(
 function measure(range: string, fill: number): Row {
   const random = seeded(42);
   const { allocator, free } = filled(range, fill, random);
-  const batch = Math.max(1, Math.min(BATCH, Math.floor(free / 2)));
+  const batch = Math.max(1, Math.min(batchSize, Math.floor(free / 2)));
   const taken: string[] = new Array<string>(batch).fill('');
   let allocate = 0n;
   let release = 0n;
   let explicit = 0n;
   let operations = 0;
-  while (operations < OPERATIONS * 2) {
+  while (operations < operationCount * 2) {
     const t0 = process.hrtime.bigint();
     for (let i = 0; i < batch; i++) taken[i] = allocator.allocateNext(random);
     const t1 = process.hrtime.bigint();
@@ -71,22 +71,22 @@ function measure(range: string, fill: number): Row {
     const t3 = process.hrtime.bigint();
     for (let i = 0; i < batch; i++) allocator.release(taken[i] ?? '');
     operations += batch;
-    if (operations < OPERATIONS) continue; // warm-up
+    if (operations < operationCount) continue; // warm-up
     allocate += t1 - t0;
     release += t2 - t1;
     explicit += t3 - t2;
   }
-  const per = (sum: bigint): number => Math.round(Number(sum) / OPERATIONS);
+  const per = (sum: bigint): number => Math.round(Number(sum) / operationCount);
   return { range, fill, allocateNs: per(allocate), releaseNs: per(release), explicitNs: per(explicit) };
 }
 
-const rows = RANGES.flatMap((range) => FILLS.map((fill) => measure(range, fill)));
+const rows = ranges.flatMap((range) => fills.map((fill) => measure(range, fill)));
 console.log('range               full    allocateNext   release   allocate(explicit)   [ns]');
 for (const { range, fill, allocateNs, releaseNs, explicitNs } of rows) {
   const cells = [range.padEnd(18), `${fill * 100}%`.padStart(6), String(allocateNs).padStart(14)];
   console.log([...cells, String(releaseNs).padStart(9), String(explicitNs).padStart(20)].join('  '));
 }
-for (const range of RANGES) {
+for (const range of ranges) {
   const of = (fill: number): number =>
     rows.find((row) => row.range === range && row.fill === fill)?.allocateNs ?? 0;
   const ratio = of(0.999) / Math.max(1, of(0));

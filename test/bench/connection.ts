@@ -30,21 +30,21 @@ const headEnd = Buffer.from('\r\n\r\n');
  * the cores with the server that they measure.
  */
 export class Connection {
-  private readonly socket: TLSSocket;
-  private readonly common: string;
-  private waiting: Waiting | undefined;
-  private received: Buffer[] = [];
-  private length = 0;
+  readonly #socket: TLSSocket;
+  readonly #common: string;
+  #waiting: Waiting | undefined;
+  #received: Buffer[] = [];
+  #length = 0;
   /** Bytes of the whole answer, once its head is there. */
-  private expected = Infinity;
-  private bodyStart = 0;
+  #expected = Infinity;
+  #bodyStart = 0;
 
   private constructor(socket: TLSSocket, common: string) {
-    this.socket = socket;
-    this.common = common;
-    socket.on('data', (chunk: Buffer) => this.take(chunk));
-    socket.on('error', (error: Error) => this.waiting?.reject(error));
-    socket.on('close', () => this.waiting?.reject(new Error('the server closed the connection')));
+    this.#socket = socket;
+    this.#common = common;
+    socket.on('data', (chunk: Buffer) => this.#take(chunk));
+    socket.on('error', (error: Error) => this.#waiting?.reject(error));
+    socket.on('close', () => this.#waiting?.reject(new Error('the server closed the connection')));
   }
 
   static async open(target: Target): Promise<Connection> {
@@ -56,42 +56,42 @@ export class Connection {
     const length = Buffer.byteLength(body);
     const content = length === 0 ? '' : `Content-Type: ${contentType}\r\nContent-Length: ${length}\r\n`;
     return new Promise((resolve, reject) => {
-      this.waiting = { resolve, reject };
-      this.socket.write(`${method} ${path} HTTP/1.1\r\n${this.common}${content}\r\n${body}`);
+      this.#waiting = { resolve, reject };
+      this.#socket.write(`${method} ${path} HTTP/1.1\r\n${this.#common}${content}\r\n${body}`);
     });
   }
 
   close(): void {
-    this.waiting = undefined;
-    this.socket.destroy();
+    this.#waiting = undefined;
+    this.#socket.destroy();
   }
 
-  private take(chunk: Buffer): void {
-    this.received.push(chunk);
-    this.length += chunk.length;
-    if (this.expected === Infinity && !this.readHead()) return;
-    if (this.length < this.expected) return;
-    const body = Buffer.concat(this.received).subarray(this.bodyStart);
-    const { waiting } = this;
-    this.waiting = undefined;
-    this.received = [];
-    this.length = 0;
-    this.expected = Infinity;
+  #take(chunk: Buffer): void {
+    this.#received.push(chunk);
+    this.#length += chunk.length;
+    if (this.#expected === Infinity && !this.#readHead()) return;
+    if (this.#length < this.#expected) return;
+    const body = Buffer.concat(this.#received).subarray(this.#bodyStart);
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    this.#received = [];
+    this.#length = 0;
+    this.#expected = Infinity;
     waiting?.resolve(body);
   }
 
-  private readHead(): boolean {
-    const all = Buffer.concat(this.received);
+  #readHead(): boolean {
+    const all = Buffer.concat(this.#received);
     const end = all.indexOf(headEnd);
     if (end < 0) return false;
     const head = all.toString('latin1', 0, end);
     const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
     if (!/^HTTP\/1\.1 20[01] /.test(head) || length === undefined) {
-      this.waiting?.reject(new Error(`unexpected answer: ${all.toString()}`));
+      this.#waiting?.reject(new Error(`unexpected answer: ${all.toString()}`));
       return false;
     }
-    this.bodyStart = end + headEnd.length;
-    this.expected = this.bodyStart + Number(length);
+    this.#bodyStart = end + headEnd.length;
+    this.#expected = this.#bodyStart + Number(length);
     return true;
   }
 }

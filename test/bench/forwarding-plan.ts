@@ -11,10 +11,10 @@ import type { ForwardingNode, ForwardingOptions } from '../../src/network/forwar
 import { parseAddress, parseCidr } from '../../src/objects/address.ts';
 import { report, type Row } from './report.ts';
 
-const ENDPOINTS = 10;
-const NODES = 50;
-const RUNS = 9;
-const CHANGES = 500;
+const endpointCount = 10;
+const nodeCount = 50;
+const runs = 9;
+const changeCount = 500;
 
 const node: ForwardingNode = {
   name: 'node-0',
@@ -59,13 +59,13 @@ function slice(i: number, generation: number): EndpointSlice {
     },
     addressType: 'IPv4',
     ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
-    endpoints: Array.from({ length: ENDPOINTS }, (_, j) => {
-      const n = i * ENDPOINTS + j;
+    endpoints: Array.from({ length: endpointCount }, (_, j) => {
+      const n = i * endpointCount + j;
       const moved = j === 0 ? generation % 64 : 0;
       return {
         addresses: [`10.${128 + (n >> 16) + moved}.${(n >> 8) & 255}.${n & 255}`],
         conditions: { ready: true, serving: true, terminating: false },
-        nodeName: `node-${n % NODES}`,
+        nodeName: `node-${n % nodeCount}`,
         zone: n % 2 === 0 ? 'a' : 'b',
       };
     }),
@@ -77,7 +77,7 @@ for (const count of [1000, 10_000]) {
   const services = Array.from({ length: count }, (_, i) => service(i));
   const slices = services.map((_, i) => slice(i, 0));
   const scratch: number[] = [];
-  for (let run = 0; run < RUNS; run++) {
+  for (let run = 0; run < runs; run++) {
     const before = process.threadCpuUsage();
     planForwarding(services, slices, node, options);
     const { user, system } = process.threadCpuUsage(before);
@@ -88,7 +88,7 @@ for (const count of [1000, 10_000]) {
     services.map((service, i) => ({ key: keyOf(service), service, slices: slices.slice(i, i + 1) })),
   );
   const one: number[] = [];
-  for (let n = 1; n <= CHANGES; n++) {
+  for (let n = 1; n <= changeCount; n++) {
     const i = (n * 7919) % count;
     const changed = services[i];
     if (changed === undefined) continue;
@@ -97,7 +97,7 @@ for (const count of [1000, 10_000]) {
     planner.apply([input]);
     one.push((performance.now() - start) * 1000);
   }
-  const name = `${count.toLocaleString('en-US')} Services × ${ENDPOINTS}`;
+  const name = `${count.toLocaleString('en-US')} Services × ${endpointCount}`;
   const [first] = scratch;
   rows.push(
     { name: `${name}: from scratch, first run`, value: (first ?? 0) / 1000, unit: 'ms' },

@@ -15,11 +15,11 @@ import { objectKey, type Storage } from '../../src/apiserver/storage/storage.ts'
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { report, type Row } from './report.ts';
 
-const RESTART_OBJECTS = 100_000;
-const LIST = 1000;
+const restartObjects = 100_000;
+const listSize = 1000;
 /** The argument with which the bench calls itself. */
-const OPEN = '--open';
-const SERVICES = 'core/services/';
+const openFlag = '--open';
+const servicesPrefix = 'core/services/';
 
 const template = JSON.stringify({
   apiVersion: 'v1',
@@ -118,17 +118,21 @@ async function memory(): Promise<void> {
   for (const concurrency of [16, 64]) await commits('memory', storage, concurrency, 30_000);
 
   const repeat = 300;
-  const keys = storage.list(SERVICES, { limit: 10_000 }).items.map((item) => item.key);
+  const keys = storage.list(servicesPrefix, { limit: 10_000 }).items.map((item) => item.key);
   let start = performance.now();
   for (const key of keys) storage.get(key);
   record('memory: get', (since(start) / keys.length) * 1000, 'µs');
   start = performance.now();
-  for (let i = 0; i < repeat; i++) storage.list(SERVICES, { limit: LIST });
-  record(`memory: list ${LIST} of ${storage.count(SERVICES)}`, (since(start) / repeat) * 1000, 'µs');
+  for (let i = 0; i < repeat; i++) storage.list(servicesPrefix, { limit: listSize });
+  record(
+    `memory: list ${listSize} of ${storage.count(servicesPrefix)}`,
+    (since(start) / repeat) * 1000,
+    'µs',
+  );
   start = performance.now();
   const past = storage.compactedRevision + 7;
-  for (let i = 0; i < repeat; i++) storage.list(SERVICES, { limit: LIST, revision: past + i * 50 });
-  record(`memory: list ${LIST} at a past revision`, (since(start) / repeat) * 1000, 'µs');
+  for (let i = 0; i < repeat; i++) storage.list(servicesPrefix, { limit: listSize, revision: past + i * 50 });
+  record(`memory: list ${listSize} at a past revision`, (since(start) / repeat) * 1000, 'µs');
 
   for (const watchers of [0, 100, 1000]) await fanOut(watchers);
 }
@@ -171,7 +175,7 @@ async function disk(parent: string): Promise<void> {
 /** From the logs (as after a crash while busy), then from one snapshot (as after a quiet time). */
 async function restart(directory: string): Promise<void> {
   const storage = await openDiskStorage(directory, options);
-  for (let i = 0; i < RESTART_OBJECTS; i += 500) {
+  for (let i = 0; i < restartObjects; i += 500) {
     await storage.commit(
       Array.from({ length: 500 }, (_, j) => {
         const name = `s${i + j}`;
@@ -200,11 +204,11 @@ function later(lives: number): DiskStorageOptions {
 function openInProcess(how: string, directory: string, lives: number): void {
   const { stdout } = spawnSync(
     process.execPath,
-    [...process.execArgv, import.meta.filename, OPEN, directory, String(lives)],
+    [...process.execArgv, import.meta.filename, openFlag, directory, String(lives)],
     { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
   );
   const [open = NaN, decode = NaN, memory = NaN] = stdout.split(' ').map(Number);
-  record(`disk: restart with ${RESTART_OBJECTS} objects ${how}`, open, 'ms');
+  record(`disk: restart with ${restartObjects} objects ${how}`, open, 'ms');
   record(`disk: decoding them, when asked for`, decode, 'ms');
   record(`disk: resident memory then`, memory, 'MiB');
 }
@@ -214,14 +218,14 @@ async function open(directory: string, lives: number): Promise<void> {
   const storage = await openDiskStorage(directory, later(lives));
   const opened = since(start);
   start = performance.now();
-  const named = storage.list(SERVICES).items.filter((item) => item.object.metadata.name !== undefined);
-  if (named.length < RESTART_OBJECTS) throw new Error('objects are missing');
+  const named = storage.list(servicesPrefix).items.filter((item) => item.object.metadata.name !== undefined);
+  if (named.length < restartObjects) throw new Error('objects are missing');
   console.log(opened, since(start), process.memoryUsage().rss / 2 ** 20);
   await storage.close();
 }
 
 const [, , argument = os.tmpdir(), directory = '', lives = ''] = process.argv;
-if (argument === OPEN) {
+if (argument === openFlag) {
   await open(directory, Number(lives));
 } else {
   await memory();

@@ -1,6 +1,6 @@
 import { startApiServer } from '../../src/testing/index.ts';
 import type { ServerAddress } from './connection.ts';
-import { SERVICE_RANGES } from './replay.ts';
+import { serviceRangesOf } from './replay.ts';
 import type { ClusterName } from './transcript.ts';
 
 /** A server of our own, started for one of the recorded clusters. */
@@ -9,7 +9,7 @@ export interface RunningServer extends ServerAddress {
 }
 
 /** The controllers that ran beside the recorded servers; on dual64 none did. */
-const CONTROLLERS = [
+const ranControllers = [
   'endpoints-controller',
   'endpointslice-controller',
   'endpointslice-mirroring-controller',
@@ -20,8 +20,8 @@ const CONTROLLERS = [
 /** Starts our embedded server in this process as the recorded cluster was started: with RBAC. */
 export async function startCluster(cluster: ClusterName): Promise<RunningServer> {
   return startApiServer({
-    serviceClusterIpRange: SERVICE_RANGES[cluster].join(','),
+    serviceClusterIpRange: serviceRangesOf[cluster].join(','),
     authorizationMode: 'RBAC',
-    controllers: cluster === 'dual64' ? [] : CONTROLLERS,
+    controllers: cluster === 'dual64' ? [] : ranControllers,
   });
 }

@@ -25,15 +25,15 @@ interface WatchLength {
   readonly expected: number;
 }
 
-const VERBS = ['get', 'head', 'options', 'post', 'put', 'patch', 'delete'] as const;
-const PATCH_TYPES = new Map([
+const verbs = ['get', 'head', 'options', 'post', 'put', 'patch', 'delete'] as const;
+const patchTypes = new Map([
   ['json', 'application/json-patch+json'],
   ['merge', 'application/merge-patch+json'],
   ['strategic', 'application/strategic-merge-patch+json'],
   ['apply', 'application/apply-patch+yaml'],
 ]);
 /** No recorded answer takes longer than a watch of 6 s: more is a server that hangs, whatever else the machine does. */
-const DEADLINE_MS = 60_000;
+const deadlineMs = 60_000;
 
 /** HTTPS with keep-alive to one server. Paths go out as they are: no URL parser tidies them up. */
 export class Connection {
@@ -52,7 +52,7 @@ export class Connection {
 
   /** Sends the one verb that a resolved step holds. */
   async send(request: StepRequest): Promise<Answer> {
-    const verb = VERBS.find((candidate) => request[candidate] !== undefined);
+    const verb = verbs.find((candidate) => request[candidate] !== undefined);
     if (verb === undefined) throw new Error('a step without a verb');
     const { statusCode, headers, body } = await this.#agent.request({
       origin: this.#origin,
@@ -60,7 +60,7 @@ export class Connection {
       method: verb.toUpperCase(),
       headers: this.#headers(request),
       body: bodyOf(request) ?? null,
-      signal: AbortSignal.timeout(DEADLINE_MS),
+      signal: AbortSignal.timeout(deadlineMs),
     });
     const text = await body.text();
     const contentType = headerText(headers['content-type']) ?? '';
@@ -93,7 +93,7 @@ export class Connection {
       over = true;
       stopWhenOver();
     }, milliseconds);
-    const deadline = setTimeout(() => stop.abort(), DEADLINE_MS);
+    const deadline = setTimeout(() => stop.abort(), deadlineMs);
     let status = 0;
     try {
       const answer = await this.#agent.request({
@@ -137,7 +137,7 @@ export class Connection {
     const headers: Record<string, string> = { authorization: `Bearer ${this.#token}` };
     if (request.body !== undefined || request.raw !== undefined) headers['content-type'] = 'application/json';
     const { type } = request;
-    if (type !== undefined) headers['content-type'] = PATCH_TYPES.get(type) ?? type;
+    if (type !== undefined) headers['content-type'] = patchTypes.get(type) ?? type;
     for (const [name, value] of Object.entries(request.headers ?? {})) headers[name.toLowerCase()] = value;
     // An empty value is the recorder's way to say that the header is not sent.
     return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''));

@@ -9,7 +9,7 @@ export interface Difference {
   readonly got: string;
 }
 
-const NOTHING = '(nothing)';
+const nothingText = '(nothing)';
 
 /**
  * Every place where two JSON values differ, in reading order. Lists are compared by index, unless taking some items
@@ -60,8 +60,12 @@ function listDifferences(
     // One list is the other with something taken out: name what.
     if (missing.length === 0 || extra.length === 0) {
       return [
-        ...missing.map(({ at, item }) => ({ path: `${path}[${at}]`, expected: shown(item), got: NOTHING })),
-        ...extra.map(({ at, item }) => ({ path: `${path}[${at}]`, expected: NOTHING, got: shown(item) })),
+        ...missing.map(({ at, item }) => ({
+          path: `${path}[${at}]`,
+          expected: shown(item),
+          got: nothingText,
+        })),
+        ...extra.map(({ at, item }) => ({ path: `${path}[${at}]`, expected: nothingText, got: shown(item) })),
       ];
     }
   }
@@ -98,7 +102,7 @@ function textDifference(expected: string, got: string): { expected: string; got:
 }
 
 function shown(value: unknown): string {
-  if (value === undefined) return NOTHING;
+  if (value === undefined) return nothingText;
   const text = JSON.stringify(value);
   return text.length <= 400 ? text : `${text.slice(0, 400)}…`;
 }

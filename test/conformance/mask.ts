@@ -14,15 +14,15 @@ export interface MaskContext {
   readonly serviceRanges: readonly string[];
 }
 
-const UID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
-const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;
-const WHOLE_TIME = new RegExp(`^${TIME.source}$`);
-const IPV4 = /(?<![\w.:])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\/|\.\d)/g;
-const IPV6 = /(?<![\w.:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?!\w|\/|\.\d)/g;
+const uidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+const timePattern = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;
+const wholeTimePattern = new RegExp(`^${timePattern.source}$`);
+const ipv4Pattern = /(?<![\w.:])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\/|\.\d)/g;
+const ipv6Pattern = /(?<![\w.:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?!\w|\/|\.\d)/g;
 /** The alphabet of generateName's suffixes (apimachinery `util/rand`). */
-const SUFFIX = '[bcdfghjklmnpqrstvwxz2456789]{5}';
+const suffixPattern = '[bcdfghjklmnpqrstvwxz2456789]{5}';
 /** Go prints its reference time in error messages. */
-const GO_LAYOUT = '2006-01-02T15:04:05Z';
+const goLayout = '2006-01-02T15:04:05Z';
 
 /**
  * Replaces the values that a server picks by tokens, as the recorder did. One masker serves one case, because it
@@ -54,7 +54,7 @@ export class Masker {
   /** A copy of an answer with tokens. `managedFields` and `selfLink` are dropped. */
   mask(value: unknown): unknown {
     // A value that is a time is masked even where a request named it; within texts it is not.
-    if (typeof value === 'string') return WHOLE_TIME.test(value) ? '<time>' : this.text(value);
+    if (typeof value === 'string') return wholeTimePattern.test(value) ? '<time>' : this.text(value);
     if (Array.isArray(value)) return value.map((item) => this.mask(item));
     if (!isRecord(value)) return value;
     const masked: [string, unknown][] = [];
@@ -68,14 +68,14 @@ export class Masker {
   /** A text with tokens. */
   text(text: string): string {
     const { namespace, generated } = this.#context;
-    let masked = text.replace(UID, (uid) => this.#token(uid, '<uid>'));
-    masked = masked.replace(TIME, (time) => (time === GO_LAYOUT ? time : this.#token(time, '<time>')));
-    masked = masked.replace(IPV4, (address) => this.#address(address));
-    masked = masked.replace(IPV6, (found) => this.#colonAddress(found));
+    let masked = text.replace(uidPattern, (uid) => this.#token(uid, '<uid>'));
+    masked = masked.replace(timePattern, (time) => (time === goLayout ? time : this.#token(time, '<time>')));
+    masked = masked.replace(ipv4Pattern, (address) => this.#address(address));
+    masked = masked.replace(ipv6Pattern, (found) => this.#colonAddress(found));
     masked = masked.replace(/(?<![\w.])\d{4,5}(?![\w.])/g, (digits) => this.#picked.get(digits) ?? digits);
     if (generated !== undefined) {
       masked = masked.replace(
-        new RegExp(`${escape(generated)}${SUFFIX}(?![\\w-])`, 'g'),
+        new RegExp(`${escape(generated)}${suffixPattern}(?![\\w-])`, 'g'),
         `${generated}<suffix>`,
       );
     }
@@ -91,7 +91,7 @@ export class Masker {
     if (key === 'name' && typeof item === 'string' && typeof holder['generateName'] === 'string') {
       // Of a long generateName only the first 58 characters are used.
       const prefix = holder['generateName'].slice(0, 58);
-      if (new RegExp(`^${escape(prefix)}${SUFFIX}$`).test(item)) return `${this.text(prefix)}<suffix>`;
+      if (new RegExp(`^${escape(prefix)}${suffixPattern}$`).test(item)) return `${this.text(prefix)}<suffix>`;
     }
     return this.mask(item);
   }

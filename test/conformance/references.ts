@@ -3,11 +3,11 @@ import { isRecord } from '../../src/objects/json.ts';
 /** What `${…}` in a request stands for: `ns`, and the answers that earlier steps kept by `as`. */
 export type References = ReadonlyMap<string, unknown>;
 
-const REFERENCE = /\$\{([^{}]+)\}/g;
+const referencePattern = /\$\{([^{}]+)\}/g;
 
 /** A text with every `${name.path.0.x}` replaced; what is not known becomes `undefined`, and the server will say so. */
 export function resolveText(text: string, references: References): string {
-  return text.replace(REFERENCE, (_whole, path: string) => {
+  return text.replace(referencePattern, (_whole, path: string) => {
     const value = lookUp(path, references);
     if (value === undefined) return 'undefined';
     return typeof value === 'string' ? value : JSON.stringify(value);

@@ -8,7 +8,7 @@ import { settledForm } from './settled.ts';
 import type { Case, ClusterName, StepRequest, StepResponse } from './transcript.ts';
 
 /** The Service CIDRs of the four recorded clusters. */
-export const SERVICE_RANGES: Record<ClusterName, readonly string[]> = {
+export const serviceRangesOf: Record<ClusterName, readonly string[]> = {
   v4: ['10.96.0.0/16'],
   v6: ['fd00:10:96::/112'],
   dual46: ['10.97.0.0/16', 'fd00:10:97::/112'],
@@ -30,10 +30,10 @@ export interface ReplayOptions {
 }
 
 /** For controllers on a busy machine; the recorded ones took less than ten seconds. */
-const SETTLE_MS = 30_000;
-const SETTLE_POLL_MS = 40;
+const settleMs = 30_000;
+const settlePollMs = 40;
 /** With `pick` or `ignore` there is nothing to wait for, so a body counts as settled when it rested this long. */
-const REST_MS = 1_000;
+const restMs = 1_000;
 
 /** Runs one case in a namespace of its own; undefined when every step was as recorded. */
 export async function replay(
@@ -47,7 +47,7 @@ export async function replay(
     namespace,
     named: JSON.stringify(test.steps.map(({ request }) => request)),
     generated: test.generated,
-    serviceRanges: SERVICE_RANGES[test.cluster],
+    serviceRanges: serviceRangesOf[test.cluster],
   });
   await createNamespace(connection, namespace);
   let slept = false;
@@ -78,11 +78,11 @@ export async function replay(
 
 /** The first outcome without differences, or the last one after the time to settle. */
 async function repeated(attempt: () => Promise<Outcome>): Promise<Outcome> {
-  const deadline = performance.now() + SETTLE_MS;
+  const deadline = performance.now() + settleMs;
   for (;;) {
     const outcome = await attempt();
     if (outcome.differences.length === 0 || performance.now() >= deadline) return outcome;
-    await sleep(SETTLE_POLL_MS);
+    await sleep(settlePollMs);
   }
 }
 
@@ -128,7 +128,7 @@ async function settle(
 ): Promise<Outcome> {
   const want = { ...expected, ...('body' in expected ? { body: settledForm(expected.body) } : {}) };
   const resting = request.ignore === true || request.pick !== undefined;
-  const deadline = performance.now() + SETTLE_MS;
+  const deadline = performance.now() + settleMs;
   let last = '';
   let since = performance.now();
   for (;;) {
@@ -145,9 +145,9 @@ async function settle(
     const text = JSON.stringify([answer.body]);
     if (text !== last) since = now;
     last = text;
-    const done = resting ? now - since >= REST_MS : found.length === 0;
+    const done = resting ? now - since >= restMs : found.length === 0;
     if (done || now >= deadline) return { value: answer.body, differences: found };
-    await sleep(SETTLE_POLL_MS);
+    await sleep(settlePollMs);
   }
 }
 

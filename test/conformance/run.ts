@@ -30,7 +30,7 @@ const { values } = parseArgs({
   },
 });
 
-const HELP = `Replays test/conformance/transcripts and shows the first differing step of each case.
+const helpText = `Replays test/conformance/transcripts and shows the first differing step of each case.
 
   -f, --file NAME     only this file (service-create, …); may be repeated
   -c, --case TEXT     only cases whose name contains TEXT; may be repeated
@@ -45,7 +45,7 @@ const HELP = `Replays test/conformance/transcripts and shows the first differing
 
 async function main(): Promise<number> {
   if (values.help) {
-    console.log(HELP);
+    console.log(helpText);
     return 0;
   }
   const chosen = (values.file ?? transcriptFiles()).flatMap((file) =>

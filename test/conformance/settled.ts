@@ -1,7 +1,7 @@
 import { isRecord } from '../../src/objects/json.ts';
 
 /** Lists that controllers write in no fixed order. */
-const UNORDERED = new Set(['items', 'subsets', 'addresses', 'notReadyAddresses', 'ports', 'endpoints']);
+const unordered = new Set(['items', 'subsets', 'addresses', 'notReadyAddresses', 'ports', 'endpoints']);
 
 /** A masked body of a settled object in the form in which two of them can be compared: lists sorted, no generation. */
 export function settledForm(value: unknown): unknown {
@@ -12,7 +12,7 @@ export function settledForm(value: unknown): unknown {
     if (key === 'metadata' && isRecord(item)) {
       const { generation: _dropped, ...rest } = item;
       form.push([key, settledForm(rest)]);
-    } else if (UNORDERED.has(key) && Array.isArray(item)) {
+    } else if (unordered.has(key) && Array.isArray(item)) {
       form.push([
         key,
         item.map((member) => settledForm(member)).sort((a, b) => (sortText(a) < sortText(b) ? -1 : 1)),

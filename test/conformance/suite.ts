@@ -74,11 +74,11 @@ function needsTheClusterAlone({ steps }: Case): boolean {
   const topology = steps.some(({ request }) => JSON.stringify(request).includes('kubernetes.io/topology-'));
   return steps.some(({ request }) => {
     const path = request.post ?? request.put ?? request.patch ?? request.delete ?? '';
-    return SHARED_OBJECTS.test(path) || (topology && path.startsWith('/api/v1/nodes'));
+    return sharedObjects.test(path) || (topology && path.startsWith('/api/v1/nodes'));
   });
 }
 
-const SHARED_OBJECTS = /\/(?:ingressclasses|servicecidrs)(?:\/|$)|\/namespaces\/(?:default|kube-system)/;
+const sharedObjects = /\/(?:ingressclasses|servicecidrs)(?:\/|$)|\/namespaces\/(?:default|kube-system)/;
 
 let namespaces = 0;
 

@@ -24,7 +24,7 @@ const log = {
 const onListenerError = (error: unknown) => {
   throw error;
 };
-const SERVICES = listPrefix('', 'services');
+const servicesPrefix = listPrefix('', 'services');
 
 describeStorage('disk', (options) => openDiskStorage(newDirectory(), { ...options, encode, log }));
 
@@ -86,7 +86,7 @@ describe('disk: restarts', () => {
     expect(after.get(key('a'))?.text()).toBe(text);
     expect(Object.isFrozen(after.get(key('a'))?.object.metadata)).toBe(true);
     const seen: unknown[] = [];
-    after.watch(SERVICES, 2, ({ type, current, previous }) =>
+    after.watch(servicesPrefix, 2, ({ type, current, previous }) =>
       seen.push([type, current.object.metadata.resourceVersion, previous?.object.metadata.resourceVersion]),
     );
     const [stored] = await after.commit(write('c'));
@@ -116,13 +116,13 @@ describe('disk: restarts', () => {
     now += 1000;
     const later = await open(directory, 10_000);
     expect(later.compactedRevision).toBe(301);
-    expect(later.list(SERVICES).items).toHaveLength(20);
+    expect(later.list(servicesPrefix).items).toHaveLength(20);
     expect(logs().length).toBe(1);
     await later.close();
     const again = await open(directory, 10_000);
     expect(
       again
-        .list(SERVICES)
+        .list(servicesPrefix)
         .items.map((item) => item.object.metadata.labels?.['v'])
         .sort(),
     ).toEqual(Array.from({ length: 20 }, (_, i) => `${280 + i}`).sort());
@@ -147,7 +147,7 @@ describe('disk: restarts', () => {
     await storage.close();
     await Promise.all(commits);
     const again = await open(directory);
-    expect(again.count(SERVICES)).toBe(50);
+    expect(again.count(servicesPrefix)).toBe(50);
     await again.close();
   });
 
@@ -160,7 +160,7 @@ describe('disk: restarts', () => {
     const last = storage.commit(write('c'));
     await expect(bad).rejects.toThrow(TypeError);
     await Promise.all([first, last]);
-    expect(storage.list(SERVICES).items.map((item) => item.revision)).toEqual([2, 3]);
+    expect(storage.list(servicesPrefix).items.map((item) => item.revision)).toEqual([2, 3]);
     await storage.close();
   });
 });

@@ -24,26 +24,26 @@ type Step =
   | { do: 'watch'; back: number; wide: boolean }
   | { do: 'settle' };
 
-const KEYS = 120;
-const keyOf = (n: number) => objectKey('', 'services', n % 3 === 0 ? 'a' : 'b', `s${(n * 7) % KEYS}`);
+const keyCount = 120;
+const keyOf = (n: number) => objectKey('', 'services', n % 3 === 0 ? 'a' : 'b', `s${(n * 7) % keyCount}`);
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
       do: fc.constant('put' as const),
-      key: fc.nat(KEYS - 1),
+      key: fc.nat(keyCount - 1),
       expect: fc.constantFrom('any', 'any', 'absent', 'right', 'wrong'),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), key: fc.nat(KEYS - 1) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), key: fc.nat(keyCount - 1) }) },
   {
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('list' as const),
       back: fc.nat(150),
       limit: fc.integer({ min: 1, max: 50 }),
-      from: fc.nat(KEYS),
+      from: fc.nat(keyCount),
       wide: fc.boolean(),
     }),
   },

@@ -17,7 +17,7 @@ export interface StorageUnderTest {
   readonly onListenerError: (error: unknown, event: StorageEvent) => void;
 }
 
-const SERVICES = listPrefix('', 'services');
+const servicesPrefix = listPrefix('', 'services');
 const key = (name: string, namespace = 'default') => objectKey('', 'services', namespace, name);
 
 /** A minimal Service whose label `v` tells versions apart. */
@@ -49,7 +49,7 @@ export function describeStorage(
       return storage;
     }
     const names = (storage: Storage, options: Parameters<Storage['list']>[1] = {}) =>
-      storage.list(SERVICES, options).items.map((item) => item.object.metadata.name);
+      storage.list(servicesPrefix, options).items.map((item) => item.object.metadata.name);
     async function put(storage: Storage, name: string, v = '1'): Promise<number> {
       const [stored] = await storage.commit([{ key: key(name), expect: 'any', object: sample(name, v) }]);
       return stored?.revision ?? 0;
@@ -58,7 +58,7 @@ export function describeStorage(
       const [stored] = await storage.commit([{ key: key(name), expect: 'any', object: undefined }]);
       return stored?.revision ?? 0;
     }
-    function record(storage: Storage, after: number, prefix = SERVICES) {
+    function record(storage: Storage, after: number, prefix = servicesPrefix) {
       const seen: string[] = [];
       const stop = storage.watch(prefix, after, (event) => {
         seen.push(`${event.type} ${event.current.object.metadata.name ?? ''} ${event.revision}`);
@@ -70,8 +70,8 @@ export function describeStorage(
       const storage = await fresh();
       expect(storage.revision).toBe(1);
       expect(storage.compactedRevision).toBe(1);
-      expect(storage.list(SERVICES)).toEqual({ items: [], revision: 1, remaining: 0 });
-      expect(storage.count(SERVICES)).toBe(0);
+      expect(storage.list(servicesPrefix)).toEqual({ items: [], revision: 1, remaining: 0 });
+      expect(storage.count(servicesPrefix)).toBe(0);
       expect(storage.get(key('a'))).toBeUndefined();
     });
 
@@ -108,13 +108,13 @@ export function describeStorage(
 
     it('counts what comes and goes after it was first asked', async () => {
       const storage = await fresh();
-      const counts = [storage.count(SERVICES)];
+      const counts = [storage.count(servicesPrefix)];
       for (const name of ['a', 'b', 'a']) {
         await put(storage, name);
-        counts.push(storage.count(SERVICES));
+        counts.push(storage.count(servicesPrefix));
       }
       await remove(storage, 'a');
-      expect([...counts, storage.count(SERVICES)]).toEqual([0, 1, 2, 2, 1]);
+      expect([...counts, storage.count(servicesPrefix)]).toEqual([0, 1, 2, 2, 1]);
     });
 
     it('takes an object that shares frozen parts with the version before', async () => {
@@ -220,14 +220,14 @@ export function describeStorage(
         { key: objectKey('', 'services2', 'a', 'other'), expect: 'absent', object: sample('other') },
         { key: objectKey('', 'nodes', '', 'n'), expect: 'absent', object: sample('n') },
       ]);
-      const found = storage.list(SERVICES).items.map((item) => item.key);
+      const found = storage.list(servicesPrefix).items.map((item) => item.key);
       expect(found).toEqual([key('y', 'a-b'), key('B', 'a'), key('z', 'a'), key('x', 'b')]);
       expect(storage.list(listPrefix('', 'services', 'a')).items.map((item) => item.key)).toEqual([
         key('B', 'a'),
         key('z', 'a'),
       ]);
       expect(storage.list(listPrefix('', 'nodes', '')).items).toHaveLength(1);
-      expect(storage.count(SERVICES)).toBe(4);
+      expect(storage.count(servicesPrefix)).toBe(4);
       expect(storage.count(listPrefix('', 'services', 'a'))).toBe(2);
       expect(storage.count(listPrefix('', 'nodes'))).toBe(1);
     });
@@ -236,15 +236,15 @@ export function describeStorage(
       const storage = await fresh();
       for (let i = 0; i < 250; i++) await put(storage, `s${String(i).padStart(3, '0')}`);
       const expected = names(storage);
-      const first = storage.list(SERVICES, { limit: 100 });
+      const first = storage.list(servicesPrefix, { limit: 100 });
       expect(first.remaining).toBe(150);
       for (let i = 0; i < 250; i += 2) await remove(storage, `s${String(i).padStart(3, '0')}`);
       for (let i = 0; i < 50; i++) await put(storage, `new${i}`);
       const behind = (items: typeof first) => `${items.items.at(-1)?.key ?? ''}\0`;
       const { revision } = first;
-      const second = storage.list(SERVICES, { limit: 100, revision, from: behind(first) });
+      const second = storage.list(servicesPrefix, { limit: 100, revision, from: behind(first) });
       expect(second.remaining).toBe(50);
-      const third = storage.list(SERVICES, { limit: 100, revision, from: behind(second) });
+      const third = storage.list(servicesPrefix, { limit: 100, revision, from: behind(second) });
       expect(third.remaining).toBe(0);
       const paged = [...first.items, ...second.items, ...third.items];
       expect(paged.map((item) => item.object.metadata.name)).toEqual(expected);
@@ -261,9 +261,9 @@ export function describeStorage(
       }
       const revisions = (prefix: string, after: number, limit: number): number[] =>
         storage.events(prefix, after, limit).map(({ revision }) => revision);
-      expect(revisions(SERVICES, 1, 4)).toEqual([2, 3, 4, 5]);
-      expect(revisions(SERVICES, 5, 4)).toEqual([6, 7]);
-      expect(revisions(SERVICES, 7, 4)).toEqual([]);
+      expect(revisions(servicesPrefix, 1, 4)).toEqual([2, 3, 4, 5]);
+      expect(revisions(servicesPrefix, 5, 4)).toEqual([6, 7]);
+      expect(revisions(servicesPrefix, 7, 4)).toEqual([]);
       expect(revisions(listPrefix('', 'services', 'other'), 3, 4)).toEqual([5, 7]);
       expect(revisions(listPrefix('', 'nodes'), 1, 4)).toEqual([]);
     });
@@ -276,7 +276,7 @@ export function describeStorage(
       expect(names(storage, { from: `${key('c')}\0` })).toEqual(['d']);
       expect(names(storage, { from: key('z') })).toEqual([]);
       expect(names(storage, { from: 'a' })).toEqual(['a', 'c', 'd']);
-      expect(storage.list(SERVICES, { limit: 0 })).toMatchObject({ items: [], remaining: 3 });
+      expect(storage.list(servicesPrefix, { limit: 0 })).toMatchObject({ items: [], remaining: 3 });
     });
 
     it('lists any revision that is kept', async () => {
@@ -286,10 +286,10 @@ export function describeStorage(
       await remove(storage, 'a');
       await put(storage, 'a', '3');
       const versions = [1, 2, 3, 4, 5].map((revision) =>
-        storage.list(SERVICES, { revision }).items.map((item) => item.object.metadata.labels?.['v']),
+        storage.list(servicesPrefix, { revision }).items.map((item) => item.object.metadata.labels?.['v']),
       );
       expect(versions).toEqual([[], ['1'], ['2'], [], ['3']]);
-      expect(() => storage.list(SERVICES, { revision: 6 })).toThrow(FutureRevisionError);
+      expect(() => storage.list(servicesPrefix, { revision: 6 })).toThrow(FutureRevisionError);
     });
 
     it('replays what happened, then goes on live', async () => {
@@ -310,7 +310,7 @@ export function describeStorage(
     it('carries both versions in an event, and the revision of the delete in the last object', async () => {
       const storage = await fresh();
       const events: StorageEvent[] = [];
-      storage.watch(SERVICES, 1, (event) => events.push(event));
+      storage.watch(servicesPrefix, 1, (event) => events.push(event));
       await put(storage, 'a', '1');
       await put(storage, 'a', '2');
       await remove(storage, 'a');
@@ -350,7 +350,7 @@ export function describeStorage(
 
     it('shields writers and other listeners from one that throws', async () => {
       const storage = await fresh();
-      storage.watch(SERVICES, 1, () => {
+      storage.watch(servicesPrefix, 1, () => {
         throw new Error('listener is broken');
       });
       const { seen } = record(storage, 1);
@@ -364,14 +364,14 @@ export function describeStorage(
       const storage = await fresh();
       const nested: Promise<unknown>[] = [];
       const late: string[] = [];
-      storage.watch(SERVICES, 1, (event) => {
+      storage.watch(servicesPrefix, 1, (event) => {
         if (event.current.object.metadata.name !== 'a') return;
         nested.push(put(storage, 'b'));
-        storage.watch(SERVICES, 1, (other) => late.push(`${other.revision}`));
+        storage.watch(servicesPrefix, 1, (other) => late.push(`${other.revision}`));
       });
       const { seen } = record(storage, 1);
       const once: number[] = [];
-      const stop = storage.watch(SERVICES, 1, (event) => {
+      const stop = storage.watch(servicesPrefix, 1, (event) => {
         once.push(event.revision);
         stop();
       });
@@ -391,7 +391,7 @@ export function describeStorage(
       expect(storage.compactedRevision).toBe(1);
       now += 1;
       expect(storage.compactedRevision).toBe(2);
-      expect(() => storage.list(SERVICES, { revision: 1 })).toThrow(CompactedError);
+      expect(() => storage.list(servicesPrefix, { revision: 1 })).toThrow(CompactedError);
       expect(() => record(storage, 1)).toThrow(CompactedError);
       expect(names(storage, { revision: 2 })).toEqual(['a']);
       expect(record(storage, 2).seen).toEqual(['ADDED b 3']);
@@ -405,8 +405,8 @@ export function describeStorage(
       for (let i = 0; i < 200; i++) await put(storage, `s${i % 7}`, `${i}`);
       expect(storage.revision).toBe(201);
       expect(storage.compactedRevision).toBe(191);
-      expect(storage.list(SERVICES, { revision: 191 }).items).toHaveLength(7);
-      expect(() => storage.list(SERVICES, { revision: 190 })).toThrow(CompactedError);
+      expect(storage.list(servicesPrefix, { revision: 191 }).items).toHaveLength(7);
+      expect(() => storage.list(servicesPrefix, { revision: 190 })).toThrow(CompactedError);
       expect(record(storage, 191).seen).toHaveLength(10);
     });
 

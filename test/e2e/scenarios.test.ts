@@ -1,6 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { longScenarios, scenariosUsing, shortScenarios } from '../network/support/policy-scenarios.ts';
 import { scenarios } from './scenarios.ts';
+import { workloadScenarios } from './workload-scenarios.ts';
+
+const all = [...scenarios, ...workloadScenarios];
 
 const root = new URL('../../', import.meta.url);
 const read = (file: string): string => readFileSync(new URL(file, root), 'utf8');
@@ -11,8 +15,8 @@ const titlesOf = (file: string): readonly string[] =>
     ([, title]) => title ?? '',
   );
 
-test('every scenario is named once, and has 47 of conformance', () => {
-  expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length);
+test('every scenario is named once, and sig-network has 47 of conformance', () => {
+  expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);
   expect(scenarios.filter(({ conformance }) => conformance)).toHaveLength(47);
 });
 
@@ -21,7 +25,7 @@ test('every scenario that has a test, or a row of API calls, has one that there 
   const rows = [...read('test/integration/e2e-coverage.md').matchAll(/^\| (.+?) +\| network\//gm)].map(
     ([, name]) => (name ?? '').replace(/(?: \[\w+\])+$/, ''),
   );
-  const missing = scenarios.filter(({ name, here }) => {
+  const missing = all.filter(({ name, here }) => {
     if ('file' in here) return !titlesOf(here.file).includes(here.test);
     return 'calls' in here && !rows.includes(name);
   });
@@ -33,6 +37,12 @@ test("every test of Kubernetes' scenarios with packets is one of them", () => {
   const written = readdirSync(new URL(folder, root)).flatMap((name) =>
     titlesOf(`${folder}/${name}`).map((title) => `${folder}/${name}: ${title}`),
   );
-  const listed = scenarios.flatMap(({ here }) => ('file' in here ? [`${here.file}: ${here.test}`] : []));
+  const listed = all.flatMap(({ here }) => ('file' in here ? [`${here.file}: ${here.test}`] : []));
   expect(written.filter((each) => !listed.includes(each))).toEqual([]);
+});
+
+test("all of Kubernetes' tests of NetworkPolicies are there: 42 by TCP, 3 by UDP and 3 by SCTP", () => {
+  const names = [...shortScenarios, ...longScenarios].map(({ name }) => name);
+  expect([names.length, new Set(names).size]).toEqual([42, 42]);
+  expect([scenariosUsing('UDP').length, scenariosUsing('SCTP').length]).toEqual([3, 3]);
 });

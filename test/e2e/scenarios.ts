@@ -1,7 +1,7 @@
 /**
- * One e2e test of Kubernetes' sig-network, and what is here of it.
+ * One e2e test of Kubernetes, and what is here of it.
  *
- * `name` is upstream's, without `[sig-network]` and other labels in brackets. `conformance` is that of Kubernetes 1.36.
+ * `name` is upstream's, without the label of its SIG and other labels in brackets. `conformance` is that of Kubernetes 1.36.
  */
 export interface Scenario {
   readonly name: string;
@@ -26,16 +26,21 @@ interface Missing {
   readonly reason: string;
 }
 
+const workloads = 'test/network/e2e/workloads.test.ts';
 const services = 'test/network/e2e/services.test.ts';
 const networking = 'test/network/e2e/networking.test.ts';
 const conntrack = 'test/network/conntrack.test.ts';
 const reachability = 'test/network/services/reachability.test.ts';
 const trafficPolicy = 'test/network/services/traffic-policy.test.ts';
 
-const conformance = (name: string, here: Scenario['here']): Scenario => ({ name, conformance: true, here });
-const other = (name: string, here: Scenario['here']): Scenario => ({ name, conformance: false, here });
-const packets = (file: string, test: string): Packets => ({ file, test });
-const apiCalls: ApiCalls = { calls: 'all' };
+export const conformance = (name: string, here: Scenario['here']): Scenario => ({
+  name,
+  conformance: true,
+  here,
+});
+export const other = (name: string, here: Scenario['here']): Scenario => ({ name, conformance: false, here });
+export const packets = (file: string, test: string): Packets => ({ file, test });
+export const apiCalls: ApiCalls = { calls: 'all' };
 const withoutPackets: ApiCalls = { calls: 'without packets' };
 
 const clusterNames =
@@ -68,7 +73,7 @@ const localTerminating =
 
 /**
  * The conformance tests of sig-network, and of the others those whose point is what Pods and nodes send. Tests of the API
- * alone are in `test/integration/e2e-coverage.md`, those of NetworkPolicies in `test/network/support/policies.ts`.
+ * alone are in `test/integration/e2e-coverage.md`, those of NetworkPolicies in `test/network/support/policy-scenarios.ts`.
  */
 export const scenarios: readonly Scenario[] = [
   conformance('API Server should have Endpoints and EndpointSlices pointing to API Server', apiCalls),
@@ -300,8 +305,11 @@ export const scenarios: readonly Scenario[] = [
     'Services should fallback to local terminating endpoints when there are no ready endpoints with externalTrafficPolicy=Local',
     packets(trafficPolicy, localTerminating),
   ),
+  other(
+    'Services should be rejected for evicted pods (no endpoints exist)',
+    packets(workloads, 'should be rejected for evicted pods (no endpoints exist)'),
+  ),
   ...[
-    'should be rejected for evicted pods (no endpoints exist)',
     'should respect internalTrafficPolicy=Local Pod (hostNetwork: true) to Pod',
     'should respect internalTrafficPolicy=Local Pod and Node, to Pod (hostNetwork: true)',
     'should connect to the ports exposed by restartable init containers',

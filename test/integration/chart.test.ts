@@ -240,6 +240,31 @@ describe('the Helm chart', () => {
     );
     expect(listAt(changed, 'args').at(-1)).toBe('--on-api-loss=withdraw');
   });
+
+  test('has the router of the component, with names of the release and a class that can be the default one', () => {
+    const router = recordAt(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')), 'router');
+    const base = kustomizeWith('router').filter(({ kind }) => kind !== 'Namespace');
+    expect(byName(render({ router: { ...router, enabled: true } }))).toEqual(byName(base));
+    const changed = { ...router, enabled: true, replicas: 3, ingressClass: 'web', defaultClass: true };
+    const objects = render({ router: { ...changed, extraArgs: ['--no-routes'] } }, 'edge');
+    const named = (name: string) => objects.find((object) => nameOf(object) === name);
+    expect(named('IngressClass/web')?.metadata.annotations).toEqual({
+      'ingressclass.kubernetes.io/is-default-class': 'true',
+    });
+    const deployment = named('Deployment/edge-router');
+    expect(at(deployment, 'spec', 'replicas')).toBe(3);
+    const [container] = listAt(deployment, 'spec', 'template', 'spec', 'containers');
+    expect(listAt(container, 'args')).toEqual(
+      expect.arrayContaining([
+        ...['--ingress-class=web', '--publish-service=servicenet-system/edge-router', '--no-routes'],
+        '--lease-namespace=servicenet-system',
+      ]),
+    );
+    expect(at(named('Service/edge-router'), 'spec', 'selector')).toEqual({
+      'app.kubernetes.io/name': 'edge-router',
+    });
+  });
+
   test('has the version of the package', () => {
     const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'));
     const values: unknown = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'));

@@ -10,7 +10,7 @@ import { startRouter } from '../support/router/router.ts';
 
 const own = kustomizeWith('router').filter(({ metadata }) => metadata.name === 'servicenet-router');
 
-test('the role grants what the router reads, by watches that begin with a list and by lists, and three writes', async () => {
+test('the role grants what the router reads, by watches that begin with a list and by lists, and writes of status, Leases and Events', async () => {
   const api = await startApiServer({ controllers: [], nodes: 0 });
   const asked = new Set<string>();
   for (const watchList of [true, false]) {
@@ -23,7 +23,7 @@ test('the role grants what the router reads, by watches that begin with a list a
   const granted = grantsOf(own).map(({ name }) => name);
   const writes = granted.filter((name) => !asked.has(name));
   expect([...asked].filter((name) => !granted.includes(name))).toEqual([]);
-  expect(writes.filter((name) => !/leases|status/.test(name))).toEqual([]);
+  expect(writes.filter((name) => !/leases|status|events/.test(name))).toEqual([]);
 });
 
 test('the flags of the Deployment are those of the command', () => {

@@ -37,7 +37,10 @@ class MemoryRuntime {
       return Promise.resolve();
     },
     usageOf: ({ metadata: { name = '' } }) =>
-      Promise.resolve(new Map([['cache', this.usage.get(name) ?? 0]])),
+      Promise.resolve({
+        volumes: new Map([['cache', this.usage.get(name) ?? 0]]),
+        containers: new Map(),
+      }),
     start: ({ pod, container }, ended) => {
       this.#running.set(`${pod.metadata.name ?? ''}/${container.name}`, ended);
       return Promise.resolve(undefined);

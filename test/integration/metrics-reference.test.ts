@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { AnnounceMetrics } from '../../src/node/announce/announce-metrics.ts';
 import { ProxyMetrics } from '../../src/node/proxy-metrics.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -46,7 +47,10 @@ test('docs/metrics.md lists what a scrape of the controller, of the server and o
   // The agent itself needs a node.
   const nodeMetrics = new Metrics();
   ProxyMetrics.of(nodeMetrics);
-  const ofNode = rows(await nodeMetrics.scrape()).filter((row) => row.includes('kubeproxy_'));
+  AnnounceMetrics.of(nodeMetrics);
+  const ofNode = rows(await nodeMetrics.scrape()).filter((row) =>
+    /`(kubeproxy|servicenet_layer2|servicenet_bgp)_/.test(row),
+  );
   let scraped: string[] = [];
   await controller.until(async () => {
     const port = /"port":(\d+)/.exec(controller.output)?.[1];

@@ -35,6 +35,7 @@ let objects: Objects;
 let web: Backend;
 let secure: Server;
 let router: RunningRouter;
+const events: string[] = [];
 let status: { value: RouterStatus; stop(): Promise<void> };
 
 /** Writes status for the router until it is stopped. */
@@ -45,7 +46,10 @@ function writeStatus(options: Partial<StatusOptions>): { value: RouterStatus; st
   const value = new RouterStatus(
     {
       ...{ clients: new Clients(api.client), informers, clock, random, log, metrics: router.metrics },
-      events: { event: () => undefined },
+      events: {
+        event: ({ metadata }, type, reason, message) =>
+          events.push(`${metadata.name ?? ''} ${type} ${reason}: ${message}`),
+      },
       serves: () => true,
     },
     router.router.view,
@@ -358,12 +362,28 @@ test('Ingresses of our class get the addresses, others none; they are taken away
     const { body } = await call(api.client, 'GET', `${ingresses}/${name}`);
     return recordAt(body, 'status', 'loadBalancer');
   };
+  await objects.create(ingresses, {
+    metadata: {
+      name: 'moved',
+      annotations: {
+        'kubernetes.io/ingress.class': 'servicenet',
+        'nginx.ingress.kubernetes.io/rewrite-target': '/$1',
+        'nginx.ingress.kubernetes.io/limit-rps': '5',
+      },
+    },
+    spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
+  });
   await create('theirs', 'nginx');
   await create('ours', 'servicenet');
   await vi.waitFor(async () => {
     expect(await addresses('ours')).toEqual({ ingress: [{ hostname: 'lb.test' }, { ip: '192.0.2.7' }] });
   }, wait);
   expect(await addresses('theirs')).toEqual({});
+  await vi.waitFor(async () => expect(await addresses('moved')).toHaveProperty('ingress'), wait);
+  // One for both annotations, though the Ingress was written and read again.
+  expect(events.filter((event) => event.startsWith('moved'))).toEqual([
+    'moved Warning IgnoredAnnotations: these annotations have no effect: nginx.ingress.kubernetes.io/limit-rps, nginx.ingress.kubernetes.io/rewrite-target',
+  ]);
   await status.stop();
   await status.value.clear(AbortSignal.timeout(20_000));
   expect(await addresses('ours')).toEqual({});

@@ -36,10 +36,10 @@ async function post(path: string, body: object): Promise<void> {
   expect(answer).toMatchObject({ status: 201 });
 }
 
-async function pod(name: string): Promise<void> {
+async function pod(name: string, app = name): Promise<void> {
   const ports = [{ name: 'http', containerPort: 8080 }];
   await post('/api/v1/namespaces/shop/pods', {
-    metadata: { name, labels: { app: name } },
+    metadata: { name, labels: { app } },
     spec: { containers: [{ name, image: 'web', ports }] },
   });
   const phase = async (): Promise<string> =>
@@ -180,8 +180,48 @@ describe('servicenet trace', () => {
     });
   });
 
+  test('takes a machine outside as a destination, and prints each endpoint with its verdict', async () => {
+    const outside = await trace(
+      'pod/shop/cart',
+      'outside:443',
+      '--outside-address',
+      '198.51.100.7',
+      '-o',
+      'json',
+    );
+    expect([outside.code, textAt(listAt(JSON.parse(outside.output), 'traces')[0], 'destination')]).toEqual([
+      0,
+      'TCP 198.51.100.7 port 443',
+    ]);
+    await pod('api-1', 'catalog');
+    await vi.waitUntil(async () => (await endpointsOf('catalog')) === 2, { timeout: 20_000 });
+    const { output } = await trace('pod/shop/cart', 'svc/shop/catalog');
+    expect(output).toMatch(/^Pod shop\/api-1 \(10\.244\.\S+ port 8080\): reachable$/m);
+    const { errors } = await trace('pod/shop/api', 'svc/shop/catalog');
+    expect(errors).toContain('there is no Pod shop/api: did you mean shop/api-1?');
+    await call(api.client, 'DELETE', '/api/v1/namespaces/shop/pods/api-1');
+    await vi.waitUntil(async () => (await endpointsOf('catalog')) === 1, { timeout: 60_000 });
+  });
+
+  test("takes options of the proxy from flags, else from kube-proxy's ConfigMap, and says so", async () => {
+    const configMaps = '/api/v1/namespaces/kube-system/configmaps';
+    const config = 'mode: nftables\nclusterCIDR: 10.244.0.0/16\nnftables: { masqueradeAll: true }\n';
+    await post(configMaps, { metadata: { name: 'kube-proxy' }, data: { 'config.conf': config } });
+    try {
+      const given = await trace('pod/shop/cart', 'svc/shop/catalog', '--cluster-cidr', '10.0.0.0/8');
+      expect(given.output).toContain(
+        "(proxy: cluster CIDR 10.0.0.0/8 (flag); masquerade all true (kube-proxy's ConfigMap); node port addresses primary (kube-proxy's ConfigMap))",
+      );
+      expect(given.output).toContain('which sees the node as the client');
+    } finally {
+      await call(api.client, 'DELETE', `${configMaps}/kube-proxy`);
+    }
+  });
+
   test.each([
     [['pod/shop/nobody', 'svc/shop/catalog'], 'there is no Pod shop/nobody'],
+    [['pod/shop/ca', 'svc/shop/catalog'], 'there is no Pod shop/ca\n'],
+
     [['pod/shop/cart', 'svc/shop/nobody:80'], 'there is no Service shop/nobody'],
     [
       ['pod/shop/cart', 'svc/shop/catalog:https'],

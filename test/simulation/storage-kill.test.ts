@@ -9,9 +9,9 @@ import { expect, it } from 'vitest';
 import { openDiskStorage } from '../../src/apiserver/storage/disk/disk-storage.ts';
 
 /** How often the writer is killed. */
-const ROUNDS = Number(process.env['SERVICENET_KILL_ROUNDS'] ?? 12);
+const rounds = Number(process.env['SERVICENET_KILL_ROUNDS'] ?? 12);
 /** Every third writer is killed after so many milliseconds at most, often while it opens the store. */
-const LONGEST = 120;
+const maxMs = 120;
 /** The others are killed when they have said that so many commits are acknowledged, whatever time that takes. */
 const acknowledgements = (round: number): number => 1 + ((round * 37) % 60);
 const script = fileURLToPath(new URL('storage-writer.ts', import.meta.url));
@@ -30,38 +30,38 @@ interface Attempt {
 
 /** A writing process. It starts up and waits, so that the next one is ready when the present one is dead. */
 class Writer {
-  private readonly child;
-  private output = '';
-  private readonly ready: Promise<unknown>;
-  private readonly closed: Promise<unknown>;
+  readonly #child;
+  #output = '';
+  readonly #ready: Promise<unknown>;
+  readonly #closed: Promise<unknown>;
 
   constructor(directory: string, seed: number) {
-    this.child = spawn(process.execPath, [script, directory, String(seed)], {
+    this.#child = spawn(process.execPath, [script, directory, String(seed)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-    this.child.stdin.on('error', () => undefined);
-    this.child.stdout.setEncoding('utf8').on('data', (text: string) => (this.output += text));
-    this.ready = once(this.child.stdout, 'data');
-    this.closed = once(this.child, 'close');
+    this.#child.stdin.on('error', () => undefined);
+    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
+    this.#ready = once(this.#child.stdout, 'data');
+    this.#closed = once(this.#child, 'close');
   }
 
   /** Lets it write until then, kills it, and returns what it said. */
   async runAndKill(until: { milliseconds: number } | { acknowledged: number }): Promise<string> {
-    await this.ready;
-    this.child.stdin.write('go\n');
+    await this.#ready;
+    this.#child.stdin.write('go\n');
     if ('milliseconds' in until) await sleep(until.milliseconds);
     else {
-      const enough = (): boolean => this.output.split('\nack ').length > until.acknowledged;
-      while (!enough() && this.child.exitCode === null) await sleep(1);
+      const enough = (): boolean => this.#output.split('\nack ').length > until.acknowledged;
+      while (!enough() && this.#child.exitCode === null) await sleep(1);
     }
-    expect(this.child.exitCode).toBeNull();
+    expect(this.#child.exitCode).toBeNull();
     await this.kill();
-    return this.output;
+    return this.#output;
   }
 
   async kill(): Promise<void> {
-    this.child.kill('SIGKILL');
-    await this.closed;
+    this.#child.kill('SIGKILL');
+    await this.#closed;
   }
 }
 
@@ -92,7 +92,7 @@ function isWrite(item: unknown): item is [string, string | null] {
 }
 
 it(
-  `loses no acknowledged write in ${ROUNDS} kills`,
+  `loses no acknowledged write in ${rounds} kills`,
   async () => {
     const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'servicenet-kill-'));
     const known = new Map<string, State>();
@@ -102,12 +102,12 @@ it(
     let torn = 0;
     let spare = new Writer(directory, 1);
     try {
-      for (let round = 1; round <= ROUNDS; round++) {
+      for (let round = 1; round <= rounds; round++) {
         const writer = spare;
         spare = new Writer(directory, round + 1);
         const output = await writer.runAndKill(
           round % 3 === 0
-            ? { milliseconds: Math.random() * LONGEST }
+            ? { milliseconds: Math.random() * maxMs }
             : { acknowledged: acknowledgements(round) },
         );
 
@@ -168,9 +168,9 @@ it(
       fs.rmSync(directory, { recursive: true });
     }
     // Else the test has not tested what it says.
-    expect(acknowledged).toBeGreaterThan(ROUNDS * 10);
-    if (ROUNDS >= 20) expect(snapshots).toBeGreaterThan(0);
-    console.log(`${ROUNDS} kills: ${acknowledged} writes acknowledged, ${torn} torn tails, 0 lost`);
+    expect(acknowledged).toBeGreaterThan(rounds * 10);
+    if (rounds >= 20) expect(snapshots).toBeGreaterThan(0);
+    console.log(`${rounds} kills: ${acknowledged} writes acknowledged, ${torn} torn tails, 0 lost`);
   },
-  ROUNDS * 10_000,
+  rounds * 10_000,
 );

@@ -16,7 +16,7 @@ interface Written {
   readonly value: string | undefined;
 }
 
-const KEYS = 12;
+const keyCount = 12;
 
 function stateAfter(history: readonly Written[]): Map<string, string> {
   const state = new Map<string, string>();
@@ -45,7 +45,7 @@ async function writeUntilDark(
     tick();
     const burst: Promise<void>[] = [];
     for (let i = 0; i <= random() * 5; i++) {
-      const key = `core/configmaps/default/k${Math.floor(random() * KEYS)}`;
+      const key = `core/configmaps/default/k${Math.floor(random() * keyCount)}`;
       const remove = random() < 0.2 && storage.getForUpdate(key) !== undefined;
       const value = remove ? undefined : `${history.length}-${'x'.repeat(random() * 900)}`;
       const object =
@@ -69,7 +69,7 @@ async function writeUntilDark(
 }
 
 /** Stores that lose their power one to six times each. */
-const LIVES = Number(process.env['SERVICENET_POWER_CUTS'] ?? 20);
+const lifeCount = Number(process.env['SERVICENET_POWER_CUTS'] ?? 20);
 
 it('loses no acknowledged write when the power is cut between any two operations', async () => {
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'servicenet-power-'));
@@ -121,7 +121,7 @@ it('loses no acknowledged write when the power is cut between any two operations
     fs.rmSync(directory, { recursive: true });
   });
   try {
-    await fc.assert(property, { numRuns: LIVES });
+    await fc.assert(property, { numRuns: lifeCount });
   } finally {
     fs.rmSync(root, { recursive: true });
   }

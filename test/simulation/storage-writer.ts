@@ -9,9 +9,9 @@ import fs from 'node:fs';
 import { openDiskStorage } from '../../src/apiserver/storage/disk/disk-storage.ts';
 
 /** Small, so that logs are begun and snapshots written all the time. */
-const SNAPSHOT_AFTER = 60_000;
-const WRITERS = 6;
-const KEYS_PER_WRITER = 8;
+const snapshotAfterBytes = 60_000;
+const writers = 6;
+const keysPerWriter = 8;
 
 function say(line: string): void {
   const bytes = Buffer.from(`${line}\n`);
@@ -44,7 +44,7 @@ const storage = await openDiskStorage(directory, {
     throw error;
   },
   log: { warn: (_details, message) => say(`warn ${message}`) },
-  snapshotAfter: SNAPSHOT_AFTER,
+  snapshotAfter: snapshotAfterBytes,
 });
 say(`open ${storage.revision}`);
 
@@ -53,8 +53,8 @@ let attempts = 0;
 async function write(writer: number): Promise<never> {
   for (;;) {
     const id = attempts++;
-    const first = below(KEYS_PER_WRITER);
-    const keys = below(3) === 0 ? [first, (first + 1) % KEYS_PER_WRITER] : [first];
+    const first = below(keysPerWriter);
+    const keys = below(3) === 0 ? [first, (first + 1) % keysPerWriter] : [first];
     const writes = keys.map((n) => {
       const key = `core/configmaps/default/w${writer}-${n}`;
       const remove = below(4) === 0 && storage.getForUpdate(key) !== undefined;
@@ -74,4 +74,4 @@ async function write(writer: number): Promise<never> {
     say(`ack ${id} ${JSON.stringify(stored.map(({ revision }) => revision))}`);
   }
 }
-await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)));
+await Promise.all(Array.from({ length: writers }, (_, writer) => write(writer)));

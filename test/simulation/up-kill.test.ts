@@ -7,19 +7,19 @@ import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { type Access, UpProcess } from './up-process.ts';
 
 /** How often the server is killed. */
-const ROUNDS = Number(process.env['SERVICENET_UP_KILL_ROUNDS'] ?? 4);
+const rounds = Number(process.env['SERVICENET_UP_KILL_ROUNDS'] ?? 4);
 /** A round ends when so many of its writes were acknowledged, whatever time that takes. */
 const acknowledgements = (round: number): number => 5 + ((round * 37) % 41);
-const WRITERS = 8;
-const KEYS_PER_WRITER = 3;
+const writerCount = 8;
+const keysPerWriter = 3;
 
 /** Small ranges, so that filling them shows what is missing. The network would make a Service of its own, kube-dns. */
 const flags = [
   ...['--service-cluster-ip-range', '10.7.0.0/26', '--service-node-port-range', '30000-30031'],
   ...['--network', 'off'],
 ];
-const ADDRESSES = 62;
-const NODE_PORTS = 32;
+const addressCount = 62;
+const nodePortCount = 32;
 
 const services = '/api/v1/namespaces/default/services';
 const configMaps = '/api/v1/namespaces/default/configmaps';
@@ -40,23 +40,23 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(directory, { recursive: true }));
 
 test(
-  `a server that is killed ${ROUNDS} times loses no acknowledged write, and no address or port`,
+  `a server that is killed ${rounds} times loses no acknowledged write, and no address or port`,
   async () => {
     const known = new Map<string, Known>();
     let access: Access | undefined;
     const progress: Progress = { acknowledged: 0 };
     let revision = 0;
-    for (let round = 0; round <= ROUNDS; round++) {
+    for (let round = 0; round <= rounds; round++) {
       const up = await UpProcess.start(directory, flags, access);
       access ??= up.access;
       try {
         revision = await checkObjects(up, known, open, revision);
         await checkRanges(up);
-        if (round === ROUNDS) break;
+        if (round === rounds) break;
         open.clear();
         const enough = progress.acknowledged + acknowledgements(round);
         const done = Promise.allSettled(
-          Array.from({ length: WRITERS }, (_, n) => write(up, n, known, progress)),
+          Array.from({ length: writerCount }, (_, n) => write(up, n, known, progress)),
         );
         while (progress.acknowledged < enough && up.running) await sleep(1);
         await up.kill();
@@ -66,10 +66,10 @@ test(
       }
     }
     // Else the test has not tested what it says.
-    expect(progress.acknowledged).toBeGreaterThan(ROUNDS * 10);
-    console.log(`${ROUNDS} kills: ${progress.acknowledged} writes acknowledged, 0 lost`);
+    expect(progress.acknowledged).toBeGreaterThan(rounds * 10);
+    console.log(`${rounds} kills: ${progress.acknowledged} writes acknowledged, 0 lost`);
   },
-  ROUNDS * 30_000,
+  rounds * 30_000,
 );
 
 const open = new Map<string, Open>();
@@ -88,7 +88,7 @@ async function write(
 ): Promise<void> {
   for (let count = 0; ; count++) {
     const collection = Math.random() < 0.7 ? services : configMaps;
-    const name = `w${writer}-${Math.floor(Math.random() * KEYS_PER_WRITER)}`;
+    const name = `w${writer}-${Math.floor(Math.random() * keysPerWriter)}`;
     const url = `${collection}/${name}`;
     const before = known.get(url);
     const value = before !== undefined && Math.random() < 0.4 ? undefined : `${Date.now()}-${count}`;
@@ -182,9 +182,9 @@ async function checkRanges(up: UpProcess): Promise<void> {
   expect(new Set(addresses).size).toBe(addresses.length);
   expect(new Set(ports).size).toBe(ports.length);
 
-  const free = { addresses: ADDRESSES - addresses.length, ports: NODE_PORTS - ports.length };
-  expect(await fill(up, 'ports', 'NodePort', NODE_PORTS)).toBe(Math.min(free.addresses, free.ports));
-  expect(await fill(up, 'addresses', 'ClusterIP', ADDRESSES)).toBe(free.addresses);
+  const free = { addresses: addressCount - addresses.length, ports: nodePortCount - ports.length };
+  expect(await fill(up, 'ports', 'NodePort', nodePortCount)).toBe(Math.min(free.addresses, free.ports));
+  expect(await fill(up, 'addresses', 'ClusterIP', addressCount)).toBe(free.addresses);
 }
 
 /** How many Services of a type can be made until a range is full. They are removed again. */

@@ -8,7 +8,7 @@ import { Agent, request } from 'undici';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 
 /** One that is switched off, and none that is on: only the test writes. */
-const NO_CONTROLLERS = '--controllers=-load-balancer';
+const noControllers = '--controllers=-load-balancer';
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 /** An answer of the server. */
@@ -21,15 +21,15 @@ export interface Answer {
 export class UpProcess {
   /** What its clients were answered. */
   readonly access: Access;
-  private readonly child: ChildProcess;
-  private readonly closed: Promise<unknown>;
-  private readonly agent: Agent;
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<unknown>;
+  readonly #agent: Agent;
 
   private constructor(child: ChildProcess, closed: Promise<unknown>, access: Access) {
-    this.child = child;
-    this.closed = closed;
+    this.#child = child;
+    this.#closed = closed;
     this.access = access;
-    this.agent = new Agent({ connect: { ca: access.ca }, connections: 16 });
+    this.#agent = new Agent({ connect: { ca: access.ca }, connections: 16 });
   }
 
   /**
@@ -41,7 +41,7 @@ export class UpProcess {
     const kubeconfig = path.join(directory, 'kubeconfig');
     fs.rmSync(kubeconfig, { force: true });
     const own = ['--data-dir', path.join(directory, 'data'), '--write-kubeconfig', kubeconfig];
-    const args = [main, 'up', '--port', '0', ...own, NO_CONTROLLERS, ...flags];
+    const args = [main, 'up', '--port', '0', ...own, noControllers, ...flags];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const closed = once(child, 'close');
     let output = '';
@@ -57,14 +57,14 @@ export class UpProcess {
   }
 
   get running(): boolean {
-    return this.child.exitCode === null && this.child.signalCode === null;
+    return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
   /** One request. Rejects when the process dies before it has answered. */
   async call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, body?: object): Promise<Answer> {
     const answer = await request(this.access.url + url, {
       method,
-      dispatcher: this.agent,
+      dispatcher: this.#agent,
       headers: { authorization: `Bearer ${this.access.token}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
@@ -74,9 +74,9 @@ export class UpProcess {
 
   /** Ends it as a power cut would, for the process. */
   async kill(): Promise<void> {
-    this.child.kill('SIGKILL');
-    await this.closed;
-    await this.agent.destroy();
+    this.#child.kill('SIGKILL');
+    await this.#closed;
+    await this.#agent.destroy();
   }
 }
 

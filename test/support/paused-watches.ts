@@ -78,6 +78,6 @@ async function tryPausedWatches(server: ServerProcess, writer: Connection, watch
       await sleep(200);
     }
   });
-  expect(closed.seconds).toBeLessThan(watches / 400);
+  expect(closed.seconds).toBeLessThan(0.25 + watches / 400);
   expect(closed.highest - open).toBeLessThan(most);
 }

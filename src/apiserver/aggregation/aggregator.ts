@@ -121,7 +121,7 @@ export class Aggregator {
       isAvailable: available,
       isFresh: available && (before?.isFresh ?? false),
       resources: before?.resources ?? [],
-      openApi: before?.openApi,
+      ...{ openApi: before?.openApi, openApiV2: before?.openApiV2 },
     });
     this.#publish();
     if (!isSame) this.#check(name);
@@ -216,8 +216,14 @@ export class Aggregator {
     version: string,
   ): Promise<Availability | undefined> {
     try {
-      const found = await discoverRemote(this.#extension, server, group, version, this.#stopping.signal);
-      this.#discovered(`${group}/${version}`, server, found);
+      const key = `${group}/${version}`;
+      const known = this.#remotes.get(key);
+      const { signal } = this.#stopping;
+      this.#discovered(
+        key,
+        server,
+        await discoverRemote(this.#extension, server, group, version, known, signal),
+      );
       return undefined;
     } catch (error) {
       return failedDiscovery(error instanceof Error ? error.message : String(error));
@@ -227,7 +233,7 @@ export class Aggregator {
   #discovered(
     key: string,
     server: ExtensionServer,
-    found: Pick<RemoteGroupVersion, 'resources' | 'openApi'>,
+    found: Pick<RemoteGroupVersion, 'resources' | 'openApi' | 'openApiV2'>,
   ): void {
     const remote = this.#remotes.get(key);
     if (remote === undefined || !jsonEqual(remote.server, server)) return;

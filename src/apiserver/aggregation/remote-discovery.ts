@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { textAt } from '../../objects/read.ts';
 import type { UserInfo } from '../authentication/users.ts';
+import { partOfV2 } from '../discovery/openapi/merge-v2.ts';
 import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
 import { answerOf, joinHostPort } from '../proxy/backend.ts';
 import { type ExtensionNetwork, type ExtensionServer, openExtensionRequest } from './extension-server.ts';
@@ -13,6 +14,8 @@ const attempts = 5;
 const answerTimeoutMs = 6000;
 /** Bytes of a document that an extension API server describes itself with. */
 const maxDocumentBytes = 16 * 1024 * 1024;
+/** The same for OpenAPI 2, which is read and written again as a whole: larger ones are left out. */
+const maxOpenApiV2Bytes = 4 * 1024 * 1024;
 
 /** The user of requests for the discovery of extension API servers. */
 const aggregatorUser: UserInfo = {
@@ -23,8 +26,10 @@ const aggregatorUser: UserInfo = {
 };
 
 /**
- * Reads what an extension API server says of a group version: its resources, and where its OpenAPI 3 document is.
+ * Reads what an extension API server says of a group version: its resources, where its OpenAPI 3 document is, and its part
+ * of the OpenAPI 2 document.
  *
+ * @param known what was read before.
  * @param stopping ends the requests.
  * @throws {Error} in kube-aggregator's words, where none of the requests is answered in time.
  */
@@ -33,8 +38,9 @@ export async function discoverRemote(
   server: ExtensionServer,
   group: string,
   version: string,
+  known: RemoteOpenApi | undefined,
   stopping: AbortSignal,
-): Promise<Pick<RemoteGroupVersion, 'resources' | 'openApi'>> {
+): Promise<Pick<RemoteGroupVersion, 'resources'> & RemoteOpenApi> {
   const done = new AbortController();
   const stop = (): void => done.abort();
   const timer = setTimeout(stop, answerTimeoutMs);
@@ -47,7 +53,15 @@ export async function discoverRemote(
     );
     const list = await Promise.any(asked);
     const openApi = await openApiAddress(extension, server, groupVersion, done.signal);
-    return { resources: remoteResources(group, version, list), openApi };
+    // The address has the hash of the document: the same address stands for the same documents.
+    const isSame = openApi !== undefined && openApi === known?.openApi && known.openApiV2 !== undefined;
+    const openApiV2 = isSame
+      ? known.openApiV2
+      : partOfV2(
+          await optional(readDocument(extension, server, '/openapi/v2', done.signal, maxOpenApiV2Bytes)),
+          `/${groupVersion}/`,
+        );
+    return { resources: remoteResources(group, version, list), openApi, openApiV2 };
   } catch (error) {
     const [first] = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [error];
     throw first instanceof Error ? first : new Error(String(first), { cause: error });
@@ -59,6 +73,13 @@ export async function discoverRemote(
   }
 }
 
+/** What is known of a group version's OpenAPI. */
+type RemoteOpenApi = Pick<RemoteGroupVersion, 'openApi' | 'openApiV2'>;
+
+async function optional(document: Promise<unknown>): Promise<unknown> {
+  return await document.catch(() => undefined);
+}
+
 /** Undefined where the server has none. */
 async function openApiAddress(
   extension: ExtensionNetwork,
@@ -66,12 +87,8 @@ async function openApiAddress(
   groupVersion: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  try {
-    const index = await readDocument(extension, server, '/openapi/v3', signal);
-    return textAt(index, 'paths', groupVersion, 'serverRelativeURL') || undefined;
-  } catch {
-    return undefined;
-  }
+  const index = await optional(readDocument(extension, server, '/openapi/v3', signal));
+  return textAt(index, 'paths', groupVersion, 'serverRelativeURL') || undefined;
 }
 
 async function readDocument(
@@ -79,6 +96,7 @@ async function readDocument(
   server: ExtensionServer,
   path: string,
   signal: AbortSignal,
+  maxBytes = maxDocumentBytes,
 ): Promise<unknown> {
   const target = extension.network.resolve(server.namespace, server.name, server.port);
   const url = `https://${joinHostPort(target.host, target.port)}${path}`;
@@ -102,7 +120,7 @@ async function readDocument(
     response.destroy();
     throw new Error(`failing or missing response from ${url}: bad status from ${url}: ${status}`);
   }
-  return parsed(await bodyOf(response));
+  return parsed(await bodyOf(response, maxBytes));
 }
 
 /** A server that does not answer in JSON has nothing to show. */
@@ -114,13 +132,13 @@ function parsed(text: string): unknown {
   }
 }
 
-async function bodyOf(response: IncomingMessage): Promise<string> {
+async function bodyOf(response: IncomingMessage, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of response) {
     if (!Buffer.isBuffer(chunk)) continue;
     length += chunk.length;
-    if (length > maxDocumentBytes) throw new Error(`the document is larger than ${maxDocumentBytes} bytes`);
+    if (length > maxBytes) throw new Error(`the document is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

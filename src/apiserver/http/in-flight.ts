@@ -23,31 +23,31 @@ const unlimited: Leave = () => undefined;
  * count.
  */
 export class InFlight {
-  private readonly limits: InFlightLimits;
-  private reading = 0;
-  private writing = 0;
-  private readonly leaveReading: Leave = () => {
-    this.reading--;
+  readonly #limits: InFlightLimits;
+  #reading = 0;
+  #writing = 0;
+  readonly #leaveReading: Leave = () => {
+    this.#reading--;
   };
-  private readonly leaveWriting: Leave = () => {
-    this.writing--;
+  readonly #leaveWriting: Leave = () => {
+    this.#writing--;
   };
 
   constructor(limits: InFlightLimits) {
-    this.limits = limits;
+    this.#limits = limits;
   }
 
   /** @throws {StatusError} 429 */
   enter(info: RequestInfo): Leave {
     if (isLongRunning(info)) return unlimited;
     if (readOnlyVerbs.has(info.verb)) {
-      if (this.reading >= this.limits.readOnly) throw refused();
-      this.reading++;
-      return this.leaveReading;
+      if (this.#reading >= this.#limits.readOnly) throw refused();
+      this.#reading++;
+      return this.#leaveReading;
     }
-    if (this.writing >= this.limits.mutating) throw refused();
-    this.writing++;
-    return this.leaveWriting;
+    if (this.#writing >= this.#limits.mutating) throw refused();
+    this.#writing++;
+    return this.#leaveWriting;
   }
 }
 

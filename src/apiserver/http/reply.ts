@@ -26,30 +26,30 @@ export interface ReplyContext {
 
 /** Answers one request. A second answer is ignored: the first has been sent. */
 export class HttpReply implements Reply {
-  private readonly response: ServerResponse;
-  private readonly context: ReplyContext;
-  private warnings: string[] | undefined;
+  readonly #response: ServerResponse;
+  readonly #context: ReplyContext;
+  #warnings: string[] | undefined;
   /** Names and values, one after the other. */
-  private readonly added: string[] = [];
-  private started = false;
+  readonly #added: string[] = [];
+  #started = false;
 
   constructor(response: ServerResponse, context: ReplyContext) {
-    this.response = response;
-    this.context = context;
+    this.#response = response;
+    this.#context = context;
   }
 
   /** Whether an answer was begun. */
   get begun(): boolean {
-    return this.started;
+    return this.#started;
   }
 
   warn(text: string): void {
-    this.warnings ??= [];
-    this.warnings.push(text);
+    this.#warnings ??= [];
+    this.#warnings.push(text);
   }
 
   addHeader(name: string, value: string): void {
-    this.added.push(name, value);
+    this.#added.push(name, value);
   }
 
   send(
@@ -58,12 +58,12 @@ export class HttpReply implements Reply {
     body: Buffer | string | LongBody,
     headers?: Readonly<Record<string, string>>,
   ): void {
-    const { query, userAgent } = this.context;
+    const { query, userAgent } = this.#context;
     const pretty = contentType === 'application/json' && wantsPretty(query, userAgent);
     if (!pretty) this.sendAsIs(status, contentType, body, headers);
     else if (byteLengthOf(body) <= compressFrom)
       this.sendAsIs(status, contentType, indentJson(textOf(body)), headers);
-    else this.sendIndented(status, isLong(body) ? body : [body.toString()], headers);
+    else this.#sendIndented(status, isLong(body) ? body : [body.toString()], headers);
   }
 
   sendAsIs(
@@ -72,37 +72,37 @@ export class HttpReply implements Reply {
     payload: Buffer | string | LongBody,
     headers?: Readonly<Record<string, string>>,
   ): void {
-    if (this.started) return;
-    this.started = true;
+    if (this.#started) return;
+    this.#started = true;
     const length = byteLengthOf(payload);
-    const head = this.headers(headers);
+    const head = this.#headers(headers);
     if (contentType !== '') head.push('Content-Type', contentType);
-    if (length > compressFrom && acceptsGzip(this.context.acceptEncoding)) {
+    if (length > compressFrom && acceptsGzip(this.#context.acceptEncoding)) {
       head.push('Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding');
-      this.response.writeHead(status, head);
-      endCompressed(this.response, payload);
+      this.#response.writeHead(status, head);
+      endCompressed(this.#response, payload);
       return;
     }
     // 304 describes a document that is not sent.
     if (status !== 304) head.push('Content-Length', String(length));
-    this.response.writeHead(status, head);
+    this.#response.writeHead(status, head);
     // nothing else here is more than ASCII
-    if (this.warnings !== undefined) sendHead(this.response);
-    if (isLong(payload)) endWith(this.response, payload, length);
-    else this.response.end(payload);
+    if (this.#warnings !== undefined) sendHead(this.#response);
+    if (isLong(payload)) endWith(this.#response, payload, length);
+    else this.#response.end(payload);
   }
 
   /** Indents as fast as the client reads. */
-  private sendIndented(status: number, body: LongBody, headers: Readonly<Record<string, string>> = {}): void {
-    if (this.started) return;
-    this.started = true;
-    const head = this.headers(headers);
+  #sendIndented(status: number, body: LongBody, headers: Readonly<Record<string, string>> = {}): void {
+    if (this.#started) return;
+    this.#started = true;
+    const head = this.#headers(headers);
     head.push('Content-Type', 'application/json');
-    const compressed = acceptsGzip(this.context.acceptEncoding);
+    const compressed = acceptsGzip(this.#context.acceptEncoding);
     if (compressed) head.push('Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding');
-    this.response.writeHead(status, head);
-    if (compressed) endCompressed(this.response, indented(body));
-    else endWhileMade(this.response, indented(body));
+    this.#response.writeHead(status, head);
+    if (compressed) endCompressed(this.#response, indented(body));
+    else endWhileMade(this.#response, indented(body));
   }
 
   /**
@@ -110,7 +110,7 @@ export class HttpReply implements Reply {
    * `responsewriters/writers.go` ErrorNegotiated, WriteRawJSON).
    */
   sendError(error: StatusError): void {
-    const mediaType = negotiateError(this.context.accept);
+    const mediaType = negotiateError(this.#context.accept);
     const status = error.toStatus();
     const { retryAfterSeconds = 0 } = error.details ?? {};
     this.send(
@@ -122,25 +122,25 @@ export class HttpReply implements Reply {
   }
 
   stream(status: number, headers: ExtraHeaders): ReplyStream {
-    this.started = true;
-    const { response } = this;
-    response.writeHead(status, this.headers(headers));
+    this.#started = true;
+    const response = this.#response;
+    response.writeHead(status, this.#headers(headers));
     sendHead(response);
     return replyStream(response);
   }
 
   /** Ends a response that cannot be completed, so that the client sees that it is truncated. */
   abandon(): void {
-    this.response.destroy();
+    this.#response.destroy();
   }
 
   /** Flat name-value pairs, which Node writes without a detour. */
-  private headers(extra: ExtraHeaders | undefined): string[] {
-    const head = ['Audit-Id', this.context.auditId];
+  #headers(extra: ExtraHeaders | undefined): string[] {
+    const head = ['Audit-Id', this.#context.auditId];
     if (extra === undefined || !('cache-control' in extra)) head.push('Cache-Control', 'no-cache, private');
-    if (this.added.length > 0) pushAll(head, this.added);
-    if (this.warnings !== undefined) {
-      for (const warning of warningHeaders(this.warnings)) head.push('Warning', warning);
+    if (this.#added.length > 0) pushAll(head, this.#added);
+    if (this.#warnings !== undefined) {
+      for (const warning of warningHeaders(this.#warnings)) head.push('Warning', warning);
     }
     if (extra === undefined) return head;
     for (const name of Object.keys(extra)) {

@@ -26,33 +26,34 @@ const labelNames = ['verb', 'group', 'resource', 'subresource', 'code'] as const
  * prom-client is loaded by the first scrape, which most servers never see.
  */
 export class RequestMetrics {
-  private readonly isServed: (info: RequestInfo) => boolean;
-  private readonly series = new Map<string, Series>();
+  readonly #isServed: (info: RequestInfo) => boolean;
+  readonly #series = new Map<string, Series>();
   /** Memory, garbage collection, event loop: observed from the first scrape on, once. */
-  private process: Registry | undefined;
+  #process: Registry | undefined;
 
   /**
    * @param isServed whether the resource and subresource exist. Requests for others are counted without a name: labels
    * are kept for ever, and any client can invent names, also without credentials where that is a 403.
    */
   constructor(isServed: (info: RequestInfo) => boolean) {
-    this.isServed = isServed;
+    this.#isServed = isServed;
   }
 
   readonly observe: RequestObserver = ({ info }, code, seconds) => {
     const series =
-      this.series.get(keyOf(info, code)) ?? this.seriesOf(this.isServed(info) ? info : nameless(info), code);
+      this.#series.get(keyOf(info, code)) ??
+      this.#seriesOf(this.#isServed(info) ? info : nameless(info), code);
     series.count++;
     series.seconds += seconds;
   };
 
-  private seriesOf(info: Named, code: number): Series {
+  #seriesOf(info: Named, code: number): Series {
     const key = keyOf(info, code);
-    let series = this.series.get(key);
+    let series = this.#series.get(key);
     if (series === undefined) {
       const { group, resource, subresource } = info;
       const labels = { verb: verbOf(info).toUpperCase(), group, resource, subresource, code: String(code) };
-      this.series.set(key, (series = { labels, count: 0, seconds: 0 }));
+      this.#series.set(key, (series = { labels, count: 0, seconds: 0 }));
     }
     return series;
   }
@@ -60,9 +61,9 @@ export class RequestMetrics {
   /** All metrics of the process and of the requests so far, in the text format of Prometheus. */
   async text(objects: Iterable<ObjectCount>): Promise<string> {
     const { collectDefaultMetrics, Counter, Gauge, Registry } = await import('prom-client');
-    if (this.process === undefined) {
-      this.process = new Registry();
-      collectDefaultMetrics({ register: this.process });
+    if (this.#process === undefined) {
+      this.#process = new Registry();
+      collectDefaultMetrics({ register: this.#process });
     }
     const registry = new Registry();
     const registers = [registry];
@@ -78,7 +79,7 @@ export class RequestMetrics {
       labelNames,
       registers,
     });
-    for (const series of this.series.values()) {
+    for (const series of this.#series.values()) {
       requests.inc({ ...series.labels }, series.count);
       seconds.inc({ ...series.labels }, series.seconds);
     }
@@ -89,7 +90,7 @@ export class RequestMetrics {
       registers,
     });
     for (const { resource, count } of objects) stored.set({ resource }, count);
-    return `${await this.process.metrics()}\n${await registry.metrics()}`;
+    return `${await this.#process.metrics()}\n${await registry.metrics()}`;
   }
 }
 

@@ -62,8 +62,8 @@ export class HttpRequest implements ApiRequest {
   readonly user: UserInfo;
   readonly incoming: IncomingMessage;
   readonly query: URLSearchParams;
-  private readonly onSignal: () => AbortSignal;
-  private madeSignal: AbortSignal | undefined;
+  readonly #onSignal: () => AbortSignal;
+  #madeSignal: AbortSignal | undefined;
 
   /** @throws {StatusError} 400 for a query of too many parameters. */
   constructor(
@@ -80,12 +80,12 @@ export class HttpRequest implements ApiRequest {
     this.query = parseQuery(target.query);
     this.info = requestInfo(this.method, target.path, this.query);
     this.user = user;
-    this.onSignal = onSignal;
+    this.#onSignal = onSignal;
   }
 
   get signal(): AbortSignal {
-    this.madeSignal ??= this.onSignal();
-    return this.madeSignal;
+    this.#madeSignal ??= this.#onSignal();
+    return this.#madeSignal;
   }
 
   async body(): Promise<Buffer> {

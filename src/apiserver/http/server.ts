@@ -145,29 +145,29 @@ async function listen(server: Server, port: number, host: string): Promise<Addre
 
 /** Turns what Node gives into what handlers take, and what they throw into answers. */
 class Front {
-  private readonly options: HttpServerOptions;
-  private readonly inFlight: InFlight;
-  private readonly requestTimeout: number;
-  private readonly closer: Closer;
-  private readonly lateBodies: LateBodies;
-  private readonly hostCheck: HostCheck;
-  private readonly seldom = new LogThrottle(() => performance.now());
+  readonly #options: HttpServerOptions;
+  readonly #inFlight: InFlight;
+  readonly #requestTimeout: number;
+  readonly #closer: Closer;
+  readonly #lateBodies: LateBodies;
+  readonly #hostCheck: HostCheck;
+  readonly #throttle = new LogThrottle(() => performance.now());
 
   constructor(options: HttpServerOptions, limits: HttpLimits, closer: Closer, lateBodies: LateBodies) {
-    this.options = options;
-    this.inFlight = new InFlight({
+    this.#options = options;
+    this.#inFlight = new InFlight({
       readOnly: limits.maxReadOnlyInFlight,
       mutating: limits.maxMutatingInFlight,
     });
-    this.requestTimeout = limits.requestTimeout;
-    this.closer = closer;
-    this.lateBodies = lateBodies;
-    this.hostCheck = new HostCheck(options.tls.certificate);
+    this.#requestTimeout = limits.requestTimeout;
+    this.#closer = closer;
+    this.#lateBodies = lateBodies;
+    this.#hostCheck = new HostCheck(options.tls.certificate);
   }
 
   serve(incoming: IncomingMessage, response: ServerResponse): void {
     const started = performance.now();
-    if (this.closer.closing) response.shouldKeepAlive = false;
+    if (this.#closer.closing) response.shouldKeepAlive = false;
     // A client that disconnects causes no error here: `close` of the response reports it.
     response.on('error', ignore);
     const { headers } = incoming;
@@ -183,36 +183,36 @@ class Front {
     let request: HttpRequest;
     try {
       checkHeaderCount(incoming);
-      this.hostCheck.check(incoming);
-      const user = this.options.authenticator.authenticate(incoming);
-      request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
+      this.#hostCheck.check(incoming);
+      const user = this.#options.authenticator.authenticate(incoming);
+      request = new HttpRequest(incoming, parseTarget(url), user, () => this.#signalOf(response));
       const { info: target } = request;
-      const leave = this.inFlight.enter(target);
-      const { observe } = this.options;
+      const leave = this.#inFlight.enter(target);
+      const { observe } = this.#options;
       response.on('close', () => {
         leave();
-        this.lateBodies.answered(incoming, isLongRunning(target) ? performance.now() : started);
+        this.#lateBodies.answered(incoming, isLongRunning(target) ? performance.now() : started);
         observe?.(request, response.statusCode, (performance.now() - started) / 1000);
       });
     } catch (error) {
-      this.lateBodies.answered(incoming, started);
-      this.fail(reply, error, incoming);
+      this.#lateBodies.answered(incoming, started);
+      this.#fail(reply, error, incoming);
       return;
     }
-    this.limitTime(request, reply, response);
-    this.options.handler(request, reply).catch((error: unknown) => this.fail(reply, error, incoming));
+    this.#limitTime(request, reply, response);
+    this.#options.handler(request, reply).catch((error: unknown) => this.#fail(reply, error, incoming));
   }
 
   /**
    * Ends an answer that takes too long (apiserver `server/filters/timeout.go`): a client that does not read would
    * otherwise keep its place in flight and the response in memory.
    */
-  private limitTime(request: HttpRequest, reply: HttpReply, response: ServerResponse): void {
+  #limitTime(request: HttpRequest, reply: HttpReply, response: ServerResponse): void {
     const begin = (): void => {
       const timer = setTimeout(() => {
         if (reply.begun) reply.abandon();
         else reply.sendError(timedOut('request did not complete within the allotted timeout'));
-      }, this.requestTimeout);
+      }, this.#requestTimeout);
       timer.unref();
       response.once('close', () => clearTimeout(timer));
     };
@@ -222,7 +222,7 @@ class Front {
 
   serveUpgrade(upgrade: UpgradeHandler, incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
     const controller = new AbortController();
-    const forget = this.closer.onClosing(() => {
+    const forget = this.#closer.onClosing(() => {
       controller.abort();
       socket.destroy();
     });
@@ -233,36 +233,36 @@ class Front {
     });
     try {
       checkHeaderCount(incoming);
-      this.hostCheck.check(incoming);
-      const user = this.options.authenticator.authenticate(incoming);
+      this.#hostCheck.check(incoming);
+      const user = this.#options.authenticator.authenticate(incoming);
       const target = parseTarget(incoming.url ?? '/');
       const request = new HttpRequest(incoming, target, user, () => controller.signal);
-      upgrade(request, socket, head).catch((error: unknown) => this.failUpgrade(socket, error, incoming));
+      upgrade(request, socket, head).catch((error: unknown) => this.#failUpgrade(socket, error, incoming));
     } catch (error) {
-      this.failUpgrade(socket, error, incoming);
+      this.#failUpgrade(socket, error, incoming);
     }
   }
 
-  private signalOf(response: ServerResponse): AbortSignal {
+  #signalOf(response: ServerResponse): AbortSignal {
     const controller = new AbortController();
     abortWithClient(response, controller);
-    const forget = this.closer.onClosing(() => controller.abort());
+    const forget = this.#closer.onClosing(() => controller.abort());
     response.once('close', forget);
     return controller.signal;
   }
 
-  private fail(reply: HttpReply, error: unknown, incoming: IncomingMessage): void {
+  #fail(reply: HttpReply, error: unknown, incoming: IncomingMessage): void {
     if (reply.begun) {
       // the status line is out; cutting the connection is the only honest end
-      if (!incoming.destroyed) this.logFailure(error, incoming);
+      if (!incoming.destroyed) this.#logFailure(error, incoming);
       reply.abandon();
       return;
     }
-    reply.sendError(this.toStatusError(error, incoming));
+    reply.sendError(this.#toStatusError(error, incoming));
   }
 
-  private failUpgrade(socket: Duplex, error: unknown, incoming: IncomingMessage): void {
-    const status = this.toStatusError(error, incoming);
+  #failUpgrade(socket: Duplex, error: unknown, incoming: IncomingMessage): void {
+    const status = this.#toStatusError(error, incoming);
     if (!socket.writable) return;
     const body = `${JSON.stringify(status.toStatus())}\n`;
     const head = [
@@ -274,21 +274,21 @@ class Front {
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   }
 
-  private toStatusError(error: unknown, incoming: IncomingMessage): StatusError {
+  #toStatusError(error: unknown, incoming: IncomingMessage): StatusError {
     if (error instanceof StatusError) return error;
     if (isDiskFull(error)) {
-      if (this.seldom.isDue('disk')) {
-        this.options.log.error({ err: error }, 'the disk is full, nothing is stored: make room');
+      if (this.#throttle.isDue('disk')) {
+        this.#options.log.error({ err: error }, 'the disk is full, nothing is stored: make room');
       }
       return internalError('the disk is full, nothing was stored', error);
     }
-    this.logFailure(error, incoming);
+    this.#logFailure(error, incoming);
     return internalError("the request failed unexpectedly, the server's log says why", error);
   }
 
-  private logFailure(error: unknown, incoming: IncomingMessage): void {
+  #logFailure(error: unknown, incoming: IncomingMessage): void {
     const { method, url } = incoming;
-    this.options.log.error({ err: error, method, url }, 'request failed unexpectedly');
+    this.#options.log.error({ err: error, method, url }, 'request failed unexpectedly');
   }
 }
 

@@ -23,7 +23,7 @@ import { DeletedVersion, type Encode, writtenVersion } from './version.ts';
 import { keyPrefixes, type WatchListener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
 /** The revision of an empty store. */
-const FIRST_REVISION = 1;
+const firstRevision = 1;
 
 export interface MultiVersionOptions {
   readonly encode: Encode;
@@ -52,51 +52,51 @@ export interface StartingPoint {
  * taking staged writes back.
  */
 export class MultiVersionStore {
-  private readonly encode: Encode;
-  private readonly clock: () => number;
-  private readonly window: EventWindow;
-  private readonly watchers: Watchers;
+  readonly #encode: Encode;
+  readonly #clock: () => number;
+  readonly #window: EventWindow;
+  readonly #watchers: Watchers;
   /** Numbers of objects of the resources that {@link count} was called for: it is called at every write. */
-  private readonly counts = new Map<string, number>();
-  private published: StartingPoint;
-  private staged: StartingPoint;
+  readonly #counts = new Map<string, number>();
+  #published: StartingPoint;
+  #staged: StartingPoint;
 
   constructor(options: MultiVersionOptions, start?: StartingPoint) {
-    this.encode = options.encode;
-    this.clock = options.clock;
-    this.published = start ?? { root: emptyTree<StoredObject>(), revision: FIRST_REVISION };
-    this.staged = this.published;
-    this.window = new EventWindow(options.retain, options.clock, this.published.revision);
-    this.watchers = new Watchers(options.onListenerError);
+    this.#encode = options.encode;
+    this.#clock = options.clock;
+    this.#published = start ?? { root: emptyTree<StoredObject>(), revision: firstRevision };
+    this.#staged = this.#published;
+    this.#window = new EventWindow(options.retain, options.clock, this.#published.revision);
+    this.#watchers = new Watchers(options.onListenerError);
   }
 
   get revision(): number {
-    return this.published.revision;
+    return this.#published.revision;
   }
 
   get compactedRevision(): number {
-    return this.window.compact();
+    return this.#window.compact();
   }
 
   /** What readers see now: a snapshot that never changes. */
   get snapshot(): StartingPoint {
-    return this.published;
+    return this.#published;
   }
 
   get(key: string): StoredObject | undefined {
-    return treeGet(this.published.root, key);
+    return treeGet(this.#published.root, key);
   }
 
   getForUpdate(key: string): StoredObject | undefined {
-    return treeGet(this.staged.root, key);
+    return treeGet(this.#staged.root, key);
   }
 
   count(prefix: string): number {
-    const known = this.counts.get(prefix);
+    const known = this.#counts.get(prefix);
     if (known !== undefined) return known;
     const [low, high] = bounds(prefix);
-    const count = treeRank(this.published.root, high) - treeRank(this.published.root, low);
-    if (keyPrefixes(prefix)[0] === prefix) this.counts.set(prefix, count);
+    const count = treeRank(this.#published.root, high) - treeRank(this.#published.root, low);
+    if (keyPrefixes(prefix)[0] === prefix) this.#counts.set(prefix, count);
     return count;
   }
 
@@ -104,8 +104,8 @@ export class MultiVersionStore {
   list(prefix: string, options: StorageListOptions = {}): ListResult {
     const { revision = this.revision, from, limit = Infinity } = options;
     if (revision > this.revision) throw new FutureRevisionError(revision, this.revision);
-    const newest = this.published.root;
-    const root = revision === this.revision ? newest : this.window.rootAt(revision, newest);
+    const newest = this.#published.root;
+    const root = revision === this.revision ? newest : this.#window.rootAt(revision, newest);
     const [low, high] = bounds(prefix);
     const start = treeRank(root, from === undefined || from < low ? low : from);
     const end = treeRank(root, high);
@@ -115,23 +115,23 @@ export class MultiVersionStore {
 
   /** See {@link Storage.events}. */
   events(prefix: string, after: number, limit: number): StorageEvent[] {
-    return this.window.since(prefix, after, limit);
+    return this.#window.since(prefix, after, limit);
   }
 
   /** See {@link Storage.watch}. */
   watch(prefix: string, after: number, listener: WatchListener): Unsubscribe {
-    if (!WATCHABLE.test(prefix)) {
+    if (!watchable.test(prefix)) {
       throw new RangeError(
         `a watch needs the prefix of a resource or a namespace: ${JSON.stringify(prefix)}`,
       );
     }
-    const past = this.window.since(prefix, after);
-    return this.watchers.subscribe(prefix, past, Math.max(after, this.revision), listener);
+    const past = this.#window.since(prefix, after);
+    return this.#watchers.subscribe(prefix, past, Math.max(after, this.revision), listener);
   }
 
   /** Checks and takes writes in; later calls of stage and getForUpdate see them. @throws {PreconditionError} */
   stage(writes: readonly Write[]): StagedCommit {
-    let { root, revision } = this.staged;
+    let { root, revision } = this.#staged;
     const events: StorageEvent[] = [];
     const roots: OrderedTree<StoredObject>[] = [];
     for (const { key, expect, object } of writes) {
@@ -143,16 +143,16 @@ export class MultiVersionStore {
       }
       revision++;
       if (object !== undefined) {
-        const current = writtenVersion(key, revision, object, this.encode);
+        const current = writtenVersion(key, revision, object, this.#encode);
         events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
         root = treeSet(root, current);
       } else if (previous !== undefined) {
-        events.push(this.deletion(previous, revision));
+        events.push(this.#deletion(previous, revision));
         root = treeDelete(root, key);
       }
       roots.push(root);
     }
-    this.staged = { root, revision };
+    this.#staged = { root, revision };
     return { events, roots };
   }
 
@@ -161,48 +161,48 @@ export class MultiVersionStore {
    * when there is nothing to delete.
    */
   replay(key: string, current: StoredObject | undefined, time: number): boolean {
-    const previous = treeGet(this.published.root, key);
-    const revision = this.published.revision + 1;
+    const previous = treeGet(this.#published.root, key);
+    const revision = this.#published.revision + 1;
     let event: StorageEvent;
     if (current !== undefined) {
       event = { type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous };
     } else {
       if (previous === undefined) return false;
-      event = this.deletion(previous, revision);
+      event = this.#deletion(previous, revision);
     }
-    const before = this.published.root;
+    const before = this.#published.root;
     const root = current === undefined ? treeDelete(before, key) : treeSet(before, current);
     this.publish({ events: [event], roots: [root] }, time);
-    this.staged = this.published;
+    this.#staged = this.#published;
     return true;
   }
 
   /** Makes the oldest staged commit visible, all its writes at once, and notifies the watchers. */
-  publish(commit: StagedCommit, time = this.clock()): void {
+  publish(commit: StagedCommit, time = this.#clock()): void {
     const last = commit.events.at(-1);
     const root = commit.roots.at(-1);
     if (last === undefined || root === undefined) return;
-    this.published = { root, revision: last.revision };
+    this.#published = { root, revision: last.revision };
     commit.events.forEach((event, i) => {
       const [resource] = keyPrefixes(event.current.key);
-      this.window.push(event, resource, commit.roots[i] ?? root, time);
-      const known = event.type === 'MODIFIED' ? undefined : this.counts.get(resource);
-      if (known !== undefined) this.counts.set(resource, event.type === 'ADDED' ? known + 1 : known - 1);
+      this.#window.push(event, resource, commit.roots[i] ?? root, time);
+      const known = event.type === 'MODIFIED' ? undefined : this.#counts.get(resource);
+      if (known !== undefined) this.#counts.set(resource, event.type === 'ADDED' ? known + 1 : known - 1);
     });
-    this.window.compact();
-    this.watchers.deliver(commit.events);
+    this.#window.compact();
+    this.#watchers.deliver(commit.events);
   }
 
   /** Takes back all that is staged and not published. Its revisions are given out again. */
   rollback(): void {
-    this.staged = this.published;
+    this.#staged = this.#published;
   }
 
-  private deletion(previous: StoredObject, revision: number): StorageEvent {
+  #deletion(previous: StoredObject, revision: number): StorageEvent {
     return {
       type: 'DELETED',
       revision,
-      current: new DeletedVersion(previous, revision, this.encode),
+      current: new DeletedVersion(previous, revision, this.#encode),
       previous,
     };
   }
@@ -235,7 +235,7 @@ export function storageOf(
 }
 
 /** `<group>/<plural>/`, and a namespace and a slash or not. */
-const WATCHABLE = /^[^/]+\/[^/]+\/(?:[^/]*\/)?$/;
+const watchable = /^[^/]+\/[^/]+\/(?:[^/]*\/)?$/;
 
 /** The smallest key below a prefix, and the smallest key behind all of them. */
 function bounds(prefix: string): [low: string, high: string] {

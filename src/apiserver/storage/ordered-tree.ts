@@ -11,9 +11,9 @@ export interface Keyed {
 export type OrderedTree<T extends Keyed> = Leaf<T> | Branch<T>;
 
 /** Most items of a leaf and most children of a branch. 32 pointers are four cache lines to copy per level. */
-const FAN_OUT = 32;
+const fanOut = 32;
 /** A node that falls below this is joined with its neighbour; low, so that a node is not joined and split in turns. */
-const UNDERFULL = 8;
+const underfull = 8;
 
 class Leaf<T extends Keyed> {
   readonly items: readonly T[];
@@ -50,13 +50,13 @@ export function emptyTree<T extends Keyed>(): OrderedTree<T> {
 /** Builds a tree from items that are sorted by key already, in O(n). */
 export function treeFromSorted<T extends Keyed>(items: readonly T[]): OrderedTree<T> {
   let nodes: { node: OrderedTree<T>; bound: string }[] = [];
-  for (let i = 0; i < items.length; i += FAN_OUT) {
-    nodes.push({ node: new Leaf(items.slice(i, i + FAN_OUT)), bound: items[i]?.key ?? '' });
+  for (let i = 0; i < items.length; i += fanOut) {
+    nodes.push({ node: new Leaf(items.slice(i, i + fanOut)), bound: items[i]?.key ?? '' });
   }
   while (nodes.length > 1) {
     const level: typeof nodes = [];
-    for (let i = 0; i < nodes.length; i += FAN_OUT) {
-      const group = nodes.slice(i, i + FAN_OUT);
+    for (let i = 0; i < nodes.length; i += fanOut) {
+      const group = nodes.slice(i, i + fanOut);
       level.push({
         node: branchOf(
           group.map(({ node }) => node),
@@ -137,9 +137,9 @@ function insert<T extends Keyed>(node: OrderedTree<T>, item: T): OrderedTree<T> 
       return new Leaf(items);
     }
     items.splice(at, 0, item);
-    if (items.length <= FAN_OUT) return new Leaf(items);
+    if (items.length <= fanOut) return new Leaf(items);
     // Keys often arrive in order: a leaf that overflows at its end stays full.
-    const middle = at === FAN_OUT ? FAN_OUT : FAN_OUT >> 1;
+    const middle = at === fanOut ? fanOut : fanOut >> 1;
     return {
       left: new Leaf(items.slice(0, middle)),
       bound: items[middle]?.key ?? '',
@@ -158,7 +158,7 @@ function insert<T extends Keyed>(node: OrderedTree<T>, item: T): OrderedTree<T> 
   children.splice(index, 1, result.left, result.right);
   const bounds = node.bounds.slice();
   bounds.splice(index + 1, 0, result.bound);
-  if (children.length <= FAN_OUT) return new Branch(children, bounds, node.size + 1);
+  if (children.length <= fanOut) return new Branch(children, bounds, node.size + 1);
   return splitBranch(children, bounds);
 }
 
@@ -186,7 +186,7 @@ function remove<T extends Keyed>(node: OrderedTree<T>, key: string): OrderedTree
   if (result === child) return node;
   const children = node.children.slice();
   children[index] = result;
-  if (width(result) >= UNDERFULL || children.length === 1)
+  if (width(result) >= underfull || children.length === 1)
     return new Branch(children, node.bounds, node.size - 1);
   const bounds = node.bounds.slice();
   joinWithNeighbour(children, bounds, index);
@@ -204,7 +204,7 @@ function joinWithNeighbour<T extends Keyed>(
   const right = children[first + 1];
   if (left instanceof Leaf && right instanceof Leaf) {
     const items = left.items.concat(right.items);
-    if (items.length <= FAN_OUT) {
+    if (items.length <= fanOut) {
       children.splice(first, 2, new Leaf(items));
       bounds.splice(first + 1, 1);
       return;
@@ -216,7 +216,7 @@ function joinWithNeighbour<T extends Keyed>(
     const joined = left.children.concat(right.children);
     // The first bound of `right` is not kept up to date inside it; its parent's is.
     const inner = left.bounds.concat(right.bounds.with(0, bounds[first + 1] ?? ''));
-    if (joined.length <= FAN_OUT) {
+    if (joined.length <= fanOut) {
       children.splice(first, 2, branchOf(joined, inner));
       bounds.splice(first + 1, 1);
       return;

@@ -18,13 +18,13 @@ interface Watcher {
  * delivered after the present event has reached all.
  */
 export class Watchers {
-  private readonly byPrefix = new Map<string, Set<Watcher>>();
-  private readonly onError: ListenerErrorHandler;
-  private queue: StorageEvent[] = [];
-  private delivering = false;
+  readonly #byPrefix = new Map<string, Set<Watcher>>();
+  readonly #onError: ListenerErrorHandler;
+  #queue: StorageEvent[] = [];
+  #delivering = false;
 
   constructor(onError: ListenerErrorHandler) {
-    this.onError = onError;
+    this.#onError = onError;
   }
 
   /** Replays `past` to the listener, then calls it for every event with a revision greater than `after`. */
@@ -35,50 +35,50 @@ export class Watchers {
     listener: WatchListener,
   ): Unsubscribe {
     const watcher: Watcher = { listener, after, active: true };
-    let watchers = this.byPrefix.get(prefix);
-    if (watchers === undefined) this.byPrefix.set(prefix, (watchers = new Set()));
+    let watchers = this.#byPrefix.get(prefix);
+    if (watchers === undefined) this.#byPrefix.set(prefix, (watchers = new Set()));
     watchers.add(watcher);
-    const nested = this.delivering;
-    this.delivering = true;
-    for (const event of past) this.call(watcher, event);
-    this.delivering = nested;
+    const nested = this.#delivering;
+    this.#delivering = true;
+    for (const event of past) this.#call(watcher, event);
+    this.#delivering = nested;
     if (!nested) this.deliver([]);
     return () => {
       watcher.active = false;
       watchers.delete(watcher);
-      if (watchers.size === 0 && this.byPrefix.get(prefix) === watchers) this.byPrefix.delete(prefix);
+      if (watchers.size === 0 && this.#byPrefix.get(prefix) === watchers) this.#byPrefix.delete(prefix);
     };
   }
 
   /** Passes events to the listeners of their resource or namespace. */
   deliver(events: readonly StorageEvent[]): void {
-    for (const event of events) this.queue.push(event);
-    if (this.delivering) return;
-    this.delivering = true;
-    for (let i = 0; i < this.queue.length; i++) {
-      const event = this.queue[i];
-      if (event !== undefined) this.dispatch(event);
+    for (const event of events) this.#queue.push(event);
+    if (this.#delivering) return;
+    this.#delivering = true;
+    for (let i = 0; i < this.#queue.length; i++) {
+      const event = this.#queue[i];
+      if (event !== undefined) this.#dispatch(event);
     }
-    this.queue = [];
-    this.delivering = false;
+    this.#queue = [];
+    this.#delivering = false;
   }
 
-  private dispatch(event: StorageEvent): void {
-    if (this.byPrefix.size === 0) return;
+  #dispatch(event: StorageEvent): void {
+    if (this.#byPrefix.size === 0) return;
     const [resource, namespace] = keyPrefixes(event.current.key);
     for (const prefix of [resource, namespace]) {
-      const watchers = this.byPrefix.get(prefix);
+      const watchers = this.#byPrefix.get(prefix);
       if (watchers === undefined) continue;
-      for (const watcher of watchers) if (event.revision > watcher.after) this.call(watcher, event);
+      for (const watcher of watchers) if (event.revision > watcher.after) this.#call(watcher, event);
     }
   }
 
-  private call(watcher: Watcher, event: StorageEvent): void {
+  #call(watcher: Watcher, event: StorageEvent): void {
     if (!watcher.active) return;
     try {
       watcher.listener(event);
     } catch (error) {
-      this.onError(error, event);
+      this.#onError(error, event);
     }
   }
 }

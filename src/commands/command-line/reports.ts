@@ -26,7 +26,7 @@ export function traceCommand(): Command {
     .argument('[source]', 'pod/NAMESPACE/NAME, node/NAME, outside or an address')
     .argument(
       '[destination]',
-      'svc/NAMESPACE/NAME:PORT, pod/NAMESPACE/NAME:PORT, node/NAME:PORT, an address or a name',
+      'svc/NAMESPACE/NAME:PORT, pod/NAMESPACE/NAME:PORT, node/NAME:PORT, outside:PORT, an address or a name',
     )
     .option('-n, --namespace <name>', 'namespace of names without one, and of --matrix', 'default')
     .addOption(new Option('--protocol <protocol>', 'protocol').choices(['TCP', 'UDP', 'SCTP']).default('TCP'))

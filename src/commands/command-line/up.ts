@@ -50,7 +50,7 @@ export function upCommand(): Command {
     .addOption(
       new Option(
         '--containers <mode>',
-        'processes: run the commands of containers as programs of this machine, with your rights, in the network and a read-only file system of their Pod; needs the cluster network',
+        'processes: run the commands of containers as programs of this machine, with your rights, in the network and a file system of their Pod; needs the cluster network',
       )
         .choices(containerModes)
         .default('off'),

@@ -172,7 +172,7 @@ function catalog(config: ClientsConfig, transport: Transport, rootCa: string): r
   const checker = connectivityChecker({ isSimulated: isInAny(simulatedRanges(config)) });
   const controllers = clusterControllers({
     ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, cloud: new InMemoryCloud() },
-    ...simulation,
+    ...{ ...simulation, ingressToRoute: config.platform === 'openshift' },
     attachmentRules: config.attachments,
   });
   return [

@@ -3,14 +3,24 @@ import { systemClock } from '../../client/clock.ts';
 import { indexByLabel } from '../../client/informers/indexes.ts';
 import { InformerFactory } from '../../client/informers/informer-factory.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import { endpointSlices, nodes, type ResourceType, services, addressPools } from '../../client/resources.ts';
+import {
+  egressIPs,
+  endpointSlices,
+  nodes,
+  type ResourceType,
+  services,
+  addressPools,
+} from '../../client/resources.ts';
+import { listIfServed } from '../../client/resource-client.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { EgressIP } from '../../objects/types/ovn.ts';
 import { isNodeReady } from '../../objects/pods.ts';
 import { parseTime } from '../../objects/time.ts';
+import { egressRows } from '../egress-rows.ts';
 import {
   poolRows,
   eventSummary,
@@ -42,6 +52,7 @@ export interface ViewListener {
   gone?(key: ObjectKey): void;
   event?(line: EventLine): void;
   pool?(pool: KubeObject): void;
+  egress?(object: EgressIP): void;
   /** Called after each of these, and for changes without a call of their own. */
   changed(): void;
 }
@@ -59,11 +70,15 @@ export class Follower {
   readonly #answers = new Map<ObjectKey, Map<ObjectKey, number>>();
   readonly #lines: EventLine[] = [];
   readonly #pools: Informer<KubeObject>;
+  /** Undefined: the server does not have them. */
+  #egress: Informer<EgressIP> | undefined;
+  readonly #transport: Transport;
   readonly #view: () => View['nodes'];
   readonly #sources: readonly Informer<KubeObject>[];
 
   constructor(transport: Transport, log: Logger, namespace: string | undefined, listener: ViewListener) {
     this.#listener = listener;
+    this.#transport = transport;
     const clock = systemClock;
     this.#factory = new InformerFactory({
       transport,
@@ -112,8 +127,24 @@ export class Follower {
 
   /** Starts; resolves when the first view is complete, or the signal aborted. */
   async start(signal: AbortSignal): Promise<void> {
+    await this.#followEgress();
     this.#factory.start(signal);
     await Promise.all(this.#sources.map((source) => source.synced(signal)));
+  }
+
+  /** Of a server that does not answer, they are followed once it does. */
+  async #followEgress(): Promise<void> {
+    const isServed = await listIfServed(this.#transport, egressIPs).then(
+      (list) => list !== undefined,
+      () => true,
+    );
+    if (!isServed) return;
+    this.#egress = this.#factory.informer(egressIPs);
+    const tell = (object: EgressIP): void => {
+      this.#listener.egress?.(object);
+      this.#listener.changed();
+    };
+    this.#egress.addHandler({ added: tell, updated: tell, deleted: () => this.#listener.changed() });
   }
 
   /** Resolves when all watches have ended, after the signal aborted. */
@@ -144,6 +175,9 @@ export class Follower {
       services: byKey.map(([, row]) => row),
       answers: [...this.#answers].map(([service, counts]) => lastAnswer(service, counts)).reverse(),
       pools: [...this.#pools.cache.values()].flatMap(poolRows),
+      egress: [...(this.#egress?.cache.values() ?? [])]
+        .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+        .flatMap(egressRows),
       events: this.#lines,
       nodes: this.#view(),
     };

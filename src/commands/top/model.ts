@@ -4,6 +4,7 @@ import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { type ObjectKey, splitKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { numberAt, textAt } from '../../objects/read.ts';
+import type { EgressRow } from '../egress-rows.ts';
 import { externalAddresses, port } from '../tables.ts';
 
 /** One Service. */
@@ -55,6 +56,8 @@ export interface View {
   /** Of Services whose Pods have answered something, the latest first; empty where that is not known. */
   readonly answers: readonly LastAnswer[];
   readonly pools: readonly PoolRow[];
+  /** The addresses of EgressIPs, by the names of these. */
+  readonly egress: readonly EgressRow[];
   /** Oldest first. */
   readonly events: readonly EventLine[];
   readonly nodes: { readonly ready: number; readonly total: number };

@@ -1,10 +1,12 @@
 import type { Writable } from 'node:stream';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { EgressIP } from '../../objects/types/ovn.ts';
+import { egressRows } from '../egress-rows.ts';
 import type { EventLine, ServiceRow } from './model.ts';
 import { poolRows } from './model.ts';
 import type { ViewListener } from './follow.ts';
-import { eventText, poolText, serviceText } from './screen.ts';
+import { egressText, eventText, poolText, serviceText } from './screen.ts';
 import { plain } from './text.ts';
 
 /** The live view for files and pipes: one line for every change of a row, and one for each Event. */
@@ -34,6 +36,11 @@ export class PlainLines implements ViewListener {
 
   pool(pool: KubeObject): void {
     for (const row of poolRows(pool)) this.#print(`pool ${keyOf(pool)} ${row.family}`, poolText(row));
+  }
+
+  egress(object: EgressIP): void {
+    for (const row of egressRows(object))
+      this.#print(`egress ${row.egressIP} ${row.address}`, egressText(row));
   }
 
   event(line: EventLine): void {

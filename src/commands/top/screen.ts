@@ -2,6 +2,7 @@
 import { styleText } from 'node:util';
 import { maxOf } from '../../objects/lists.ts';
 import type { EventLine, LastAnswer, PoolRow, ServiceRow, View } from './model.ts';
+import type { EgressRow } from '../egress-rows.ts';
 import { fit, plain } from './text.ts';
 
 export interface ScreenSize {
@@ -17,11 +18,13 @@ const barLength = 20;
 /** Lines of Events that are shown if there is room. */
 const maxEvents = 8;
 const minEvents = 3;
+/** Lines of egress addresses that are shown. */
+const maxEgress = 4;
 /** Lines that stay for Services and Events before hints get any. */
 const minRows = 10;
 
 /**
- * The lines to show: a summary, the pools, who answered last, the Services, the last Events, commands to try. Never more
+ * The lines to show: a summary, the pools, the egress addresses, who answered last, the Services, the last Events, commands to try. Never more
  * than `size.rows`.
  *
  * @param hints the commands, the most helpful first.
@@ -39,8 +42,9 @@ export function renderScreen(
   const line = fit(problem ?? summary(view), size.columns);
   const head = [paint('bold', fit(title, size.columns)), problem === undefined ? line : paint('red', line)];
   const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
+  const egress = view.egress.slice(0, maxEgress).map((row) => fit(egressText(row), size.columns));
   const answers = view.answers.slice(0, 4).map((answer) => fit(answerLine(answer), size.columns));
-  const above = head.length + pools.length + answers.length + 4;
+  const above = head.length + pools.length + egress.length + answers.length + 4;
   const tried = hints.slice(0, Math.max(0, size.rows - above - minRows - 1));
   const tail = tried.length === 0 ? [] : ['', ...tried.map((hint) => paint('dim', fit(hint, size.columns)))];
   const fixed = above + tail.length;
@@ -66,6 +70,7 @@ export function renderScreen(
   return [
     ...head,
     ...pools,
+    ...egress,
     ...answers,
     '',
     ...table,
@@ -136,6 +141,11 @@ export function serviceText(row: ServiceRow): string {
   const ready = row.endpoints === undefined ? '' : `  ${row.endpoints.ready}/${row.endpoints.total} ready`;
   const parts = [`${row.namespace}/${row.name}`, row.type, row.clusterIP, row.external, row.ports].map(plain);
   return `${parts.join('  ')}${ready}`;
+}
+
+/** An egress address as one line. */
+export function egressText({ address, egressIP, node }: EgressRow): string {
+  return `egress ${plain(address)}  ${plain(egressIP)}  ${node === undefined ? 'on no node' : `on ${plain(node)}`}`;
 }
 
 /** A pool as one line. */

@@ -1,4 +1,4 @@
-import { isNotFound } from '../../client/errors.ts';
+import { isForbidden, isNotFound } from '../../client/errors.ts';
 import { listIfServed } from '../../client/resource-client.ts';
 import {
   egressFirewalls,
@@ -48,22 +48,30 @@ export async function readTracedCluster(
     parsedCidrs(spec.cidrs ?? []),
   );
   const kubeProxy = await kubeProxyOptions(transport);
-  const { options, lines } = proxyOptions(flags, kubeProxy, objects.nodes, ranges);
-  return { view: new ClusterView(objects, options), proxyOptions: lines };
+  const isHidden = kubeProxy === forbidden;
+  const { options, lines } = proxyOptions(flags, isHidden ? undefined : kubeProxy, objects.nodes, ranges);
+  const all = isHidden ? [...lines, "kube-proxy's ConfigMap may not be read"] : lines;
+  return { view: new ClusterView(objects, options), proxyOptions: all };
 }
 
 /** What kube-proxy's configuration says; members are undefined where it says nothing. */
 type KubeProxyOptions = TraceProxyFlags;
 
+/** The ConfigMap may not be read. */
+const forbidden = 'forbidden';
+
 const kubeProxyMap = '/api/v1/namespaces/kube-system/configmaps/kube-proxy';
 
-/** The ConfigMap that kubeadm makes; undefined where there is none, or it cannot be read. */
-async function kubeProxyOptions(transport: Transport): Promise<KubeProxyOptions | undefined> {
+/** The ConfigMap that kubeadm makes; undefined where there is none. */
+async function kubeProxyOptions(
+  transport: Transport,
+): Promise<KubeProxyOptions | undefined | typeof forbidden> {
   let body: unknown;
   try {
     body = (await transport.request('GET', kubeProxyMap)).json();
   } catch (error) {
     if (isNotFound(error)) return undefined;
+    if (isForbidden(error)) return forbidden;
     throw error;
   }
   const [config] = readYaml(textAt(body, 'data', 'config.conf'));

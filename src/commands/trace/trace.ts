@@ -6,6 +6,7 @@ import { Zone } from '../../network/dns/zone.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView } from '../../network/path/cluster-view.ts';
 import {
   DestinationError,
+  noPod,
   targetsOfFamilies,
   outsideTargets,
   parseDestination,
@@ -83,10 +84,12 @@ async function traceConnection(
   const namespace = source.kind === 'pod' ? (source.pod.metadata.namespace ?? '') : config.namespace;
   const destination = parseDestination(given.destination, namespace);
   const zone = zoneOf(view);
-  const resolved = resolveDestination(view, zone, destination, config.protocol, searchesOf(source));
+  const { protocol, outsideAddresses } = config;
+  const searches = searchesOf(source);
+  const resolved = resolveDestination(view, zone, destination, protocol, searches, outsideAddresses);
   const whole: ResolvedDestination =
     resolved.kind === 'outsideName'
-      ? outsideTargets(resolved, await addressesOf(resolved.name), config.protocol)
+      ? outsideTargets(resolved, await addressesOf(resolved.name), protocol)
       : resolved;
   if (whole.kind !== 'found') {
     const cannotTell = whole.stages.some(({ verdict }) => verdict === 'unknown');
@@ -137,7 +140,7 @@ function parseSource(view: ClusterView, text: string, config: TraceConfig): Trac
   if (given.port !== undefined) throw new DestinationError(`${JSON.stringify(text)}: a source has no port`);
   if (given.kind === 'pod') {
     const pod = view.pod(given.key);
-    if (pod === undefined) throw new DestinationError(`there is no Pod ${given.key}`);
+    if (pod === undefined) throw noPod(view, given.key);
     return { kind: 'pod', pod };
   }
   if (given.kind === 'node') {
@@ -187,7 +190,9 @@ function zoneOf({ objects }: ClusterView): Zone {
 async function firewallNames(view: ClusterView, namespace: string): Promise<Map<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
   for (const { to } of view.firewall(namespace)?.rules ?? []) {
-    if (to.kind === 'name') found.set(to.name, (await addressesOf(to.name)) ?? []);
+    if (to.kind !== 'name') continue;
+    const addresses = await addressesOf(to.name);
+    if (addresses !== undefined) found.set(to.name, addresses);
   }
   return found;
 }
@@ -208,16 +213,19 @@ function json(value: unknown): string {
 function reportText({ proxyOptions, reachable, stages, traces }: TraceReport, isWide: boolean): string {
   const lines: (PrintedStage | string)[] = [...stages];
   for (const { destination, stages: own, endpoints, packet } of traces) {
-    if (traces.length > 1) lines.push(destination);
+    if (traces.length > 1) lines.push(`${destination}:`);
     pushAll(lines, own);
-    for (const { address, port, object = 'endpoint', stages: of } of endpoints) {
-      if (endpoints.length > 1) lines.push(`${object} (${address} port ${port})`);
+    for (const { address, port, object = 'endpoint', stages: of, reachable: is } of endpoints) {
+      if (endpoints.length > 1) lines.push(`${object} (${address} port ${port}): ${words(is)}`);
       pushAll(lines, isWide ? of : of.filter(({ verdict }) => verdict !== 'pass'));
     }
     if (packet !== undefined) lines.push(packetLine(packet));
   }
-  const verdict = reachable === undefined ? 'cannot tell' : reachable ? 'reachable' : 'not reachable';
-  return `${table(lines)}\n${verdict} (proxy: ${proxyOptions.join('; ')})\n`;
+  return `${table(lines)}\n${words(reachable)} (proxy: ${proxyOptions.join('; ')})\n`;
+}
+
+function words(reachable: boolean | undefined): string {
+  return reachable === undefined ? 'cannot tell' : reachable ? 'reachable' : 'not reachable';
 }
 
 /** The real connection as the last stage. */
@@ -233,7 +241,7 @@ function table(lines: readonly (PrintedStage | string)[]): string {
     ...lines.filter((line) => typeof line !== 'string').map(row),
   ]).split('\n');
   let next = 1;
-  const body = lines.map((line) => (typeof line === 'string' ? `${line}:` : (rows[next++] ?? '')));
+  const body = lines.map((line) => (typeof line === 'string' ? line : (rows[next++] ?? '')));
   return `${[rows[0], ...body].join('\n')}\n`;
 }
 

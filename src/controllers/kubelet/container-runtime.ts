@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import type { Container, Node, Pod } from '../../objects/types/core.generated.ts';
+import type { LocalUsage } from './plan-eviction.ts';
 
 /** What a Pod's sandbox should be. */
 export interface WantedSandbox {
@@ -154,10 +155,11 @@ export interface ContainerRuntime {
   /**
    * Connects to the program of a container: what it prints from now on, and its standard input where it has one.
    *
-   * @returns its exit code, once it has ended.
+   * Resolves once it has ended: how, the status of the container says.
+   *
    * @throws {ContainerError} where the container does not run; the reason of the signal.
    */
-  attach(pod: Pod, name: string, streams: ExecStreams): Promise<number>;
+  attach(pod: Pod, name: string, streams: ExecStreams): Promise<void>;
 
   /** Connects to a port of `localhost` in the Pod. @throws the system's error, or the reason of the signal. */
   connectInside(pod: Pod, port: number, signal: AbortSignal): Promise<Socket>;
@@ -168,8 +170,8 @@ export interface ContainerRuntime {
   /** The log of a container, oldest line first. @throws {ContainerError} where there is none. */
   logs(pod: Pod, name: string, request: LogRequest): AsyncIterable<LogLine>;
 
-  /** Bytes in the volumes of a Pod that have no limit of their own, by the name of the volume. */
-  usageOf(pod: Pod): Promise<ReadonlyMap<string, number>>;
+  /** What a Pod uses now; of its volumes, those that have no file system of their own. */
+  usageOf(pod: Pod): Promise<LocalUsage>;
 }
 
 /** A sandbox cannot be made now. The message is for an Event of the Pod. */
@@ -210,5 +212,5 @@ export const noRuntime: ContainerRuntime = {
   connectInside: nowhere,
   connect: nowhere,
   logs: nowhere,
-  usageOf: () => Promise.resolve(new Map()),
+  usageOf: () => Promise.resolve({ volumes: new Map(), containers: new Map() }),
 };

@@ -7,7 +7,6 @@ import { nodes as nodesResource, pods as podsResource } from '../../client/resou
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
-import { quantityIn } from '../../objects/quantity.ts';
 import { parseTime } from '../../objects/time.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
@@ -21,6 +20,7 @@ import { type ContainerRuntime, noRuntime, SandboxError } from './container-runt
 import { heartbeats } from './heartbeat.ts';
 import { earliest, hostAddresses, type KubeletPlan, planPod } from './plan.ts';
 import { behaviourOf } from './plan-behaviour.ts';
+import { evictionMessage, limitsStorage } from './plan-eviction.ts';
 import { MountError, setUpError } from './plan-volumes.ts';
 import { PodAddresses } from './pod-addresses.ts';
 import { PodContainers } from './pod-containers.ts';
@@ -376,7 +376,7 @@ class KubeletReconciler extends Reconciler {
     state.refreshAt = hasPrograms && changes ? this.context.clock.now() + refreshPeriod : Infinity;
   }
 
-  /** Files follow their objects; a volume over its limit evicts the Pod. @returns when to look again. */
+  /** Files follow their objects; a Pod over its limits of storage is evicted. @returns when to look again. */
   async #keepFiles(work: Work): Promise<number | undefined> {
     const { pod, state } = work;
     const { clock, events } = this.context;
@@ -394,13 +394,9 @@ class KubeletReconciler extends Reconciler {
         events.event(pod, 'Warning', 'FailedMount', error.message);
       }
     }
-    const limited = (pod.spec.volumes ?? []).filter(({ emptyDir }) => emptyDir?.sizeLimit !== undefined);
-    if (limited.length === 0) return Number.isFinite(state.refreshAt) ? state.refreshAt : undefined;
-    const usage = await this.#runtime.usageOf(pod);
-    for (const { name, emptyDir } of limited) {
-      const limit = emptyDir?.sizeLimit ?? '0';
-      if ((usage.get(name) ?? 0) <= Number(quantityIn(limit, 'units'))) continue;
-      const message = `Usage of EmptyDir volume "${name}" exceeds the limit "${limit}". `;
+    if (!limitsStorage(pod.spec)) return Number.isFinite(state.refreshAt) ? state.refreshAt : undefined;
+    const message = evictionMessage(pod.spec, await this.#runtime.usageOf(pod));
+    if (message !== undefined) {
       state.ending = { since: clock.now(), grace: evictionGrace, reason: 'Evicted', message };
       events.event(pod, 'Warning', 'Evicted', message);
       return undefined;

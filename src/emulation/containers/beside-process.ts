@@ -28,6 +28,7 @@ export class BesideProcess {
       ended,
       signal: (name) => program.signal(name),
       exec: (command) => this.words(command),
+      usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
     };
   }
 }

@@ -1,6 +1,7 @@
 /** Which program an image stands for: no image is ever pulled. */
 import { accessSync, constants, statSync } from 'node:fs';
 import type { Container } from '../../objects/types/core.generated.ts';
+import { type TestImage, testImages } from '../programs/test-images/start.ts';
 
 /** A program that stands for an image. */
 export type ImageProgram =
@@ -8,6 +9,8 @@ export type ImageProgram =
   | { readonly kind: 'server' }
   /** Our own version of Kubernetes' test image. */
   | { readonly kind: 'agnhost' }
+  /** Our own version of another one. */
+  | { readonly kind: 'test-image'; readonly name: TestImage }
   /** Programs of this machine. */
   | { readonly kind: 'commands'; readonly entrypoint: readonly string[]; readonly cmd: readonly string[] };
 
@@ -45,10 +48,17 @@ const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>
   ...['registry.k8s.io/e2e-test-images/agnhost', 'k8s.gcr.io/e2e-test-images/agnhost'].map(
     (image) => [image, named.agnhost] as const,
   ),
+  ...testImages.map(
+    (name) => [`registry.k8s.io/e2e-test-images/${name}`, { kind: 'test-image', name }] as const,
+  ),
   ...['registry.k8s.io/pause', 'k8s.gcr.io/pause'].map((image) => [image, pause] as const),
+  // What Kubernetes' tests put beside an API server: ours keep their objects themselves.
+  ...['registry.k8s.io/etcd', 'registry.k8s.io/e2e-test-images/etcd'].map(
+    (image) => [image, named.server] as const,
+  ),
   ...[
     ...['busybox', 'alpine', 'debian', 'ubuntu', 'fedora', 'bash', 'nicolaka/netshoot'],
-    ...['registry.k8s.io/e2e-test-images/busybox', 'registry.k8s.io/e2e-test-images/jessie-dnsutils'],
+    ...['busybox', 'jessie-dnsutils', 'perl'].map((name) => `registry.k8s.io/e2e-test-images/${name}`),
   ].map((image) => [image, shell] as const),
   ['curlimages/curl', { kind: 'commands', entrypoint: ['curl'], cmd: ['--help'] }],
 ]);
@@ -67,6 +77,7 @@ export type ResolvedImage =
   | { readonly kind: 'stand-in' }
   /** Words before `$(VAR)` is replaced, the program first. */
   | { readonly kind: 'agnhost'; readonly words: readonly string[] }
+  | { readonly kind: 'test-image'; readonly name: TestImage; readonly args: readonly string[] }
   | { readonly kind: 'command'; readonly words: readonly string[] };
 
 /** The table of images. */
@@ -96,6 +107,7 @@ export class Images {
       return { kind: 'command', words };
     }
     if (command.length > 0) return { kind: 'command', words: [...command, ...args] };
+    if (program.kind === 'test-image') return { ...program, args };
     return { kind: 'command', words: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
   }
 }

@@ -71,6 +71,10 @@ export class PodFolder {
       await writeFile(from, text, { mode: 0o755 });
       mounts.set(at, { from, at, isFile: true, isReadOnly: name !== 'termination-log' && name !== 'hosts' });
     }
+    const pages = own.pages;
+    if (pages !== undefined) {
+      mounts.set(pages, { from: this.#pagesOf(container), at: pages, isFile: false, isReadOnly: false });
+    }
     for (const at of own.hidden) mounts.set(at, { from: at, at, isFile: false, isReadOnly: true });
     for (const mount of container.volumeMounts ?? []) {
       const volume = this.#volumes.get(mount.name);
@@ -104,8 +108,29 @@ export class PodFolder {
     return [...mounts.values()];
   }
 
-  /** A file as a container sees it, where it is in one of its volumes. @throws the system's error. */
-  async readFile({ volumeMounts = [] }: Container, path: string): Promise<Buffer> {
+  /** Makes the pages of a web server anew. @throws the system's error. */
+  async writePages(container: Container, index: string): Promise<void> {
+    const folder = this.#pagesOf(container);
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, 'index.html'), index);
+  }
+
+  #pagesOf({ name }: Container): string {
+    return join(this.path, 'pages', name);
+  }
+
+  /**
+   * A file as a container sees it, where it is in one of its volumes or of its pages.
+   *
+   * @throws the system's error.
+   */
+  async readFile(container: Container, wanted: string, pages?: string): Promise<Buffer> {
+    const path = join('/', wanted);
+    if (pages !== undefined && path.startsWith(`${pages}/`)) {
+      return await readFile(join(this.#pagesOf(container), path.slice(pages.length)));
+    }
+    const { volumeMounts = [] } = container;
     const mount = volumeMounts
       .filter(({ mountPath }) => path === mountPath || path.startsWith(`${mountPath.replace(/\/$/, '')}/`))
       .sort((a, b) => b.mountPath.length - a.mountPath.length)[0];
@@ -134,6 +159,7 @@ export class PodFolder {
     this.#volumes.clear();
     await rm(join(this.path, 'volumes'), { recursive: true, force: true });
     await rm(join(this.path, 'containers'), { recursive: true, force: true });
+    await rm(join(this.path, 'pages'), { recursive: true, force: true });
   }
 
   async remove(): Promise<void> {
@@ -151,6 +177,8 @@ export interface OwnFiles {
   readonly agnhost: string;
   /** Folders of the machine that the container's own ones would hide. */
   readonly hidden: readonly string[];
+  /** Where the pages of a web server are, if it has any. */
+  readonly pages: string | undefined;
 }
 
 async function isFileAt(path: string): Promise<boolean | undefined> {
@@ -162,10 +190,15 @@ async function isFileAt(path: string): Promise<boolean | undefined> {
   }
 }
 
-async function sizeOf(folder: string): Promise<number> {
+/** Bytes of the files below a folder; 0 where there is none. */
+export async function sizeOf(folder: string): Promise<number> {
   let size = 0;
-  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
-    if (entry.isFile()) size += (await lstat(join(entry.parentPath, entry.name))).size;
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    // Files may go meanwhile.
+    const stat = await lstat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    size += stat?.size ?? 0;
   }
   return size;
 }

@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
+import { sizeOf } from './pod-folder.ts';
+import { writtenIn } from './root.ts';
 import type { ExecBeside, ContainerProgram } from '../programs/program.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 import { report, sandboxWords, type SandboxCommandOptions, withPrivileges } from './sandbox-words.ts';
@@ -150,6 +153,20 @@ export class ProcessContainer implements ContainerProgram {
       ...withEnvironment(environment),
       ...['sh', '-c', 'cd "$0" && unset OLDPWD && exec "$@"', workingDirectory, ...command],
     ];
+  };
+
+  readonly usage = async (): Promise<number> => {
+    const root = `/proc/${(await this.#processOne()) ?? ''}/root`;
+    let sum = await sizeOf(writtenIn(this.#options.sandbox.folder));
+    for (const path of ['/', '/tmp', '/run']) {
+      try {
+        const { blocks, bfree, bsize } = await statfs(join(root, path));
+        sum += (blocks - bfree) * bsize;
+      } catch {
+        // It has ended.
+      }
+    }
+    return sum;
   };
 
   async #ready(): Promise<void> {

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
@@ -15,18 +16,21 @@ import {
   type WantedVolume,
 } from '../../controllers/kubelet/container-runtime.ts';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
+import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
 import { run } from '../../host/run.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
+import type { AgnhostPlace } from '../programs/agnhost/context.ts';
 import { resolveName } from '../programs/agnhost/resolve.ts';
 import { startAgnhost } from '../programs/agnhost/start.ts';
+import { startTestImage, webRootOf } from '../programs/test-images/start.ts';
 import { BesideProcess } from './beside-process.ts';
 import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts';
 import { ContainerLog } from './container-log.ts';
 import type { Images } from './images.ts';
 import { runInTerminal, runWords } from './exec-process.ts';
-import { hostnameOf, hostsFile, PodFolder, podsFolder } from './pod-folder.ts';
+import { hostnameOf, hostsFile, PodFolder, podsFolder, sizeOf } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import type { ContainerProgram } from '../programs/program.ts';
 import { makeRoot, scratchFolders } from './root.ts';
@@ -191,7 +195,7 @@ export class SandboxRuntime implements ContainerRuntime {
     pod: Pod,
     name: string,
     { stdin, stdout, stderr, terminal, signal }: ExecStreams,
-  ): Promise<number> {
+  ): Promise<void> {
     const { program, log } = this.#runningOf(pod, name);
     const detach = log.onWrite((stream, chunk) => (stream === 'stdout' ? stdout : stderr).write(chunk));
     const gone = Promise.withResolvers<never>();
@@ -202,7 +206,7 @@ export class SandboxRuntime implements ContainerRuntime {
     if (input !== undefined) stdin?.pipe(input, { end: endsInput && program.resize === undefined });
     terminal?.onResize((size) => program.resize?.(size));
     try {
-      return (await Promise.race([program.ended, gone.promise])).exitCode;
+      await Promise.race([program.ended, gone.promise]);
     } finally {
       detach();
       stdin?.unpipe();
@@ -247,8 +251,14 @@ export class SandboxRuntime implements ContainerRuntime {
     yield* log.lines(follow, signal);
   }
 
-  usageOf(pod: Pod): Promise<ReadonlyMap<string, number>> {
-    return this.#recordOf(pod).folder.usage();
+  async usageOf(pod: Pod): Promise<LocalUsage> {
+    const record = this.#recordOf(pod);
+    const containers = new Map<string, number>();
+    for (const [name, { program }] of record.running) {
+      const logs = await sizeOf(join(record.folder.path, 'logs', name));
+      containers.set(name, logs + ((await program.usage?.()) ?? 0));
+    }
+    return { volumes: await record.folder.usage(), containers };
   }
 
   #recordOf(pod: Pod): PodRecord {
@@ -280,35 +290,44 @@ export class SandboxRuntime implements ContainerRuntime {
   ): Promise<ContainerProgram> {
     const { pod, container, environment } = wanted;
     const resolved = this.#options.images.resolve(container);
+    const { runsProcesses } = this.#options;
+    const beside = new BesideProcess(() =>
+      this.#process(record, network, wanted, ['sleep', 'infinity'], log),
+    );
+    const withExec = (own: ContainerProgram): ContainerProgram => (runsProcesses ? beside.joinTo(own) : own);
     if (resolved.kind === 'stand-in')
-      return await startStandIn(pod, container, network, () => record.healthy);
-    const words = resolved.words.map((word) => expand(word, [environment]));
-    if (resolved.kind === 'agnhost') {
-      const beside = new BesideProcess(() =>
-        this.#process(record, network, wanted, ['sleep', 'infinity'], log),
-      );
-      const { runsProcesses } = this.#options;
+      return withExec(await startStandIn(pod, container, network, () => record.healthy));
+    const place = (pages?: string): AgnhostPlace => {
       const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
-      const own = await startAgnhost(words, {
-        ...{ host: network.host, listenAt: network.listenAt, environment },
-        hostname,
+      return {
+        ...{ host: network.host, listenAt: network.listenAt, environment, hostname },
         resolve: (name) => {
           const hosts = hostsFile(pod, network.addresses, hostname);
           return resolveName(network.host, { hosts, resolvConf: this.#options.resolvConfOf(pod) }, name);
         },
         write: (stream, text) => log.write(stream, Buffer.from(text)),
-        readFile: (path) => record.folder.readFile(container, path),
+        readFile: (path) => record.folder.readFile(container, path, pages),
         exec: async (command) => {
           if (!runsProcesses) throw new Error(refusal(command));
           const [first = '', ...rest] = await beside.words(command);
           return await run(first, rest);
         },
-      });
-      if (own !== undefined) return runsProcesses ? beside.joinTo(own) : own;
-      if (!this.#options.runsProcesses) return refusedCommand(words, log);
+      };
+    };
+    if (resolved.kind === 'test-image') {
+      const root = webRootOf(resolved.name);
+      if (root !== undefined) await record.folder.writePages(container, root.index);
+      const args = resolved.args.map((word) => expand(word, [environment]));
+      return withExec(await startTestImage(resolved.name, args, place(root?.path)));
+    }
+    const words = resolved.words.map((word) => expand(word, [environment]));
+    if (resolved.kind === 'agnhost') {
+      const own = await startAgnhost(words, place());
+      if (own !== undefined) return withExec(own);
+      if (!runsProcesses) return refusedCommand(words, log);
       return await this.#process(record, network, wanted, ['/agnhost', ...words.slice(1)], log);
     }
-    if (!this.#options.runsProcesses || words[0] === '/pause') {
+    if (!runsProcesses || words[0] === '/pause') {
       return builtInCommand(words) ?? refusedCommand(words, log);
     }
     return await this.#process(record, network, wanted, words, log);
@@ -324,19 +343,22 @@ export class SandboxRuntime implements ContainerRuntime {
     const folder = join(record.folder.path, 'containers', container.name);
     await rm(folder, { recursive: true, force: true });
     const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
+    const resolved = this.#options.images.resolve(container);
     const mounts = await record.folder.mounts(pod, container, {
       hostname,
       hosts: hostsFile(pod, network.addresses, hostname),
       resolvConf: this.#options.resolvConfOf(pod),
       agnhost: agnhostScript,
       hidden: hiddenFolders,
+      pages: resolved.kind === 'test-image' ? webRootOf(resolved.name)?.path : undefined,
     });
     const variables = Object.fromEntries(environment);
     const identity = this.#identityOf(pod, container);
+    const isWritable = container.securityContext?.readOnlyRootFilesystem !== true;
     const home = identity === undefined || identity.user === 0 ? '/root' : '/';
     return await ProcessContainer.start({
       sandbox: {
-        ...{ root: await makeRoot(folder, mounts), hostname, folder },
+        ...{ root: await makeRoot(folder, mounts, isWritable), hostname, folder },
         hasBubblewrap: await this.#hasBubblewrap(),
         capabilities: capabilitiesOf(container),
         identity,
@@ -394,13 +416,18 @@ exec ${process.execPath} ${join(import.meta.dirname, '..', 'programs', 'agnhost'
 `;
 
 /**
- * Where Node.js and this installation are, if below a folder of which each container has its own: agnhost needs them.
- * Of an installed package, the folder with all its dependencies.
+ * Where Node.js and this installation are, which agnhost needs, if containers would not see them: below a folder of which
+ * each has its own, or in another file system than the folder that is layered. Of an installed package, the folder with
+ * all its dependencies.
  */
 const hiddenFolders: readonly string[] = [
   dirname(process.execPath),
   join(import.meta.dirname, '..', '..', '..').replace(/\/node_modules\/.*/, '/node_modules'),
-].filter((path) => scratchFolders.some((folder) => path.startsWith(`${folder}/`)));
+].filter((path) => {
+  const device = (of: string): number => statSync(of).dev;
+  const [top = ''] = path.slice(1).split('/');
+  return scratchFolders.some((folder) => path.startsWith(`${folder}/`)) || device(path) !== device(`/${top}`);
+});
 
 function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? '';

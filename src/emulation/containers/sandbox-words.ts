@@ -1,5 +1,5 @@
 /** The words that run a program in a root and namespaces of its own, with bubblewrap or without it. */
-import type { MountStep, Root } from './root.ts';
+import type { MountStep, Overlay, Root } from './root.ts';
 
 export interface SandboxCommandOptions {
   readonly root: Root;
@@ -63,15 +63,13 @@ exec "$@"`;
 /** The words before a program, which is process 1 there. Run in a network namespace that is the program's already. */
 export function sandboxWords(options: SandboxCommandOptions): readonly string[] {
   const { root, capabilities, hasBubblewrap } = options;
-  const overlays = root.overlays.map(
-    ({ added, of, at }) =>
-      `mount -t overlay overlay -o ro,lowerdir=${quoted(`${added}:${of}`)} ${quoted(at)} 2>/dev/null || mount --rbind ${quoted(of)} ${quoted(at)}`,
-  );
+  const overlays = root.overlays.map(overlayLine);
   if (hasBubblewrap) {
     return [
       ...['unshare', '--mount', 'sh', '-c', `set -e\n${[...overlays, 'exec bwrap "$@"'].join('\n')}`, 'sh'],
       ...root.steps.flatMap(bubblewrapStep),
-      ...['--remount-ro', '/', '--unshare-pid', '--unshare-uts', '--unshare-ipc'],
+      ...(root.isWritable ? [] : ['--remount-ro', '/']),
+      ...['--unshare-pid', '--unshare-uts', '--unshare-ipc'],
       ...['--hostname', options.hostname, '--as-pid-1', '--die-with-parent'],
       ...(options.hasTerminal ? [] : ['--new-session']),
       ...(capabilities.includes('all') ? ['--cap-add', 'ALL'] : []),
@@ -88,7 +86,7 @@ export function sandboxWords(options: SandboxCommandOptions): readonly string[] 
     `mkdir -p ${quoted(at)}\nmount -t tmpfs -o mode=0755 tmpfs ${quoted(at)}`,
     ...root.steps.map((step) => shellStep(at, step)),
     // One command a line: `set -e` does not see what fails before `&&`, and the program must not begin without its root.
-    `mount -o remount,bind,ro ${quoted(at)}`,
+    ...(root.isWritable ? [] : [`mount -o remount,bind,ro ${quoted(at)}`]),
     `cd ${quoted(at)}`,
     'pivot_root . .',
     'umount -l .',
@@ -99,6 +97,15 @@ export function sandboxWords(options: SandboxCommandOptions): readonly string[] 
     ...['unshare', '--mount', '--uts', '--ipc', '--pid', '--fork', '--kill-child', 'sh', '-c', script, 'sh'],
     ...withPrivileges(options),
   ];
+}
+
+/** Without overlays there are at least the machine's own files, which the container must not change. */
+function overlayLine({ layer, work, of, at }: Overlay): string {
+  const readOnly = `mount --rbind ${quoted(of)} ${quoted(at)}`;
+  const joined = `mount -t overlay overlay -o ro,lowerdir=${quoted(`${layer}:${of}`)} ${quoted(at)} 2>/dev/null || ${readOnly}`;
+  if (work === undefined) return joined;
+  const options = `lowerdir=${quoted(of)},upperdir=${quoted(layer)},workdir=${quoted(work)}`;
+  return `mount -t overlay overlay -o ${options} ${quoted(at)} 2>/dev/null || ${joined}\n`;
 }
 
 function bubblewrapStep(step: MountStep): readonly string[] {

@@ -184,11 +184,11 @@ export class KubeletApi {
       ...{ stdin: is('input'), stdout: is('output'), stderr: is('error') && !is('tty'), tty: is('tty') },
     };
     const command = query.getAll('command');
-    serveRemoteCommand(client, wanted, async (streams) =>
-      verb === 'exec'
-        ? runtime.exec(pod, container, command, streams)
-        : runtime.attach(pod, container, streams),
-    ).catch((error: unknown) => {
+    serveRemoteCommand(client, wanted, async (streams) => {
+      if (verb === 'exec') return await runtime.exec(pod, container, command, streams);
+      await runtime.attach(pod, container, streams);
+      return 0;
+    }).catch((error: unknown) => {
       log.debug({ err: error, pod: pod.metadata.name }, 'a stream of a container broke off');
       client.terminate();
     });

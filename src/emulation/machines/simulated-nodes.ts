@@ -19,6 +19,7 @@ import { ip } from '../ip.ts';
 import { nodeLines, podRouteLines, portLines, wayIn } from '../lan.ts';
 import { HostPorts } from './host-ports.ts';
 import { masqueradePods } from './masquerade.ts';
+import { serveProxyStatus } from './proxy-status.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';
 import { NetworkNamespace } from '../namespaces/network-namespace.ts';
 
@@ -169,12 +170,14 @@ export class SimulatedNodes extends Reconciler {
     const host = new NamespaceHost(namespace);
     if (!this.#options.isUserspace) await masqueradePods(host, podCIDRs);
     const endServing = await this.#options.serve({ host, addresses });
+    const endStatus = await serveProxyStatus(host, this.#options.isUserspace ? 'userspace' : 'nftables');
     const stopAgent = this.#startAgent(name, host);
     const machine: Running = {
       ...{ name, addresses, podCIDRs, namespace, host, isDown: false },
       hostPorts: this.#options.isUserspace ? undefined : new HostPorts(host),
       stop: async () => {
         endServing();
+        endStatus();
         await stopAgent();
       },
     };

@@ -11,6 +11,8 @@ export interface ContainerProgram {
   signal(name: NodeJS.Signals): void;
   /** The words that run another program in its namespaces; undefined where none can be. */
   readonly exec?: ExecBeside | undefined;
+  /** Bytes that it has in file systems of its own, but for volumes and logs. */
+  readonly usage?: (() => Promise<number>) | undefined;
   /** Its standard input, where it has one that stays open. */
   readonly stdin?: Writable | undefined;
   /** Sets the size of its terminal, where it has one. */

@@ -1,9 +1,9 @@
 import type { UsableEndpoints } from './categorize.ts';
 import type { Action, SourceActions, TrafficPolicy } from './forwarding-plan.ts';
 
-const REJECT: Action = { action: 'reject' };
-const DROP: Action = { action: 'drop' };
-const FORWARD: Record<TrafficPolicy, { readonly kept: Action; readonly masqueraded: Action }> = {
+const rejected: Action = { action: 'reject' };
+const dropped: Action = { action: 'drop' };
+const forwarded: Record<TrafficPolicy, { readonly kept: Action; readonly masqueraded: Action }> = {
   Cluster: {
     kept: { action: 'forward', to: 'Cluster', masquerade: false },
     masqueraded: { action: 'forward', to: 'Cluster', masquerade: true },
@@ -31,8 +31,8 @@ export function internalActions(
   policy: TrafficPolicy,
   { usable, detectsPods, masqueradeAll }: ActionInput,
 ): SourceActions {
-  if (!usable.any) return everyone(REJECT);
-  if (policy === 'Local' && usable.local.length === 0) return everyone(DROP);
+  if (!usable.any) return everyone(rejected);
+  if (policy === 'Local' && usable.local.length === 0) return everyone(dropped);
   const fromElsewhere = forward(policy, masqueradeAll || detectsPods);
   return { pod: forward(policy, masqueradeAll), node: fromElsewhere, other: fromElsewhere };
 }
@@ -44,9 +44,9 @@ export function internalActions(
  * it connects from may be the load balancer's.
  */
 export function externalActions(policy: TrafficPolicy, { usable, detectsPods }: ActionInput): SourceActions {
-  if (!usable.any) return everyone(REJECT);
+  if (!usable.any) return everyone(rejected);
   if (policy === 'Cluster') return everyone(forward('Cluster', true));
-  const other = usable.local.length === 0 ? DROP : forward('Local', false);
+  const other = usable.local.length === 0 ? dropped : forward('Local', false);
   return {
     pod: detectsPods ? forward('Cluster', false) : other,
     node: forward('Cluster', true),
@@ -55,7 +55,7 @@ export function externalActions(policy: TrafficPolicy, { usable, detectsPods }: 
 }
 
 function forward(to: TrafficPolicy, masquerade: boolean): Action {
-  return masquerade ? FORWARD[to].masqueraded : FORWARD[to].kept;
+  return masquerade ? forwarded[to].masqueraded : forwarded[to].kept;
 }
 
 function everyone(action: Action): SourceActions {

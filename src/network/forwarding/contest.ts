@@ -9,7 +9,7 @@ export interface Claim {
   readonly kind: DestinationKind;
 }
 
-const PRECEDENCE: Record<DestinationKind, number> = {
+const precedence: Record<DestinationKind, number> = {
   clusterIP: 0,
   loadBalancerIP: 1,
   externalIP: 2,
@@ -65,7 +65,7 @@ export class Contest {
 }
 
 function goesBefore(a: Claim, b: Claim): boolean {
-  if (a.kind !== b.kind) return PRECEDENCE[a.kind] < PRECEDENCE[b.kind];
+  if (a.kind !== b.kind) return precedence[a.kind] < precedence[b.kind];
   if (a.created !== b.created) return a.created < b.created;
   return a.service < b.service;
 }

@@ -4,22 +4,22 @@ import type { IPFamily } from '../../objects/address.ts';
 import type { NodeFamilyPlan, NodePlan, PodDetection } from './forwarding-plan.ts';
 import type { ForwardingNode, ForwardingOptions } from './options.ts';
 
-const ZONE = 'topology.kubernetes.io/zone';
+const zoneLabel = 'topology.kubernetes.io/zone';
 
 /** What holds for the node as a whole. */
 export function planNode(node: ForwardingNode, options: ForwardingOptions): NodePlan {
-  const zone = node.labels[ZONE];
+  const zone = node.labels[zoneLabel];
   return {
     name: node.name,
     zone: zone === '' ? undefined : zone,
-    families: FAMILIES.filter((family) => options.families.includes(family)).map((family) =>
-      planNodeFamily(family, node, options),
-    ),
+    families: ipFamilies
+      .filter((family) => options.families.includes(family))
+      .map((family) => planNodeFamily(family, node, options)),
   };
 }
 
 /** Their order in all plans. */
-const FAMILIES: readonly IPFamily[] = ['IPv4', 'IPv6'];
+const ipFamilies: readonly IPFamily[] = ['IPv4', 'IPv6'];
 
 function planNodeFamily(family: IPFamily, node: ForwardingNode, options: ForwardingOptions): NodeFamilyPlan {
   return {

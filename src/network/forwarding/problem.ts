@@ -46,11 +46,11 @@ export class Problems {
 
   /** In the order in which they were found. */
   list(): readonly Problem[] {
-    if (this.#byObject === undefined) return NONE;
+    if (this.#byObject === undefined) return noProblems;
     return Array.from(this.#byObject.values(), ({ problem, more }) =>
       more === 0 ? problem : { ...problem, message: `${problem.message} (and ${more} more)` },
     );
   }
 }
 
-const NONE: readonly Problem[] = [];
+const noProblems: readonly Problem[] = [];

@@ -2,19 +2,19 @@ import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 
-const SERVICE_NAME = 'kubernetes.io/service-name';
-const PROXY_NAME = 'service.kubernetes.io/service-proxy-name';
-const HEADLESS = 'service.kubernetes.io/headless';
+const serviceNameLabel = 'kubernetes.io/service-name';
+const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
+const headlessLabel = 'service.kubernetes.io/headless';
 
 /** True for Services and slices that another proxy carries: the label decides, whatever its value. */
 export function isOfOtherProxy(object: KubeObject): boolean {
-  return hasLabel(object, PROXY_NAME);
+  return hasLabel(object, proxyNameLabel);
 }
 
 /** The Service that a slice belongs to; undefined for slices that the proxy ignores and for those of no Service. */
 export function serviceOfSlice(slice: EndpointSlice): ObjectKey | undefined {
-  if (isOfOtherProxy(slice) || hasLabel(slice, HEADLESS)) return undefined;
-  const name = slice.metadata.labels?.[SERVICE_NAME];
+  if (isOfOtherProxy(slice) || hasLabel(slice, headlessLabel)) return undefined;
+  const name = slice.metadata.labels?.[serviceNameLabel];
   if (name === undefined || name === '') return undefined;
   return joinKey(slice.metadata.namespace ?? '', name);
 }

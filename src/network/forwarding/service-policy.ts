@@ -16,18 +16,18 @@ export function externalTrafficPolicy(service: Service): TrafficPolicy {
   return external && policy === 'Local' ? 'Local' : 'Cluster';
 }
 
-const DEFAULT_AFFINITY_SECONDS = 10800;
-const MAX_AFFINITY_SECONDS = 86400;
+const defaultAffinitySeconds = 10800;
+const maxAffinitySeconds = 86400;
 
 /** Seconds of `sessionAffinity: ClientIP`; undefined without affinity. */
 export function affinitySeconds(service: Service, problems: Problems): number | undefined {
   const { sessionAffinity, sessionAffinityConfig } = service.spec;
   if (sessionAffinity !== 'ClientIP') return undefined;
-  const seconds = sessionAffinityConfig?.clientIP?.timeoutSeconds ?? DEFAULT_AFFINITY_SECONDS;
-  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= MAX_AFFINITY_SECONDS) return seconds;
-  const what = `spec.sessionAffinityConfig.clientIP.timeoutSeconds: ${seconds} is out of range: ${DEFAULT_AFFINITY_SECONDS} is used`;
+  const seconds = sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds;
+  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxAffinitySeconds) return seconds;
+  const what = `spec.sessionAffinityConfig.clientIP.timeoutSeconds: ${seconds} is out of range: ${defaultAffinitySeconds} is used`;
   problems.add('InvalidAffinityTimeout', 'Service', keyOf(service), what);
-  return DEFAULT_AFFINITY_SECONDS;
+  return defaultAffinitySeconds;
 }
 
 /** The health check port of load balancers with policy Local (NeedsHealthCheck); undefined without one. */

@@ -3,8 +3,11 @@ import type { Ingress, IngressClass } from '../../objects/types/networking.gener
 /** `spec.controller` of the IngressClasses that are ours. */
 export const ingressController = 'servicenet.dev/router';
 
+/** `spec.controller` of the IngressClasses whose Ingresses OpenShift makes Routes of. */
+export const ingressToRouteController = 'openshift.io/ingress-to-route';
+
 /** The way to name a class before Kubernetes 1.18. The field goes before it. */
-const classAnnotation = 'kubernetes.io/ingress.class';
+export const classAnnotation = 'kubernetes.io/ingress.class';
 
 /** Which Ingresses a router serves. */
 export interface IngressSelection {

@@ -13,6 +13,7 @@ import type { TraceDestination } from './trace.ts';
 export type GivenDestination =
   | { readonly kind: 'service' | 'pod'; readonly key: ObjectKey; readonly port: string | undefined }
   | { readonly kind: 'node'; readonly name: string; readonly port: string | undefined }
+  | { readonly kind: 'outside'; readonly port: string | undefined }
   | { readonly kind: 'address' | 'name'; readonly text: string; readonly port: string | undefined };
 
 /** What a destination came to. */
@@ -38,8 +39,8 @@ export class DestinationError extends Error {
 }
 
 /**
- * Reads `svc/shop/catalog:80`, `pod/shop/cart:8080`, `node/node-1:30080`, an address or a host name, with a port by
- * number or name. An IPv6 address with a port stands in brackets. Without a namespace, `namespace` is meant.
+ * Reads `svc/shop/catalog:80`, `pod/shop/cart:8080`, `node/node-1:30080`, `outside:443`, an address or a host name, with
+ * a port by number or name. An IPv6 address with a port stands in brackets. Without a namespace, `namespace` is meant.
  *
  * @throws {DestinationError}
  */
@@ -52,6 +53,7 @@ export function parseDestination(text: string, namespace: string): GivenDestinat
     );
   }
   const [kind, ...rest] = head.split('/');
+  if (head === 'outside') return { kind: 'outside', port };
   if (rest.length === 0) {
     const bare = head.replace(/^\[(.*)\]$/, '$1');
     return { kind: parseAddress(bare) === undefined ? 'name' : 'address', text: bare, port };
@@ -78,6 +80,7 @@ export function parseDestination(text: string, namespace: string): GivenDestinat
  * The addresses of a destination.
  *
  * @param searches the DNS search list of the source; empty outside of the cluster.
+ * @param outsideAddresses of a machine that is not of the cluster.
  * @throws {DestinationError} where an object or a port is not there.
  */
 export function resolveDestination(
@@ -86,6 +89,7 @@ export function resolveDestination(
   given: GivenDestination,
   protocol: Protocol,
   searches: readonly string[],
+  outsideAddresses: readonly string[],
 ): ResolvedDestination {
   switch (given.kind) {
     case 'service': {
@@ -95,7 +99,7 @@ export function resolveDestination(
     }
     case 'pod': {
       const pod = view.pod(given.key);
-      if (pod === undefined) throw new DestinationError(`there is no Pod ${given.key}`);
+      if (pod === undefined) throw noPod(view, given.key);
       return podTarget(pod, given.port, protocol);
     }
     case 'node': {
@@ -106,6 +110,11 @@ export function resolveDestination(
       if (address === undefined) throw new DestinationError(`Node ${given.name} has no address`);
       return { kind: 'found', stages: [], targets: [{ address: address.canonical, protocol, port }] };
     }
+    case 'outside': {
+      const port = numberOf(given.port);
+      const targets = outsideAddresses.map((address) => ({ address, protocol, port }));
+      return { kind: 'found', stages: [], targets };
+    }
     case 'address': {
       const address = parseAddress(given.text)?.canonical ?? given.text;
       return { kind: 'found', stages: [], targets: [{ address, protocol, port: numberOf(given.port) }] };
@@ -113,6 +122,13 @@ export function resolveDestination(
     case 'name':
       return nameTargets(zone, given.text, numberOf(given.port), protocol, searches);
   }
+}
+
+/** Says that a Pod is not there, and names up to three of a workload with its name. */
+export function noPod({ objects }: ClusterView, key: ObjectKey): DestinationError {
+  const like = objects.pods.map(keyOf).filter((each) => each.startsWith(`${key}-`));
+  const hint = like.length === 0 ? '' : `: did you mean ${like.slice(0, 3).join(', ')}?`;
+  return new DestinationError(`there is no Pod ${key}${hint}`);
 }
 
 function numberOf(port: string | undefined): number {

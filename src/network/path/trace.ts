@@ -4,12 +4,11 @@ import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { Protocol, Source } from '../forwarding/forwarding-plan.ts';
 import { type RefusalReason, verdictFor } from '../forwarding/verdict.ts';
-import { type FirewallSurroundings, firewallVerdict } from '../policy/egress-firewall.ts';
+import type { FirewallSurroundings } from '../policy/egress-firewall.ts';
 import type { PolicyConnection, PolicySide } from '../policy/connection.ts';
-import type { Direction } from '../policy/network-policy.ts';
-import { directionVerdict, type DirectionVerdict, type RuleMatch } from '../policy/policy-verdict.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView, ofFamily } from './cluster-view.ts';
 import { egressStages } from './egress-stages.ts';
+import { firewallStage, policyStage } from './policy-stages.ts';
 import type { Stage } from './stage.ts';
 
 /** Who opens a connection. */
@@ -52,7 +51,7 @@ export interface Trace {
 /**
  * Follows a connection's first packet.
  *
- * @param names addresses of the DNS names that EgressFirewalls have.
+ * @param names addresses of the DNS names that EgressFirewalls have; those that were not found are not there.
  */
 export function tracePath(
   view: ClusterView,
@@ -223,65 +222,6 @@ function asNode(connection: PolicyConnection, { node }: Sender): PolicyConnectio
     source: { kind: 'node', name: node.metadata.name ?? '' },
     sourceAddress: ofFamily(addressesOfNode(node), family) ?? connection.sourceAddress,
   };
-}
-
-function policyStage(view: ClusterView, connection: PolicyConnection, direction: Direction): Stage {
-  const verdict = directionVerdict(view.policies, connection, direction);
-  const stage = `${direction} NetworkPolicy` as const;
-  const first = verdict.policies.find(({ rule }) => rule !== undefined) ?? verdict.policies[0];
-  if (first === undefined) return { stage, verdict: 'pass', message: passMessages[verdict.reason] };
-  return {
-    stage,
-    verdict: verdict.allowed ? 'allow' : 'deny',
-    object: `NetworkPolicy ${first.policy}`,
-    field: fieldOf(direction, first.rule),
-    message: verdict.allowed
-      ? 'a rule matches'
-      : `${verdict.policies.length === 1 ? 'the policy isolates' : `${verdict.policies.length} policies isolate`} the Pod, and no rule matches`,
-  };
-}
-
-const passMessages: Record<DirectionVerdict['reason'], string> = {
-  NotAPod: 'policies are about Pods only',
-  HostNetwork: 'policies do not apply to Pods in the network of their node',
-  SamePod: 'a Pod always reaches itself',
-  OwnNode: 'a node always reaches its own Pods',
-  NotIsolated: 'no policy isolates the Pod',
-  Allowed: 'a rule matches',
-  NoRuleMatches: 'no rule matches',
-};
-
-function fieldOf(direction: Direction, rule: RuleMatch | undefined): string {
-  if (rule === undefined) return `spec.${direction}`;
-  const member = direction === 'ingress' ? 'from' : 'to';
-  const peer = rule.peer === undefined ? '' : `.${member}[${rule.peer}]`;
-  return `spec.${direction}[${rule.index}]${peer}`;
-}
-
-function firewallStage(
-  view: ClusterView,
-  { source, destinationAddress, protocol, port }: PolicyConnection,
-  names: FirewallSurroundings['names'],
-): Stage {
-  const stage = 'EgressFirewall';
-  const firewall = source.kind === 'pod' && !source.hostNetwork ? view.firewall(source.namespace) : undefined;
-  if (firewall === undefined) return { stage, verdict: 'pass', message: 'the source has none' };
-  const surroundings = view.firewallSurroundings(names);
-  const verdict = firewallVerdict(firewall, { destinationAddress, protocol, port }, surroundings);
-  const object = `EgressFirewall ${firewall.key}`;
-  switch (verdict.reason) {
-    case 'NotInForce':
-      return { stage, verdict: 'pass', object, message: `not in force: ${firewall.problems.join('; ')}` };
-    case 'InClusterNetwork':
-      return { stage, verdict: 'pass', object, message: 'no rule is about the network of Pods' };
-    case 'NoRuleMatches':
-      return { stage, verdict: 'allow', object, message: 'no rule matches' };
-    case 'RuleMatches': {
-      const field = `spec.egress[${verdict.rule}]`;
-      const message = `the first rule that matches ${verdict.allowed ? 'allows' : 'denies'}`;
-      return { stage, verdict: verdict.allowed ? 'allow' : 'deny', object, field, message };
-    }
-  }
 }
 
 function targetStage(view: ClusterView, { destinationAddress, port, protocol }: PolicyConnection): Stage {

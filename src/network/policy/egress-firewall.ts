@@ -35,7 +35,7 @@ export interface FirewallSurroundings {
   /** The ranges of Pods: no rule is about what is in them. */
   readonly clusterCidrs: readonly ParsedCidr[];
   readonly nodes: readonly { readonly labels: Labels; readonly addresses: readonly string[] }[];
-  /** Addresses by DNS name, in lower case and without a dot at the end. */
+  /** Addresses by DNS name, in lower case and without a dot at the end. A name that is not there was not found. */
   readonly names: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -45,6 +45,8 @@ export interface FirewallVerdict {
   readonly reason: 'InClusterNetwork' | 'RuleMatches' | 'NoRuleMatches' | 'NotInForce';
   /** The rule that decided. */
   readonly rule: number | undefined;
+  /** The first rule before that one which would say the opposite, if its name, that was not found, had the address. */
+  readonly notFound: number | undefined;
 }
 
 /** Rules behind this one have no priority left (`egressFirewallStartPriority`). */
@@ -129,23 +131,40 @@ export function firewallVerdict(
   connection: { readonly destinationAddress: string; readonly protocol: Protocol; readonly port: number },
   surroundings: FirewallSurroundings,
 ): FirewallVerdict {
-  if (problems.length > 0) return { allowed: true, reason: 'NotInForce', rule: undefined };
+  const undecided = { allowed: true, rule: undefined, notFound: undefined };
+  if (problems.length > 0) return { ...undecided, reason: 'NotInForce' };
   const address = parseAddress(connection.destinationAddress);
   if (address === undefined || surroundings.clusterCidrs.some((cidr) => cidrContains(cidr, address))) {
-    return { allowed: true, reason: 'InClusterNetwork', rule: undefined };
+    return { ...undecided, reason: 'InClusterNetwork' };
   }
   const index = rules.findIndex(
-    ({ ports, to }) =>
-      (ports === undefined ||
-        ports.some(
-          ({ protocol, port }) =>
-            protocol === connection.protocol && (port === 0 || port === connection.port),
-        )) &&
-      reaches(to, address, surroundings),
+    (rule) => hasPort(rule, connection) && reaches(rule.to, address, surroundings),
   );
-  const rule = rules[index];
-  if (rule === undefined) return { allowed: true, reason: 'NoRuleMatches', rule: undefined };
-  return { allowed: rule.allow, reason: 'RuleMatches', rule: index };
+  const found = rules[index];
+  const allowed = found?.allow ?? true;
+  const doubt = rules
+    .slice(0, found === undefined ? rules.length : index)
+    .findIndex(
+      (rule) =>
+        rule.allow !== allowed &&
+        rule.to.kind === 'name' &&
+        !surroundings.names.has(rule.to.name) &&
+        hasPort(rule, connection),
+    );
+  const notFound = doubt === -1 ? undefined : doubt;
+  return found === undefined
+    ? { allowed, reason: 'NoRuleMatches', rule: undefined, notFound }
+    : { allowed, reason: 'RuleMatches', rule: index, notFound };
+}
+
+function hasPort(
+  { ports }: FirewallRule,
+  wanted: { readonly protocol: Protocol; readonly port: number },
+): boolean {
+  return (
+    ports === undefined ||
+    ports.some(({ protocol, port }) => protocol === wanted.protocol && (port === 0 || port === wanted.port))
+  );
 }
 
 function reaches(

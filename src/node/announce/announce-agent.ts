@@ -1,28 +1,24 @@
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { Host } from '../../host/host.ts';
-import { encodeReport, type KeptAddresses, type NodeReport } from '../../network/announcing/agent-report.ts';
-import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
-import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts';
+import type { KeptAddresses, NodeReport } from '../../network/announcing/agent-report.ts';
 import { renewEveryMs } from '../../network/announcing/fence.ts';
-import { keepsInMove } from '../../network/announcing/membership.ts';
-import { ownerOf } from '../../network/announcing/owner.ts';
-import { isRefused, ownerOfMac } from '../../network/announcing/reported-holders.ts';
-import { ReleasedAddresses } from '../../network/announcing/released-addresses.ts';
-import { RestartGrace } from '../../network/announcing/restart-grace.ts';
+import { ownerOfMac } from '../../network/announcing/reported-holders.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import type { AddressToAnnounce } from './address-announcer.ts';
 import { Alarm } from './alarm.ts';
+import { AnnounceMetrics } from './announce-metrics.ts';
 import { AnnouncementView } from './announcement-view.ts';
 import { BGPAgent } from './bgp-agent.ts';
 import { depart } from './departure.ts';
 import { Layer2Announcer, type Layer2Options } from './layer2/layer2-announcer.ts';
+import { Layer2Share } from './layer2-share.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 
 export interface AnnounceAgentOptions {
   /** Its informers are to see the Leases of `announceSelectors` alone, in the namespace of the Leases. */
-  readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log'>;
+  readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log' | 'metrics'>;
   readonly leases: ResourceClient<Lease>;
   readonly bgpPeers: ResourceClient<BGPPeer>;
   /** Where agents keep their Leases. */
@@ -49,15 +45,6 @@ const settleMs = 300;
 /** Milliseconds between two looks at the kernel: each renewal is followed by one, unless the API server is away. */
 const maxPauseMs = 900;
 
-/** Who is to have an address. */
-interface PlannedAddress extends AddressToAnnounce {
-  readonly owner: string;
-  /** Who asks for it from time to time: a machine may have taken it later. */
-  readonly checker: string | undefined;
-  /** The interfaces on which this node can announce it. */
-  readonly own: readonly string[];
-}
-
 /** Milliseconds without the address list of the kernel read, after which it may have forgotten addresses. */
 const pauseMs = 3 * renewEveryMs;
 
@@ -83,10 +70,8 @@ export class AnnounceAgent implements Runnable {
   readonly #view: AnnouncementView;
   readonly #leases: LeaseKeeper;
   readonly #layer2: Layer2Announcer;
+  readonly #share: Layer2Share;
   readonly #bgp: BGPAgent;
-  /** What agents that have ended left for their restart. */
-  readonly #grace = new RestartGrace();
-  readonly #released = new ReleasedAddresses();
   /** What this one leaves, as its Lease says. */
   #left: KeptAddresses | undefined;
   /** Rings when there may be something to do. */
@@ -95,16 +80,16 @@ export class AnnounceAgent implements Runnable {
   #activeSince: number | undefined;
   /** What layer 2 was last told. */
   #wanted: readonly AddressToAnnounce[] = [];
-  /** What `#planned` last found, and of what. */
-  #lastPlanned: readonly PlannedAddress[] = [];
-  #plannedOf = '';
+  /** Whether BGP may announce; undefined until the first renewal. Changes only with `--on-api-loss=withdraw`. */
+  #mayRoute: boolean | undefined;
   #isLeaving = false;
   #hasPlanned = false;
   /** When the last sync began, monotonic. */
   #syncedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: AnnounceAgentOptions) {
-    const { context, host, nodeName, layer2 = {} } = options;
+    const { context, host, nodeName, layer2 = {}, onAPILoss } = options;
+    if (onAPILoss === 'hold') this.#mayRoute = true;
     const { clock, informers, log } = context;
     this.#options = options;
     this.#changes = new Alarm(clock);
@@ -119,24 +104,34 @@ export class AnnounceAgent implements Runnable {
       },
       changed: () => this.#changes.ring(),
     });
+    this.#share = new Layer2Share({
+      ...{ context, nodeName, leases: this.#leases, view: () => this.#view, layer2: () => this.#layer2 },
+      report: () => this.#report(),
+      isLeaving: () => this.#isLeaving,
+    });
     this.#layer2 = new Layer2Announcer({
       ...{ host, clock, log, on: layer2.on ?? 'macvlan', arping: layer2.arping ?? false },
       lifetime: () => this.#leases.lifetime,
       ownerOfMac: (mac, address) => ownerOfMac(this.#view.reports.values(), mac, address),
       isNodeAddress: (address) => this.#view.nodeAddresses().has(address),
-      isAgents: (address) => this.#isAgents(address),
+      isAgents: (address) => this.#share.isAgents(address),
     });
     this.#view = new AnnouncementView(informers, options.egress ?? false);
     this.#bgp = new BGPAgent({
       ...{ context, host, nodeName, view: () => this.#view, client: options.bgpPeers },
       forwardingOutlives: options.forwardingOutlives ?? true,
-      others: () => this.#others(),
+      others: () => this.#share.others(),
+      mayAnnounce: () => this.#mayRoute,
+      failed: (peer, reason) => AnnounceMetrics.of(context.metrics).sessionFailed(nodeName, peer, reason),
       changed: () => this.#leases.renewSoon(),
     });
     // Last: caches that are full already report their objects at once.
     this.#view.follow({
       changed: () => this.#planSoon(),
-      leaseSeen: (node, lease) => this.#leaseSeen(node, lease),
+      leaseSeen: (node, lease) => {
+        this.#share.leaseSeen(node, lease);
+        this.#leases.leaseSeen(node, lease);
+      },
     });
   }
 
@@ -153,6 +148,10 @@ export class AnnounceAgent implements Runnable {
     const stopped = new AbortController();
     const stop = (): void => this.#changes.ring();
     signal.addEventListener('abort', stop, { once: true });
+    const unfollow = AnnounceMetrics.of(this.#options.context.metrics).follow(this.#options.nodeName, () => ({
+      ...{ announced: this.#layer2.announced, refused: this.#layer2.refused },
+      sessions: this.#bgp.statuses,
+    }));
     const besides = Promise.all([this.#leases.run(stopped.signal), this.#bgp.run(signal)]);
     try {
       while (!signal.aborted) {
@@ -165,7 +164,7 @@ export class AnnounceAgent implements Runnable {
       await depart({
         ...this.#options,
         ...{ view: this.#view, leases: this.#leases, layer2: this.#layer2, changes: this.#changes },
-        announcers: () => this.#announcers(),
+        announcers: () => this.#share.announcers(),
         say: (left) => {
           this.#left = left;
         },
@@ -174,23 +173,8 @@ export class AnnounceAgent implements Runnable {
       signal.removeEventListener('abort', stop);
       stopped.abort();
       await besides;
+      unfollow();
     }
-  }
-
-  #leaseSeen(node: string, lease: AnnouncerLease | undefined): void {
-    const { clock, log } = this.#options.context;
-    const hasEnded = lease !== undefined && lease.acquired === undefined && node !== this.#options.nodeName;
-    const kept = hasEnded ? this.#view.reports.get(node)?.kept : undefined;
-    this.#grace.observe(node, lease?.version ?? '', kept, clock.monotonic());
-    this.#released.observe(node, lease, this.#view.reports.get(node)?.announced ?? [], clock.monotonic());
-    if (kept !== undefined) {
-      const { addresses, seconds } = kept;
-      log.info(
-        { node, addresses: addresses.length, seconds },
-        'the agent of a node has left addresses for its restart: no other one takes them for so long',
-      );
-    }
-    this.#leases.leaseSeen(node, lease);
   }
 
   /** After a pause of the process the kernel may have dropped addresses, so that an old report would be wrong. */
@@ -210,6 +194,7 @@ export class AnnounceAgent implements Runnable {
     await this.#lookAfterPause();
     const now = clock.monotonic();
     this.#syncedAt = now;
+    this.#letRoute();
     const { addresses } = this.#view;
     if (!this.#view.isNeeded) this.#activeSince = undefined;
     else this.#activeSince ??= now;
@@ -218,7 +203,7 @@ export class AnnounceAgent implements Runnable {
     if (this.#activeSince === undefined && this.#layer2.announced.size === 0) return;
     this.#leases.hold();
     if (isSettled && this.#leases.isCurrent) {
-      this.#wanted = this.#plan();
+      this.#wanted = this.#share.plan();
       this.#hasPlanned = true;
       // What a former process left stays until the owners are known.
     } else if (!this.#hasPlanned) return;
@@ -226,87 +211,21 @@ export class AnnounceAgent implements Runnable {
     else this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address));
     this.#layer2.retain((address) => addresses.has(address));
     try {
-      const { nodeName } = this.#options;
-      const planned = this.#lastPlanned;
-      await this.#layer2.announce(this.#wanted, {
-        others: planned.flatMap(({ address, checker }) => (checker === nodeName ? [address] : [])),
-        standby: new Set(planned.flatMap(({ own }) => own)),
-        leaving: new Set(planned.flatMap(({ address, owner }) => (owner === nodeName ? [] : [address]))),
-      });
+      await this.#layer2.announce(this.#wanted, this.#share.besides);
     } catch (error) {
       log.warn({ err: error, reason: 'AnnounceFailed' }, 'cannot announce by layer 2, will retry');
     }
     this.#leases.reportSoon();
   }
 
-  /** What this node is to announce: its share, and what the next owner does not announce yet. */
-  #plan(): readonly AddressToAnnounce[] {
-    const { nodeName } = this.#options;
-    const { announced } = this.#layer2;
-    const kept = this.#keptByOthers();
-    const has = (address: string): readonly string[] =>
-      [...this.#view.reports].flatMap(([node, report]) =>
-        node !== nodeName && this.#leases.isFresh(node) && report.announced.includes(address) ? [node] : [],
-      );
-    return this.#planned().flatMap(({ address, announcement, owner, interfaces }) => {
-      if (owner === nodeName) {
-        if (kept.has(address) && !announced.has(address)) return [];
-        return [{ address, announcement, interfaces }];
-      }
-      const keeps = announced.has(address) && keepsInMove(address, nodeName, owner, has(address));
-      if (!keeps) return [];
-      return [{ address, announcement, interfaces: this.#layer2.interfacesOf(address) }];
-    });
-  }
-
-  /** Who is to have each address by layer 2; computed when something has changed. */
-  #planned(): readonly PlannedAddress[] {
-    const { nodeName } = this.#options;
-    const announcers = this.#announcers();
-    const self = announcers.find(({ node }) => node === nodeName);
-    const report = encodeReport({ ...this.#report(), announced: [], voters: new Map() });
-    const of = `${this.#view.version} ${self?.isAlive ?? false} ${report}`;
-    if (of === this.#plannedOf) return this.#lastPlanned;
-    this.#plannedOf = of;
-    this.#lastPlanned = [...this.#view.addresses.values()].flatMap((assigned) => {
-      const { address, announcement } = assigned;
-      const { layer2 } = planAnnouncement(assigned, announcers);
-      if (layer2 === undefined) return [];
-      const { node: owner, interfaces } = layer2;
-      const others = announcers.flatMap(({ node, isAlive }) => (isAlive && node !== owner ? [node] : []));
-      const own = self === undefined ? undefined : planAnnouncement(assigned, [self]).layer2?.interfaces;
-      return [
-        { address, announcement, owner, interfaces, checker: ownerOf(address, others), own: own ?? [] },
-      ];
-    });
-    return this.#lastPlanned;
-  }
-
-  /**
-   * What no other agent takes: what agents have that do not renew their Leases, and whose Leases were not given back; what
-   * those have that are not admitted yet, because they begin anew; and what those left that have ended.
-   */
-  #keptByOthers(): ReadonlySet<string> {
-    const { admitted } = this.#leases;
-    const members = [...this.#view.members().keys()].filter((node) => node !== this.#options.nodeName);
-    const keeping = members.filter((node) => !this.#leases.isFresh(node) || !admitted.has(node));
-    const left = this.#grace.addresses(this.#options.context.clock.monotonic());
-    return new Set([...left, ...keeping.flatMap((node) => this.#view.reports.get(node)?.announced ?? [])]);
-  }
-
-  #announcers(): readonly Announcer[] {
-    const { nodeName } = this.#options;
-    const isAlive = this.#leases.isOpen && !this.#isLeaving && this.#leases.admitted.has(nodeName);
-    const self = this.#view.announcer(nodeName, this.#report(), isAlive);
-    return self === undefined ? this.#others() : [self, ...this.#others()];
-  }
-
-  #others(): readonly Announcer[] {
-    const { admitted } = this.#leases;
-    return [...this.#view.reports].flatMap(([node, report]) => {
-      if (node === this.#options.nodeName) return [];
-      return this.#view.announcer(node, report, admitted.has(node)) ?? [];
-    });
+  /** Without the API server routes go with `--on-api-loss=withdraw`, as addresses do. */
+  #letRoute(): void {
+    const { isOpen } = this.#leases;
+    if (this.#options.onAPILoss === 'hold' || isOpen === this.#mayRoute) return;
+    // What a former process announced stays at routers until this one knows.
+    if (!isOpen && this.#mayRoute === undefined) return;
+    this.#mayRoute = isOpen;
+    this.#bgp.planSoon();
   }
 
   #planSoon(): void {
@@ -332,16 +251,5 @@ export class AnnounceAgent implements Runnable {
     const settles = this.#activeSince + settleMs - now;
     if (settles > 0) return settles;
     return Math.min(maxPauseMs, Math.max(minPauseMs, this.#layer2.nextDue - now));
-  }
-
-  /** Whether another agent has an address, or had it until a moment ago; and none knows that a stranger has it. */
-  #isAgents(address: string): boolean {
-    const { context, nodeName } = this.#options;
-    if (isRefused(this.#view.reports.values(), address)) return false;
-    const has = [...this.#view.reports].some(
-      ([node, { announced }]) =>
-        node !== nodeName && this.#leases.isFresh(node) && announced.includes(address),
-    );
-    return has || this.#released.has(address, context.clock.monotonic());
   }
 }

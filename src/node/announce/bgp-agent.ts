@@ -24,6 +24,13 @@ export interface BGPAgentOptions {
   readonly others: () => readonly Announcer[];
   /** Whether connections go on being forwarded while the agent does not run. */
   readonly forwardingOutlives: boolean;
+  /**
+   * Whether routes may be announced now; undefined: not known yet, so that no session begins, the first routes of which
+   * replace those of the last agent. Calls {@link BGPAgent.planSoon} where it changes.
+   */
+  readonly mayAnnounce: () => boolean | undefined;
+  /** A session has ended, or did not come about. */
+  readonly failed: (peer: string, reason: string) => void;
   /** {@link BGPAgent.statuses} have changed. */
   readonly changed: () => void;
   /** Writes `status.sessions` of BGPPeers. */
@@ -57,14 +64,14 @@ export class BGPAgent {
   #isFailing = false;
 
   constructor(options: BGPAgentOptions) {
-    const { context, host, changed, client, nodeName } = options;
+    const { context, host, changed, client, failed, nodeName } = options;
     const { clock, random, log, informers } = context;
     this.#options = options;
     this.#changes = new Alarm(clock);
     this.#statusChanges = new Alarm(clock);
     this.#writer = new BGPPeerStatusWriter(client, nodeName);
     this.#speaker = new BGPSpeaker({
-      ...{ host, clock, random, log },
+      ...{ host, clock, random, log, failed },
       changed: () => {
         this.#statusChanges.ring();
         changed();
@@ -147,6 +154,8 @@ export class BGPAgent {
 
   #sync(): void {
     const { nodeName, forwardingOutlives } = this.#options;
+    const mayAnnounce = this.#options.mayAnnounce();
+    if (mayAnnounce === undefined) return;
     const view = this.#options.view();
     const node = view.node(nodeName);
     if (node === undefined) return;
@@ -159,7 +168,9 @@ export class BGPAgent {
     if (self === undefined) return;
     const announcers = self.isCordoned ? [self, ...this.#options.others()] : [self];
     const isOurs = (address: ServiceAddress): boolean =>
-      address.announcement.bgp !== undefined && planAnnouncement(address, announcers).bgp.includes(nodeName);
+      mayAnnounce &&
+      address.announcement.bgp !== undefined &&
+      planAnnouncement(address, announcers).bgp.includes(nodeName);
     const routes = bgpRoutes([...view.addresses.values()].filter(isOurs), names);
     this.#speaker.sync(peers.map((peer) => ({ peer, routes: routes.get(peer.name) ?? new Map() })));
     this.#statusChanges.ring();

@@ -40,6 +40,8 @@ export interface BGPSessionOptions {
   readonly peer: Peer;
   /** The status has another reason, or other warnings. */
   readonly changed: () => void;
+  /** A session has ended, or did not come about; the same reason each time. */
+  readonly failed?: (peer: string, reason: SessionReason) => void;
 }
 
 /** Milliseconds that a NOTIFICATION may take to go out before the connection is cut. */
@@ -239,8 +241,9 @@ export class BGPSession {
   }
 
   #report({ reason, why }: { readonly reason: SessionReason; readonly why: string }): void {
-    const { log, clock, changed } = this.#options;
+    const { log, clock, changed, failed } = this.#options;
     const key = this.peer.name;
+    if (reason !== 'Established' && reason !== 'Stopped') failed?.(key, reason);
     // The same failure again is not logged.
     if (reason === this.#reason && why === this.#message) return;
     if (reason === 'Established') log.info({ key, peer: this.peer.address }, 'BGP session established');

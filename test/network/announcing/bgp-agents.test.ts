@@ -123,6 +123,35 @@ describe.skipIf(missing !== '')(`agents with BGP${missing === '' ? '' : ` (missi
     expect([...seen]).toEqual([String(both)]);
   });
 
+  it('take routes back while the API server is away if they are told to withdraw, and count it', async () => {
+    const metrics = '127.0.0.1:10249';
+    await cluster.agent('node-1').signal('TERM');
+    cluster.startAgent('node-1', '--on-api-loss', 'withdraw', '--metrics-bind-address', metrics);
+    const { host } = cluster.machine('node-1');
+    const value = async (name: string): Promise<number> => {
+      const { stdout } = await host.exec('curl', ['-s', `http://${metrics}/metrics`]);
+      const line = new RegExp(`^servicenet_bgp_${name}{.*peer="router".*} (\\d+)$`, 'm');
+      return Number(line.exec(stdout)?.[1]);
+    };
+    await settled();
+    await expect.poll(() => value('session_up')).toBe(1);
+    expect(await value('advertised_routes')).toBeGreaterThan(0);
+    // The node that holds keeps its routes.
+    for (const node of ['node-1', 'node-2']) cluster.relay(node).cut();
+    await expect.poll(() => hops(address)).toEqual(['192.0.2.12']);
+    expect(await value('advertised_routes')).toBe(0);
+    expect(await value('session_up')).toBe(1);
+    for (const node of ['node-1', 'node-2']) cluster.relay(node).mend();
+    await settled();
+    await bird.birdc('disable node1');
+    await expect.poll(() => value('session_failures_total')).toBeGreaterThan(0);
+    await expect.poll(() => value('session_up')).toBe(0);
+    await bird.birdc('enable node1');
+    await settled();
+    await cluster.agent('node-1').signal('TERM');
+    cluster.startAgent('node-1');
+  });
+
   it('say in the status of a BGPPeer which session is established, and why not', async () => {
     const path = '/apis/servicenet.dev/v1alpha1/bgppeers';
     await cluster.cluster.send('POST', path, {

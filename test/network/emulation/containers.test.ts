@@ -1,4 +1,5 @@
 import { createPublicKey, verify } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
 import {
@@ -34,7 +35,7 @@ describe.skipIf(missing !== '')(
       ];
       const script = `cat /data/first /etc/settings/color /var/run/podinfo/labels; echo
         hostname; grep "$POD_IP" /etc/hosts; grep nameserver /etc/resolv.conf; echo "$KEY $COLOR $KUBERNETES_SERVICE_PORT"
-        touch /changed || echo read-only; touch /tmp/own && ps ax | wc -l; echo why >/dev/termination-log; exit 3`;
+        touch /servicenet-own /etc/servicenet-own && echo layered; touch /tmp/own && ps ax | wc -l; echo why >/dev/termination-log; exit 3`;
       await pod('files', {
         restartPolicy: 'Never',
         volumes: [
@@ -45,7 +46,12 @@ describe.skipIf(missing !== '')(
             downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] },
           },
         ],
-        initContainers: [shell('first', 'echo first >/data/first', { volumeMounts: mounts })],
+        initContainers: [
+          shell('first', 'echo first >/data/first; touch /servicenet-own || echo read-only', {
+            volumeMounts: mounts,
+            securityContext: { readOnlyRootFilesystem: true },
+          }),
+        ],
         containers: [
           shell('main', script, {
             volumeMounts: mounts,
@@ -67,7 +73,9 @@ describe.skipIf(missing !== '')(
       expect(said).toContain(`${ended.status.podIP ?? ''}\tfiles`);
       expect(said).toContain('nameserver 10.96.0.10');
       expect(said).toContain('hidden is hidden $(KEY) 443');
-      expect(said).toContain('read-only');
+      expect(said).toContain('layered');
+      expect(existsSync('/servicenet-own') || existsSync('/etc/servicenet-own')).toBe(false);
+      expect(await logOf(ended, 'first')).toContain('read-only');
     });
 
     it('give clients of the API their account, by the name of the API server', async () => {
@@ -80,7 +88,7 @@ describe.skipIf(missing !== '')(
       }
       const election = '/apis/coordination.k8s.io/v1/namespaces/default/leases/election';
       const leader = async (transitions: number): Promise<string> => {
-        const end = performance.now() + 30_000;
+        const end = performance.now() + 90_000;
         for (;;) {
           const { body } = await call(server.client, 'GET', election);
           const holder = textAt(body, 'spec', 'holderIdentity');

@@ -1,22 +1,28 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { asUser, makers, missingProgram } from '../support/gate.ts';
 
 const program = new URL('../support/sandbox-program.ts', import.meta.url).pathname;
 
 const script = `hostname; cat /etc/hosts /etc/new/volume/file; echo $$
-touch /changed /etc/changed /etc/new/volume/changed 2>&1 | grep -c 'Read-only'
+touch /etc-own /etc/servicenet-own /etc/new/volume/changed 2>&1 | grep -c 'Read-only'
 touch /tmp/own /run/own /dev/shm/own /data/own && ls /data
 grep CapEff /proc/self/status; exit 7`;
 
 describe.each(makers)('a sandbox of $maker (missing: $missing)', ({ maker, missing }) => {
-  it.skipIf(missing !== '').each(['bwrap', 'unshare'])('made with %s', (way) => {
+  it.skipIf(missing !== '').each([
+    ['bwrap', 'read-only'],
+    ['unshare', 'read-only'],
+    ['bwrap', 'writable'],
+    ['unshare', 'writable'],
+  ])('made with %s is %s, and the machine stays as it is', (way, kind) => {
     if (way === 'bwrap' && missingProgram('bwrap', 'bubblewrap') !== '') return;
     const words = [
       ...(maker === 'user' ? [...asUser, 'unshare', '--user', '--map-root-user'] : ['unshare']),
       ...['--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child', 'sh', '-c'],
       'mount -t tmpfs tmpfs /run && exec "$@"',
-      ...['sh', process.execPath, program, way, 'sh', '-c', script],
+      ...['sh', process.execPath, program, way, kind, 'sh', '-c', script],
     ];
     const { status, stdout, stderr } = spawnSync(words[0] ?? '', words.slice(1), {
       encoding: 'utf8',
@@ -26,7 +32,13 @@ describe.each(makers)('a sandbox of $maker (missing: $missing)', ({ maker, missi
     expect({ status, stderr, lines: stdout.trim().split('\n') }).toEqual({
       status: 7,
       stderr: '',
-      lines: ['pod', '10.0.0.1 here', 'of the volume', '1', '3', 'file', 'own', 'CapEff:\t00000000800425fb'],
+      lines: [
+        ...['pod', '10.0.0.1 here', 'of the volume', '1'],
+        // The volume is read-only in both.
+        kind === 'writable' ? '1' : '3',
+        ...['file', 'own', 'CapEff:\t00000000800425fb'],
+      ],
     });
+    expect(existsSync('/etc/servicenet-own') || existsSync('/etc-own')).toBe(false);
   });
 });

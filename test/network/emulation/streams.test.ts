@@ -110,7 +110,7 @@ describePods('streams of containers', () => {
     expect(code).toBe(0);
   });
 
-  it('attach gives the terminal of a container, of the size of the user, and its exit code', async () => {
+  it('attach gives the terminal of a container, of the size of the user, until it ends', async () => {
     const container = { image: 'busybox', command: ['sh'], stdin: true, stdinOnce: true, tty: true };
     await pods.pod('shell', 'shell', container, { spec: { restartPolicy: 'Never' } });
     await pods.running('shell', 1);
@@ -122,8 +122,20 @@ describePods('streams of containers', () => {
     );
     const lines = output.replaceAll('\r', '').split('\n');
     expect(lines).toEqual(expect.arrayContaining(['17 91', 'is a tty']));
-    expect(status).toMatchObject({ reason: 'NonZeroExitCode', details: { causes: [{ message: '5' }] } });
+    expect(status).toMatchObject({ status: 'Success' });
     expect(await kubectl.ok(['logs', 'shell'])).toContain('is a tty');
+    const failing = [
+      'run',
+      'failing',
+      '-i',
+      '--image=busybox',
+      '--restart=Never',
+      '--',
+      'sh',
+      '-c',
+      'cat; exit 42',
+    ];
+    expect(await kubectl.run(failing, 'abc\n')).toMatchObject({ code: 42, stdout: 'abc\n' });
   });
 
   it('debug adds a container to a Pod, in its network, and runs a program there', async () => {

@@ -2,41 +2,31 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, it } from 'vitest';
 import { randomPolicy } from '../../unit/network/policy/samples.ts';
 import { describePods } from '../support/pod-network.ts';
-import { hasSctp, longScenarios, PolicyCluster, scenariosUsing } from '../support/policies.ts';
+import { eightPods, hasSctp, PolicyCluster } from '../support/policies.ts';
+import { longScenarios, scenariosUsing, shortScenarios } from '../support/policy-scenarios.ts';
 
 describePods('[sig-network] Netpol', () => {
   let cluster: PolicyCluster;
   beforeAll(async () => {
-    cluster = await PolicyCluster.start();
+    cluster = await PolicyCluster.start(eightPods);
   });
   afterEach(() => cluster.deleteAll());
   afterAll(() => cluster.network.server.stop());
 
-  it.each(longScenarios)('NetworkPolicy between server and client $name', async ({ steps }) => {
-    for (const step of steps) {
-      await step(cluster);
-      await cluster.expectReachability();
-    }
-  });
+  it.each([...shortScenarios, ...longScenarios])(
+    'NetworkPolicy between server and client $name',
+    (scenario) => cluster.play(scenario),
+  );
 
-  it.each(scenariosUsing('UDP'))(
-    'NetworkPolicy between server and client using UDP $name',
-    async ({ steps }) => {
-      for (const step of steps) {
-        await step(cluster);
-        await cluster.expectReachability('UDP');
-      }
-    },
+  it.each(scenariosUsing('UDP'))('NetworkPolicy between server and client using UDP $name', (scenario) =>
+    cluster.play(scenario),
   );
 
   it.runIf(hasSctp).each(scenariosUsing('SCTP'))(
-    'NetworkPolicyLegacy between server and client using SCTP $name',
-    async ({ steps }) => {
-      await cluster.serveSctp();
-      for (const step of steps) {
-        await step(cluster);
-        await cluster.expectReachability('SCTP');
-      }
+    'NetworkPolicy between server and client using SCTP $name',
+    async (scenario) => {
+      cluster.serveSctp();
+      await cluster.play(scenario);
     },
   );
 

@@ -4,22 +4,18 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { listAt, textAt } from '../../../src/objects/read.ts';
 import { describePods } from '../support/pod-network.ts';
-import { PolicyCluster, shortScenarios } from '../support/policies.ts';
+import { fourPods, PolicyCluster } from '../support/policies.ts';
+import { shortScenarios } from '../support/policy-scenarios.ts';
 
 describePods('[sig-network] Netpol NetworkPolicy between server and client', () => {
   let cluster: PolicyCluster;
   beforeAll(async () => {
-    cluster = await PolicyCluster.start();
+    cluster = await PolicyCluster.start(fourPods);
   });
   afterEach(() => cluster.deleteAll());
   afterAll(() => cluster.network.server.stop());
 
-  it.each(shortScenarios)('$name', async ({ steps }) => {
-    for (const step of steps) {
-      await step(cluster);
-      await cluster.expectReachability();
-    }
-  });
+  it.each(shortScenarios)('$name', (scenario) => cluster.play(scenario));
 
   it('leaves connections alone that were made before', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'servicenet-policies-'));

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { expect } from 'vitest';
 import { listAt, textAt } from '../../../src/objects/read.ts';
-import type { LabelSelector } from '../../../src/objects/meta.ts';
 import type { NetworkPolicy, NetworkPolicySpec } from '../../../src/objects/types/networking.generated.ts';
 import { bruteForce, type BrutePod } from '../../unit/network/policy/brute-force.ts';
 import { PodNetwork } from './pod-network.ts';
+import type { PolicyScenario } from './policy-scenarios.ts';
 
 /** Seconds: of a connection that is let through, on a busy machine; of one that is dropped. */
 const patience = { allowed: 20, dropped: 0.7 };
@@ -19,7 +19,8 @@ const tries = {
     `python3 -c 'import socket; socket.socket(2, 1, 132).connect(("${address}", ${port}))'`,
 };
 
-type Protocol = keyof typeof tries;
+/** By which a connection is tried. */
+export type Protocol = keyof typeof tries;
 
 /** Whether the kernel knows SCTP. */
 export const hasSctp = spawnSync('python3', ['-c', 'import socket; socket.socket(2, 1, 132)']).status === 0;
@@ -33,7 +34,12 @@ for server, port in zip(servers, (80, 81)):
 time.sleep(120)
 `;
 
-/** Namespaces x and y, each with the Pods a and b, which listen on 80 and 81 by TCP and UDP. */
+/** The Pods of some gates' tests, by their namespaces. */
+export const fourPods = { x: ['a', 'b'], y: ['a', 'b'] } as const;
+/** Those of all of upstream's tests, which make as many of them as each needs. */
+export const eightPods = { x: ['a', 'b', 'c'], y: ['a', 'b', 'c'], z: ['a', 'b'] } as const;
+
+/** Pods that listen on 80 and 81 by TCP and UDP. The port that is called `http` has another number in every other one. */
 export class PolicyCluster {
   readonly network: PodNetwork;
   readonly namespaces: Record<string, Record<string, string>> = {};
@@ -45,34 +51,30 @@ export class PolicyCluster {
     this.network = network;
   }
 
-  static async start(): Promise<PolicyCluster> {
+  /** @param model names of Pods by their namespace; neighbours are on different nodes. */
+  static async start(model: Readonly<Record<string, readonly string[]>>): Promise<PolicyCluster> {
     const cluster = new PolicyCluster(await PodNetwork.start({ nodes: 2, platform: 'openshift' }));
-    for (const name of ['x', 'y']) {
+    for (const [n, [name, pods]] of Object.entries(model).entries()) {
       const inside = await cluster.network.inNamespace(name);
-      for (const [i, pod] of ['a', 'b'].entries()) {
+      for (const [i, pod] of pods.entries()) {
+        const odd = i % 2;
         const ports = [
-          { name: 'http', containerPort: 80 + i },
-          { name: 'other', containerPort: 81 - i },
-          { name: 'datagrams', containerPort: 80 + i, protocol: 'UDP' },
-          { name: 'others', containerPort: 81 - i, protocol: 'UDP' },
+          { name: 'http', containerPort: 80 + odd },
+          { name: 'other', containerPort: 81 - odd },
+          { name: 'datagrams', containerPort: 80 + odd, protocol: 'UDP' },
+          { name: 'others', containerPort: 81 - odd, protocol: 'UDP' },
         ];
-        await inside.pod(
-          pod,
-          pod,
-          { ports },
-          { spec: { nodeName: `node-${1 + ((i + (name === 'x' ? 0 : 1)) % 2)}` } },
-        );
+        await inside.pod(pod, pod, { ports }, { spec: { nodeName: `node-${1 + ((i + n) % 2)}` } });
         await inside.running(pod, 1);
       }
+      await cluster.labelNamespace(name, {});
     }
-    await cluster.labelNamespace('x', {});
-    await cluster.labelNamespace('y', {});
+    cluster.#pods = await cluster.#readPods();
     return cluster;
   }
 
   /** Lets all Pods listen by SCTP too, until the cluster ends. */
-  async serveSctp(): Promise<void> {
-    this.#pods = await this.#readPods();
+  serveSctp(): void {
     for (const { namespace, name } of this.#pods) {
       const ended = this.network.server.run(['python3', '-c', sctpServer], { pod: `${namespace}/${name}` });
       // It ends with the network at the latest.
@@ -140,6 +142,14 @@ export class PolicyCluster {
     }
   }
 
+  /** Does the steps of a test of Kubernetes, and looks after each who reaches whom. */
+  async play({ steps, protocols = ['TCP'] }: PolicyScenario): Promise<void> {
+    for (const step of steps) {
+      await step(this);
+      for (const protocol of protocols) await this.expectReachability(protocol);
+    }
+  }
+
   /** Waits until every Pod reaches whom the policies let it reach by their words, and nobody else. */
   async expectReachability(protocol: Protocol = 'TCP'): Promise<void> {
     this.#pods = await this.#readPods();
@@ -151,7 +161,7 @@ export class PolicyCluster {
 
   async #readPods(): Promise<readonly BrutePod[]> {
     const pods: BrutePod[] = [];
-    for (const namespace of ['x', 'y']) {
+    for (const namespace of Object.keys(this.namespaces)) {
       const { body } = await this.network.call('GET', `/api/v1/namespaces/${namespace}/pods`);
       for (const pod of listAt(body, 'items')) {
         const labels = (pod as { metadata: { labels: Record<string, string> } }).metadata.labels;
@@ -211,372 +221,3 @@ export class PolicyCluster {
 function nameOf({ from, to, port }: { from: BrutePod; to: BrutePod; port: number }): string {
   return `${from.namespace}/${from.name} ${to.namespace}/${to.name} ${port}`;
 }
-
-const pod = (name: string): LabelSelector => ({ matchLabels: { app: name } });
-const namespace = (name: string): LabelSelector => ({ matchLabels: { 'kubernetes.io/metadata.name': name } });
-
-/** The tests of the suites `NetworkPolicy between server and client using UDP` and `using SCTP`. */
-export function scenariosUsing(protocol: 'UDP' | 'SCTP'): readonly PolicyScenario[] {
-  return [
-    {
-      name: "should support a 'default-deny-ingress' policy",
-      steps: [apply('x', { podSelector: {}, ingress: [] })],
-    },
-    {
-      name: 'should enforce policy based on Ports',
-      steps: [
-        apply('x', {
-          podSelector: pod('a'),
-          ingress: [{ from: [{ namespaceSelector: namespace('y') }], ports: [{ protocol, port: 81 }] }],
-        }),
-      ],
-    },
-    {
-      name: 'should enforce policy to allow traffic only from a pod in a different namespace based on PodSelector and NamespaceSelector',
-      steps: [
-        apply('x', {
-          podSelector: pod('a'),
-          ingress: [{ from: [{ namespaceSelector: namespace('y'), podSelector: pod('a') }] }],
-        }),
-      ],
-    },
-  ];
-}
-
-/** A test of `test/e2e/network/netpol/network_policy.go`, by its name. */
-export interface PolicyScenario {
-  readonly name: string;
-  /** Each step is looked at when it is done. */
-  readonly steps: readonly ((cluster: PolicyCluster) => Promise<void>)[];
-}
-
-const apply =
-  (inNamespace: string, spec: NetworkPolicySpec, name = 'p') =>
-  (cluster: PolicyCluster): Promise<void> =>
-    cluster.apply(inNamespace, name, spec);
-
-/** The tests that are run in every gate. */
-export const shortScenarios: readonly PolicyScenario[] = [
-  {
-    name: "should support a 'default-deny-all' policy",
-    steps: [apply('x', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] })],
-  },
-  {
-    name: 'should enforce policy to allow traffic only from a pod in a different namespace based on PodSelector and NamespaceSelector',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [{ from: [{ namespaceSelector: namespace('y'), podSelector: pod('a') }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce updated policy',
-    steps: [apply('x', { podSelector: {}, ingress: [{}] }), apply('x', { podSelector: {}, ingress: [] })],
-  },
-  {
-    name: 'should allow ingress access on one named port',
-    steps: [apply('x', { podSelector: {}, ingress: [{ ports: [{ port: 'http' }] }] })],
-  },
-  {
-    name: 'should allow egress access on one named port',
-    steps: [
-      apply('x', { podSelector: pod('a'), policyTypes: ['Egress'], egress: [{ ports: [{ port: 'http' }] }] }),
-    ],
-  },
-  {
-    name: 'should allow ingress access from updated namespace',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [{ from: [{ namespaceSelector: { matchLabels: { updated: 'yes' } } }] }],
-      }),
-      (cluster) => cluster.labelNamespace('y', { updated: 'yes' }),
-      (cluster) => cluster.labelNamespace('y', { updated: null }),
-    ],
-  },
-  {
-    name: 'should ensure an IP overlapping both IPBlock.CIDR and IPBlock.Except is allowed',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [{ from: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.244.0.0/16'] } }] }],
-      }),
-      apply(
-        'x',
-        { podSelector: pod('a'), ingress: [{ from: [{ ipBlock: { cidr: '10.244.0.0/16' } }] }] },
-        'q',
-      ),
-    ],
-  },
-  {
-    name: 'should stop enforcing policies after they are deleted',
-    steps: [
-      apply('x', { podSelector: {}, policyTypes: ['Ingress', 'Egress'] }),
-      (cluster) => cluster.delete('x', 'p'),
-    ],
-  },
-];
-
-/** The others. */
-export const longScenarios: readonly PolicyScenario[] = [
-  {
-    name: "should support a 'default-deny-ingress' policy",
-    steps: [apply('x', { podSelector: {}, ingress: [] })],
-  },
-  {
-    name: 'should enforce policy to allow traffic from pods within server namespace based on PodSelector',
-    steps: [apply('x', { podSelector: pod('a'), ingress: [{ from: [{ podSelector: pod('b') }] }] })],
-  },
-  {
-    name: 'should enforce policy to allow ingress traffic for a target',
-    steps: [
-      apply('x', { podSelector: {}, ingress: [] }, 'deny'),
-      apply('x', { podSelector: pod('a'), ingress: [{ from: [{ namespaceSelector: {} }] }] }),
-    ],
-  },
-  {
-    name: 'should enforce policy to allow ingress traffic from pods in all namespaces',
-    steps: [apply('x', { podSelector: pod('a'), ingress: [{ from: [{ namespaceSelector: {} }] }] })],
-  },
-  {
-    name: 'should enforce policy to allow traffic only from a different namespace, based on NamespaceSelector',
-    steps: [
-      apply('x', { podSelector: pod('a'), ingress: [{ from: [{ namespaceSelector: namespace('y') }] }] }),
-    ],
-  },
-  {
-    name: 'should enforce policy based on PodSelector with MatchExpressions',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [
-          { from: [{ podSelector: { matchExpressions: [{ key: 'app', operator: 'In', values: ['b'] }] } }] },
-        ],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce policy based on PodSelector and NamespaceSelector',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [{ from: [{ namespaceSelector: namespace('y'), podSelector: pod('b') }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce policy based on Multiple PodSelectors and NamespaceSelectors',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [
-          {
-            from: [
-              {
-                namespaceSelector: {
-                  matchExpressions: [
-                    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['x'] },
-                  ],
-                },
-                podSelector: {
-                  matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['a', 'c'] }],
-                },
-              },
-            ],
-          },
-        ],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce policy based on any PodSelectors',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [
-          {
-            from: [
-              { namespaceSelector: {}, podSelector: pod('b') },
-              { namespaceSelector: {}, podSelector: pod('c') },
-            ],
-          },
-        ],
-      }),
-    ],
-  },
-  {
-    name: 'should allow ingress access from namespace on one named port',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [{ from: [{ namespaceSelector: namespace('y') }], ports: [{ port: 'other' }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should deny ingress from pods on other namespaces',
-    steps: [apply('x', { podSelector: {}, ingress: [{ from: [{ podSelector: {} }] }] })],
-  },
-  {
-    name: "should properly isolate pods that are selected by a policy allowing SCTP, even if the plugin doesn't support SCTP",
-    steps: [apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'SCTP', port: 80 }] }] })],
-  },
-  {
-    name: 'should not allow access by TCP when a policy specifies only UDP',
-    steps: [apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'UDP', port: 81 }] }] })],
-  },
-  {
-    name: 'should enforce policy based on NamespaceSelector with MatchExpressions',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [
-          {
-            from: [
-              {
-                namespaceSelector: {
-                  matchExpressions: [
-                    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['x'] },
-                  ],
-                },
-              },
-            ],
-          },
-        ],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce policy based on PodSelector or NamespaceSelector',
-    steps: [
-      apply('x', {
-        podSelector: {},
-        ingress: [{ from: [{ namespaceSelector: namespace('y') }, { podSelector: pod('b') }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce policy based on Ports',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [{ from: [{ namespaceSelector: namespace('y') }], ports: [{ port: 81 }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce multiple, stacked policies with overlapping podSelectors',
-    steps: [
-      apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ port: 80 }] }] }),
-      apply('x', { podSelector: {}, ingress: [{ from: [{ podSelector: {} }], ports: [{ port: 81 }] }] }, 'q'),
-    ],
-  },
-  { name: 'should support allow-all policy', steps: [apply('x', { podSelector: {}, ingress: [{}] })] },
-  {
-    name: 'should allow ingress access from updated pod',
-    steps: [
-      apply('x', {
-        podSelector: pod('a'),
-        ingress: [{ from: [{ podSelector: { matchLabels: { updated: 'yes' } } }] }],
-      }),
-      (cluster) => cluster.labelPod('x', 'b', { updated: 'yes' }),
-      (cluster) => cluster.labelPod('x', 'b', { updated: null }),
-    ],
-  },
-  {
-    name: 'should deny ingress access to updated pod',
-    steps: [
-      apply('x', { podSelector: { matchLabels: { target: 'isolated' } }, ingress: [] }),
-      (cluster) => cluster.labelPod('x', 'a', { target: 'isolated' }),
-      (cluster) => cluster.labelPod('x', 'a', { target: null }),
-    ],
-  },
-  {
-    name: 'should deny egress from pods based on PodSelector',
-    steps: [apply('x', { podSelector: pod('a'), policyTypes: ['Egress'] })],
-  },
-  {
-    name: 'should deny egress from all pods in a namespace',
-    steps: [apply('x', { podSelector: {}, policyTypes: ['Egress'] })],
-  },
-  {
-    name: 'should work with Ingress, Egress specified together',
-    steps: [
-      apply('x', {
-        ...{ podSelector: pod('a'), policyTypes: ['Ingress', 'Egress'] },
-        ingress: [{ from: [{ namespaceSelector: namespace('y'), podSelector: pod('b') }] }],
-        egress: [{ to: [{ namespaceSelector: namespace('y') }], ports: [{ port: 80, endPort: 80 }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should support denying of egress traffic on the client side (even if the server explicitly allows this traffic)',
-    steps: [
-      apply('x', {
-        ...{ podSelector: pod('a'), policyTypes: ['Egress'] },
-        egress: [{ to: [{ namespaceSelector: namespace('y'), podSelector: pod('a') }] }],
-      }),
-      apply('y', { podSelector: {}, ingress: [{ from: [{ namespaceSelector: namespace('x') }] }] }),
-    ],
-  },
-  {
-    name: 'should enforce egress policy allowing traffic to a server in a different namespace based on PodSelector and NamespaceSelector',
-    steps: [
-      apply('x', {
-        ...{ podSelector: pod('a'), policyTypes: ['Egress'] },
-        egress: [{ to: [{ namespaceSelector: namespace('y'), podSelector: pod('a') }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce multiple ingress policies with ingress allow-all policy taking precedence',
-    steps: [
-      apply('x', { podSelector: {}, ingress: [{ ports: [{ port: 80 }] }] }),
-      apply('x', { podSelector: {}, ingress: [{}] }, 'q'),
-    ],
-  },
-  {
-    name: 'should enforce multiple egress policies with egress allow-all policy taking precedence',
-    steps: [
-      apply('x', { podSelector: {}, policyTypes: ['Egress'], egress: [{ ports: [{ port: 80 }] }] }),
-      apply('x', { podSelector: {}, policyTypes: ['Egress'], egress: [{}] }, 'q'),
-    ],
-  },
-  {
-    name: 'should allow egress access to server in CIDR block',
-    steps: [
-      apply('x', {
-        ...{ podSelector: pod('a'), policyTypes: ['Egress'] },
-        egress: [{ to: [{ ipBlock: { cidr: '10.244.0.0/24' } }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce except clause while egress access to server in CIDR block',
-    steps: [
-      apply('x', {
-        ...{ podSelector: pod('a'), policyTypes: ['Egress'] },
-        egress: [{ to: [{ ipBlock: { cidr: '10.244.0.0/16', except: ['10.244.0.0/24'] } }] }],
-      }),
-    ],
-  },
-  {
-    name: 'should enforce policies to check ingress and egress policies can be controlled independently based on PodSelector',
-    steps: [
-      apply('x', { podSelector: pod('a'), ingress: [{ from: [{ podSelector: pod('b') }] }] }),
-      apply('x', { podSelector: pod('a'), policyTypes: ['Egress'] }, 'q'),
-    ],
-  },
-  {
-    name: "should not mistakenly treat 'protocol: SCTP' as 'protocol: TCP', even if the plugin doesn't support SCTP",
-    steps: [
-      apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'SCTP', port: 80 }] }] }),
-      apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'TCP', port: 80 }] }] }, 'q'),
-    ],
-  },
-  {
-    name: 'should enforce ingress policy allowing any port traffic to a server on a specific protocol',
-    steps: [apply('x', { podSelector: pod('a'), ingress: [{ ports: [{ protocol: 'TCP' }] }] })],
-  },
-];

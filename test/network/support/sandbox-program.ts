@@ -1,4 +1,4 @@
-/** Runs a command in a sandbox: `sandbox-program.ts bwrap|unshare COMMAND`; in namespaces that it may change. */
+/** Runs a command in a sandbox: `sandbox-program.ts bwrap|unshare writable|read-only COMMAND`; in namespaces that it may change. */
 import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { makeRoot } from '../../../src/emulation/containers/root.ts';
@@ -8,16 +8,17 @@ import {
   sandboxWords,
 } from '../../../src/emulation/containers/sandbox-words.ts';
 
-const [way, ...command] = process.argv.slice(2);
+const [way, kind, ...command] = process.argv.slice(2);
 const folder = '/run/sandbox';
 await mkdir(`${folder}/volume`, { recursive: true });
 await writeFile(`${folder}/volume/file`, 'of the volume\n');
 await writeFile(`${folder}/hosts`, '10.0.0.1 here\n');
-const root = await makeRoot(folder, [
+const mounts = [
   { from: `${folder}/hosts`, at: '/etc/hosts', isReadOnly: true, isFile: true },
   { from: `${folder}/volume`, at: '/etc/new/volume', isReadOnly: true, isFile: false },
   { from: `${folder}/volume`, at: '/data', isReadOnly: false, isFile: false },
-]);
+];
+const root = await makeRoot(folder, mounts, kind === 'writable');
 const [first = '', ...rest] = [
   ...sandboxWords({
     ...{

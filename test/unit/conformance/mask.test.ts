@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { Masker } from '../../conformance/mask.ts';
-import { SERVICE_RANGES } from '../../conformance/replay.ts';
+import { serviceRangesOf } from '../../conformance/replay.ts';
 import { readTranscript, transcriptFiles, type Case } from '../../conformance/transcript.ts';
 
-const NAMESPACE = 'cf1xmaskertest';
+const ownNamespace = 'cf1xmaskertest';
 
 function maskerFor(test: Pick<Case, 'cluster' | 'generated'>, named = ''): Masker {
   return new Masker({
-    namespace: NAMESPACE,
+    namespace: ownNamespace,
     named,
     generated: test.generated,
-    serviceRanges: SERVICE_RANGES[test.cluster],
+    serviceRanges: serviceRangesOf[test.cluster],
   });
 }
 
@@ -18,7 +18,7 @@ function maskerFor(test: Pick<Case, 'cluster' | 'generated'>, named = ''): Maske
 function unmask(value: unknown, test: Case, ip4: string, ip6: string): unknown {
   const text = (masked: string): string =>
     masked
-      .replaceAll('${ns}', NAMESPACE)
+      .replaceAll('${ns}', ownNamespace)
       .replaceAll('<uid>', '0e3f6c1a-4b52-4c7e-9d67-0f2f5d1c9a10')
       .replaceAll('<rv>', '4711')
       .replaceAll('<time>', '2026-11-21T00:00:00Z')
@@ -39,7 +39,7 @@ function unmask(value: unknown, test: Case, ip4: string, ip6: string): unknown {
 describe('Masker', () => {
   test.each(transcriptFiles())('puts every token of %s back', (file) => {
     for (const recorded of readTranscript(file)) {
-      const [first = '', second = ''] = SERVICE_RANGES[recorded.cluster];
+      const [first = '', second = ''] = serviceRangesOf[recorded.cluster];
       const v4 = [first, second].find((range) => range.includes('.')) ?? '10.99.0.0/16';
       const v6 = [first, second].find((range) => range.includes(':')) ?? 'fd00:10:99::/112';
       const ip4 = v4.replace('0.0/16', '77.201');
@@ -84,7 +84,7 @@ describe('Masker', () => {
     const metadata = {
       name: 'web-bc2fg',
       generateName: 'web-',
-      namespace: NAMESPACE,
+      namespace: ownNamespace,
       uid: '0e3f6c1a-4b52-4c7e-9d67-0f2f5d1c9a10',
       resourceVersion: '12',
       creationTimestamp: '2026-11-21T00:00:00Z',

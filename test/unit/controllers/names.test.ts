@@ -21,17 +21,23 @@ const allocation = { transport, allocation: 'server', nodePorts } as const;
 const sortedNames = (list: readonly { readonly name: string }[]): string[] =>
   list.map(({ name }) => name).toSorted();
 
-test.each([0, 3])('those of `up` with %d nodes are those of its catalog', (nodes) => {
+test.each([
+  [0, 'kubernetes'],
+  [3, 'openshift'],
+] as const)('those of `up` with %d nodes on %s are those of its catalog', (nodes, platform) => {
   const simulation = { count: nodes, clusterCidrs: ['10.244.0.0/16'] };
   const cluster = clusterControllers({
     transport,
     rootCa: 'PEM',
     checkPolicyTypes: () => Promise.resolve([]),
     cloud: new InMemoryCloud(),
+    ingressToRoute: platform === 'openshift',
     ...(nodes === 0 ? {} : { simulation }),
   });
   const catalog = [...cluster, serviceAllocation(allocation, false)];
-  expect(sortedNames(localControllers({ nodes, allocation: 'server' }))).toEqual(sortedNames(catalog));
+  expect(sortedNames(localControllers({ nodes, allocation: 'server', platform }))).toEqual(
+    sortedNames(catalog),
+  );
 });
 
 test('those of `servicenet controller` are those of its catalog, on by default the same', () => {

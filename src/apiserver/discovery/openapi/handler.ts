@@ -14,6 +14,7 @@ import {
 } from './components.ts';
 import { openApiV2 } from './document-v2.ts';
 import { openApiV3 } from './document-v3.ts';
+import { withRemoteV2 } from './merge-v2.ts';
 
 /** Documents of one set of served resources, written at the first request for each: in slices, as they may be large. */
 interface Snapshot {
@@ -45,7 +46,7 @@ interface Source {
  * Serves `/openapi/v2` and `/openapi/v3` (kube-openapi `pkg/handler`, `pkg/handler3`): an index with one address per
  * group version, which carries the hash of its document, and these documents, in JSON and in gnostic's protobuf.
  *
- * Documents of extension API servers are in the index, and are served by them.
+ * Documents of extension API servers are in the index of v3, and are served by them; those of v2 are merged into ours.
  *
  * @param remoteVersions what extension API servers serve; the same list while nothing changes.
  * @param customSchema the schema of a custom resource as its definition has it.
@@ -211,10 +212,21 @@ function inAYear(): string {
   return time.toUTCString().replace(/GMT$/, 'UTC');
 }
 
+function* wholeV2(
+  { resources, remote }: Snapshot,
+  components: Components,
+): Generator<undefined, JsonRecord, undefined> {
+  const own = yield* openApiV2(resources, components);
+  return yield* withRemoteV2(
+    own,
+    remote.flatMap(({ openApiV2: document }) => (document === undefined ? [] : [document])),
+  );
+}
+
 async function sendV2(request: ApiRequest, reply: Reply, snapshot: Snapshot): Promise<void> {
   const source: Source = {
     name: 'v2',
-    build: (components) => openApiV2(snapshot.resources, components),
+    build: (components) => wholeV2(snapshot, components),
     version: 'v2',
   };
   await sendDocument(request, reply, snapshot, source, () => ({}));

@@ -15,20 +15,20 @@ import { writeSnapshot } from './snapshot.ts';
  */
 export class DataDirectory {
   readonly store: MultiVersionStore;
-  private readonly files: FileLayer;
-  private readonly directory: string;
-  private readonly log: OperatorLog;
-  private readonly snapshotAfter: number;
-  private writer: LogWriter;
+  readonly #files: FileLayer;
+  readonly #directory: string;
+  readonly #log: OperatorLog;
+  readonly #snapshotAfter: number;
+  #writer: LogWriter;
   /** The present log takes no more frames: a successor may exist already. */
-  private mustStartLog = false;
+  #mustStartLog = false;
   /** Snapshots that wait for the past before them to be forgotten; ascending. */
-  private newer: readonly { readonly number: number; readonly revision: number }[];
-  private snapshotBytes: number;
+  #newer: readonly { readonly number: number; readonly revision: number }[];
+  #snapshotBytes: number;
   /** Bytes in logs since the newest snapshot was begun. */
-  private logBytes: number;
-  private snapshotting: Promise<void> | undefined;
-  private readonly stop = new AbortController();
+  #logBytes: number;
+  #snapshotting: Promise<void> | undefined;
+  readonly #stop = new AbortController();
 
   constructor(
     files: FileLayer,
@@ -37,16 +37,16 @@ export class DataDirectory {
     log: OperatorLog,
     snapshotAfter: number,
   ) {
-    this.files = files;
-    this.directory = directory;
-    this.log = log;
-    this.snapshotAfter = snapshotAfter;
+    this.#files = files;
+    this.#directory = directory;
+    this.#log = log;
+    this.#snapshotAfter = snapshotAfter;
     this.store = recovered.store;
-    this.writer = recovered.writer;
-    this.newer = recovered.newer;
-    this.snapshotBytes = recovered.snapshotBytes;
-    this.logBytes = recovered.logBytes;
-    this.forget();
+    this.#writer = recovered.writer;
+    this.#newer = recovered.newer;
+    this.#snapshotBytes = recovered.snapshotBytes;
+    this.#logBytes = recovered.logBytes;
+    this.#forget();
   }
 
   /**
@@ -54,99 +54,106 @@ export class DataDirectory {
    * before it is done. @throws an I/O error
    */
   async append(events: readonly StorageEvent[], time: number): Promise<void> {
-    if (this.mustStartLog || this.writer.finished) await this.startLog();
-    else if (this.logBytes >= Math.max(this.snapshotAfter, this.snapshotBytes)) await this.startSnapshot();
-    const frame = encodeGroup(events, time, this.writer.salt);
-    await this.writer.append(frame);
-    this.logBytes += frame.length;
-    this.forget();
+    if (this.#mustStartLog || this.#writer.finished) await this.#startLog();
+    else if (this.#logBytes >= Math.max(this.#snapshotAfter, this.#snapshotBytes))
+      await this.#startSnapshot();
+    const frame = encodeGroup(events, time, this.#writer.salt);
+    await this.#writer.append(frame);
+    this.#logBytes += frame.length;
+    this.#forget();
   }
 
   /** Gives up a snapshot that is being written, and closes the log. */
   async close(): Promise<void> {
-    this.stop.abort(new Error('the storage is closed'));
-    await this.snapshotting;
-    this.writer.close();
+    this.#stop.abort(new Error('the storage is closed'));
+    await this.#snapshotting;
+    this.#writer.close();
   }
 
   /** Goes on in a new log. @throws an I/O error */
-  private async startLog(): Promise<void> {
-    await this.writer.repair();
-    const number = this.writer.number + 1;
+  async #startLog(): Promise<void> {
+    await this.#writer.repair();
+    const number = this.#writer.number + 1;
     let next: LogWriter;
     try {
-      next = await createLogFile(this.files, this.directory, number, this.store.revision);
+      next = await createLogFile(this.#files, this.#directory, number, this.store.revision);
     } catch (error) {
-      this.discardLog(number);
+      this.#discardLog(number);
       throw error;
     }
-    this.writer.close();
-    this.writer = next;
-    this.mustStartLog = false;
+    this.#writer.close();
+    this.#writer = next;
+    this.#mustStartLog = false;
   }
 
   /**
    * A log that was created but failed must be removed before the present one grows, as it claims to follow the present
    * state. If that fails too, the present log ends here.
    */
-  private discardLog(number: number): void {
-    const file = logFile(this.directory, number);
+  #discardLog(number: number): void {
+    const file = logFile(this.#directory, number);
     if (!fs.existsSync(file)) return;
-    this.mustStartLog = true;
+    this.#mustStartLog = true;
     try {
-      this.files.remove(file);
-      this.files.syncDirectory(this.directory);
-      this.mustStartLog = false;
+      this.#files.remove(file);
+      this.#files.syncDirectory(this.#directory);
+      this.#mustStartLog = false;
     } catch (error) {
-      this.log.warn({ file, err: error }, 'cannot remove a log that was begun; writes wait for a new one');
+      this.#log.warn({ file, err: error }, 'cannot remove a log that was begun; writes wait for a new one');
     }
   }
 
   /** Starts a new log, and a snapshot of the state before it in the background. */
-  private async startSnapshot(): Promise<void> {
-    if (this.snapshotting !== undefined) return;
-    this.logBytes = 0;
+  async #startSnapshot(): Promise<void> {
+    if (this.#snapshotting !== undefined) return;
+    this.#logBytes = 0;
     try {
-      await this.startLog();
+      await this.#startLog();
     } catch (error) {
-      if (this.mustStartLog) throw error;
-      this.log.warn(
-        { directory: this.directory, err: error },
+      if (this.#mustStartLog) throw error;
+      this.#log.warn(
+        { directory: this.#directory, err: error },
         'cannot start a new log; going on in the old one',
       );
       return;
     }
-    this.snapshotting = this.snapshot(this.writer.number).finally(() => (this.snapshotting = undefined));
+    this.#snapshotting = this.#snapshot(this.#writer.number).finally(() => (this.#snapshotting = undefined));
   }
 
-  private async snapshot(number: number): Promise<void> {
+  async #snapshot(number: number): Promise<void> {
     const state = this.store.snapshot;
     try {
-      this.snapshotBytes = await writeSnapshot(this.files, this.directory, number, state, this.stop.signal);
+      this.#snapshotBytes = await writeSnapshot(
+        this.#files,
+        this.#directory,
+        number,
+        state,
+        this.#stop.signal,
+      );
     } catch (error) {
-      if (this.stop.signal.aborted) return;
-      this.log.warn(
-        { directory: this.directory, err: error },
+      if (this.#stop.signal.aborted) return;
+      this.#log.warn(
+        { directory: this.#directory, err: error },
         'cannot write a snapshot; the logs are kept instead',
       );
       return;
     }
-    this.newer = [...this.newer, { number, revision: state.revision }];
-    this.forget();
+    this.#newer = [...this.#newer, { number, revision: state.revision }];
+    this.#forget();
   }
 
   /** Removes what is older than the newest snapshot that shows everything that is still remembered. */
-  private forget(): void {
-    const [oldest] = this.newer;
+  #forget(): void {
+    const [oldest] = this.#newer;
     if (oldest === undefined) return;
     const remembered = this.store.compactedRevision;
     if (oldest.revision > remembered) return;
-    const base = this.newer.findLast(({ revision }) => revision <= remembered) ?? oldest;
-    this.newer = this.newer.filter(({ revision }) => revision > remembered);
+    const base = this.#newer.findLast(({ revision }) => revision <= remembered) ?? oldest;
+    this.#newer = this.#newer.filter(({ revision }) => revision > remembered);
     try {
-      removeBefore(this.files, this.directory, base.number);
+      removeBefore(this.#files, this.#directory, base.number);
     } catch (error) {
-      this.log.warn({ directory: this.directory, err: error }, 'cannot remove old logs and snapshots');
+      this.#log.warn({ directory: this.#directory, err: error }, 'cannot remove old logs and snapshots');
     }
   }
 }

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { ForeignLockError, StorageLockedError } from './errors.ts';
 
 /** SQLITE_BUSY: another process holds the lock. */
-const BUSY = 5;
+const sqliteBusy = 5;
 /** SQLITE_NOTADB: the file has a content, and not that of a database. */
-const NOT_A_DATABASE = 26;
+const sqliteNotADatabase = 26;
 
 /**
  * Takes a directory for this process; the returned function gives it back. The lock must vanish with the process
@@ -30,8 +30,8 @@ export async function lockDirectory(directory: string): Promise<() => void> {
   } catch (error) {
     database.close();
     const code: unknown = error instanceof Error ? Reflect.get(error, 'errcode') : undefined;
-    if (code === BUSY) throw new StorageLockedError(directory, readHolder(holder));
-    if (code === NOT_A_DATABASE) throw new ForeignLockError(file, error);
+    if (code === sqliteBusy) throw new StorageLockedError(directory, readHolder(holder));
+    if (code === sqliteNotADatabase) throw new ForeignLockError(file, error);
     throw error;
   }
   try {

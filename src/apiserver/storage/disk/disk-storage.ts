@@ -18,7 +18,7 @@ export interface DiskStorageOptions extends MultiVersionOptions {
   readonly files?: FileLayer;
 }
 
-const SNAPSHOT_AFTER = 32 * 1024 * 1024;
+const snapshotAfterBytes = 32 * 1024 * 1024;
 
 /**
  * Opens the store in a directory, which is made if it does not exist. In memory it is the store of {@link
@@ -42,7 +42,7 @@ export async function openDiskStorage(directory: string, options: DiskStorageOpt
       directory,
       recovered,
       options.log,
-      options.snapshotAfter ?? SNAPSHOT_AFTER,
+      options.snapshotAfter ?? snapshotAfterBytes,
     );
     const committer = new GroupCommitter(data.store, options.clock, (events, time) =>
       data.append(events, time),

@@ -17,7 +17,7 @@ export interface DirectoryListing {
 }
 
 /** The ending of a snapshot that is being written. */
-const UNFINISHED = '.tmp';
+const unfinishedSuffix = '.tmp';
 
 export function logFile(directory: string, number: number): string {
   return path.join(directory, `log-${digits(number)}`);
@@ -29,7 +29,7 @@ export function snapshotFile(directory: string, number: number): string {
 
 /** Where a snapshot is written before it is renamed. */
 export function unfinishedFile(directory: string, number: number): string {
-  return snapshotFile(directory, number) + UNFINISHED;
+  return snapshotFile(directory, number) + unfinishedSuffix;
 }
 
 export function listDirectory(directory: string): DirectoryListing {
@@ -37,7 +37,7 @@ export function listDirectory(directory: string): DirectoryListing {
   return {
     logs: numbers(names, /^log-(\d{10})$/),
     snapshots: numbers(names, /^snapshot-(\d{10})$/),
-    unfinished: names.filter((name) => name.startsWith('snapshot-') && name.endsWith(UNFINISHED)),
+    unfinished: names.filter((name) => name.startsWith('snapshot-') && name.endsWith(unfinishedSuffix)),
   };
 }
 

@@ -29,7 +29,7 @@ const write = promisify(fs.write);
 const datasync = promisify(fs.fdatasync);
 
 /** Up to here a copy into the page cache is cheaper than a trip through the thread pool. */
-const SYNCHRONOUS_WRITE = 256 * 1024;
+const synchronousBytes = 256 * 1024;
 
 /** The file system. Files hold Secrets, so only their owner may read them. */
 export const fileSystem: FileLayer = {
@@ -54,7 +54,7 @@ function writable(file: number): WritableFile {
       // A short write is no error: the next one reports the cause.
       while (done < bytes.length) {
         const left = bytes.length - done;
-        if (left <= SYNCHRONOUS_WRITE) done += fs.writeSync(file, bytes, done, left, position + done);
+        if (left <= synchronousBytes) done += fs.writeSync(file, bytes, done, left, position + done);
         else done += (await write(file, bytes, done, left, position + done)).bytesWritten;
       }
     },

@@ -3,9 +3,9 @@ import { crc32 } from 'node:zlib';
 import {
   decodeFileHeader,
   decodeFrameHeader,
-  FILE_HEADER_SIZE,
+  fileHeaderSize,
   type FileHeader,
-  FRAME_HEADER_SIZE,
+  frameHeaderSize,
   frameSize,
   type Magic,
 } from './frames.ts';
@@ -24,61 +24,60 @@ export type FoundFrame =
   | { readonly kind: 'damaged'; readonly reason: string };
 
 /** Bytes are read in pieces of this size. Versions keep slices of the pieces, so a piece is not used again. */
-const PIECE = 1024 * 1024;
-const SECTOR = 512;
+const pieceBytes = 1024 * 1024;
+const sectorBytes = 512;
 
 /** Reads a file of frames from its start. Synchronous: nothing else runs while a store is opened. */
 export class FrameReader {
-  private readonly file: number;
-  private readonly size: number;
-  private piece = Buffer.alloc(0);
-  private pieceStart = 0;
-  private header: FileHeader | undefined;
+  readonly #file: number;
+  readonly #size: number;
+  #piece = Buffer.alloc(0);
+  #pieceStart = 0;
+  #header: FileHeader | undefined;
   /** Where the next frame begins. */
   offset = 0;
 
   constructor(path: string) {
-    this.file = fs.openSync(path, 'r');
-    this.size = fs.fstatSync(this.file).size;
+    this.#file = fs.openSync(path, 'r');
+    this.#size = fs.fstatSync(this.#file).size;
   }
 
   close(): void {
-    fs.closeSync(this.file);
+    fs.closeSync(this.#file);
   }
 
   /** The file header, first of all. */
   readHeader(magic: Magic): FileHeader | Exclude<FoundFrame, { kind: 'frame' | 'end' }> {
-    if (this.size < FILE_HEADER_SIZE) return { kind: 'torn', reason: 'the file header is incomplete' };
-    const bytes = this.bytes(0, FILE_HEADER_SIZE);
+    if (this.#size < fileHeaderSize) return { kind: 'torn', reason: 'the file header is incomplete' };
+    const bytes = this.#bytes(0, fileHeaderSize);
     const header = decodeFileHeader(magic, bytes);
     if (header === undefined) {
       // It is durable before the first frame is written.
       const reason = 'this is no file header';
-      return { kind: isZero(bytes) && this.size === FILE_HEADER_SIZE ? 'torn' : 'damaged', reason };
+      return { kind: isZero(bytes) && this.#size === fileHeaderSize ? 'torn' : 'damaged', reason };
     }
-    this.header = header;
-    this.offset = FILE_HEADER_SIZE;
+    this.#header = header;
+    this.offset = fileHeaderSize;
     return header;
   }
 
   /** The next frame, or why there is none. */
   next(): FoundFrame {
-    const salt = this.header?.salt ?? 0;
+    const salt = this.#header?.salt ?? 0;
     const start = this.offset;
-    if (start >= this.size) return { kind: 'end' };
-    if (this.size - start < FRAME_HEADER_SIZE)
-      return { kind: 'torn', reason: 'a frame header is incomplete' };
-    const head = this.bytes(start, FRAME_HEADER_SIZE);
+    if (start >= this.#size) return { kind: 'end' };
+    if (this.#size - start < frameHeaderSize) return { kind: 'torn', reason: 'a frame header is incomplete' };
+    const head = this.#bytes(start, frameHeaderSize);
     const header = decodeFrameHeader(head, 0, salt);
     if (header === undefined) {
       // A sector holds the whole header: it reached the disk or it did not, which leaves zeros.
       if (!isZero(head)) return { kind: 'damaged', reason: 'this is no frame header' };
-      if (this.hasFrameBehind(start, salt)) return { kind: 'damaged', reason: 'a frame is missing' };
+      if (this.#hasFrameBehind(start, salt)) return { kind: 'damaged', reason: 'a frame is missing' };
       return { kind: 'torn', reason: 'a frame header was not written' };
     }
-    const payloadEnd = start + FRAME_HEADER_SIZE + header.payloadLength;
-    if (payloadEnd > this.size) return { kind: 'torn', reason: 'a frame is incomplete' };
-    const payload = this.bytes(start + FRAME_HEADER_SIZE, header.payloadLength);
+    const payloadEnd = start + frameHeaderSize + header.payloadLength;
+    if (payloadEnd > this.#size) return { kind: 'torn', reason: 'a frame is incomplete' };
+    const payload = this.#bytes(start + frameHeaderSize, header.payloadLength);
     const end = start + frameSize(header.payloadLength);
     if (crc32(payload) === header.checksum) {
       this.offset = end;
@@ -86,36 +85,36 @@ export class FrameReader {
     }
     // The next frame is written when this one is durable. So whatever is behind proves that this one was complete.
     const reason = 'the checksum of a frame is wrong';
-    const torn = this.isZeroFrom(end) && hasZeroSector(payload, start + FRAME_HEADER_SIZE);
+    const torn = this.#isZeroFrom(end) && hasZeroSector(payload, start + frameHeaderSize);
     return { kind: torn ? 'torn' : 'damaged', reason };
   }
 
-  private hasFrameBehind(start: number, salt: number): boolean {
-    for (let at = start + FRAME_HEADER_SIZE; at + FRAME_HEADER_SIZE <= this.size; at += FRAME_HEADER_SIZE) {
-      if (decodeFrameHeader(this.bytes(at, FRAME_HEADER_SIZE), 0, salt) !== undefined) return true;
+  #hasFrameBehind(start: number, salt: number): boolean {
+    for (let at = start + frameHeaderSize; at + frameHeaderSize <= this.#size; at += frameHeaderSize) {
+      if (decodeFrameHeader(this.#bytes(at, frameHeaderSize), 0, salt) !== undefined) return true;
     }
     return false;
   }
 
-  private isZeroFrom(start: number): boolean {
-    for (let at = start; at < this.size; at += SECTOR) {
-      if (!isZero(this.bytes(at, Math.min(SECTOR, this.size - at)))) return false;
+  #isZeroFrom(start: number): boolean {
+    for (let at = start; at < this.#size; at += sectorBytes) {
+      if (!isZero(this.#bytes(at, Math.min(sectorBytes, this.#size - at)))) return false;
     }
     return true;
   }
 
   /** Bytes of the file, which must be there. */
-  private bytes(start: number, length: number): Buffer {
-    if (start < this.pieceStart || start + length > this.pieceStart + this.piece.length) {
-      this.pieceStart = start;
-      this.piece = Buffer.allocUnsafeSlow(Math.min(Math.max(length, PIECE), this.size - start));
-      for (let done = 0; done < this.piece.length;) {
-        const read = fs.readSync(this.file, this.piece, done, this.piece.length - done, start + done);
+  #bytes(start: number, length: number): Buffer {
+    if (start < this.#pieceStart || start + length > this.#pieceStart + this.#piece.length) {
+      this.#pieceStart = start;
+      this.#piece = Buffer.allocUnsafeSlow(Math.min(Math.max(length, pieceBytes), this.#size - start));
+      for (let done = 0; done < this.#piece.length;) {
+        const read = fs.readSync(this.#file, this.#piece, done, this.#piece.length - done, start + done);
         if (read === 0) throw new Error('the file became shorter while it was read');
         done += read;
       }
     }
-    return this.piece.subarray(start - this.pieceStart, start - this.pieceStart + length);
+    return this.#piece.subarray(start - this.#pieceStart, start - this.#pieceStart + length);
   }
 }
 
@@ -126,7 +125,7 @@ function isZero(bytes: Buffer): boolean {
 /** Whether a whole sector, or the part of one at either end, holds only zeros. JSON text has none. */
 function hasZeroSector(bytes: Buffer, fileOffset: number): boolean {
   for (let at = 0; at < bytes.length;) {
-    const end = Math.min(bytes.length, at + SECTOR - ((fileOffset + at) % SECTOR));
+    const end = Math.min(bytes.length, at + sectorBytes - ((fileOffset + at) % sectorBytes));
     if (isZero(bytes.subarray(at, end))) return true;
     at = end;
   }

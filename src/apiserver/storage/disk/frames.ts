@@ -11,8 +11,8 @@ import { crc32 } from 'node:zlib';
  * All numbers are little-endian. The padding keeps each header inside one disk sector, so that a header is there
  * or is not, but is never torn. The salt is random per file: no content of an object can look like a frame.
  */
-export const FILE_HEADER_SIZE = 32;
-export const FRAME_HEADER_SIZE = 16;
+export const fileHeaderSize = 32;
+export const frameHeaderSize = 16;
 
 export type Magic = 'SNETLOG1' | 'SNETSNP1';
 
@@ -24,7 +24,7 @@ export interface FileHeader {
 
 /** The first bytes of a file. */
 export function encodeFileHeader(magic: Magic, { revision, salt }: FileHeader): Buffer {
-  const header = Buffer.alloc(FILE_HEADER_SIZE);
+  const header = Buffer.alloc(fileHeaderSize);
   header.write(magic, 0, 'latin1');
   header.writeBigUInt64LE(BigInt(revision), 8);
   header.writeUInt32LE(salt, 16);
@@ -34,27 +34,27 @@ export function encodeFileHeader(magic: Magic, { revision, salt }: FileHeader): 
 
 /** Undefined when the bytes are no header with this magic. */
 export function decodeFileHeader(magic: Magic, header: Buffer): FileHeader | undefined {
-  if (header.length < FILE_HEADER_SIZE || header.toString('latin1', 0, 8) !== magic) return undefined;
+  if (header.length < fileHeaderSize || header.toString('latin1', 0, 8) !== magic) return undefined;
   if (header.readUInt32LE(28) !== crc32(header.subarray(0, 28))) return undefined;
   return { revision: Number(header.readBigUInt64LE(8)), salt: header.readUInt32LE(16) };
 }
 
 /** The bytes that a payload of this length takes, header and padding included. */
 export function frameSize(payloadLength: number): number {
-  return FRAME_HEADER_SIZE + Math.ceil(payloadLength / 16) * 16;
+  return frameHeaderSize + Math.ceil(payloadLength / 16) * 16;
 }
 
-/** Space for a frame; the payload goes behind {@link FRAME_HEADER_SIZE}, then {@link sealFrame}. */
+/** Space for a frame; the payload goes behind {@link frameHeaderSize}, then {@link sealFrame}. */
 export function allocateFrame(payloadLength: number): Buffer {
   const frame = Buffer.allocUnsafe(frameSize(payloadLength));
-  frame.fill(0, FRAME_HEADER_SIZE + payloadLength);
+  frame.fill(0, frameHeaderSize + payloadLength);
   return frame;
 }
 
 /** Writes the header in front of a payload that is complete. */
 export function sealFrame(frame: Buffer, payloadLength: number, salt: number): void {
   frame.writeUInt32LE(payloadLength, 0);
-  frame.writeUInt32LE(crc32(frame.subarray(FRAME_HEADER_SIZE, FRAME_HEADER_SIZE + payloadLength)), 4);
+  frame.writeUInt32LE(crc32(frame.subarray(frameHeaderSize, frameHeaderSize + payloadLength)), 4);
   frame.writeUInt32LE(salt, 8);
   frame.writeUInt32LE(crc32(frame.subarray(0, 12)), 12);
 }

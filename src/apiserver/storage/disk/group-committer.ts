@@ -12,7 +12,7 @@ interface Pending {
 }
 
 /** A group ends when it holds this much, so that no write waits long for the bytes of others. */
-const GROUP_BYTES = 4 * 1024 * 1024;
+const groupBytes = 4 * 1024 * 1024;
 
 /**
  * Group commit: everything that is committed in one turn of the event loop, or while a sync is under way, is made
@@ -20,69 +20,69 @@ const GROUP_BYTES = 4 * 1024 * 1024;
  * everything that was staged on top of it.
  */
 export class GroupCommitter {
-  private readonly store: MultiVersionStore;
-  private readonly persist: Persist;
-  private readonly clock: () => number;
-  private pending: Pending[] = [];
-  private running: Promise<void> | undefined;
+  readonly #store: MultiVersionStore;
+  readonly #persist: Persist;
+  readonly #clock: () => number;
+  #pending: Pending[] = [];
+  #running: Promise<void> | undefined;
 
   constructor(store: MultiVersionStore, clock: () => number, persist: Persist) {
-    this.store = store;
-    this.clock = clock;
-    this.persist = persist;
+    this.#store = store;
+    this.#clock = clock;
+    this.#persist = persist;
   }
 
   /** See {@link Storage.commit}. */
   commit(writes: readonly Write[]): Promise<readonly StoredObject[]> {
     return new Promise((resolve, reject) => {
-      const commit = this.store.stage(writes);
+      const commit = this.#store.stage(writes);
       if (commit.events.length === 0) {
         resolve([]);
         return;
       }
-      this.pending.push({ commit, resolve, reject });
-      this.running ??= this.run();
+      this.#pending.push({ commit, resolve, reject });
+      this.#running ??= this.#run();
     });
   }
 
   /** Resolves when nothing is on its way. */
   async idle(): Promise<void> {
-    while (this.running !== undefined) await this.running;
+    while (this.#running !== undefined) await this.#running;
   }
 
-  private async run(): Promise<void> {
+  async #run(): Promise<void> {
     // The rest of this turn joins the first group.
     await new Promise(setImmediate);
-    while (this.pending.length > 0) {
-      const group = this.nextGroup();
-      const time = this.clock();
+    while (this.#pending.length > 0) {
+      const group = this.#nextGroup();
+      const time = this.#clock();
       try {
-        await this.persist(
+        await this.#persist(
           group.flatMap(({ commit }) => commit.events),
           time,
         );
       } catch (error) {
-        const lost = [...group, ...this.pending.splice(0)];
-        this.store.rollback();
+        const lost = [...group, ...this.#pending.splice(0)];
+        this.#store.rollback();
         for (const { reject } of lost) reject(error);
         continue;
       }
       for (const { commit, resolve } of group) {
-        this.store.publish(commit, time);
+        this.#store.publish(commit, time);
         resolve(commit.events.map((event) => event.current));
       }
     }
-    this.running = undefined;
+    this.#running = undefined;
   }
 
-  private nextGroup(): Pending[] {
+  #nextGroup(): Pending[] {
     let bytes = 0;
     let count = 0;
-    for (const { commit } of this.pending) {
+    for (const { commit } of this.#pending) {
       for (const event of commit.events) bytes += event.type === 'DELETED' ? 0 : event.current.byteLength;
       count++;
-      if (bytes >= GROUP_BYTES) break;
+      if (bytes >= groupBytes) break;
     }
-    return this.pending.splice(0, count);
+    return this.#pending.splice(0, count);
   }
 }

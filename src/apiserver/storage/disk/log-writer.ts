@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { logFile } from './file-names.ts';
 import type { FileLayer, WritableFile } from './files.ts';
-import { encodeFileHeader, FILE_HEADER_SIZE } from './frames.ts';
+import { encodeFileHeader, fileHeaderSize } from './frames.ts';
 
 /** One log file that is being written. */
 export interface OpenLog {
@@ -28,7 +28,7 @@ export async function createLogFile(
     handle.close();
     throw error;
   }
-  return new LogWriter(handle, { number, salt, length: FILE_HEADER_SIZE });
+  return new LogWriter(handle, { number, salt, length: fileHeaderSize });
 }
 
 /** Appends frames to one log file. After a failure the file ends where it ended before. */
@@ -36,14 +36,14 @@ export class LogWriter implements OpenLog {
   readonly number: number;
   readonly salt: number;
   length: number;
-  private readonly file: WritableFile;
+  readonly #file: WritableFile;
   /** There may be bytes behind `length`. */
-  private dirty = false;
+  #dirty = false;
   /** A sync failed: the kernel may have dropped pages that it calls clean, so this file takes no more frames. */
-  private lost = false;
+  #lost = false;
 
   constructor(file: WritableFile, { number, salt, length }: OpenLog) {
-    this.file = file;
+    this.#file = file;
     this.number = number;
     this.salt = salt;
     this.length = length;
@@ -51,42 +51,42 @@ export class LogWriter implements OpenLog {
 
   /** True when the next frame must go to another file; see {@link repair}. */
   get finished(): boolean {
-    return this.lost;
+    return this.#lost;
   }
 
   /** Writes a frame and resolves when it is durable. @throws an I/O error; then the frame is not in the log. */
   async append(frame: Buffer): Promise<void> {
     await this.repair();
-    this.dirty = true;
+    this.#dirty = true;
     try {
-      await this.file.write(frame, this.length);
-      await this.sync();
+      await this.#file.write(frame, this.length);
+      await this.#sync();
     } catch (error) {
       // What is left of the frame must not come back after a restart. When that fails too, the next call tries again.
       await this.repair().catch(() => undefined);
       throw error;
     }
     this.length += frame.length;
-    this.dirty = false;
+    this.#dirty = false;
   }
 
   /** Cuts off what a failed append left. @throws an I/O error: then nothing can be appended yet. */
   async repair(): Promise<void> {
-    if (!this.dirty) return;
-    this.file.truncate(this.length);
-    await this.sync();
-    this.dirty = false;
+    if (!this.#dirty) return;
+    this.#file.truncate(this.length);
+    await this.#sync();
+    this.#dirty = false;
   }
 
   close(): void {
-    this.file.close();
+    this.#file.close();
   }
 
-  private async sync(): Promise<void> {
+  async #sync(): Promise<void> {
     try {
-      await this.file.sync();
+      await this.#file.sync();
     } catch (error) {
-      this.lost = true;
+      this.#lost = true;
       throw error;
     }
   }

@@ -1,5 +1,5 @@
 import type { StorageEvent, StoredObject } from '../storage.ts';
-import { allocateFrame, FRAME_HEADER_SIZE, sealFrame } from './frames.ts';
+import { allocateFrame, frameHeaderSize, sealFrame } from './frames.ts';
 
 /**
  * The payloads of frames.
@@ -10,13 +10,13 @@ import { allocateFrame, FRAME_HEADER_SIZE, sealFrame } from './frames.ts';
  *
  * Values are the encoded objects as readers get them; the value length 0xffffffff is a delete.
  */
-const GROUP = 1;
-const OBJECTS = 2;
-const END = 3;
-const GROUP_HEAD = 1 + 8 + 6 + 4;
-const OBJECTS_HEAD = 1 + 4;
-const ENTRY_HEAD = 4 + 4;
-const DELETED = 0xffffffff;
+const groupRecord = 1;
+const objectsRecord = 2;
+const endRecord = 3;
+const groupHeadSize = 1 + 8 + 6 + 4;
+const objectsHeadSize = 1 + 4;
+const entryHeadSize = 4 + 4;
+const deletedLength = 0xffffffff;
 
 /** Writes that became durable together. */
 export interface Group {
@@ -29,12 +29,12 @@ export interface Group {
 
 /** A frame for events that follow each other. */
 export function encodeGroup(events: readonly StorageEvent[], time: number, salt: number): Buffer {
-  let length = GROUP_HEAD;
+  let length = groupHeadSize;
   for (const { type, current } of events) {
-    length += ENTRY_HEAD + Buffer.byteLength(current.key) + (type === 'DELETED' ? 0 : current.byteLength);
+    length += entryHeadSize + Buffer.byteLength(current.key) + (type === 'DELETED' ? 0 : current.byteLength);
   }
   const frame = allocateFrame(length);
-  let at = frame.writeUInt8(GROUP, FRAME_HEADER_SIZE);
+  let at = frame.writeUInt8(groupRecord, frameHeaderSize);
   at = frame.writeDoubleLE(time, at);
   at = frame.writeUIntLE((events[0]?.revision ?? 1) - 1, at, 6);
   at = frame.writeUInt32LE(events.length, at);
@@ -47,12 +47,12 @@ export function encodeGroup(events: readonly StorageEvent[], time: number, salt:
 
 /** A frame for a part of a snapshot. */
 export function encodeObjects(versions: readonly StoredObject[], salt: number): Buffer {
-  let length = OBJECTS_HEAD;
+  let length = objectsHeadSize;
   for (const version of versions) {
-    length += 6 + ENTRY_HEAD + Buffer.byteLength(version.key) + version.byteLength;
+    length += 6 + entryHeadSize + Buffer.byteLength(version.key) + version.byteLength;
   }
   const frame = allocateFrame(length);
-  let at = frame.writeUInt8(OBJECTS, FRAME_HEADER_SIZE);
+  let at = frame.writeUInt8(objectsRecord, frameHeaderSize);
   at = frame.writeUInt32LE(versions.length, at);
   for (const version of versions) {
     at = frame.writeUIntLE(version.revision, at, 6);
@@ -65,18 +65,18 @@ export function encodeObjects(versions: readonly StoredObject[], salt: number): 
 /** The last frame of a snapshot: without it the snapshot is not complete. */
 export function encodeEnd(count: number, salt: number): Buffer {
   const frame = allocateFrame(7);
-  frame.writeUInt8(END, FRAME_HEADER_SIZE);
-  frame.writeUIntLE(count, FRAME_HEADER_SIZE + 1, 6);
+  frame.writeUInt8(endRecord, frameHeaderSize);
+  frame.writeUIntLE(count, frameHeaderSize + 1, 6);
   sealFrame(frame, 7, salt);
   return frame;
 }
 
 /** @throws {RangeError} when the payload is no group. */
 export function decodeGroup(payload: Buffer): Group {
-  if (payload[0] !== GROUP) throw new RangeError('no log group');
+  if (payload[0] !== groupRecord) throw new RangeError('no log group');
   const count = payload.readUInt32LE(15);
   const writes: Group['writes'][number][] = [];
-  let at = GROUP_HEAD;
+  let at = groupHeadSize;
   for (let i = 0; i < count; i++) {
     const entry = readEntry(payload, at);
     writes.push(entry);
@@ -89,11 +89,11 @@ export function decodeGroup(payload: Buffer): Group {
 export function decodeSnapshotPart(
   payload: Buffer,
 ): { objects: { key: string; revision: number; value: Buffer }[] } | { count: number } {
-  if (payload[0] === END) return { count: payload.readUIntLE(1, 6) };
-  if (payload[0] !== OBJECTS) throw new RangeError('no part of a snapshot');
+  if (payload[0] === endRecord) return { count: payload.readUIntLE(1, 6) };
+  if (payload[0] !== objectsRecord) throw new RangeError('no part of a snapshot');
   const count = payload.readUInt32LE(1);
   const objects: { key: string; revision: number; value: Buffer }[] = [];
-  let at = OBJECTS_HEAD;
+  let at = objectsHeadSize;
   for (let i = 0; i < count; i++) {
     const { key, value, end } = readEntry(payload, at + 6);
     if (value === undefined) throw new RangeError('a deleted object in a snapshot');
@@ -104,19 +104,19 @@ export function decodeSnapshotPart(
 }
 
 function writeEntry(frame: Buffer, start: number, key: string, value: StoredObject | undefined): number {
-  const keyLength = frame.write(key, start + ENTRY_HEAD);
+  const keyLength = frame.write(key, start + entryHeadSize);
   frame.writeUInt32LE(keyLength, start);
-  const keyEnd = start + ENTRY_HEAD + keyLength;
+  const keyEnd = start + entryHeadSize + keyLength;
   const end = value?.writeTo(frame, keyEnd) ?? keyEnd;
-  frame.writeUInt32LE(value === undefined ? DELETED : end - keyEnd, start + 4);
+  frame.writeUInt32LE(value === undefined ? deletedLength : end - keyEnd, start + 4);
   return end;
 }
 
 function readEntry(payload: Buffer, start: number): { key: string; value: Buffer | undefined; end: number } {
-  const keyEnd = start + ENTRY_HEAD + payload.readUInt32LE(start);
+  const keyEnd = start + entryHeadSize + payload.readUInt32LE(start);
   const length = payload.readUInt32LE(start + 4);
-  const key = payload.toString('utf8', start + ENTRY_HEAD, keyEnd);
-  if (length === DELETED) return { key, value: undefined, end: keyEnd };
+  const key = payload.toString('utf8', start + entryHeadSize, keyEnd);
+  if (length === deletedLength) return { key, value: undefined, end: keyEnd };
   const end = keyEnd + length;
   if (end > payload.length) throw new RangeError('an entry reaches beyond its frame');
   return { key, value: payload.subarray(keyEnd, end), end };

@@ -7,15 +7,15 @@ import { DamagedStorageError } from './errors.ts';
 import { snapshotFile, unfinishedFile } from './file-names.ts';
 import type { FileLayer } from './files.ts';
 import { FrameReader } from './frame-reader.ts';
-import { encodeFileHeader, FILE_HEADER_SIZE } from './frames.ts';
+import { encodeFileHeader, fileHeaderSize } from './frames.ts';
 import { decodeSnapshotPart, encodeEnd, encodeObjects } from './records.ts';
 
 /** A frame of a snapshot holds about so many bytes, or one object. */
-const FRAME_BYTES = 128 * 1024;
+const frameBytes = 128 * 1024;
 /** Synced after about so many bytes: the syncs of the log must not have to wait behind one big one. */
-const SYNC_BYTES = 2 * 1024 * 1024;
+const syncBytes = 2 * 1024 * 1024;
 /** Objects looked at in one go: short enough not to hold up requests. */
-const BATCH = 256;
+const batchSize = 256;
 /**
  * Writes a state next to the running store and puts it in place when it is durable. Returns its size in bytes.
  * @throws an I/O error, or the signal's reason; then there is no snapshot.
@@ -41,7 +41,7 @@ export async function writeSnapshot(
     await append(encodeFileHeader('SNETSNP1', { revision: state.revision, salt }));
     for await (const part of parts(state)) {
       await append(encodeObjects(part, salt));
-      if (length - synced < SYNC_BYTES) continue;
+      if (length - synced < syncBytes) continue;
       await file.sync();
       synced = length;
     }
@@ -66,11 +66,11 @@ export async function writeSnapshot(
 async function* parts(state: StartingPoint): AsyncGenerator<StoredObject[]> {
   let part: StoredObject[] = [];
   let bytes = 0;
-  for (let at = 0; at < state.root.size; at += BATCH) {
-    for (const version of treeSlice(state.root, at, at + BATCH)) {
+  for (let at = 0; at < state.root.size; at += batchSize) {
+    for (const version of treeSlice(state.root, at, at + batchSize)) {
       part.push(version);
       bytes += version.byteLength;
-      if (bytes < FRAME_BYTES) continue;
+      if (bytes < frameBytes) continue;
       yield part;
       part = [];
       bytes = 0;
@@ -106,7 +106,7 @@ export function readSnapshot(file: string): StartingPoint & { readonly bytes: nu
     return {
       root: treeFromSorted(read),
       revision: header.revision,
-      bytes: reader.offset - FILE_HEADER_SIZE,
+      bytes: reader.offset - fileHeaderSize,
     };
   } finally {
     reader.close();

@@ -1,6 +1,5 @@
-/** Subcommands of agnhost that run as a process: connect, inclusterclient, guestbook, and what shows files of DNS. */
+/** Subcommands of agnhost that run as a process: connect, inclusterclient, and what shows files of DNS. */
 import { createHash } from 'node:crypto';
-import { createServer } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -85,69 +84,4 @@ export async function resolvConfWords(run: AgnhostRun, keyword: 'search' | 'name
 export async function etcHosts(run: AgnhostRun): Promise<void> {
   run.place.write('stdout', (await run.place.readFile('/etc/hosts')).toString());
   run.end(0);
-}
-
-/** A frontend, a primary and its replicas, which keep texts by key (test/images/agnhost/guestbook). */
-export async function guestbook(run: AgnhostRun): Promise<void> {
-  const { args } = run;
-  const port = args.number('http-port', 80);
-  const backend = args.number('backend-port', 6379);
-  const primary = args.text('replicaof');
-  const store = new Map<string, string>();
-  const replicas = new Set<string>();
-  const server = async (url: URL, from: string): Promise<string> => {
-    const value = (name: string): string => url.searchParams.get(name) ?? '';
-    switch (url.pathname) {
-      case '/register':
-        replicas.add(value('host') || from);
-        return [...store].map(([key, text]) => `${key}=${text}`).join(',');
-      case '/set':
-        store.set(value('key'), value('value'));
-        await Promise.allSettled([...replicas].map((replica) => get(`http://${replica}/set${url.search}`)));
-        return '{"data": ""}';
-      case '/get':
-        return JSON.stringify({ data: store.get(value('key')) ?? '' });
-      case '/guestbook': {
-        const isSet = value('cmd') === 'set';
-        if (isSet) await get(`http://agnhost-primary:${backend}/set${url.search}`);
-        return isSet
-          ? '{"message": "Updated"}'
-          : await get(`http://agnhost-replica:${backend}/get${url.search}`);
-      }
-      default:
-        return 'guestbook\n';
-    }
-  };
-  await run.listen(port, () =>
-    createServer((request, response) => {
-      const url = new URL(request.url ?? '/', 'http://guestbook');
-      const from = `${(request.socket.remoteAddress ?? '').replace(/^::ffff:/, '')}:${port}`;
-      server(url, from).then(
-        (text) => response.end(text),
-        (error: unknown) => response.writeHead(500).end(String(error)),
-      );
-    }),
-  );
-  run.onTerm = () => run.end(0);
-  if (primary === '') return;
-  for (let isKnown = false; !isKnown;) {
-    try {
-      const host = run.place.environment.get('POD_IP');
-      const at = host === undefined ? '' : `?host=${host}:${port}`;
-      const held = await get(`http://${primary}:${backend}/register${at}`);
-      for (const pair of held.split(',')) {
-        const [key = '', ...text] = pair.split('=');
-        if (key !== '') store.set(key, text.join('='));
-      }
-      isKnown = true;
-    } catch {
-      await delay(500);
-    }
-  }
-}
-
-async function get(url: string): Promise<string> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(5000) });
-  if (!response.ok) throw new Error(`${url}: ${response.status}`);
-  return await response.text();
 }

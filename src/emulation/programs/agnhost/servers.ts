@@ -5,15 +5,27 @@ import { createServer as createTcpServer, isIP } from 'node:net';
 import type { AgnhostRun } from './context.ts';
 import { bodyFrom } from './dial.ts';
 
-/** Answers every request with the host name. */
+/** Answers every request with the host name: HTTP, unless `--http=false`; then TCP, UDP or both. */
 export async function serveHostname(run: AgnhostRun): Promise<void> {
   const { args, place } = run;
   const port = args.number('port', 9376);
-  if (args.has('udp')) {
-    await run.receive(port, () => `${place.hostname}\n`);
-  } else if (args.has('tcp')) {
-    await run.listen(port, () => createTcpServer((socket) => socket.end(`${place.hostname}\n`)));
-  } else {
+  const [isTcp, isUdp] = [args.has('tcp'), args.has('udp')];
+  const isHttp = args.text('http', 'true') !== 'false';
+  if (isHttp && (isTcp || isUdp)) {
+    place.write('stderr', "Can't server TCP/UDP mode and HTTP mode at the same time\n");
+    run.end(1);
+    return;
+  }
+  if (isUdp) await run.receive(port, () => place.hostname);
+  if (isTcp) {
+    await run.listen(port, () =>
+      createTcpServer((socket) => {
+        // What a client has sent is taken, so that closing does not reset the connection.
+        socket.resume().end(place.hostname);
+      }),
+    );
+  }
+  if (isHttp) {
     await run.listen(port, () =>
       createServer((request, response) => {
         request.resume();
@@ -67,15 +79,49 @@ export async function liveness(run: AgnhostRun): Promise<void> {
   );
 }
 
-/** A web server without files. */
+/** A web server of the container's files. */
 export async function testWebserver(run: AgnhostRun): Promise<void> {
   await run.listen(run.args.number('port', 80), () =>
     createServer((request, response) => {
       request.resume();
-      response.setHeader('Content-Type', 'text/html; charset=utf-8');
-      response.end('<pre>\n</pre>\n');
+      response.setHeader('Cache-Control', 'private');
+      response.setHeader('Access-Control-Allow-Origin', '*');
+      void fileAnswer(run.place, request.url ?? '/').then(({ status, type, body }) =>
+        response.writeHead(status, { 'Content-Type': type }).end(body),
+      );
     }),
   );
+}
+
+/** What Go's file server answers: a file, 404, or for a folder a list that is left empty. */
+export async function fileAnswer(
+  { readFile }: Pick<AgnhostRun['place'], 'readFile'>,
+  url: string,
+): Promise<{ readonly status: number; readonly type: string; readonly body: string | Buffer }> {
+  const page = (status: number, body: string): { status: number; type: string; body: string } => ({
+    ...{ status, type: status === 200 ? 'text/html; charset=utf-8' : 'text/plain; charset=utf-8', body },
+  });
+  const { pathname } = new URL(url, 'http://files');
+  if (pathname.endsWith('/')) return page(200, '<pre>\n</pre>\n');
+  let path: string;
+  try {
+    path = decodeURIComponent(pathname);
+  } catch {
+    return page(400, 'invalid URL path\n');
+  }
+  try {
+    const body = await readFile(path);
+    return {
+      status: 200,
+      type: path.endsWith('.html') ? 'text/html; charset=utf-8' : 'text/plain; charset=utf-8',
+      body,
+    };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    if (code === 'EISDIR') return page(200, '<pre>\n</pre>\n');
+    if (code === 'EACCES') return page(403, '403 Forbidden\n');
+    return page(404, '404 page not found\n');
+  }
 }
 
 /** Resets each connection that has sent more than one byte; others are closed. */

@@ -1,9 +1,10 @@
 /** Kubernetes' test image agnhost, as a program of ours (test/images/agnhost). */
 import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
 import type { ContainerProgram } from '../program.ts';
-import { connect, etcHosts, guestbook, inClusterClient, resolvConfWords } from './clients.ts';
+import { connect, etcHosts, inClusterClient, resolvConfWords } from './clients.ts';
 import { entrypointTester, mountTest } from './files.ts';
 import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from './context.ts';
+import { guestbook } from './guestbook.ts';
 import { grpcHealthChecking } from './health.ts';
 import { netexec } from './netexec.ts';
 import { networkTester } from './network-tester.ts';
@@ -17,6 +18,7 @@ import {
   tcpReset,
   testWebserver,
 } from './servers.ts';
+import { portForwardTester } from './port-forward-tester.ts';
 import { conversionWebhook, webhook } from './webhook.ts';
 
 type Subcommand = (run: AgnhostRun) => Promise<void>;
@@ -38,6 +40,8 @@ const light: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
     ['net', networkTester],
     ['grpc-health-checking', grpcHealthChecking],
     ['entrypoint-tester', entrypointTester],
+    ['guestbook', guestbook],
+    ['port-forward-tester', portForwardTester],
   ] as const),
 ]);
 
@@ -46,7 +50,6 @@ const others: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
   ...([
     ['connect', connect],
     ['inclusterclient', inClusterClient],
-    ['guestbook', guestbook],
     ['etc-hosts', etcHosts],
     ['mounttest', mountTest],
     ['dns-suffix', (run: AgnhostRun) => resolvConfWords(run, 'search')],

@@ -8,6 +8,7 @@ import {
   serviceRow,
   type View,
 } from '../../../../src/commands/top/model.ts';
+import { egressRows } from '../../../../src/commands/egress-rows.ts';
 import { renderScreen, serviceText } from '../../../../src/commands/top/screen.ts';
 import { fit, plain } from '../../../../src/commands/top/text.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
@@ -121,6 +122,7 @@ function view(services: number, events = 20): View {
     })),
     answers: [],
     pools: [{ name: 'default', family: 'IPv4', used: 1, total: 254 }],
+    egress: [],
     events: Array.from({ length: events }, () => event),
     nodes: { ready: 3, total: 3 },
   };
@@ -202,6 +204,29 @@ describe('renderScreen', () => {
     const answers = [lastAnswer('shop/web', counts)];
     const lines = renderScreen({ ...view(1), answers }, 'title', { rows: 24, columns: 100 }, false);
     expect(lines[3]).toBe('last answer of shop/web: web-b, 3 of 7');
+  });
+
+  it('says which node has each egress address', () => {
+    const object = {
+      ...{ apiVersion: 'k8s.ovn.org/v1', kind: 'EgressIP', metadata: { name: 'shop' } },
+      spec: { egressIPs: ['192.0.2.9', '2001:DB8::9'], namespaceSelector: {} },
+      status: { items: [{ egressIP: '2001:db8::9', node: 'node-2' }] },
+    };
+    const egress = egressRows(object);
+    const lines = renderScreen({ ...view(1), egress }, 'title', { rows: 24, columns: 100 }, false);
+    expect(lines.slice(3, 5)).toEqual([
+      'egress 192.0.2.9  shop  on no node',
+      'egress 2001:db8::9  shop  on node-2',
+    ]);
+    // No more than a part of the screen.
+    const many = Array.from({ length: 30 }, (_, n) => ({
+      address: `192.0.2.${n}`,
+      egressIP: 'a',
+      node: 'b',
+    }));
+    const shown = renderScreen({ ...view(9), egress: many }, 'title', { rows: 12, columns: 100 }, false);
+    expect(shown.filter((line) => line.startsWith('egress'))).toHaveLength(4);
+    expect(shown).toHaveLength(12);
   });
 
   it('says how many Services there was no room for', () => {

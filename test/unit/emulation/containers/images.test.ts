@@ -40,6 +40,17 @@ describe('what runs for a container', () => {
     ['a shell of agnhost', { image: agnhost, command: ['sh', '-c', 'x'] }, command('sh', '-c', 'x')],
     ['a shell', { image: 'docker.io/library/busybox@sha256:0' }, command('sh')],
     ['arguments of a shell', { image: 'busybox', args: ['sleep', '1'] }, command('sleep', '1')],
+    [
+      'a test image that is a server',
+      { image: 'registry.k8s.io/e2e-test-images/httpd:2.4.38-4', args: ['x'] },
+      { kind: 'test-image', name: 'httpd', args: ['x'] },
+    ],
+    [
+      'a command of that',
+      { image: 'registry.k8s.io/e2e-test-images/nginx:1.15-4', command: ['sleep', '9'] },
+      command('sleep', '9'),
+    ],
+    ['the store beside an API server', { image: 'registry.k8s.io/etcd:3.6.5-0', command: ['etcd'] }, standIn],
     ['a registry with a port', { image: 'localhost:5000/busybox' }, standIn],
     ['an own image', { image: 'ghcr.io/shop/tool:v1', args: ['-x'] }, command('/bin/true', '-x')],
   ])('%s', (_, container, expected) => {

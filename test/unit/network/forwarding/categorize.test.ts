@@ -7,18 +7,18 @@ import type { ServiceSpec } from '../../../../src/objects/types/core.generated.t
 import {
   endpoint,
   flow,
-  GONE,
+  goneEndpoint,
   ips,
   local,
   node,
-  NOT_READY,
+  notReadyEndpoint,
   onlyPort,
   options,
   plan,
-  POD_HERE,
+  localPodIP,
   service,
   slice,
-  TERMINATING,
+  terminatingEndpoint,
 } from './fixtures.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
 
@@ -41,167 +41,177 @@ interface Row {
   readonly local: string[];
 }
 
-const L = '10.1.0.1';
-const L2 = '10.1.0.2';
-const R = '10.1.1.1';
-const R2 = '10.1.1.2';
+const localIP = '10.1.0.1';
+const localIP2 = '10.1.0.2';
+const remoteIP = '10.1.1.1';
+const remoteIP2 = '10.1.1.2';
 
 const rows: Row[] = [
   {
     name: 'E1: policy Cluster uses no local list',
-    endpoints: [local(L), endpoint(R)],
-    cluster: [L, R],
+    endpoints: [local(localIP), endpoint(remoteIP)],
+    cluster: [localIP, remoteIP],
     local: [],
   },
   {
     name: 'E1: internal policy Local of a Service that is not reached from outside uses no cluster list',
     spec: internalLocal,
-    endpoints: [local(L), endpoint(R)],
+    endpoints: [local(localIP), endpoint(remoteIP)],
     cluster: [],
-    local: [L],
+    local: [localIP],
   },
   {
     name: 'E1: internal policy Local of a Service with a node port uses both lists',
     spec: { ...internalLocal, ...nodePort },
-    endpoints: [local(L), endpoint(R)],
-    cluster: [L, R],
-    local: [L],
+    endpoints: [local(localIP), endpoint(remoteIP)],
+    cluster: [localIP, remoteIP],
+    local: [localIP],
   },
   {
     name: 'E1: external policy Local uses both lists',
     spec: externalLocal,
-    endpoints: [local(L), endpoint(R)],
-    cluster: [L, R],
-    local: [L],
+    endpoints: [local(localIP), endpoint(remoteIP)],
+    cluster: [localIP, remoteIP],
+    local: [localIP],
   },
   {
     name: 'E1: external policy Local of a port that nothing outside reaches uses no local list',
     spec: { type: 'LoadBalancer', externalTrafficPolicy: 'Local' },
-    endpoints: [local(L), endpoint(R)],
-    cluster: [L, R],
+    endpoints: [local(localIP), endpoint(remoteIP)],
+    cluster: [localIP, remoteIP],
     local: [],
   },
   {
     name: 'E2: while one is ready, terminating ones are not used',
-    endpoints: [local(L, { conditions: TERMINATING }), endpoint(R)],
-    cluster: [R],
+    endpoints: [local(localIP, { conditions: terminatingEndpoint }), endpoint(remoteIP)],
+    cluster: [remoteIP],
     local: [],
   },
   {
     name: 'E2: when none is ready, all that serve and terminate are used, hints or not',
     endpoints: [
-      local(L, { conditions: TERMINATING, ...hinted(['elsewhere'], ['b']) }),
-      endpoint(R, { conditions: TERMINATING, ...hinted(['here'], ['a']) }),
-      endpoint(R2, { conditions: GONE }),
+      local(localIP, { conditions: terminatingEndpoint, ...hinted(['elsewhere'], ['b']) }),
+      endpoint(remoteIP, { conditions: terminatingEndpoint, ...hinted(['here'], ['a']) }),
+      endpoint(remoteIP2, { conditions: goneEndpoint }),
     ],
-    cluster: [L, R],
+    cluster: [localIP, remoteIP],
     local: [],
   },
   {
     name: 'E3: a local endpoint that terminates is used when no local one is ready, though a remote one is',
     spec: externalLocal,
-    endpoints: [local(L, { conditions: TERMINATING }), endpoint(R)],
-    cluster: [R],
-    local: [L],
+    endpoints: [local(localIP, { conditions: terminatingEndpoint }), endpoint(remoteIP)],
+    cluster: [remoteIP],
+    local: [localIP],
   },
   {
     name: 'E3: the local list is ready where the cluster list is',
     spec: externalLocal,
-    endpoints: [local(L), local(L2, { conditions: TERMINATING }), endpoint(R, { conditions: TERMINATING })],
-    cluster: [L],
-    local: [L],
+    endpoints: [
+      local(localIP),
+      local(localIP2, { conditions: terminatingEndpoint }),
+      endpoint(remoteIP, { conditions: terminatingEndpoint }),
+    ],
+    cluster: [localIP],
+    local: [localIP],
   },
   {
     name: 'E3: hints do not apply to the local list',
     spec: externalLocal,
-    endpoints: [local(L, hinted(['elsewhere'], ['b'])), endpoint(R, hinted(['here'], ['a']))],
-    cluster: [R],
-    local: [L],
+    endpoints: [local(localIP, hinted(['elsewhere'], ['b'])), endpoint(remoteIP, hinted(['here'], ['a']))],
+    cluster: [remoteIP],
+    local: [localIP],
   },
   {
     name: 'E4: node hints, all have one and one names this node',
     endpoints: [
-      endpoint(R, hinted(['here', 'elsewhere'], ['a'])),
-      endpoint(R2, hinted(['elsewhere'], ['a'])),
+      endpoint(remoteIP, hinted(['here', 'elsewhere'], ['a'])),
+      endpoint(remoteIP2, hinted(['elsewhere'], ['a'])),
     ],
-    cluster: [R],
+    cluster: [remoteIP],
     local: [],
   },
   {
     name: 'E4: node hints that name other nodes only leave the zone to decide',
-    endpoints: [endpoint(R, hinted(['elsewhere'], ['a'])), endpoint(R2, hinted(['other'], ['b']))],
-    cluster: [R],
+    endpoints: [
+      endpoint(remoteIP, hinted(['elsewhere'], ['a'])),
+      endpoint(remoteIP2, hinted(['other'], ['b'])),
+    ],
+    cluster: [remoteIP],
     local: [],
   },
   {
     name: 'E4: one ready endpoint without a node hint switches node hints off',
-    endpoints: [endpoint(R, hinted(['here'], ['b'])), endpoint(R2, hinted([], ['a']))],
-    cluster: [R2],
+    endpoints: [endpoint(remoteIP, hinted(['here'], ['b'])), endpoint(remoteIP2, hinted([], ['a']))],
+    cluster: [remoteIP2],
     local: [],
   },
   {
     name: 'E4: one ready endpoint without hints switches all off',
-    endpoints: [endpoint(R, hinted(['here'], ['a'])), endpoint(R2)],
-    cluster: [R, R2],
+    endpoints: [endpoint(remoteIP, hinted(['here'], ['a'])), endpoint(remoteIP2)],
+    cluster: [remoteIP, remoteIP2],
     local: [],
   },
   {
     name: 'E4: an endpoint that is not ready is not asked for hints',
     endpoints: [
-      endpoint(R, hinted([], ['a'])),
-      endpoint(L, hinted([], ['b'])),
-      endpoint(R2, { conditions: TERMINATING }),
+      endpoint(remoteIP, hinted([], ['a'])),
+      endpoint(localIP, hinted([], ['b'])),
+      endpoint(remoteIP2, { conditions: terminatingEndpoint }),
     ],
-    cluster: [R],
+    cluster: [remoteIP],
     local: [],
   },
   {
     name: 'E4: an endpoint that is not ready does not make its zone preferred',
     endpoints: [
-      endpoint(R, { conditions: TERMINATING, ...hinted([], ['a']) }),
-      endpoint(R2, hinted([], ['b'])),
+      endpoint(remoteIP, { conditions: terminatingEndpoint, ...hinted([], ['a']) }),
+      endpoint(remoteIP2, hinted([], ['b'])),
     ],
-    cluster: [R2],
+    cluster: [remoteIP2],
     local: [],
   },
   {
     name: 'E4: an endpoint may have hints for several zones',
-    endpoints: [endpoint(R, hinted([], ['b', 'a'])), endpoint(R2, hinted([], ['b', 'c']))],
-    cluster: [R],
+    endpoints: [endpoint(remoteIP, hinted([], ['b', 'a'])), endpoint(remoteIP2, hinted([], ['b', 'c']))],
+    cluster: [remoteIP],
     local: [],
   },
   {
     name: 'E4: no endpoint names the zone',
-    endpoints: [endpoint(R, hinted([], ['b'])), endpoint(R2, hinted([], ['c']))],
-    cluster: [R, R2],
+    endpoints: [endpoint(remoteIP, hinted([], ['b'])), endpoint(remoteIP2, hinted([], ['c']))],
+    cluster: [remoteIP, remoteIP2],
     local: [],
   },
   {
     name: 'E4: a node without a zone uses no zone hints',
     zone: '',
-    endpoints: [endpoint(R, hinted([], [''])), endpoint(R2, hinted([], ['a']))],
-    cluster: [R, R2],
+    endpoints: [endpoint(remoteIP, hinted([], [''])), endpoint(remoteIP2, hinted([], ['a']))],
+    cluster: [remoteIP, remoteIP2],
     local: [],
   },
   {
     name: 'E4: a node without a zone uses node hints',
     zone: '',
-    endpoints: [endpoint(R, hinted(['here'], [])), endpoint(R2, hinted(['elsewhere'], []))],
-    cluster: [R],
+    endpoints: [endpoint(remoteIP, hinted(['here'], [])), endpoint(remoteIP2, hinted(['elsewhere'], []))],
+    cluster: [remoteIP],
     local: [],
   },
   {
     name: 'E7: what does not serve, and what is not ready and does not terminate, is never used',
     spec: externalLocal,
-    endpoints: [local(L, { conditions: GONE }), local(L2, { conditions: NOT_READY })],
+    endpoints: [
+      local(localIP, { conditions: goneEndpoint }),
+      local(localIP2, { conditions: notReadyEndpoint }),
+    ],
     cluster: [],
     local: [],
   },
   {
     name: 'E8: trafficDistribution without hints has no effect',
     spec: { trafficDistribution: 'PreferSameNode' },
-    endpoints: [local(L), endpoint(R)],
-    cluster: [L, R],
+    endpoints: [local(localIP), endpoint(remoteIP)],
+    cluster: [localIP, remoteIP],
     local: [],
   },
 ];
@@ -217,18 +227,18 @@ describe('usable endpoints', () => {
     ['none at all', [], 'reject NoEndpoints'],
     [
       'none that may be used',
-      [endpoint(R, { conditions: GONE }), local(L, { conditions: NOT_READY })],
+      [endpoint(remoteIP, { conditions: goneEndpoint }), local(localIP, { conditions: notReadyEndpoint })],
       'reject NoEndpoints',
     ],
-    ['a ready one elsewhere', [endpoint(R)], 'drop NoLocalEndpoints'],
+    ['a ready one elsewhere', [endpoint(remoteIP)], 'drop NoLocalEndpoints'],
     [
       'one elsewhere that serves and terminates',
-      [endpoint(R, { conditions: TERMINATING })],
+      [endpoint(remoteIP, { conditions: terminatingEndpoint })],
       'drop NoLocalEndpoints',
     ],
   ])('E6: policy Local with %s', (_, endpoints, expected) => {
     const planned = plan(service(internalLocal), [slice(endpoints)]);
-    expect(flow(planned, POD_HERE, '10.96.0.10', 80)).toBe(expected);
+    expect(flow(planned, localPodIP, '10.96.0.10', 80)).toBe(expected);
   });
 });
 
@@ -246,12 +256,12 @@ describe('E5: labels of the node', () => {
     const input = {
       key: 'default/web',
       service: service(),
-      slices: [slice([endpoint(R, hinted([], ['a'])), endpoint(R2, hinted([], ['b']))])],
+      slices: [slice([endpoint(remoteIP, hinted([], ['a'])), endpoint(remoteIP2, hinted([], ['b']))])],
     };
     const planner = new ForwardingPlanner(zoned('a'), options());
     planner.apply([input]);
     planner.setNode(zoned('b'));
     expect(planner.apply([input])).toHaveLength(1);
-    expect(ips(onlyPort(planner.plan).clusterEndpoints)).toEqual([R2]);
+    expect(ips(onlyPort(planner.plan).clusterEndpoints)).toEqual([remoteIP2]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  CLUSTER_IP,
+  serviceIP,
   endpoint,
   ingress,
   ips,
@@ -12,16 +12,16 @@ import {
   slice,
 } from './fixtures.ts';
 
-const PROXY_NAME = 'service.kubernetes.io/service-proxy-name';
-const HEADLESS = 'service.kubernetes.io/headless';
+const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
+const headlessLabel = 'service.kubernetes.io/headless';
 const one = [slice([endpoint('10.1.1.1')])];
 
 describe('F1: what another proxy carries', () => {
   it.each(['other', ''])('ignores a Service with service-proxy-name %j', (value) => {
-    expect(plan(service({}, { labels: { [PROXY_NAME]: value } }), one).services.size).toBe(0);
+    expect(plan(service({}, { labels: { [proxyNameLabel]: value } }), one).services.size).toBe(0);
   });
 
-  it.each([PROXY_NAME, HEADLESS])('ignores slices with the label %s', (label) => {
+  it.each([proxyNameLabel, headlessLabel])('ignores slices with the label %s', (label) => {
     const planned = plan(service(), [slice([endpoint('10.1.1.1')], {}, { labels: { [label]: '' } })]);
     expect(onlyPort(planned).clusterEndpoints).toEqual([]);
   });
@@ -41,7 +41,7 @@ describe('F3: each family for itself', () => {
   const dual = service(
     {
       type: 'LoadBalancer',
-      clusterIPs: [CLUSTER_IP, 'fd00:96::10'],
+      clusterIPs: [serviceIP, 'fd00:96::10'],
       externalIPs: ['2001:db8:e::1', '203.0.113.9'],
       loadBalancerSourceRanges: ['198.51.100.0/24', '2001:db8:c::/64'],
     },
@@ -65,7 +65,7 @@ describe('F3: each family for itself', () => {
       [
         'IPv4',
         [
-          ['clusterIP', CLUSTER_IP, undefined],
+          ['clusterIP', serviceIP, undefined],
           ['loadBalancerIP', '203.0.113.20', ['198.51.100.0/24']],
           ['externalIP', '203.0.113.9', undefined],
         ],
@@ -89,13 +89,13 @@ describe('F3: each family for itself', () => {
 
   it('plans nothing in a family in which the Service has no cluster IP', () => {
     const single = service({ externalIPs: ['2001:db8:e::1'] });
-    expect([...plan(single, slices).destinations.keys()]).toEqual([`${CLUSTER_IP} TCP 80`]);
+    expect([...plan(single, slices).destinations.keys()]).toEqual([`${serviceIP} TCP 80`]);
   });
 
   it('reads clusterIP where there are no clusterIPs', () => {
     const old = service();
     delete old.spec.clusterIPs;
-    expect(onlyPort(plan(old, one)).clusterIP).toBe(CLUSTER_IP);
+    expect(onlyPort(plan(old, one)).clusterIP).toBe(serviceIP);
   });
 });
 

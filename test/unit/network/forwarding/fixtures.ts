@@ -16,10 +16,10 @@ import type { ForwardingNode, ForwardingOptions } from '../../../../src/network/
 import { sourceOf, verdictFor, type Verdict } from '../../../../src/network/forwarding/verdict.ts';
 
 /** The picture that the tests share: this node is `here`, in zone `a`; Pods of the cluster are in 10.1.0.0/16. */
-export const NODE_IP = '192.0.2.1';
-export const POD_HERE = '10.1.0.9';
-export const CLIENT = '198.51.100.7';
-export const CLUSTER_IP = '10.96.0.10';
+export const ownNodeIP = '192.0.2.1';
+export const localPodIP = '10.1.0.9';
+export const outsideClient = '198.51.100.7';
+export const serviceIP = '10.96.0.10';
 
 /** Reads an address that the test knows to be one. */
 function address(text: string): ParsedAddress {
@@ -39,8 +39,8 @@ export function node(change: Partial<ForwardingNode> = {}): ForwardingNode {
   return {
     name: 'here',
     labels: { 'topology.kubernetes.io/zone': 'a' },
-    primaryAddresses: [address(NODE_IP), address('2001:db8::1')],
-    interfaceAddresses: ['127.0.0.1', NODE_IP, '203.0.113.1', '::1', '2001:db8::1'].map(address),
+    primaryAddresses: [address(ownNodeIP), address('2001:db8::1')],
+    interfaceAddresses: ['127.0.0.1', ownNodeIP, '203.0.113.1', '::1', '2001:db8::1'].map(address),
     ...change,
   };
 }
@@ -57,7 +57,7 @@ export function options(change: Partial<ForwardingOptions> = {}): ForwardingOpti
   };
 }
 
-/** A Service `default/web` with port `http` 80/TCP at {@link CLUSTER_IP}. */
+/** A Service `default/web` with port `http` 80/TCP at {@link serviceIP}. */
 export function service(
   spec: Partial<ServiceSpec> = {},
   {
@@ -71,8 +71,8 @@ export function service(
     metadata: { namespace: 'default', name, labels, creationTimestamp: created },
     spec: {
       type: 'ClusterIP',
-      clusterIP: CLUSTER_IP,
-      clusterIPs: [spec.clusterIP ?? CLUSTER_IP],
+      clusterIP: serviceIP,
+      clusterIPs: [spec.clusterIP ?? serviceIP],
       ports: [{ name: 'http', protocol: 'TCP', port: 80 }],
       ...spec,
     },
@@ -110,9 +110,9 @@ export function local(ip: string, change: Partial<SliceEndpoint> = {}): SliceEnd
   return endpoint(ip, { nodeName: 'here', ...change });
 }
 
-export const TERMINATING = { ready: false, serving: true, terminating: true };
-export const GONE = { ready: false, serving: false, terminating: true };
-export const NOT_READY = { ready: false, serving: true, terminating: false };
+export const terminatingEndpoint = { ready: false, serving: true, terminating: true };
+export const goneEndpoint = { ready: false, serving: false, terminating: true };
+export const notReadyEndpoint = { ready: false, serving: true, terminating: false };
 
 export function plan(
   services: Service | Service[],

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import {
-  CLIENT,
-  CLUSTER_IP,
+  outsideClient,
+  serviceIP,
   endpoint,
   flow,
   ingress,
@@ -13,18 +13,18 @@ import {
   onlyPort,
   options,
   plan,
-  POD_HERE,
+  localPodIP,
   service,
   slice,
 } from './fixtures.ts';
 
-const SHARED = '203.0.113.9';
-const OLDER = '2026-01-01T00:00:00Z';
-const NEWER = '2026-02-01T00:00:00Z';
+const sharedIP = '203.0.113.9';
+const olderTime = '2026-01-01T00:00:00Z';
+const newerTime = '2026-02-01T00:00:00Z';
 
-function shared(name: string, n: number, created = OLDER, spec: Partial<ServiceSpec> = {}): Service {
+function shared(name: string, n: number, created = olderTime, spec: Partial<ServiceSpec> = {}): Service {
   const clusterIP = `10.96.0.${n}`;
-  return service({ clusterIP, clusterIPs: [clusterIP], externalIPs: [SHARED], ...spec }, { name, created });
+  return service({ clusterIP, clusterIPs: [clusterIP], externalIPs: [sharedIP], ...spec }, { name, created });
 }
 
 const slices = ['a', 'b', 'c'].map((of, i) =>
@@ -42,18 +42,18 @@ function input(one: Service) {
 
 describe('two Services with one address and port', () => {
   it.each([
-    ['the older one has it', shared('a', 1, NEWER), shared('b', 2, OLDER), '10.1.1.2'],
+    ['the older one has it', shared('a', 1, newerTime), shared('b', 2, olderTime), '10.1.1.2'],
     ['of two of one age the first by name has it', shared('b', 2), shared('a', 1), '10.1.1.1'],
     [
       'a cluster IP goes before an older external IP',
       shared('a', 1),
-      shared('b', 2, NEWER, { clusterIP: SHARED, clusterIPs: [SHARED], externalIPs: [] }),
+      shared('b', 2, newerTime, { clusterIP: sharedIP, clusterIPs: [sharedIP], externalIPs: [] }),
       '10.1.1.2',
     ],
   ])('%s, whichever comes first', (_, first, second, winner) => {
     const forwards = plan([first, second], slices);
     const backwards = plan([second, first], slices);
-    expect(flow(forwards, CLIENT, SHARED, 80)).toContain(winner);
+    expect(flow(forwards, outsideClient, sharedIP, 80)).toContain(winner);
     expect(backwards.services).toEqual(forwards.services);
     expect(backwards.destinations).toEqual(forwards.destinations);
   });
@@ -61,29 +61,29 @@ describe('two Services with one address and port', () => {
   it('lets a load balancer IP go before an older external IP', () => {
     const balanced = service(
       { type: 'LoadBalancer', clusterIP: '10.96.0.2', clusterIPs: ['10.96.0.2'] },
-      { name: 'b', created: NEWER, status: ingress(SHARED) },
+      { name: 'b', created: newerTime, status: ingress(sharedIP) },
     );
-    expect(flow(plan([shared('a', 1), balanced], slices), CLIENT, SHARED, 80)).toContain('10.1.1.2');
+    expect(flow(plan([shared('a', 1), balanced], slices), outsideClient, sharedIP, 80)).toContain('10.1.1.2');
   });
 
   it('keeps the rest of the other one and names it', () => {
     const planned = plan([shared('a', 1), shared('b', 2)], slices);
-    expect(flow(planned, POD_HERE, '10.96.0.2', 80)).toBe('10.1.1.2:8080');
+    expect(flow(planned, localPodIP, '10.96.0.2', 80)).toBe('10.1.1.2:8080');
     expect(planned.services.get('default/a')?.problems).toEqual([]);
     expect(planned.services.get('default/b')?.problems).toEqual([
       {
         reason: 'DestinationConflict',
         kind: 'Service',
         key: 'default/b',
-        message: `externalIP ${SHARED} TCP 80 belongs to default/a`,
+        message: `externalIP ${sharedIP} TCP 80 belongs to default/a`,
       },
     ]);
   });
 
   it('lets Services share an address with different ports', () => {
     const ports = [{ name: 'http', port: 81 }];
-    const planned = plan([shared('a', 1), shared('b', 2, OLDER, { ports })], slices);
-    expect([80, 81].map((port) => flow(planned, CLIENT, SHARED, port))).toEqual([
+    const planned = plan([shared('a', 1), shared('b', 2, olderTime, { ports })], slices);
+    expect([80, 81].map((port) => flow(planned, outsideClient, sharedIP, port))).toEqual([
       '10.1.1.1:8080*',
       '10.1.1.2:8080*',
     ]);
@@ -95,9 +95,9 @@ describe('two Services with one address and port', () => {
     planner.apply([shared('a', 1), shared('b', 2), shared('c', 3)].map(input));
     const changes = planner.apply([{ key: 'default/a', service: undefined, slices: [] }]);
     expect(changes.map(({ key }) => key).sort()).toEqual(['default/a', 'default/b', 'default/c']);
-    expect(flow(planner.plan, CLIENT, SHARED, 80)).toBe('10.1.1.2:8080*');
+    expect(flow(planner.plan, outsideClient, sharedIP, 80)).toBe('10.1.1.2:8080*');
     expect(planner.plan.services.get('default/c')?.problems).toMatchObject([
-      { message: `externalIP ${SHARED} TCP 80 belongs to default/b` },
+      { message: `externalIP ${sharedIP} TCP 80 belongs to default/b` },
     ]);
   });
 
@@ -106,7 +106,7 @@ describe('two Services with one address and port', () => {
     planner.apply([shared('a', 1), shared('b', 2)].map(input));
     for (const key of ['default/b', 'default/a']) planner.apply([{ key, service: undefined, slices: [] }]);
     planner.apply([input(shared('c', 3))]);
-    expect(flow(planner.plan, CLIENT, SHARED, 80)).toBe('10.1.1.3:8080*');
+    expect(flow(planner.plan, outsideClient, sharedIP, 80)).toBe('10.1.1.3:8080*');
   });
 
   it('changes no other Service when one that did not have it goes', () => {
@@ -132,7 +132,7 @@ describe('changes', () => {
     const moved = service({ clusterIP: '10.96.0.77', clusterIPs: ['10.96.0.77'] });
     const [change] = planner.apply([{ key: 'default/web', service: moved, slices: [] }]);
     expect(change?.before?.ports[0]).toMatchObject({
-      clusterIP: CLUSTER_IP,
+      clusterIP: serviceIP,
       clusterEndpoints: [{ address: '10.1.1.1' }],
     });
     expect(change?.after?.ports[0]).toMatchObject({ clusterIP: '10.96.0.77', clusterEndpoints: [] });
@@ -148,7 +148,7 @@ describe('changes', () => {
     const [change] = planner.apply([{ key: 'default/web', service: renamed, slices: [one] }]);
     expect(change?.before?.ports.map(({ id }) => id)).toEqual(['default/web:http/TCP/IPv4']);
     expect(change?.after?.ports.map(({ id }) => id)).toEqual(['default/web:www/TCP/IPv4']);
-    expect(flow(planner.plan, POD_HERE, CLUSTER_IP, 80)).toBe('reject NoEndpoints');
+    expect(flow(planner.plan, localPodIP, serviceIP, 80)).toBe('reject NoEndpoints');
   });
 
   it('drops a Service that turns headless', () => {
@@ -177,7 +177,7 @@ describe('bad input', () => {
     });
     const planned = plan(odd, [slice([endpoint('10.1.1.1')])]);
     expect(onlyPort(planned)).toMatchObject({ name: 'http', port: 80 });
-    expect(flow(planned, POD_HERE, CLUSTER_IP, 80)).toBe('10.1.1.1:8080');
+    expect(flow(planned, localPodIP, serviceIP, 80)).toBe('10.1.1.1:8080');
     expect(planned.services.get('default/web')?.problems.map(({ reason }) => reason)).toEqual([
       'InvalidPort',
       'InvalidProtocol',

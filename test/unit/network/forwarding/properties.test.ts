@@ -8,16 +8,16 @@ import type { Service, ServicePort } from '../../../../src/objects/types/core.ge
 import type { ForwardingPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import { verdictFor } from '../../../../src/network/forwarding/verdict.ts';
-import { NODE_IP, node, options, plan, told } from './fixtures.ts';
+import { ownNodeIP, node, options, plan, told } from './fixtures.ts';
 import { type Arrival, expected, type World } from './reference.ts';
 
-const NAMES = ['a', 'b', 'c', 'd'];
-const CLUSTER_IPS = ['10.96.0.1', '10.96.0.2', '10.96.0.3', '10.96.0.4'];
-const OUTSIDE_IPS = ['203.0.113.1', '203.0.113.2', NODE_IP];
-const POD_IPS = ['10.1.0.1', '10.1.0.2', '10.1.1.1', '10.1.1.2'];
-const CLIENTS = ['198.51.100.1', '198.51.7.1', NODE_IP, '203.0.113.1', ...POD_IPS];
-const RANGES = ['198.51.100.0/24', '198.51.0.0/16', '192.0.0.0/8', '0.0.0.0/0', '10.1.0.1/32'];
-const PORTS: readonly ServicePort[] = [
+const serviceNames = ['a', 'b', 'c', 'd'];
+const serviceIPs = ['10.96.0.1', '10.96.0.2', '10.96.0.3', '10.96.0.4'];
+const outsideIPs = ['203.0.113.1', '203.0.113.2', ownNodeIP];
+const podIPs = ['10.1.0.1', '10.1.0.2', '10.1.1.1', '10.1.1.2'];
+const clientIPs = ['198.51.100.1', '198.51.7.1', ownNodeIP, '203.0.113.1', ...podIPs];
+const sourceRanges = ['198.51.100.0/24', '198.51.0.0/16', '192.0.0.0/8', '0.0.0.0/0', '10.1.0.1/32'];
+const servicePorts: readonly ServicePort[] = [
   { name: 'http', protocol: 'TCP', port: 80, nodePort: 30080 },
   { name: 'http', protocol: 'UDP', port: 80, nodePort: 30080 },
   { name: 'www', protocol: 'TCP', port: 8080 },
@@ -27,7 +27,7 @@ const names = (of: readonly string[]) => fc.subarray([...of]).map((list) => list
 
 const endpoints: fc.Arbitrary<SliceEndpoint> = fc.record(
   {
-    addresses: fc.constantFrom(...POD_IPS).map((ip) => [ip]),
+    addresses: fc.constantFrom(...podIPs).map((ip) => [ip]),
     conditions: fc.record(
       { ready: fc.boolean(), serving: fc.boolean(), terminating: fc.boolean() },
       { requiredKeys: [] },
@@ -66,13 +66,13 @@ function serviceOf(name: string): fc.Arbitrary<Service> {
     .record({
       created: fc.constantFrom('2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'),
       labels: fc.constantFrom({}, {}, {}, { 'service.kubernetes.io/service-proxy-name': 'x' }),
-      clusterIP: fc.constantFrom(...CLUSTER_IPS, 'None'),
+      clusterIP: fc.constantFrom(...serviceIPs, 'None'),
       type: fc.constantFrom('ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'),
-      ports: fc.subarray([...PORTS]),
-      externalIPs: fc.subarray(OUTSIDE_IPS),
-      ingress: fc.subarray(OUTSIDE_IPS),
+      ports: fc.subarray([...servicePorts]),
+      externalIPs: fc.subarray(outsideIPs),
+      ingress: fc.subarray(outsideIPs),
       ipMode: fc.constantFrom('VIP', 'Proxy'),
-      ranges: fc.subarray(RANGES),
+      ranges: fc.subarray(sourceRanges),
       internalTrafficPolicy: policy,
       externalTrafficPolicy: policy,
     })
@@ -96,7 +96,7 @@ function serviceOf(name: string): fc.Arbitrary<Service> {
     });
 }
 
-const inputs = fc.constantFrom(...NAMES).chain((name) =>
+const inputs = fc.constantFrom(...serviceNames).chain((name) =>
   fc.record({
     key: fc.constant(`default/${name}`),
     service: fc.option(serviceOf(name), { nil: undefined, freq: 5 }),
@@ -106,7 +106,9 @@ const inputs = fc.constantFrom(...NAMES).chain((name) =>
 
 const worlds: fc.Arbitrary<World> = fc
   .record({
-    all: fc.tuple(...NAMES.map((name) => fc.record({ service: serviceOf(name), slices: slicesOf(name) }))),
+    all: fc.tuple(
+      ...serviceNames.map((name) => fc.record({ service: serviceOf(name), slices: slicesOf(name) })),
+    ),
     zone: fc.constantFrom('a', undefined),
     detectsPods: fc.boolean(),
     masqueradeAll: fc.boolean(),
@@ -115,14 +117,14 @@ const worlds: fc.Arbitrary<World> = fc
     services: all.map(({ service }) => service),
     slices: all.flatMap(({ slices }) => slices),
     nodeName: 'here',
-    nodeIP: NODE_IP,
+    nodeIP: ownNodeIP,
     ...rest,
   }));
 
 const arrivals: fc.Arbitrary<Arrival> = fc.record({
   source: fc.constantFrom('pod', 'node', 'other'),
-  from: fc.constantFrom(...CLIENTS),
-  to: fc.constantFrom(...CLUSTER_IPS, ...OUTSIDE_IPS, '10.96.9.9', '203.0.113.99'),
+  from: fc.constantFrom(...clientIPs),
+  to: fc.constantFrom(...serviceIPs, ...outsideIPs, '10.96.9.9', '203.0.113.99'),
   port: fc.constantFrom(80, 8080, 30080, 81),
   protocol: fc.constantFrom('TCP', 'UDP'),
 });

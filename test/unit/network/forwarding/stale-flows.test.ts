@@ -8,16 +8,16 @@ import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding
 import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { Endpoint } from '../../../../src/objects/types/discovery.generated.ts';
 import {
-  CLUSTER_IP,
+  serviceIP,
   endpoint,
-  GONE,
+  goneEndpoint,
   ingress,
   node,
   options,
   plan,
   service,
   slice,
-  TERMINATING,
+  terminatingEndpoint,
 } from './fixtures.ts';
 
 const ports = [{ name: 'dns', protocol: 'UDP', port: 53, nodePort: 30_053 }];
@@ -35,7 +35,7 @@ function flow(destination: string, port: number, replySource: string, replyPort 
 
 describe('stale flows', () => {
   it.each([
-    ['a cluster IP', CLUSTER_IP, 53, CLUSTER_IP],
+    ['a cluster IP', serviceIP, 53, serviceIP],
     ['an external IP', '203.0.113.7', 53, '203.0.113.7'],
     ['a load balancer IP', '203.0.113.8', 53, '203.0.113.8'],
     ['a node port, at whatever address', '192.0.2.99', 30_053, undefined],
@@ -49,40 +49,40 @@ describe('stale flows', () => {
 
   it('are those that began before there was an endpoint, and so are not translated', () => {
     const planned = dns([endpoint('10.1.1.1')]);
-    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, CLUSTER_IP)])).toHaveLength(1);
+    expect(staleFlows(planned, [flow(serviceIP, 53, serviceIP)])).toHaveLength(1);
   });
 
   it('are those to another port of an endpoint: the target port has changed', () => {
     const planned = dns([endpoint('10.1.1.1')]);
-    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, '10.1.1.1', 5300)])).toHaveLength(1);
-    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, '10.1.1.1', 5353)])).toEqual([]);
+    expect(staleFlows(planned, [flow(serviceIP, 53, '10.1.1.1', 5300)])).toHaveLength(1);
+    expect(staleFlows(planned, [flow(serviceIP, 53, '10.1.1.1', 5353)])).toEqual([]);
   });
 
   it('are not those of endpoints that still serve while they terminate', () => {
-    const planned = dns([endpoint('10.1.1.1'), endpoint('10.1.1.2', { conditions: TERMINATING })]);
-    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, '10.1.1.2')])).toEqual([]);
+    const planned = dns([endpoint('10.1.1.1'), endpoint('10.1.1.2', { conditions: terminatingEndpoint })]);
+    expect(staleFlows(planned, [flow(serviceIP, 53, '10.1.1.2')])).toEqual([]);
   });
 
   it('are not those of endpoints that the policy leaves out', () => {
     const planned = dns([endpoint('10.1.1.1')], { internalTrafficPolicy: 'Local' });
-    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, '10.1.1.1')])).toEqual([]);
+    expect(staleFlows(planned, [flow(serviceIP, 53, '10.1.1.1')])).toEqual([]);
   });
 
   it('do not exist where no endpoint serves', () => {
-    const planned = dns([endpoint('10.1.1.1', { conditions: GONE })]);
-    expect(staleFlows(planned, [flow(CLUSTER_IP, 53, '10.1.1.1')])).toEqual([]);
+    const planned = dns([endpoint('10.1.1.1', { conditions: goneEndpoint })]);
+    expect(staleFlows(planned, [flow(serviceIP, 53, '10.1.1.1')])).toEqual([]);
   });
 
   it('are not those to other ports and addresses, or to the address of a TCP port', () => {
-    const flows = [flow(CLUSTER_IP, 54, '10.1.1.9'), flow('10.96.0.11', 53, '10.1.1.9')];
+    const flows = [flow(serviceIP, 54, '10.1.1.9'), flow('10.96.0.11', 53, '10.1.1.9')];
     expect(staleFlows(dns([endpoint('10.1.1.1')]), flows)).toEqual([]);
     const tcp = plan(service(), [slice([endpoint('10.1.1.1')])]);
-    expect(staleFlows(tcp, [flow(CLUSTER_IP, 80, '10.1.1.9')])).toEqual([]);
+    expect(staleFlows(tcp, [flow(serviceIP, 80, '10.1.1.9')])).toEqual([]);
   });
 
   it('are named once for all that the same deletion ends', () => {
     const planned = dns([endpoint('10.1.1.1')]);
-    const flows = Array.from({ length: 3 }, () => flow(CLUSTER_IP, 53, '10.1.1.2'));
+    const flows = Array.from({ length: 3 }, () => flow(serviceIP, 53, '10.1.1.2'));
     expect(staleFlows(planned, flows)).toHaveLength(1);
   });
 });

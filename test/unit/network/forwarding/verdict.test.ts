@@ -4,52 +4,52 @@ import type { ServiceSpec } from '../../../../src/objects/types/core.generated.t
 import { sourceOf, verdictFor } from '../../../../src/network/forwarding/verdict.ts';
 import {
   cidr,
-  CLIENT,
-  CLUSTER_IP,
+  outsideClient,
+  serviceIP,
   endpoint,
   flow,
   ingress,
   local,
-  NODE_IP,
+  ownNodeIP,
   node,
   onlyPort,
   plan,
-  POD_HERE,
+  localPodIP,
   service,
   slice,
-  TERMINATING,
+  terminatingEndpoint,
   told,
 } from './fixtures.ts';
 
-const LB_IP = '203.0.113.20';
-const EXTERNAL_IP = '203.0.113.9';
-const L = '10.1.0.1';
-const R = '10.1.1.1';
+const loadBalancerIP = '203.0.113.20';
+const externalIP = '203.0.113.9';
+const localIP = '10.1.0.1';
+const remoteIP = '10.1.1.1';
 
 /** A Service that is reached in all four ways. */
 function reached(spec: Partial<ServiceSpec> = {}) {
   return service(
     {
       type: 'LoadBalancer',
-      externalIPs: [EXTERNAL_IP],
+      externalIPs: [externalIP],
       ports: [{ name: 'http', protocol: 'TCP', port: 80, nodePort: 30080 }],
       ...spec,
     },
-    { status: ingress(LB_IP) },
+    { status: ingress(loadBalancerIP) },
   );
 }
 
-const DESTINATIONS = [
-  ['cluster IP', CLUSTER_IP, 80],
-  ['load balancer IP', LB_IP, 80],
-  ['external IP', EXTERNAL_IP, 80],
-  ['node port', NODE_IP, 30080],
+const allDestinations = [
+  ['cluster IP', serviceIP, 80],
+  ['load balancer IP', loadBalancerIP, 80],
+  ['external IP', externalIP, 80],
+  ['node port', ownNodeIP, 30080],
 ] as const;
-const EXTERNAL = DESTINATIONS.slice(1);
-const SOURCES = [POD_HERE, NODE_IP, CLIENT];
+const externalDestinations = allDestinations.slice(1);
+const sourceIPs = [localPodIP, ownNodeIP, outsideClient];
 
-const both = [local(L), endpoint(R)];
-const remote = [endpoint(R)];
+const both = [local(localIP), endpoint(remoteIP)];
+const remote = [endpoint(remoteIP)];
 
 interface Row {
   readonly name: string;
@@ -63,8 +63,8 @@ interface Row {
 }
 
 const everywhere = (text: string): [string, string, string] => [text, text, text];
-const all = `${L}:8080, ${R}:8080`;
-const masqueraded = `${L}:8080*, ${R}:8080*`;
+const all = `${localIP}:8080, ${remoteIP}:8080`;
+const masqueraded = `${localIP}:8080*, ${remoteIP}:8080*`;
 
 const rows: Row[] = [
   {
@@ -99,7 +99,7 @@ const rows: Row[] = [
     name: 'D1: internal policy Local',
     spec: { internalTrafficPolicy: 'Local' },
     endpoints: both,
-    internal: [`${L}:8080`, `${L}:8080*`, `${L}:8080*`],
+    internal: [`${localIP}:8080`, `${localIP}:8080*`, `${localIP}:8080*`],
     external: everywhere(masqueraded),
   },
   {
@@ -107,21 +107,21 @@ const rows: Row[] = [
     spec: { internalTrafficPolicy: 'Local' },
     endpoints: remote,
     internal: everywhere('drop NoLocalEndpoints'),
-    external: everywhere(`${R}:8080*`),
+    external: everywhere(`${remoteIP}:8080*`),
   },
   {
     name: 'D5, D6: external policy Local, with Pods and the node passing it by',
     spec: { externalTrafficPolicy: 'Local' },
     endpoints: both,
     internal: [all, masqueraded, masqueraded],
-    external: [all, masqueraded, `${L}:8080`],
+    external: [all, masqueraded, `${localIP}:8080`],
   },
   {
     name: 'D4, D5: external policy Local without a local endpoint drops only what comes from outside',
     spec: { externalTrafficPolicy: 'Local' },
     endpoints: remote,
-    internal: [`${R}:8080`, `${R}:8080*`, `${R}:8080*`],
-    external: [`${R}:8080`, `${R}:8080*`, 'drop NoLocalEndpoints'],
+    internal: [`${remoteIP}:8080`, `${remoteIP}:8080*`, `${remoteIP}:8080*`],
+    external: [`${remoteIP}:8080`, `${remoteIP}:8080*`, 'drop NoLocalEndpoints'],
   },
   {
     name: 'D5: external policy Local where Pods cannot be recognised',
@@ -129,14 +129,14 @@ const rows: Row[] = [
     endpoints: both,
     detectsPods: false,
     internal: everywhere(all),
-    external: [`${L}:8080`, masqueraded, `${L}:8080`],
+    external: [`${localIP}:8080`, masqueraded, `${localIP}:8080`],
   },
   {
     name: 'both policies Local, the local endpoint terminates',
     spec: { internalTrafficPolicy: 'Local', externalTrafficPolicy: 'Local' },
-    endpoints: [local(L, { conditions: TERMINATING }), endpoint(R)],
-    internal: [`${L}:8080`, `${L}:8080*`, `${L}:8080*`],
-    external: [`${R}:8080`, `${R}:8080*`, `${L}:8080`],
+    endpoints: [local(localIP, { conditions: terminatingEndpoint }), endpoint(remoteIP)],
+    internal: [`${localIP}:8080`, `${localIP}:8080*`, `${localIP}:8080*`],
+    external: [`${remoteIP}:8080`, `${remoteIP}:8080*`, `${localIP}:8080`],
   },
   ...(['Cluster', 'Local'] as const).map((policy) => ({
     name: `D3: no endpoints, policies ${policy}`,
@@ -154,17 +154,17 @@ describe.each(rows)('$name', ({ spec, endpoints, masqueradeAll, detectsPods, int
   });
 
   it('to the cluster IP', () => {
-    expect(SOURCES.map((from) => flow(planned, from, CLUSTER_IP, 80))).toEqual(internal);
+    expect(sourceIPs.map((from) => flow(planned, from, serviceIP, 80))).toEqual(internal);
   });
 
-  it.each(EXTERNAL)('to the %s', (_, to, port) => {
-    expect(SOURCES.map((from) => flow(planned, from, to, port))).toEqual(external);
+  it.each(externalDestinations)('to the %s', (_, to, port) => {
+    expect(sourceIPs.map((from) => flow(planned, from, to, port))).toEqual(external);
   });
 });
 
 it('D6: reads the external policy only of Services that are reached from outside by their type', () => {
-  const internal = service({ externalTrafficPolicy: 'Local' }, { status: ingress(LB_IP) });
-  expect(flow(plan(internal, [slice(both)]), CLIENT, LB_IP, 80)).toBe(masqueraded);
+  const internal = service({ externalTrafficPolicy: 'Local' }, { status: ingress(loadBalancerIP) });
+  expect(flow(plan(internal, [slice(both)]), outsideClient, loadBalancerIP, 80)).toBe(masqueraded);
 });
 
 describe('D5: who is a Pod', () => {
@@ -178,8 +178,8 @@ describe('D5: who is a Pod', () => {
       },
       bridge,
     );
-    expect(sourceOf(planned, NODE_IP)).toBe('pod');
-    expect(flow(planned, NODE_IP, LB_IP, 80)).toBe(all);
+    expect(sourceOf(planned, ownNodeIP)).toBe('pod');
+    expect(flow(planned, ownNodeIP, loadBalancerIP, 80)).toBe(all);
   });
 
   it.each([{ by: 'bridge', interface: 'cni0' } as const, { by: 'interfacePrefix', prefix: 'veth' } as const])(
@@ -189,11 +189,11 @@ describe('D5: who is a Pod', () => {
       const packet = {
         sourceAddress: '172.16.0.1',
         protocol: 'TCP',
-        destinationAddress: LB_IP,
+        destinationAddress: loadBalancerIP,
         destinationPort: 80,
       } as const;
       expect(told(verdictFor(planned, { ...packet, source: 'pod' }))).toBe(all);
-      expect(told(verdictFor(planned, { ...packet, source: 'other' }))).toBe(`${L}:8080`);
+      expect(told(verdictFor(planned, { ...packet, source: 'other' }))).toBe(`${localIP}:8080`);
     },
   );
 
@@ -207,19 +207,19 @@ describe('D5: who is a Pod', () => {
 
 it('D8: only a local endpoint that connects to itself is masqueraded', () => {
   const planned = plan(service(), [slice(both)]);
-  expect(flow(planned, L, CLUSTER_IP, 80)).toBe(`${L}:8080*, ${R}:8080`);
-  expect(flow(planned, R, CLUSTER_IP, 80)).toBe(all);
+  expect(flow(planned, localIP, serviceIP, 80)).toBe(`${localIP}:8080*, ${remoteIP}:8080`);
+  expect(flow(planned, remoteIP, serviceIP, 80)).toBe(all);
 });
 
 describe('D10: addresses of load balancers', () => {
   it.each([
-    ['without ipMode', { ip: LB_IP }, all.replaceAll('8080', '8080*')],
-    ['with ipMode VIP', { ip: LB_IP, ipMode: 'VIP' }, masqueraded],
-    ['with ipMode Proxy', { ip: LB_IP, ipMode: 'Proxy' }, 'pass'],
+    ['without ipMode', { ip: loadBalancerIP }, all.replaceAll('8080', '8080*')],
+    ['with ipMode VIP', { ip: loadBalancerIP, ipMode: 'VIP' }, masqueraded],
+    ['with ipMode Proxy', { ip: loadBalancerIP, ipMode: 'Proxy' }, 'pass'],
     ['with a hostname only', { hostname: 'lb.example' }, 'pass'],
   ])('%s', (_, one, expected) => {
     const balanced = service({ type: 'LoadBalancer' }, { status: { loadBalancer: { ingress: [one] } } });
-    expect(flow(plan(balanced, [slice(both)]), CLIENT, LB_IP, 80)).toBe(expected);
+    expect(flow(plan(balanced, [slice(both)]), outsideClient, loadBalancerIP, 80)).toBe(expected);
   });
 });
 
@@ -229,8 +229,8 @@ describe('D11: source ranges', () => {
 
   it('drops others at the load balancer IP, and there alone', () => {
     const planned = restricted('198.51.100.0/28');
-    expect(flow(planned, CLIENT, LB_IP, 80)).toBe(masqueraded);
-    expect(DESTINATIONS.map(([, to, port]) => flow(planned, '198.51.100.99', to, port))).toEqual([
+    expect(flow(planned, outsideClient, loadBalancerIP, 80)).toBe(masqueraded);
+    expect(allDestinations.map(([, to, port]) => flow(planned, '198.51.100.99', to, port))).toEqual([
       masqueraded,
       'drop SourceNotAllowed',
       masqueraded,
@@ -240,13 +240,13 @@ describe('D11: source ranges', () => {
 
   it('drops before it is known whether there are endpoints', () => {
     const planned = plan(reached({ loadBalancerSourceRanges: ['198.51.100.0/28'] }), []);
-    expect(flow(planned, '198.51.100.99', LB_IP, 80)).toBe('drop SourceNotAllowed');
-    expect(flow(planned, CLIENT, LB_IP, 80)).toBe('reject NoEndpoints');
+    expect(flow(planned, '198.51.100.99', loadBalancerIP, 80)).toBe('drop SourceNotAllowed');
+    expect(flow(planned, outsideClient, loadBalancerIP, 80)).toBe('reject NoEndpoints');
   });
 
   it('drops Pods and the node too', () => {
     const planned = restricted('198.51.100.0/28');
-    expect([POD_HERE, NODE_IP].map((from) => flow(planned, from, LB_IP, 80))).toEqual([
+    expect([localPodIP, ownNodeIP].map((from) => flow(planned, from, loadBalancerIP, 80))).toEqual([
       'drop SourceNotAllowed',
       'drop SourceNotAllowed',
     ]);
@@ -254,7 +254,7 @@ describe('D11: source ranges', () => {
 
   it('allows the load balancer IP where the node is allowed', () => {
     const ranges = (text: string): unknown => onlyPort(restricted(text)).destinations[1]?.sourceRanges;
-    expect(ranges('192.0.2.0/24')).toEqual(['192.0.2.0/24', `${LB_IP}/32`]);
+    expect(ranges('192.0.2.0/24')).toEqual(['192.0.2.0/24', `${loadBalancerIP}/32`]);
     expect(ranges('198.51.100.0/24')).toEqual(['198.51.100.0/24']);
   });
 
@@ -267,25 +267,29 @@ describe('D11: source ranges', () => {
     'takes a /0 for no restriction: %j',
     (...ranges) => {
       const planned = restricted(...ranges);
-      expect(onlyPort(planned).destinations[1]).toMatchObject({ address: LB_IP, sourceRanges: undefined });
-      expect(flow(planned, '198.51.100.99', LB_IP, 80)).toBe(masqueraded);
+      expect(onlyPort(planned).destinations[1]).toMatchObject({
+        address: loadBalancerIP,
+        sourceRanges: undefined,
+      });
+      expect(flow(planned, '198.51.100.99', loadBalancerIP, 80)).toBe(masqueraded);
       expect(planned.services.get('default/web')?.problems).toEqual([]);
     },
   );
 
   it('restricts no one in a family without a range, and says so', () => {
     const planned = restricted('2001:db8::/32');
-    expect(flow(planned, CLIENT, LB_IP, 80)).toBe(masqueraded);
+    expect(flow(planned, outsideClient, loadBalancerIP, 80)).toBe(masqueraded);
     expect(planned.services.get('default/web')?.problems).toMatchObject([
       { reason: 'NoSourceRange', kind: 'Service', key: 'default/web' },
     ]);
   });
 
   it('keeps the ranges where the load balancer IP is an external IP too', () => {
-    const planned = plan(reached({ externalIPs: [LB_IP], loadBalancerSourceRanges: ['198.51.100.0/28'] }), [
-      slice(both),
-    ]);
-    expect(flow(planned, '198.51.100.99', LB_IP, 80)).toBe('drop SourceNotAllowed');
+    const planned = plan(
+      reached({ externalIPs: [loadBalancerIP], loadBalancerSourceRanges: ['198.51.100.0/28'] }),
+      [slice(both)],
+    );
+    expect(flow(planned, '198.51.100.99', loadBalancerIP, 80)).toBe('drop SourceNotAllowed');
   });
 });
 
@@ -295,17 +299,17 @@ describe('D12: where node ports answer', () => {
       nodePortAddresses:
         nodePortAddresses === 'primary' ? 'primary' : nodePortAddresses.map((text) => cidr(text)),
     });
-    return [NODE_IP, '203.0.113.1', '127.0.0.1', CLIENT].filter(
-      (to) => flow(planned, CLIENT, to, 30080) !== 'pass',
+    return [ownNodeIP, '203.0.113.1', '127.0.0.1', outsideClient].filter(
+      (to) => flow(planned, outsideClient, to, 30080) !== 'pass',
     );
   };
 
   it.each([
-    ['the primary address', 'primary' as const, [NODE_IP]],
+    ['the primary address', 'primary' as const, [ownNodeIP]],
     ['addresses in a CIDR', ['203.0.113.0/24'], ['203.0.113.1']],
     ['loopback never', ['127.0.0.0/8'], []],
-    ['every address, by a /0', ['0.0.0.0/0', '203.0.113.0/24'], [NODE_IP, '203.0.113.1']],
-    ['every address, by CIDRs of the other family only', ['2001:db8::/32'], [NODE_IP, '203.0.113.1']],
+    ['every address, by a /0', ['0.0.0.0/0', '203.0.113.0/24'], [ownNodeIP, '203.0.113.1']],
+    ['every address, by CIDRs of the other family only', ['2001:db8::/32'], [ownNodeIP, '203.0.113.1']],
   ])('%s', (_, addresses, expected) => {
     expect(answers(addresses)).toEqual(expected);
   });
@@ -323,7 +327,7 @@ describe('D13: other packets to cluster IPs', () => {
   const planned = plan(service(), [slice(both)]);
 
   it.each([
-    ['another port of a cluster IP is rejected', CLUSTER_IP, 81, 'reject UnknownPort'],
+    ['another port of a cluster IP is rejected', serviceIP, 81, 'reject UnknownPort'],
     [
       'an address of the Service range without a Service is dropped',
       '10.96.0.11',
@@ -331,14 +335,14 @@ describe('D13: other packets to cluster IPs', () => {
       'drop UnknownClusterIP',
     ],
     ['what is outside passes', '10.97.0.10', 80, 'pass'],
-    ['other ports of the node pass', NODE_IP, 80, 'pass'],
+    ['other ports of the node pass', ownNodeIP, 80, 'pass'],
   ])('%s', (_, to, port, expected) => {
-    expect(flow(planned, POD_HERE, to, port)).toBe(expected);
+    expect(flow(planned, localPodIP, to, port)).toBe(expected);
   });
 });
 
 it('D14: every candidate is there once, without a weight', () => {
-  const verdict = flow(plan(service(), [slice([...both, ...both])]), POD_HERE, CLUSTER_IP, 80);
+  const verdict = flow(plan(service(), [slice([...both, ...both])]), localPodIP, serviceIP, 80);
   expect(verdict).toBe(all);
 });
 
@@ -381,23 +385,27 @@ it('D16: the same number of two protocols is two destinations', () => {
     { name: 'dns-tcp', protocol: 'TCP', port: 5302 },
     { name: 'dns-sctp', protocol: 'SCTP', port: 5303 },
   ];
-  const planned = plan(dns, [slice([endpoint(R)], { ports })]);
+  const planned = plan(dns, [slice([endpoint(remoteIP)], { ports })]);
   const to = (protocol: 'TCP' | 'UDP' | 'SCTP'): string =>
     told(
       verdictFor(planned, {
         source: 'pod',
-        sourceAddress: POD_HERE,
+        sourceAddress: localPodIP,
         protocol,
-        destinationAddress: CLUSTER_IP,
+        destinationAddress: serviceIP,
         destinationPort: 53,
       }),
     );
-  expect([to('UDP'), to('TCP'), to('SCTP')]).toEqual([`${R}:5301`, `${R}:5302`, `${R}:5303`]);
+  expect([to('UDP'), to('TCP'), to('SCTP')]).toEqual([
+    `${remoteIP}:5301`,
+    `${remoteIP}:5302`,
+    `${remoteIP}:5303`,
+  ]);
   expect(planned.services.get('default/web')?.problems).toEqual([]);
 });
 
 describe('D17: flows that may go on', () => {
-  const draining = [local(L, { conditions: TERMINATING }), endpoint(R)];
+  const draining = [local(localIP, { conditions: terminatingEndpoint }), endpoint(remoteIP)];
 
   it('lists for UDP all that serve, whatever the policies use', () => {
     const udp = service({
@@ -407,7 +415,7 @@ describe('D17: flows that may go on', () => {
     const gone = endpoint('10.1.1.9', { conditions: { ready: false, serving: false } });
     const ports = [{ name: 'http', protocol: 'UDP', port: 8080 }];
     const port = onlyPort(plan(udp, [slice([...draining, gone], { ports })]));
-    expect(port.servingEndpoints?.map(({ address }) => address)).toEqual([L, R]);
+    expect(port.servingEndpoints?.map(({ address }) => address)).toEqual([localIP, remoteIP]);
   });
 
   it('lists nothing for TCP, whose connections are never cut', () => {
@@ -424,7 +432,11 @@ describe('health check node ports', () => {
       { name: 'http', port: 8080 },
       { name: 'https', port: 8443 },
     ];
-    const endpoints = [local(L), local('10.1.0.2', { conditions: TERMINATING }), endpoint(R)];
+    const endpoints = [
+      local(localIP),
+      local('10.1.0.2', { conditions: terminatingEndpoint }),
+      endpoint(remoteIP),
+    ];
     const planned = plan(healthy(), [slice(endpoints, { ports })]);
     expect(planned.services.get('default/web')?.healthChecks).toEqual([
       { family: 'IPv4', port: 32000, localEndpoints: 1 },

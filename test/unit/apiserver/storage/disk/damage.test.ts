@@ -5,13 +5,13 @@ import { DamagedStorageError } from '../../../../../src/apiserver/storage/disk/e
 import { contentsOf, keyOf, openStore, temporaryDirectories, writeOf } from './store-fixture.ts';
 
 const newDirectory = temporaryDirectories();
-const LOG = 'log-0000000001';
+const logFile = 'log-0000000001';
 
 /** A directory whose log holds one frame per value, and where each frame ends. */
 async function written(values: readonly string[]): Promise<{ directory: string; ends: number[] }> {
   const directory = newDirectory();
   const { storage } = await openStore(directory);
-  const file = path.join(directory, LOG);
+  const file = path.join(directory, logFile);
   const ends = [fs.statSync(file).size];
   for (const [i, value] of values.entries()) {
     await storage.commit([writeOf(`n${i}`, value)]);
@@ -25,7 +25,7 @@ async function written(values: readonly string[]): Promise<{ directory: string; 
 function withLog(directory: string, bytes: Buffer): string {
   const copy = newDirectory();
   fs.cpSync(directory, copy, { recursive: true });
-  fs.writeFileSync(path.join(copy, LOG), bytes);
+  fs.writeFileSync(path.join(copy, logFile), bytes);
   return copy;
 }
 
@@ -52,7 +52,7 @@ async function contentsOrError(directory: string): Promise<object> {
 describe('a torn tail', () => {
   it('is cut off wherever the write ended, with a line, and writing goes on', async () => {
     const { directory, ends } = await written(['first', 'second', 'the last one']);
-    const bytes = fs.readFileSync(path.join(directory, LOG));
+    const bytes = fs.readFileSync(path.join(directory, logFile));
     const start = ends.at(-2) ?? 0;
     const payload = bytes.readUInt32LE(start);
     for (let length = start; length < bytes.length; length++) {
@@ -75,7 +75,7 @@ describe('a torn tail', () => {
 
   it('is recognised by sectors that never reached the disk', async () => {
     const { directory, ends } = await written(['first', 'x'.repeat(5000)]);
-    const bytes = fs.readFileSync(path.join(directory, LOG));
+    const bytes = fs.readFileSync(path.join(directory, logFile));
     const start = ends[1] ?? 0;
     for (let sector = Math.ceil(start / 512) * 512; sector < bytes.length; sector += 512) {
       const torn = Buffer.from(bytes);
@@ -89,7 +89,7 @@ describe('a torn tail', () => {
 
   it('may be a whole frame of zeros, or a log that was just begun', async () => {
     const { directory, ends } = await written(['first', 'second']);
-    const bytes = fs.readFileSync(path.join(directory, LOG));
+    const bytes = fs.readFileSync(path.join(directory, logFile));
     const zeros = Buffer.from(bytes);
     zeros.fill(0, ends[1]);
     const first = await openStore(withLog(directory, zeros));
@@ -107,7 +107,7 @@ describe('a torn tail', () => {
 describe('a damaged file', () => {
   it('refuses the start whichever bit is flipped, names file and frame, and changes nothing', async () => {
     const { directory, ends } = await written(['first', 'second', 'third']);
-    const bytes = fs.readFileSync(path.join(directory, LOG));
+    const bytes = fs.readFileSync(path.join(directory, logFile));
     const intact = { n0: 'first', n1: 'second', n2: 'third' };
     let refused = 0;
     for (let at = 0; at < bytes.length; at++) {
@@ -122,8 +122,8 @@ describe('a damaged file', () => {
         await storage.close();
       } else {
         const error = await refusal(copy);
-        expect([error.file, error.offset]).toEqual([path.join(copy, LOG), frame]);
-        expect(error.message).toContain(`${path.join(copy, LOG)} is damaged at byte ${frame}`);
+        expect([error.file, error.offset]).toEqual([path.join(copy, logFile), frame]);
+        expect(error.message).toContain(`${path.join(copy, logFile)} is damaged at byte ${frame}`);
         expect(fs.readFileSync(error.file).equals(damaged)).toBe(true);
         refused++;
       }
@@ -134,7 +134,7 @@ describe('a damaged file', () => {
 
   it('differs from a torn tail by what follows it', async () => {
     const { directory, ends } = await written(['first', 'x'.repeat(5000), 'third']);
-    const bytes = fs.readFileSync(path.join(directory, LOG));
+    const bytes = fs.readFileSync(path.join(directory, logFile));
     const start = ends[1] ?? 0;
     const lostSector = Buffer.from(bytes);
     lostSector.fill(0, 1024, 2048);
@@ -160,7 +160,7 @@ describe('a damaged file', () => {
 
     fs.truncateSync(second, bytes.length - 40);
     expect(await refusal(directory)).toMatchObject({ file: second });
-    const before = fs.readFileSync(path.join(directory, LOG));
+    const before = fs.readFileSync(path.join(directory, logFile));
     fs.writeFileSync(second, before);
     expect((await refusal(directory)).message).toContain('goes on from revision 1');
     fs.writeFileSync(second, bytes);

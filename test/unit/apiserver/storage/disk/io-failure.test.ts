@@ -7,7 +7,14 @@ import {
   type WritableFile,
 } from '../../../../../src/apiserver/storage/disk/files.ts';
 import type { Storage } from '../../../../../src/apiserver/storage/storage.ts';
-import { CONFIG_MAPS, contentsOf, keyOf, openStore, temporaryDirectories, writeOf } from './store-fixture.ts';
+import {
+  configMapsPrefix,
+  contentsOf,
+  keyOf,
+  openStore,
+  temporaryDirectories,
+  writeOf,
+} from './store-fixture.ts';
 
 const newDirectory = temporaryDirectories();
 
@@ -77,7 +84,7 @@ describe('a disk that fails', () => {
     const files = failingFiles();
     const { storage } = await openStore(directory, { files });
     const seen: number[] = [];
-    storage.watch(CONFIG_MAPS, 1, (event) => seen.push(event.revision));
+    storage.watch(configMapsPrefix, 1, (event) => seen.push(event.revision));
     await storage.commit([writeOf('a', '1'), writeOf('b', '1')]);
 
     for (const operation of operations) files.failing.add(operation);
@@ -190,7 +197,7 @@ async function fill(storage: Storage, value: string): Promise<number> {
     try {
       await storage.commit([writeOf(`f${storage.revision}`, value)]);
     } catch {
-      return storage.count(CONFIG_MAPS);
+      return storage.count(configMapsPrefix);
     }
   }
 }

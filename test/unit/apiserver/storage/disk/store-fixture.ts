@@ -35,7 +35,7 @@ export async function openStore(
   return { storage, warnings };
 }
 
-export const CONFIG_MAPS = 'core/configmaps/';
+export const configMapsPrefix = 'core/configmaps/';
 export const keyOf = (name: string) => objectKey('', 'configmaps', 'default', name);
 
 /** A write of a ConfigMap with a value. */
@@ -50,7 +50,7 @@ export function writeOf(name: string, value = ''): Write {
 /** Everything that a store shows now: the value by name. */
 export function contentsOf(storage: Storage): Record<string, string | undefined> {
   const contents: Record<string, string | undefined> = {};
-  for (const { object } of storage.list(CONFIG_MAPS).items) {
+  for (const { object } of storage.list(configMapsPrefix).items) {
     contents[object.metadata.name ?? ''] = object.metadata.annotations?.['value'];
   }
   return contents;

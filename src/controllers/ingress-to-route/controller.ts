@@ -1,0 +1,143 @@
+import { isNotFound } from '../../client/errors.ts';
+import {
+  ingressClasses as ingressClassesResource,
+  ingresses as ingressesResource,
+  routes as routesResource,
+  secrets as secretsResource,
+  services as servicesResource,
+} from '../../client/resources.ts';
+import type { Informer } from '../../client/informers/informer.ts';
+import { joinKey, keyOf, type ObjectKey, splitKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { StatusError } from '../../objects/status.ts';
+import type { Secret, Service } from '../../objects/types/core.generated.ts';
+import type { Ingress, IngressClass } from '../../objects/types/networking.generated.ts';
+import type { Route } from '../../objects/types/route.generated.ts';
+import type { ControllerContext, ControllerDefinition } from '../../runtime/context.ts';
+import type { ReconcileResult } from '../../runtime/controller.ts';
+import { Expectations } from '../../runtime/expectations.ts';
+import { Reconciler } from '../../runtime/reconciler.ts';
+import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
+import { ingressOf, isManaged, planRoutes, type RoutePlan } from './plan.ts';
+
+/** Makes Routes of Ingresses, as OpenShift does: for platforms whose server has Routes. */
+export const ingressToRouteDefinition: ControllerDefinition = {
+  name: 'ingress-to-route-controller',
+  start: (context) => [new IngressToRoute(context)],
+};
+
+const byNamespace = 'namespace';
+const byIngress = 'ingress';
+
+class IngressToRoute extends Reconciler {
+  readonly #ingresses: Informer<Ingress>;
+  readonly #classes: Informer<IngressClass>;
+  readonly #routes: Informer<Route>;
+  readonly #services: Informer<Service>;
+  readonly #secrets: Informer<Secret>;
+  readonly #written: Expectations<Route>;
+  readonly #status: StatusWriter<Ingress>;
+  /** What was last said of an Ingress, so that it is said once. */
+  readonly #said = new Map<ObjectKey, string>();
+
+  constructor(context: ControllerContext) {
+    super(context, 'ingress_to_route');
+    this.#ingresses = this.informer(ingressesResource);
+    this.#classes = this.informer(ingressClassesResource);
+    this.#routes = this.informer(routesResource);
+    this.#services = this.informer(servicesResource);
+    this.#secrets = this.informer(secretsResource);
+    this.#ingresses.addIndex(byNamespace, ({ metadata }) => [metadata.namespace ?? '']);
+    this.#routes.addIndex(byIngress, (route) => {
+      const name = ingressOf(route);
+      return name === undefined ? [] : [joinKey(route.metadata.namespace ?? '', name)];
+    });
+    this.#written = new Expectations(this.#routes, context.clock);
+    this.#status = new StatusWriter(context, this.#ingresses);
+    this.enqueueChanges(this.#ingresses);
+    follow(this.#routes, (route) => {
+      const name = ingressOf(route);
+      if (name !== undefined) this.queue.enqueue(joinKey(route.metadata.namespace ?? '', name));
+    });
+    const ofNamespace = ({ metadata }: KubeObject): void => {
+      for (const ingress of this.#ingresses.cache.byIndex(byNamespace, metadata.namespace ?? '')) {
+        this.queue.enqueue(keyOf(ingress));
+      }
+    };
+    follow(this.#services, ofNamespace);
+    follow(this.#secrets, ofNamespace);
+    follow(this.#classes, () => {
+      for (const key of this.#ingresses.cache.keys()) this.queue.enqueue(key);
+    });
+  }
+
+  protected async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const ingress = this.#ingresses.cache.get(key);
+    // The Routes of one that has gone are the garbage collector's.
+    const isGone = ingress === undefined || ingress.metadata.deletionTimestamp !== undefined;
+    if (isGone || !isManaged(ingress, (name) => this.#classes.cache.get(name))) {
+      this.#said.delete(key);
+      return undefined;
+    }
+    if (!this.#written.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const { namespace } = splitKey(key);
+    const owned = this.#routes.cache
+      .byIndex(byIngress, key)
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const plan = planRoutes(ingress, owned, {
+      service: (name) => this.#services.cache.get(joinKey(namespace, name)),
+      secrets: (name) => this.#secrets.cache.get(joinKey(namespace, name)),
+    });
+    try {
+      await this.#write(key, plan, signal);
+    } catch (error) {
+      if (error instanceof StatusError && error.code === 422) {
+        this.#say(
+          ingress,
+          'Warning',
+          'FailedIngressToRouteConversion',
+          `a Route was refused: ${error.message}`,
+        );
+      }
+      throw error;
+    }
+    await this.#status.write(ingress, { ...ingress.status, loadBalancer: balancer(plan) }, signal);
+    if (plan.incomplete.length === 0) this.#said.delete(key);
+    else {
+      const message = `Some rules have no Route: ${plan.incomplete.join('; ')}`;
+      this.#say(ingress, 'Normal', 'IncompleteIngressToRouteRules', message);
+    }
+    return undefined;
+  }
+
+  async #write(key: ObjectKey, { creates, updates, deletes }: RoutePlan, signal: AbortSignal): Promise<void> {
+    const client = this.context.clients.for(routesResource);
+    for (const route of creates) this.#written.written(key, await client.create(route, { signal }));
+    for (const route of updates) this.#written.written(key, await client.replace(route, { signal }));
+    for (const route of deletes) {
+      const { namespace = '', name = '', uid = '' } = route.metadata;
+      try {
+        await client.delete(namespace, name, { signal, preconditions: { uid } });
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+        continue;
+      }
+      this.#written.deleted(key, route);
+    }
+  }
+
+  #say(ingress: Ingress, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const key = keyOf(ingress);
+    if (this.#said.get(key) === message) return;
+    this.#said.set(key, message);
+    this.context.events.event(ingress, type, reason, message);
+  }
+}
+
+function balancer({ loadBalancer }: RoutePlan): NonNullable<Ingress['status']['loadBalancer']> {
+  return loadBalancer.length === 0 ? {} : { ingress: [...loadBalancer] };
+}
+
+function follow<T extends KubeObject>(informer: Informer<T>, changed: (object: T) => void): void {
+  informer.addHandler({ added: changed, updated: changed, deleted: changed });
+}

@@ -1,0 +1,124 @@
+/** `agnhost guestbook`: a frontend, a primary and its replicas, which keep texts by key (test/images/agnhost/guestbook). */
+import { createServer } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isRecord } from '../../../objects/json.ts';
+import { bodyFrom } from './dial.ts';
+import type { AgnhostRun } from './context.ts';
+
+/** Milliseconds that a replica tries to reach its primary, and between two tries. */
+const registrationMs = 15_000;
+const pause = 1000;
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Serves, and registers with `--replicaof`. @throws the system's error where the port is taken. */
+export async function guestbook(run: AgnhostRun): Promise<void> {
+  const { args } = run;
+  const book = new Guestbook(run, args.number('backend-port', 6379));
+  await run.listen(args.number('http-port', 80), () =>
+    createServer((request, response) => {
+      request.resume();
+      const url = new URL(request.url ?? '/', 'http://guestbook');
+      run.print(`GET ${url.pathname}${url.search}`);
+      book.answer(url).then(
+        ({ status, text }) => response.writeHead(status).end(text),
+        (error: unknown) => response.writeHead(417).end(`encountered error: ${messageOf(error)}\n`),
+      );
+    }),
+  );
+  const primary = args.text('replicaof');
+  if (primary === '') return;
+  // It serves before: the primary may come later.
+  book.register(primary).catch((error: unknown) => {
+    run.place.write('stderr', `${messageOf(error)}\n`);
+    run.end(1);
+  });
+}
+
+class Guestbook {
+  readonly #run: AgnhostRun;
+  /** Where primaries and replicas listen. */
+  readonly #port: number;
+  readonly #store = new Map<string, string>();
+  readonly #replicas = new Set<string>();
+
+  constructor(run: AgnhostRun, port: number) {
+    this.#run = run;
+    this.#port = port;
+  }
+
+  /** @throws {Error} where another one of the guestbook does not answer. */
+  async answer({ pathname, searchParams, search }: URL): Promise<Answer> {
+    const value = (name: string): string => searchParams.get(name) ?? '';
+    const key = value('key');
+    switch (pathname) {
+      case '/register':
+        this.#replicas.add(value('host'));
+        return done({ data: Object.fromEntries(this.#store) });
+      case '/get':
+        return done({ data: key === '' ? Object.fromEntries(this.#store) : (this.#store.get(key) ?? '') });
+      case '/set':
+        if (key === '') return refused('cannot set with empty key.');
+        this.#store.set(key, value('value'));
+        for (const replica of this.#replicas) await this.#ask(replica, `set${search}`);
+        return done({ message: 'Updated' });
+      case '/guestbook': {
+        const command = value('cmd').toLowerCase();
+        if (command !== 'get' && command !== 'set') return refused(`unsupported cmd: '${command}'`);
+        if (command === 'set' && key === '') return refused('cannot set with empty key.');
+        const query = new URLSearchParams({ key, value: value('value') }).toString();
+        const host = command === 'get' ? 'agnhost-replica' : 'agnhost-primary';
+        return { status: 200, text: await this.#ask(host, `${command}?${query}`) };
+      }
+      default:
+        return { status: 404, text: '404 page not found\n' };
+    }
+  }
+
+  /** Takes over what the primary has, and is told of changes from then on. */
+  async register(primary: string): Promise<void> {
+    const { host } = this.#run.place;
+    const until = performance.now() + registrationMs;
+    while (performance.now() < until) {
+      try {
+        const [address = ''] = await this.#run.place.resolve(primary);
+        const way = await host.connect(address, this.#port);
+        const own = way.localAddress ?? '';
+        way.destroy();
+        const held: unknown = JSON.parse(
+          await bodyFrom(host, address, this.#port, `register?host=${encodeURIComponent(own)}`),
+        );
+        const texts = isRecord(held) && isRecord(held['data']) ? held['data'] : {};
+        for (const [key, text] of Object.entries(texts)) this.#store.set(key, String(text));
+        this.#run.print(`Registered to node: ${primary}`);
+        return;
+      } catch (error) {
+        this.#run.print(
+          `encountered error while registering to primary: ${messageOf(error)}. Retrying in 1s.`,
+        );
+      }
+      await delay(pause);
+    }
+    throw new Error('Timed out while registering to primary.');
+  }
+
+  async #ask(name: string, path: string): Promise<string> {
+    const [address = ''] = await this.#run.place.resolve(name);
+    return await bodyFrom(this.#run.place.host, address, this.#port, path);
+  }
+}
+
+function done(body: object): Answer {
+  return { status: 200, text: JSON.stringify(body) };
+}
+
+function refused(why: string): Answer {
+  return { status: 400, text: `${why}\n` };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

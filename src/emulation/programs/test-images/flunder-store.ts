@@ -1,0 +1,178 @@
+/** The objects of the sample API server, in memory. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { matchesFields, parseFieldSelector } from '../../../objects/field-selector.ts';
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import { matchesLabels, parseLabelSelector } from '../../../objects/labels/labels.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { alreadyExists, badRequest, conflict, modified, notFound } from '../../../objects/status-errors.ts';
+import { group, groupVersion } from './sample-discovery.ts';
+
+/** Which objects are meant. */
+export interface Selection {
+  readonly plural: string;
+  readonly kind: string;
+  /** "": all of them, or none has one. */
+  readonly namespace: string;
+  /** Undefined: the collection. */
+  readonly name: string | undefined;
+  readonly labelSelector: string;
+  readonly fieldSelector: string;
+}
+
+interface Watcher {
+  readonly selection: Selection;
+  readonly response: ServerResponse;
+}
+
+export class FlunderStore {
+  /** By plural, namespace and name. */
+  readonly #objects = new Map<string, KubeObject>();
+  readonly #watchers = new Set<Watcher>();
+  #revision = 1;
+
+  /** @throws {StatusError} 404 */
+  get(selection: Selection): KubeObject {
+    const { plural: resource, name = '' } = selection;
+    const found = this.#objects.get(keyOf(selection, name));
+    if (found === undefined) throw notFound({ group, resource }, name);
+    return found;
+  }
+
+  list(selection: Selection): JsonRecord {
+    return {
+      ...{ kind: `${selection.kind}List`, apiVersion: groupVersion },
+      metadata: { resourceVersion: String(this.#revision) },
+      items: this.#selected(selection),
+    };
+  }
+
+  /** @throws {StatusError} 400 or 409 */
+  create(selection: Selection, wanted: JsonRecord): KubeObject {
+    const given = isRecord(wanted['metadata']) ? wanted['metadata'] : {};
+    const prefix = given['generateName'];
+    const generated =
+      typeof prefix === 'string' ? `${prefix}${randomBytes(3).toString('hex').slice(0, 5)}` : '';
+    const name = typeof given['name'] === 'string' && given['name'] !== '' ? given['name'] : generated;
+    if (name === '') throw badRequest('name or generateName is required');
+    const { plural: resource, namespace } = selection;
+    if (this.#objects.has(keyOf(selection, name))) throw alreadyExists({ group, resource }, name);
+    return this.#put(selection, 'ADDED', wanted, {
+      ...given,
+      name,
+      ...(namespace === '' ? {} : { namespace }),
+      uid: randomUUID(),
+      creationTimestamp: new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
+    });
+  }
+
+  /** @throws {StatusError} 404 or 409 */
+  update(selection: Selection, wanted: JsonRecord): KubeObject {
+    const { metadata } = this.get(selection);
+    const given = isRecord(wanted['metadata']) ? wanted['metadata'] : {};
+    const { resourceVersion } = given;
+    if (typeof resourceVersion === 'string' && resourceVersion !== metadata.resourceVersion) {
+      throw conflict({ group, resource: selection.plural }, selection.name ?? '', modified);
+    }
+    const { name, namespace, uid, creationTimestamp } = metadata;
+    const kept = { name, namespace, uid, creationTimestamp };
+    return this.#put(selection, 'MODIFIED', wanted, { ...given, ...kept });
+  }
+
+  /** A merge patch (RFC 7386). @throws {StatusError} 404 or 409 */
+  patch(selection: Selection, patch: JsonRecord): KubeObject {
+    return this.update(selection, mergedRecord({ ...this.get(selection) }, patch));
+  }
+
+  /** @throws {StatusError} 404 */
+  delete(selection: Selection): JsonRecord {
+    const found = this.get(selection);
+    this.#remove(selection, found);
+    const { name = '', uid = '' } = found.metadata;
+    const details = { name, group, kind: selection.plural, uid };
+    return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
+  }
+
+  deleteCollection(selection: Selection): JsonRecord {
+    const list = this.list(selection);
+    for (const object of this.#selected(selection)) this.#remove(selection, object);
+    return list;
+  }
+
+  /** Sends what there is, unless a revision is named, and each change, until the client ends. */
+  watch(selection: Selection, resourceVersion: string, response: ServerResponse): void {
+    const watcher = { selection, response };
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.flushHeaders();
+    if (resourceVersion === '' || resourceVersion === '0') {
+      for (const object of this.#selected(selection)) send(watcher, 'ADDED', object);
+    }
+    this.#watchers.add(watcher);
+    response.once('close', () => this.#watchers.delete(watcher));
+  }
+
+  #put(selection: Selection, type: string, object: JsonRecord, metadata: JsonRecord): KubeObject {
+    const resourceVersion = String(++this.#revision);
+    const stored: KubeObject = {
+      ...object,
+      ...{ apiVersion: groupVersion, kind: selection.kind },
+      metadata: { ...metadata, resourceVersion },
+    };
+    this.#objects.set(keyOf(selection, stored.metadata.name ?? ''), stored);
+    this.#tell(selection, type, stored);
+    return stored;
+  }
+
+  #remove(selection: Selection, object: KubeObject): void {
+    const { name = '', namespace = '' } = object.metadata;
+    this.#objects.delete(keyOf({ plural: selection.plural, namespace }, name));
+    this.#revision++;
+    this.#tell(selection, 'DELETED', object);
+  }
+
+  #tell({ plural }: Selection, type: string, object: KubeObject): void {
+    for (const watcher of this.#watchers) {
+      if (watcher.selection.plural === plural && isSelected(watcher.selection, object))
+        send(watcher, type, object);
+    }
+  }
+
+  #selected(selection: Selection): KubeObject[] {
+    return [...this.#objects]
+      .filter(([key]) => key.startsWith(`${selection.plural}/`))
+      .map(([, object]) => object)
+      .filter((object) => isSelected(selection, object));
+  }
+}
+
+function send({ response }: Watcher, type: string, object: KubeObject): void {
+  response.write(`${JSON.stringify({ type, object })}\n`);
+}
+
+function keyOf({ plural, namespace }: Pick<Selection, 'plural' | 'namespace'>, name: string): string {
+  return `${plural}/${namespace}/${name}`;
+}
+
+function isSelected(
+  { namespace, name, labelSelector, fieldSelector }: Selection,
+  { metadata }: KubeObject,
+): boolean {
+  const fields = { 'metadata.name': metadata.name ?? '', 'metadata.namespace': metadata.namespace ?? '' };
+  return (
+    (namespace === '' || namespace === metadata.namespace) &&
+    (name === undefined || name === metadata.name) &&
+    matchesLabels(parseLabelSelector(labelSelector), metadata.labels) &&
+    matchesFields(parseFieldSelector(fieldSelector), fields)
+  );
+}
+
+function mergedRecord(target: JsonRecord, patch: JsonRecord): JsonRecord {
+  const result: JsonRecord = { ...target };
+  for (const [member, value] of Object.entries(patch)) {
+    const before = result[member];
+    if (value === null) delete result[member];
+    else if (isRecord(value)) result[member] = mergedRecord(isRecord(before) ? before : {}, value);
+    else result[member] = value;
+  }
+  return result;
+}

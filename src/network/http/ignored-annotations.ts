@@ -1,0 +1,20 @@
+import type { Ingress } from '../../objects/types/networking.generated.ts';
+
+/** What ingress-nginx reads of an Ingress, and nothing here does. */
+const prefix = 'nginx.ingress.kubernetes.io/';
+/** An Event has room for 1,024 characters. */
+const maxNames = 10;
+
+/**
+ * What an Event says of annotations for ingress-nginx, which have no effect here; undefined where there are none. A value
+ * that asks for what happens anyway counts too: who wrote it may expect more of it.
+ */
+export function ignoredAnnotations({ metadata }: Pick<Ingress, 'metadata'>): string | undefined {
+  const names = Object.keys(metadata.annotations ?? {})
+    .filter((name) => name.startsWith(prefix))
+    .sort();
+  if (names.length === 0) return undefined;
+  const shown = names.slice(0, maxNames).join(', ');
+  const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
+  return `these annotations have no effect: ${shown}${more}`;
+}
