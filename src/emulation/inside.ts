@@ -5,7 +5,11 @@ import type { Logger } from 'pino';
 import type { Clock } from '../client/clock.ts';
 import { createTransport } from '../client/connect.ts';
 import type { Informer } from '../client/informers/informer.ts';
-import { pods as podsResource, services as servicesResource } from '../client/resources.ts';
+import {
+  networkAttachmentDefinitions,
+  pods as podsResource,
+  services as servicesResource,
+} from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { connectivityChecker } from '../controllers/connectivity-checks/checker.ts';
 import type { CheckNetwork } from '../controllers/connectivity-checks/connect.ts';
@@ -26,9 +30,11 @@ import { ClusterRouter } from './cluster-router.ts';
 import { Images } from './containers/images.ts';
 import { SandboxRuntime } from './containers/sandbox-runtime.ts';
 import { KubeletApi } from './kubelet-api/kubelet-api.ts';
-import { controlPlaneAddresses } from './lan.ts';
+import { controlPlaneAddresses, lanCidrs } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
 import { OnLinkPools } from './machines/on-link-pools.ts';
+import { LanGateways } from './machines/lan-gateways.ts';
+import { PodInterfaces } from './machines/pod-interfaces.ts';
 import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
 import { lookUpInPod } from './pod-lookup.ts';
 import { MetricsApi } from './metrics-api/metrics-api.ts';
@@ -63,7 +69,13 @@ export class Inside {
       isUserspace: config.forwarding === 'userspace',
       clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
     });
-    this.#sandboxes = new NamespaceSandboxes(this.#nodes);
+    const interfaces = new PodInterfaces({
+      definitions: context.informers.informer(networkAttachmentDefinitions),
+      lans: this.#nodes.lans,
+      clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
+      isUserspace: config.forwarding === 'userspace',
+    });
+    this.#sandboxes = new NamespaceSandboxes(this.#nodes, interfaces);
     this.#router = new ClusterRouter(
       context,
       transport,
@@ -126,6 +138,8 @@ export class Inside {
           const pods = kubelet({ runtime: inside.#runtime, services, awaitsNetworks });
           const ofPods = config.kubelet ? pods.start(context) : [];
           const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
+          const taken = [...config.clusterCidrs, ...config.serviceCidrs, ...lanCidrs(config.families)];
+          const gateways = new LanGateways(context, inside.#nodes.lans, taken);
           const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
           return [
             inside.#nodes,
@@ -133,6 +147,7 @@ export class Inside {
             inside.#router,
             inside.#clientPods,
             metrics,
+            gateways,
             ...onLink,
             ...ofPods,
           ];

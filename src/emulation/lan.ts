@@ -145,6 +145,31 @@ export function podLines(addresses: Addresses): readonly string[] {
   ];
 }
 
+/**
+ * In the namespace of a Pod whose default route goes by another interface: the cluster and the node are still reached by
+ * `eth0`.
+ *
+ * @param ranges of the cluster, CIDRs.
+ */
+export function otherDefaultRouteLines(
+  device: string,
+  gateway: string,
+  ranges: readonly string[],
+  node: Addresses,
+): readonly string[] {
+  const family = familyOf(gateway);
+  const router = podRouter[family];
+  const isOfCluster = ofFamily(node, family) !== undefined;
+  return [
+    ...[...ranges, ...node]
+      .filter((destination) => familyOf(destination) === family)
+      .map((destination) => `route replace ${destination} via ${router} dev eth0`),
+    ...(isOfCluster ? [`route delete default via ${router} dev eth0`] : []),
+    `route replace ${gateway} dev ${device}`,
+    `route add default via ${gateway} dev ${device}`,
+  ];
+}
+
 /** In the namespace of the Pod's node. Pods see the node by its own address. */
 export function nodeSideLines(link: string, pod: Addresses, node: Addresses): readonly string[] {
   return [
@@ -166,7 +191,7 @@ function onLan(address: string): string {
 }
 
 /** Duplicates are impossible here: an IPv6 address can be used at once. */
-function addAddress(address: string, device: string): string {
+export function addAddress(address: string, device: string): string {
   return `address add ${address} dev ${device}${familyOf(address) === 'IPv6' ? ' nodad' : ''}`;
 }
 

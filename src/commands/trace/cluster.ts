@@ -6,6 +6,7 @@ import {
   egressQoSes,
   endpointSlices,
   namespaces,
+  networkAttachmentDefinitions,
   networkPolicies,
   nodes,
   pods,
@@ -43,6 +44,7 @@ export async function readTracedCluster(
     firewalls: (await listIfServed(transport, egressFirewalls)) ?? [],
     egressIPs: (await listIfServed(transport, egressIPs)) ?? [],
     egressQoSes: (await listIfServed(transport, egressQoSes)) ?? [],
+    attachments: (await listIfServed(transport, networkAttachmentDefinitions)) ?? [],
   };
   const ranges = ((await listIfServed(transport, serviceCIDRs)) ?? []).flatMap(({ spec }) =>
     parsedCidrs(spec.cidrs ?? []),

@@ -115,6 +115,14 @@ export interface ContainerRuntime {
   ensureSandbox(wanted: WantedSandbox): Promise<void>;
 
   /**
+   * Makes the further interfaces that the `network-status` of a Pod names, once; its sandbox is there.
+   *
+   * @returns what is not made, and why: for Events of the Pod.
+   * @throws {SandboxError} which the next call may not throw.
+   */
+  attachNetworks(pod: Pod): Promise<readonly string[]>;
+
+  /**
    * Kills what runs in the sandbox of a Pod, and removes it with its volumes; logs stay. Does nothing where there is
    * none.
    */
@@ -201,6 +209,7 @@ export const noRuntime: ContainerRuntime = {
   isStandIn: () => true,
   isAsked: () => false,
   ensureSandbox: () => Promise.resolve(),
+  attachNetworks: () => Promise.resolve([]),
   removeSandbox: () => Promise.resolve(),
   removePod: () => Promise.resolve(),
   setHealthy: () => undefined,

@@ -213,11 +213,10 @@ class KubeletReconciler extends Reconciler {
       const retry = await this.#prepare(work, addresses);
       if (retry === 'later') return { requeueAfter: sandboxRetry };
     }
-    // The annotation comes with an update of the Pod.
-    if (state.isPrepared && !state.hasNetworks) {
-      state.hasNetworks = (await this.#networks?.areAwaited(pod, signal)) !== true;
-    }
-    const checks = state.ending === undefined ? [deadline, await this.#keepFiles(work)] : [];
+    const checks =
+      state.ending === undefined
+        ? [deadline, await this.#attachNetworks(work), await this.#keepFiles(work)]
+        : [];
     let plan = this.#plan(work, addresses);
     let decided = pod;
     for (let more = true; more;) {
@@ -348,6 +347,24 @@ class KubeletReconciler extends Reconciler {
       const wait = Math.min(mountRetry.first * 2 ** state.mounts.failures, mountRetry.longest);
       state.mounts = { failures: state.mounts.failures + 1, until: clock.now() + wait };
       return 'blocked';
+    }
+  }
+
+  /** Further networks, once the annotation of the Pod says what they are. @returns when to try again. */
+  async #attachNetworks({ pod, state, signal }: Work): Promise<number | undefined> {
+    const { clock, events } = this.context;
+    if (!state.isPrepared || state.hasNetworks) return undefined;
+    // The annotation comes with an update of the Pod.
+    if ((await this.#networks?.areAwaited(pod, signal)) === true) return undefined;
+    try {
+      const missing = await this.#runtime.attachNetworks(pod);
+      for (const why of missing) events.event(pod, 'Warning', 'UnsupportedPlugin', why);
+      state.hasNetworks = true;
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof SandboxError)) throw error;
+      events.event(pod, 'Warning', 'FailedCreatePodSandBox', error.message);
+      return clock.now() + sandboxRetry;
     }
   }
 

@@ -2,10 +2,17 @@ import type { ContainerExit } from '../../controllers/kubelet/container-runtime.
 import type { ContainerLog } from './container-log.ts';
 import type { ContainerProgram } from '../programs/program.ts';
 
-/** Commands that need no process; undefined for others. */
-export function builtInCommand([program = '', argument = '']: readonly string[]):
+/** Commands that need no process, by themselves or as the only one that a shell is given; undefined for others. */
+export function builtInCommand([program = '', argument = '', script]: readonly string[]):
   ContainerProgram | undefined {
   const name = program.slice(program.lastIndexOf('/') + 1);
+  if ((name === 'sh' || name === 'bash') && argument === '-c' && script !== undefined) {
+    const words = script
+      .trim()
+      .replace(/^exec /, '')
+      .split(/ +/);
+    return words.length <= 2 ? builtInCommand(words) : undefined;
+  }
   if (name === 'pause') return new Waiting(undefined, 0);
   if (name === 'true') return new Waiting(0, undefined);
   if (name === 'false') return new Waiting(0, undefined, 1);

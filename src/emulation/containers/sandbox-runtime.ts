@@ -98,6 +98,10 @@ export class SandboxRuntime implements ContainerRuntime {
     return this.#options.networks.ensure(wanted);
   }
 
+  attachNetworks(pod: Pod): Promise<readonly string[]> {
+    return this.#options.networks.attach(pod);
+  }
+
   async removeSandbox(pod: Pod): Promise<void> {
     const record = this.#pods.get(uidOf(pod));
     if (record !== undefined) {

@@ -6,6 +6,7 @@ import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';
 import { NetworkNamespace } from '../namespaces/network-namespace.ts';
 import type { HostPort } from './host-ports.ts';
+import type { PodInterfaces } from './pod-interfaces.ts';
 import type { NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
 
 /** The network of a Pod. */
@@ -22,11 +23,14 @@ export interface PodNetwork {
 interface Sandbox extends PodNetwork {
   /** Undefined for a Pod with `hostNetwork`. */
   readonly own: { readonly namespace: NetworkNamespace; readonly link: string } | undefined;
+  /** Its further interfaces are made. */
+  isAttached: boolean;
 }
 
 /** Pods as network namespaces with a link to their node. */
 export class NamespaceSandboxes {
   readonly #nodes: SimulatedNodes;
+  readonly #interfaces: PodInterfaces;
   /** By uid. */
   readonly #sandboxes = new Map<string, Sandbox>();
   /** The last call for each uid: one follows the other. */
@@ -34,8 +38,9 @@ export class NamespaceSandboxes {
   /** Of links: their names are short. */
   #links = 0;
 
-  constructor(nodes: SimulatedNodes) {
+  constructor(nodes: SimulatedNodes, interfaces: PodInterfaces) {
     this.#nodes = nodes;
+    this.#interfaces = interfaces;
   }
 
   /** The name of the network namespace that a Pod is in; undefined where it has none (yet). */
@@ -53,6 +58,24 @@ export class NamespaceSandboxes {
   /** Makes the sandbox of a Pod where there is none. @throws {SandboxError} */
   ensure(wanted: WantedSandbox): Promise<void> {
     return this.#inTurn(wanted.pod, () => this.#ensure(wanted));
+  }
+
+  /**
+   * Makes the further interfaces of a Pod whose `network-status` names them, once.
+   *
+   * @returns what is not made, and why: for Events of the Pod.
+   * @throws {SandboxError}
+   */
+  async attach(pod: Pod): Promise<readonly string[]> {
+    let missing: readonly string[] = [];
+    await this.#inTurn(pod, async () => {
+      const sandbox = this.#sandboxes.get(uidOf(pod));
+      if (sandbox?.own === undefined || sandbox.isAttached) return;
+      const { node, host, own } = sandbox;
+      missing = await this.#interfaces.attach(pod, { node, host, ...own });
+      sandbox.isAttached = true;
+    });
+    return missing;
   }
 
   /** Removes a sandbox that nothing runs in any more. */
@@ -84,7 +107,7 @@ export class NamespaceSandboxes {
   async #make({ pod, node: { metadata }, addresses }: WantedSandbox): Promise<Sandbox> {
     const node = await this.#nodes.ready(metadata.name ?? '');
     const name = pod.spec.hostNetwork === true ? node.namespace.name : namespaceName(pod);
-    const before = { node, addresses, path: `${namespaceFolder}/${name}` };
+    const before = { node, addresses, path: `${namespaceFolder}/${name}`, isAttached: false };
     if (pod.spec.hostNetwork === true) {
       return { ...before, own: undefined, host: node.host, listenAt: addresses };
     }

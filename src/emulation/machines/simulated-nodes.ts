@@ -20,6 +20,7 @@ import { nodeLines, podRouteLines, portLines, wayIn } from '../lan.ts';
 import { HostPorts } from './host-ports.ts';
 import { masqueradePods } from './masquerade.ts';
 import { serveProxyStatus } from './proxy-status.ts';
+import { SecondLans } from './second-lans.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';
 import { NetworkNamespace } from '../namespaces/network-namespace.ts';
 
@@ -73,6 +74,8 @@ const heartbeatPort = 10262;
 
 /** Keeps a machine for every simulated Node that has addresses, with routes between all of them. */
 export class SimulatedNodes extends Reconciler {
+  /** LANs that networks of Pods name. */
+  readonly lans = new SecondLans();
   readonly #options: SimulatedNodesOptions;
   readonly #nodes: Informer<Node>;
   readonly #machines = new Map<string, Running>();
@@ -190,15 +193,17 @@ export class SimulatedNodes extends Reconciler {
     this.#machines.delete(machine.name);
     await machine.stop();
     machine.namespace.close();
+    this.lans.forget(machine.namespace);
     const { name: made } = machine.namespace;
     await ip([`link delete ${made}`, `netns delete ${made}`]);
     await this.#chooseWayIn();
   }
 
-  /** A failed node is cut off from the LAN. */
+  /** A failed node is cut off from the LANs. */
   async #setDown(machine: Running, down: boolean): Promise<void> {
     if (machine.isDown === down) return;
     await ip([`link set ${machine.namespace.name} ${down ? 'down' : 'up'}`]);
+    await this.lans.setDown(machine.namespace, down);
     machine.isDown = down;
     await this.#chooseWayIn();
   }

@@ -5,6 +5,7 @@ import {
   parseAddress,
   parseCidr,
 } from '../../objects/address.ts';
+import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
 import type { Namespace, Node, Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
@@ -32,6 +33,7 @@ export interface ClusterObjects {
   readonly firewalls: readonly EgressFirewall[];
   readonly egressIPs?: readonly EgressIP[];
   readonly egressQoSes?: readonly EgressQoS[];
+  readonly attachments?: readonly NetworkAttachmentDefinition[];
 }
 
 /** A cluster as packets find it. */
@@ -102,6 +104,11 @@ export class ClusterView {
 
   policyPod(pod: Pod): PolicyPod {
     return policyPod(pod, this.#namespaceLabels.get(pod.metadata.namespace ?? '') ?? {});
+  }
+
+  /** A NetworkAttachmentDefinition. */
+  attachment(key: ObjectKey): NetworkAttachmentDefinition | undefined {
+    return this.objects.attachments?.find((definition) => keyOf(definition) === key);
   }
 
   /** The EgressFirewall of a namespace; undefined where there is none. */

@@ -9,6 +9,7 @@ import type { PolicyConnection, PolicySide } from '../policy/connection.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView, ofFamily } from './cluster-view.ts';
 import { egressStages } from './egress-stages.ts';
 import { firewallStage, policyStage } from './policy-stages.ts';
+import { routerStage } from './router-stage.ts';
 import type { Stage } from './stage.ts';
 
 /** Who opens a connection. */
@@ -224,7 +225,8 @@ function asNode(connection: PolicyConnection, { node }: Sender): PolicyConnectio
   };
 }
 
-function targetStage(view: ClusterView, { destinationAddress, port, protocol }: PolicyConnection): Stage {
+function targetStage(view: ClusterView, connection: PolicyConnection): Stage {
+  const { destinationAddress, port, protocol } = connection;
   const stage = 'target port';
   const pod = view.podAt(destinationAddress);
   if (pod === undefined) {
@@ -235,6 +237,8 @@ function targetStage(view: ClusterView, { destinationAddress, port, protocol }: 
   if (pod.status.phase !== 'Running') {
     return { stage, verdict: 'deny', object, message: `the Pod is ${pod.status.phase ?? 'not running'}` };
   }
+  const router = routerStage(view, pod, connection);
+  if (router !== undefined) return router;
   const declares = view.policyPod(pod).ports.some((each) => each.port === port && each.protocol === protocol);
   const message = declares
     ? `a container declares ${port}/${protocol}`

@@ -51,6 +51,29 @@ describePods('Cluster networks', () => {
     );
   });
 
+  it('give Pods of a data directory their further interfaces again', async () => {
+    const options = { dataDirectory: folder, platform: 'openshift', nodes: 1 } as const;
+    const first = await start(options);
+    const address = '192.168.90.5';
+    const ipam = { type: 'static', addresses: [{ address: `${address}/24`, gateway: '192.168.90.1' }] };
+    const definitions = first.path('network-attachment-definitions', 'k8s.cni.cncf.io/v1');
+    await first.call('POST', definitions, {
+      apiVersion: 'k8s.cni.cncf.io/v1',
+      ...{ kind: 'NetworkAttachmentDefinition', metadata: { name: 'lan' } },
+      spec: { config: JSON.stringify({ cniVersion: '1.0.0', type: 'macvlan', master: 'eth1', ipam }) },
+    });
+    const annotations = { 'k8s.v1.cni.cncf.io/networks': 'lan' };
+    await first.pod('web', 'web', { ports: [{ containerPort: 80 }] }, { annotations });
+    const answers = (network: PodNetwork): Promise<unknown> =>
+      until(
+        () => network.namesOf({ outside: true }, `http://${address}`, 1),
+        (names) => names.join() === 'web',
+      );
+    await answers(first);
+    await stop(first);
+    await answers(await start(options));
+  });
+
   it('run several at once, with the same addresses, and do not notice each other', async () => {
     const networks = await Promise.all([start({ nodes: 1 }), start({ nodes: 2 }), start({ nodes: 1 })]);
     await Promise.all(

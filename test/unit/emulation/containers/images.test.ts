@@ -74,6 +74,12 @@ describe('what runs for a container', () => {
     sleeping?.signal('SIGTERM');
     sleeping?.signal('SIGKILL');
     expect(await sleeping?.ended).toEqual({ exitCode: 137 });
+    const inShell = builtInCommand(['/bin/sh', '-c', ' exec sleep infinity ']);
+    inShell?.signal('SIGKILL');
+    expect(await inShell?.ended).toEqual({ exitCode: 137 });
+    for (const script of ['sleep 1 && curl x', 'sleep 1; true', 'sleep "$TIME"', 'sleep', '']) {
+      expect(builtInCommand(['sh', '-c', script])).toBeUndefined();
+    }
     expect(builtInCommand(['curl', 'http://x'])).toBeUndefined();
     const { exitCode, message } = await refusedCommand(['curl'], new ContainerLog('/nowhere')).ended;
     expect(exitCode).toBe(127);

@@ -1,0 +1,109 @@
+import type { Informer } from '../../client/informers/informer.ts';
+import { SandboxError } from '../../controllers/kubelet/container-runtime.ts';
+import { isAttached } from '../../network/attachments/attached.ts';
+import { attachedInterfaces, clusterInterface } from '../../network/attachments/attachments.ts';
+import { AttachmentError } from '../../network/attachments/errors.ts';
+import { type PlannedInterface, planInterfaces } from '../../network/attachments/interface-plan.ts';
+import { Nft } from '../../node/nftables/nft.ts';
+import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
+import { joinKey } from '../../objects/key.ts';
+import { ip } from '../ip.ts';
+import { lanInterface } from '../lan.ts';
+import type { NamespaceHost } from '../namespaces/namespace-host.ts';
+import type { NetworkNamespace } from '../namespaces/network-namespace.ts';
+import { addressLines, bridgeLines, interfaceLines } from './attachment-lines.ts';
+import { routerTable } from './router-table.ts';
+import { SecondLans } from './second-lans.ts';
+import type { NodeMachine } from './simulated-nodes.ts';
+
+/** Milliseconds that a Pod waits for the first list of NetworkAttachmentDefinitions. */
+const timeoutMs = 10_000;
+
+export interface PodInterfacesOptions {
+  readonly definitions: Informer<NetworkAttachmentDefinition>;
+  readonly lans: SecondLans;
+  /** Ranges of Pods and of Services. */
+  readonly clusterRanges: readonly string[];
+  /** There is no nftables. */
+  readonly isUserspace: boolean;
+}
+
+/** The namespace of a Pod, and its link to the node. */
+export interface PodLink {
+  readonly node: NodeMachine;
+  readonly host: NamespaceHost;
+  readonly namespace: NetworkNamespace;
+  /** The name of the link on the node. */
+  readonly link: string;
+}
+
+/** Makes the further interfaces of Pods, which their annotations and NetworkAttachmentDefinitions name. */
+export class PodInterfaces {
+  readonly #options: PodInterfacesOptions;
+
+  constructor(options: PodInterfacesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Makes the interfaces that a Pod's `network-status` has.
+   *
+   * @returns what is not made, and why: for Events of the Pod.
+   * @throws {SandboxError} then none of them is left.
+   */
+  async attach(pod: Pod, to: PodLink): Promise<readonly string[]> {
+    if (!isAttached(pod)) return [];
+    const { definitions, isUserspace } = this.#options;
+    let made: readonly PlannedInterface[] = [];
+    try {
+      await definitions.synced(AbortSignal.timeout(timeoutMs));
+      const find = (namespace: string, name: string): NetworkAttachmentDefinition | undefined =>
+        definitions.cache.get(joinKey(namespace, name));
+      const { interfaces, missing } = planInterfaces(attachedInterfaces(pod, find) ?? []);
+      made = interfaces;
+      for (const [index, each] of interfaces.entries()) await this.#make(each, to, `${to.link}-${index + 1}`);
+      const routers = interfaces.filter(({ router }) => router !== undefined);
+      if (!isUserspace) return missing;
+      return [
+        ...missing,
+        ...routers.map(({ name }) => `there is no nft on this machine: ${name} redirects nothing`),
+      ];
+    } catch (error) {
+      // The next attempt would find them.
+      for (const { name } of made)
+        await ip([`link delete ${name}`], to.namespace.name).catch(() => undefined);
+      if (!(error instanceof Error)) throw error;
+      const prefix = error instanceof AttachmentError ? '' : 'failed to attach networks: ';
+      throw new SandboxError(`${prefix}${error.message}`, { cause: error });
+    }
+  }
+
+  async #make(planned: PlannedInterface, { node, host, namespace }: PodLink, port: string): Promise<void> {
+    const { below, router, name } = planned;
+    const { clusterRanges, lans, isUserspace } = this.#options;
+    const onNode = node.namespace.name;
+    if (below.kind === 'bridge') await makeBridge(below.bridge, onNode);
+    else {
+      const { master = lanInterface, mode } = below;
+      if (SecondLans.has(master)) await lans.plugIn(node.namespace, master);
+      if (mode === 'passthru' && master === lanInterface) {
+        throw new Error(`macvlan with mode passthru would take ${lanInterface} from node ${node.name}`);
+      }
+    }
+    await ip(interfaceLines(planned, namespace.name, port), onNode);
+    await ip(addressLines(planned, clusterRanges, node.addresses), namespace.name);
+    if (router === undefined) return;
+    const forwarding = router.family === 'IPv4' ? 'net/ipv4/ip_forward' : 'net/ipv6/conf/all/forwarding';
+    namespace.writeSysctl(forwarding, '1');
+    if (!isUserspace) await new Nft(host).runText(routerTable(router, clusterInterface, name));
+  }
+}
+
+/** A bridge lasts, and all Pods of the node that name it are on it. */
+async function makeBridge(bridge: string, onNode: string): Promise<void> {
+  await ip(bridgeLines(bridge), onNode).catch((error: unknown) => {
+    if (!(error instanceof Error && error.message.includes('File exists'))) throw error;
+  });
+  await ip([`link set ${bridge} up`], onNode);
+}
