@@ -447,6 +447,33 @@ describe('kubectl knows the server', () => {
     expect(await fails('port-forward pod/idle 0:80')).toContain('Pods are simulated here');
   });
 
+  test('what a custom kind is that has the name of a built-in one, and which components there are', async () => {
+    const spec = { type: 'object', description: 'Ours.', properties: { size: { type: 'integer' } } };
+    const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
+    const names = { kind: 'Deployment', plural: 'deployments', singular: 'deployment' };
+    const definition = {
+      ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
+      metadata: { name: 'deployments.example.com' },
+      spec: {
+        ...{ group: 'example.com', scope: 'Namespaced', names },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      },
+    };
+    await kubectl.ok(split('apply -f -'), JSON.stringify(definition));
+    await kubectl.ok(split('wait --for=condition=Established crd/deployments.example.com'));
+    try {
+      // What it has cached of discovery is older.
+      const known = async (): Promise<string> => kubectl.ok(split('api-resources --api-group=example.com'));
+      await expect.poll(known, { timeout: 60_000 }).toContain('deployments');
+      const explained = await kubectl.ok(split('explain deployments.example.com.spec'));
+      expect(explained).toMatch(/GROUP: +example\.com.*Ours\..*size/s);
+      expect(await kubectl.ok(split('explain deployments.spec.replicas'))).toMatch(/GROUP: +apps/);
+    } finally {
+      await kubectl.ok(split('delete crd deployments.example.com'));
+    }
+    expect(await kubectl.ok(split('get componentstatuses --no-headers'))).toMatch(/^etcd-0 +Healthy +ok/m);
+  });
+
   test('what its fields mean', async () => {
     const text = await kubectl.ok(split('explain service.spec.ports'));
     expect(text).toContain('FIELD: ports <[]ServicePort>');

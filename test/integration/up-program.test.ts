@@ -45,6 +45,16 @@ describe('servicenet up -- program', () => {
     expect(readdirSync(join(home, '.servicenet'))).toEqual([]);
   });
 
+  test('prints no warning for the Pods of a namespace that is deleted', async () => {
+    const script = [
+      'exec >/dev/null',
+      'kubectl create namespace busy && kubectl -n busy create deployment web --image=nginx --replicas=10',
+      'kubectl -n busy rollout status deployment web --timeout=90s && kubectl delete namespace busy',
+    ].join('; ');
+    const up = ['up', '--nodes', '1', '--network', 'off'];
+    expect(await servicenet(...up, '--', 'sh', '-c', script)).toEqual({ output: '', code: 0 });
+  });
+
   test.each([
     [['sh', '-c', 'exit 7'], 7, ''],
     [['sh', '-c', 'kill -9 $$'], 137, ''],
