@@ -227,6 +227,20 @@ describe('a change of type', () => {
     expect([...made.addresses.keys()]).toEqual(['10.96.0.9', '10.96.0.10']);
   });
 
+  test.each<[string, ServiceSpec, ServiceSpec]>([
+    ['nothing', {}, {}],
+    ['the address that it has', { clusterIP: '10.96.0.9' }, {}],
+    ['that in the plural alone', { clusterIPs: ['10.96.0.9'] }, {}],
+    ['another address', { clusterIP: '10.96.0.5' }, { clusterIP: '10.96.0.5', clusterIPs: ['10.96.0.5'] }],
+    ['None', { clusterIP: 'None' }, { clusterIP: 'None', clusterIPs: ['None'] }],
+  ])('to ExternalName by a PUT that names %s frees the address', (_what, named, seen) => {
+    const made = world({ clusterIP: '10.96.0.9', ports });
+    made.put('a', { type: 'ExternalName', externalName: 'x', ...named });
+    const read = made.strategy.decorate?.(made.get('a')).spec;
+    expect(read).toEqual({ type: 'ExternalName', externalName: 'x', sessionAffinity: 'None', ...seen });
+    expect(made.addresses.size).toBe(0);
+  });
+
   test('that fails gives back what it took and keeps what it had', () => {
     const made = world({ type: 'ExternalName', externalName: 'x' });
     failure(() => made.patch('a', { type: 'NodePort', ports, sessionAffinity: 'X' }));
