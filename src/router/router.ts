@@ -147,7 +147,7 @@ export class Router {
 
   /** From now on it is not ready, and answers on: load balancers have time to see that. */
   lameduck(): void {
-    this.#serving.isDraining = true;
+    this.#serving.drain();
   }
 
   /**
@@ -158,7 +158,7 @@ export class Router {
   async close(drainTimeout: number): Promise<void> {
     const { clock } = this.#options;
     this.#stopping.abort(new Error('the router is stopping'));
-    this.#serving.isDraining = true;
+    this.#serving.end();
     this.#isServing = false;
     const listeners = this.#listeners.splice(0);
     const drain = { isOver: false };

@@ -41,12 +41,33 @@ interface Asked {
 export class RouterServing {
   readonly #options: RouterServingOptions;
   readonly #throttle: LogThrottle;
-  /** While the process ends: each answer is the last of its connection. */
-  isDraining = false;
+  /** Of HTTP/1.1, whose heads may still say that the connection ends with them. */
+  readonly #responses = new Set<ClientResponse>();
+  #isDraining = false;
+  #isEnding = false;
 
   constructor(options: RouterServingOptions) {
     this.#options = options;
     this.#throttle = new LogThrottle(() => options.clock.monotonic());
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /**
+   * From now on each answer is the last of its connection. One whose head has gone already is not: its client may have
+   * sent the next request, which is answered.
+   */
+  drain(): void {
+    this.#isDraining = true;
+    for (const response of this.#responses) lastOfConnection(response);
+  }
+
+  /** From now on connections end with what is answered, whatever was said. */
+  end(): void {
+    this.drain();
+    this.#isEnding = true;
   }
 
   /** Answers a request. */
@@ -54,10 +75,12 @@ export class RouterServing {
     const { forward, table } = this.#options;
     const record = this.#record(request);
     response.on('close', () => record.end(response.headersSent ? response.statusCode : 499));
-    const isHttp1 = request.httpVersionMajor === 1;
-    if (this.isDraining && isHttp1) response.setHeader('connection', 'close');
-    // The answer may be of a request that began before the end.
-    else if (isHttp1) response.on('finish', () => (this.isDraining ? request.socket.end() : undefined));
+    if (request.httpVersionMajor === 1) {
+      if (this.#isDraining) lastOfConnection(response);
+      this.#responses.add(response);
+      response.on('close', () => this.#responses.delete(response));
+      response.on('finish', () => (this.#isEnding ? request.socket.end() : undefined));
+    }
     const asked = readAsked(request);
     if (asked === undefined) {
       answerItself(response, 400, 'BadRequest');
@@ -236,4 +259,8 @@ function withoutQuery(path: string): string {
 
 function secureUrl({ host, path }: Asked): string {
   return `https://${plainHost(host)}${path}`;
+}
+
+function lastOfConnection(response: ClientResponse): void {
+  if (!response.headersSent) response.setHeader('connection', 'close');
 }
