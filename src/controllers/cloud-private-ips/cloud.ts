@@ -20,6 +20,8 @@ export interface Cloud {
   release(address: ParsedAddress, node: string): Promise<void>;
   /** @throws why the cloud refuses it. */
   move(address: ParsedAddress, from: string, to: string): Promise<void>;
+  /** The Node is gone. A cloud that does not know its machines by itself lets go of what this one had. */
+  nodeGone?(node: string): void;
 }
 
 export interface InMemoryCloudOptions {
@@ -67,6 +69,10 @@ export class InMemoryCloud implements Cloud {
     if (this.#nodeOf.get(canonical) !== from) throw new NotAssignedError(`${canonical} is not at ${from}`);
     this.#nodeOf.delete(canonical);
     this.#give(canonical, to);
+  }
+
+  nodeGone(node: string): void {
+    for (const [address, holder] of this.#nodeOf) if (holder === node) this.#nodeOf.delete(address);
   }
 
   async #answer(call: 'assign' | 'release' | 'move', node: string): Promise<void> {

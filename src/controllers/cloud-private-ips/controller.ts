@@ -155,6 +155,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
       return undefined;
     },
   });
+  nodes.addHandler({ deleted: ({ metadata: { name = '' } }) => cloud.nodeGone?.(name) });
   const enqueue = (object: CloudPrivateIPConfig): void => controller.enqueue(keyOf(object));
   objects.addHandler({
     added: enqueue,

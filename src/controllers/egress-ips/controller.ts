@@ -48,14 +48,28 @@ function start(context: ControllerContext): readonly Runnable[] {
   /** By uid: the Events of the last pass, which are written once. */
   const said = new Map<string, EgressIPAssignment['events']>();
 
-  const write = async (object: EgressIP, items: object, signal: AbortSignal): Promise<void> => {
-    const { name = '', resourceVersion } = object.metadata;
-    const patch = { metadata: { resourceVersion }, status: { items } };
+  /** By uid: all that was written over a version. While the cache has that one, any of it may be true by now. */
+  const written = new Map<string, { readonly over: string; readonly items: readonly EgressIPItem[] }>();
+
+  const unseen = ({ metadata: { uid = '', resourceVersion = '' } }: EgressIP): readonly EgressIPItem[] => {
+    const last = written.get(uid);
+    return last?.over === resourceVersion ? last.items : [];
+  };
+
+  /** @returns false: the object is newer than it was read, and comes here again. */
+  const write = async (
+    object: EgressIP,
+    items: readonly EgressIPItem[],
+    signal: AbortSignal,
+  ): Promise<boolean> => {
+    const { name = '', uid = '', resourceVersion = '' } = object.metadata;
+    written.set(uid, { over: resourceVersion, items: [...unseen(object), ...items] });
     try {
-      await client.mergePatch('', name, patch, { signal });
+      await client.mergePatch('', name, { metadata: { resourceVersion }, status: { items } }, { signal });
+      return true;
     } catch (error) {
-      // What is newer comes here again.
       if (!isConflict(error) && !isNotFound(error)) throw error;
+      return false;
     }
   };
 
@@ -72,9 +86,9 @@ function start(context: ControllerContext): readonly Runnable[] {
       );
       const ordered = [...objects.cache.values()].sort(byAge);
       const onCloud = [...nodes.cache.values()].some(isInCloud);
-      const itemsOf = ({ metadata, status }: EgressIP): readonly EgressIPItem[] =>
-        onCloud ? cloud.asked(metadata.name ?? '') : (status?.items ?? []);
-      const allocations = allocationsOf(ordered, itemsOf);
+      const itemsOf = (object: EgressIP): readonly EgressIPItem[] =>
+        onCloud ? cloud.asked(object.metadata.name ?? '') : (object.status?.items ?? []);
+      const allocations = allocationsOf(ordered, (object) => [...itemsOf(object), ...unseen(object)]);
       for (const object of ordered) {
         const { name = '', uid = '' } = object.metadata;
         const { egressIPs: wanted } = object.spec;
@@ -87,8 +101,10 @@ function start(context: ControllerContext): readonly Runnable[] {
         said.set(uid, events);
         if (items === undefined) continue;
         const shown = onCloud ? cloud.given(name, items) : items;
-        if (!jsonEqual(shown, object.status?.items ?? [])) await write(object, shown, signal);
-        if (onCloud) await cloud.ask(object, items, signal);
+        const isSame = unseen(object).length === 0 && jsonEqual(shown, object.status?.items ?? []);
+        const isShown = isSame || (await write(object, shown, signal));
+        // An address is released once no status has it.
+        if (onCloud && isShown) await cloud.ask(object, items, signal);
       }
       if (onCloud) await cloud.sweep(new Set(ordered.map(({ metadata }) => metadata.name ?? '')), signal);
       const next = agents.nextEnd();
@@ -101,6 +117,7 @@ function start(context: ControllerContext): readonly Runnable[] {
     updated: enqueue,
     deleted: ({ metadata }) => {
       said.delete(metadata.uid ?? '');
+      written.delete(metadata.uid ?? '');
       enqueue();
     },
   });

@@ -31,6 +31,8 @@ interface PlannedAddress extends AddressToAnnounce {
   readonly checker: string | undefined;
   /** The interfaces on which this node can announce it. */
   readonly own: readonly string[];
+  /** What leaves by an egress address is translated by one node: no other has it meanwhile, in a planned move either. */
+  readonly isEgress: boolean;
 }
 
 /** Which addresses one node is to announce by layer 2, as all agents plan it from the same objects and Leases. */
@@ -70,13 +72,13 @@ export class Layer2Share {
     const { nodeName, layer2 } = this.#options;
     const { announced } = layer2();
     const kept = this.#keptByOthers();
-    return this.#planned().flatMap(({ address, announcement, owner, interfaces }) => {
+    return this.#planned().flatMap(({ address, announcement, owner, interfaces, isEgress }) => {
+      const has = announced.has(address);
       if (owner === nodeName) {
-        if (kept.has(address) && !announced.has(address)) return [];
-        return [{ address, announcement, interfaces }];
+        const waits = kept.has(address) || (isEgress && this.#othersWith(address).length > 0);
+        return waits && !has ? [] : [{ address, announcement, interfaces }];
       }
-      const keeps =
-        announced.has(address) && keepsInMove(address, nodeName, owner, this.#othersWith(address));
+      const keeps = has && !isEgress && keepsInMove(address, nodeName, owner, this.#othersWith(address));
       if (!keeps) return [];
       return [{ address, announcement, interfaces: layer2().interfacesOf(address) }];
     });
@@ -142,7 +144,10 @@ export class Layer2Share {
       const others = announcers.flatMap(({ node, isAlive }) => (isAlive && node !== owner ? [node] : []));
       const own = self === undefined ? undefined : planAnnouncement(assigned, [self]).layer2?.interfaces;
       return [
-        { address, announcement, owner, interfaces, checker: ownerOf(address, others), own: own ?? [] },
+        {
+          ...{ address, announcement, owner, interfaces, checker: ownerOf(address, others), own: own ?? [] },
+          isEgress: assigned.egressNode !== undefined,
+        },
       ];
     });
     return this.#lastPlanned;

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Machine } from './machine.ts';
 
 /** Milliseconds that the first and the second question have to be answered. */
 const firstTimeout = 100;
@@ -11,12 +10,14 @@ interface Answer {
   readonly by: string;
 }
 
+/** Asks once. @returns a name in the answer; undefined: none came within the milliseconds. */
+export type Question = (timeout: number) => Promise<string | undefined>;
+
 /**
  * What a client saw of an address over some time: it asks every 20 ms. Beside it, it asks an address that nothing happens
  * to: what that one is silent for is the machine's own load.
  */
 export class AddressWatch {
-  readonly #client: Machine;
   readonly #asking: Promise<void>;
   readonly #answers: Answer[] = [];
   readonly #besides: Answer[] = [];
@@ -24,9 +25,8 @@ export class AddressWatch {
   /** Questions that were not answered, and neither when they were asked again at once. */
   failedTwice = 0;
 
-  constructor(client: Machine, address: string, beside: string) {
-    this.#client = client;
-    this.#asking = Promise.all([this.#ask(address), this.#askBeside(beside)]).then(() => undefined);
+  constructor(question: Question, beside: Question) {
+    this.#asking = Promise.all([this.#ask(question), this.#askBeside(beside)]).then(() => undefined);
   }
 
   /** The names of those that answered, in order, each once in a row. */
@@ -51,11 +51,11 @@ export class AddressWatch {
     return this;
   }
 
-  async #ask(address: string): Promise<void> {
+  async #ask(question: Question): Promise<void> {
     while (!this.#isOver) {
       if (
-        !(await this.#askOnce(address, firstTimeout, this.#answers)) &&
-        !(await this.#askOnce(address, secondTimeout, this.#answers))
+        !(await this.#askOnce(question, firstTimeout, this.#answers)) &&
+        !(await this.#askOnce(question, secondTimeout, this.#answers))
       ) {
         this.failedTwice++;
       }
@@ -63,17 +63,17 @@ export class AddressWatch {
     }
   }
 
-  async #askBeside(address: string): Promise<void> {
+  async #askBeside(question: Question): Promise<void> {
     while (!this.#isOver) {
-      await this.#askOnce(address, secondTimeout, this.#besides);
+      await this.#askOnce(question, secondTimeout, this.#besides);
       await sleep(20);
     }
   }
 
-  async #askOnce(address: string, timeout: number, answers: Answer[]): Promise<boolean> {
-    const outcome = await this.#client.ask(address, 80, { timeout });
-    if (typeof outcome === 'string') return false;
-    answers.push({ at: performance.now(), by: outcome.name });
+  async #askOnce(question: Question, timeout: number, answers: Answer[]): Promise<boolean> {
+    const by = await question(timeout);
+    if (by === undefined) return false;
+    answers.push({ at: performance.now(), by });
     return true;
   }
 }

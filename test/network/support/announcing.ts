@@ -9,7 +9,8 @@ import type { AddressPoolAnnounce } from '../../../src/objects/types/servicenet.
 import { listAt, textAt } from '../../../src/objects/read.ts';
 import type { TestServerOptions } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
-import { AddressWatch } from './address-watch.ts';
+import { AddressHistory } from './address-history.ts';
+import { AddressWatch, type Question } from './address-watch.ts';
 import { TestCluster } from './cluster.ts';
 import type { Machine } from './machine.ts';
 import { ApiRelay, NodeProgram } from './node-program.ts';
@@ -39,8 +40,12 @@ export class AnnouncingCluster {
   readonly #assigned = new Set<string>();
   #started = 0;
 
-  private constructor(cluster: TestCluster, nodes: readonly string[]) {
+  /** Which nodes have had an address. */
+  readonly history: AddressHistory;
+
+  private constructor(cluster: TestCluster, nodes: readonly string[], history: AddressHistory) {
     this.cluster = cluster;
+    this.history = history;
     this.nodes = nodes;
   }
 
@@ -52,7 +57,8 @@ export class AnnouncingCluster {
     const podsOf = Object.fromEntries(nodes.map((node) => [node, pods[node] ?? []]));
     const cluster = await TestCluster.start(podsOf, server);
     await applyObjects(cluster.server.client, definitions);
-    const started = new AnnouncingCluster(cluster, nodes);
+    const history = await AddressHistory.start(cluster.network, nodes);
+    const started = new AnnouncingCluster(cluster, nodes, history);
     await started.pool('lan', {
       addresses: [poolRange, '2001:db8::f000/116'],
       ...(announce && { announce }),
@@ -221,7 +227,13 @@ export class AnnouncingCluster {
   /** Asks an address from the client all the time, until it is told to stop; beside it one of a node that does not change. */
   watch(address: string, owner: string): AddressWatch {
     const beside = this.nodes.find((node) => node !== owner) ?? owner;
-    return new AddressWatch(this.client, address, this.cluster.network.at(beside).addresses.IPv4);
+    const question =
+      (to: string): Question =>
+      async (timeout) => {
+        const outcome = await this.client.ask(to, 80, { timeout });
+        return typeof outcome === 'string' ? undefined : outcome.name;
+      };
+    return new AddressWatch(question(address), question(this.cluster.network.at(beside).addresses.IPv4));
   }
 
   /**

@@ -1,0 +1,3 @@
+import { testEgressSeeds } from './egress/test-seeds.ts';
+
+testEgressSeeds(3, 28);
