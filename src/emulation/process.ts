@@ -1,5 +1,6 @@
 /** The process inside the namespaces that `sandbox.ts` makes. */
 import { flushCompileCache } from 'node:module';
+import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { type AnswersMessage, answerCalls, type FirstMessage } from './calls.ts';
 import type { Inside } from './inside.ts';
@@ -21,7 +22,9 @@ answerCalls(async (call) => {
   if (call.call === 'start') {
     const { Inside } = await import('./inside.ts');
     const { logLevel: level, logFormat: format } = call.config;
-    const started = await Inside.start(call.config, createLog({ level, format }));
+    const log = createLog({ level, format });
+    const started = await Inside.start(call.config, log);
+    returnFreedMemory(log);
     inside = started.inside;
     return { handle: started.listener };
   }

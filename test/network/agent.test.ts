@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
-import type { Host } from '../../src/host/host.ts';
+import { type Host, ProgramMissingError } from '../../src/host/host.ts';
 import { type NodeAgentOptions, OtherProxyError } from '../../src/node/agent.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
 import { type RunningAgents, TestCluster } from './support/cluster.ts';
@@ -141,6 +141,16 @@ describe.skipIf(missing !== '')(
 
       await new NftablesWriter({ host }).cleanUp();
       expect((await host.exec('nft', ['list', 'ruleset'])).stdout).toBe('');
+    });
+
+    it('does not start where nft is missing, and names its package', async () => {
+      const { host } = network.at('node-2').machine;
+      const exec: Host['exec'] = (program, ...rest) =>
+        program === 'nft' ? Promise.reject(new ProgramMissingError(program)) : host.exec(program, ...rest);
+      const agents = cluster.startAgents(['node-2'], {}, () => ({ ...host, exec }));
+      await expect(agents.ended).rejects.toThrow(
+        'there is no program nft: install the package nftables (1.0.1 or later)',
+      );
     });
 
     it('names what is odd once: in the log, and in an Event on the Service', async () => {

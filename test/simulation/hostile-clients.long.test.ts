@@ -12,7 +12,7 @@ afterAll(async () => server.stop());
 
 test(
   'hostile clients of all kinds take neither time nor memory from others',
-  { timeout: 300_000 },
+  { timeout: 500_000 },
   async () => {
     const { p99Ms, requests, rounds, before, after } = await runHostileClients(server, seconds * 1000);
     console.log(
@@ -30,7 +30,10 @@ test(
     }
     expect(p99Ms).toBeLessThan(250);
     expect(after.heapMiB - before.heapMiB).toBeLessThan(40);
-    // Code that was not loaded before, and the history of 32 MiB.
-    expect(after.residentMiB - before.residentMiB).toBeLessThan(120);
+    // Freed memory goes back within ten seconds, V8's own when it was idle for two minutes. Code that was not loaded before
+    // and the history of 32 MiB stay.
+    await expect
+      .poll(() => server.residentMiB() - before.residentMiB, { timeout: 300_000, interval: 2_000 })
+      .toBeLessThan(90);
   },
 );

@@ -25,7 +25,7 @@ const samples = 20;
  * is measured in CPU time of the server's main thread: what else the machine does is not counted.
  */
 export async function runHostileClients(server: WatchedServer, milliseconds: number): Promise<HostileResult> {
-  const before = await measureAtRest(server);
+  const before = await server.measure(true);
   const waits: number[] = [];
   const residentMiB: number[] = [];
   const begin = performance.now();
@@ -45,7 +45,7 @@ export async function runHostileClients(server: WatchedServer, milliseconds: num
     waits.push(server.mainThreadMs() - cpuBefore);
     await sleep(20);
   });
-  const after = await measureAtRest(server);
+  const after = await server.measure(true);
   waits.sort((a, b) => a - b);
   return {
     p99Ms: waits[Math.floor(waits.length * 0.99)] ?? 0,
@@ -55,19 +55,6 @@ export async function runHostileClients(server: WatchedServer, milliseconds: num
     after,
     residentMiB,
   };
-}
-
-/**
- * What the server has once nothing works any more: freed memory goes back every ten seconds (`src/host/freed-memory.ts`).
- */
-export async function measureAtRest(server: WatchedServer): Promise<Measures> {
-  let least = await server.measure(true);
-  for (let n = 0; n < 12; n++) {
-    await sleep(2000);
-    const now = await server.measure(true);
-    if (now.residentMiB < least.residentMiB) least = now;
-  }
-  return least;
 }
 
 /** @param beside is done again and again while the attack lasts. */
