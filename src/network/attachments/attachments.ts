@@ -86,16 +86,14 @@ function noNetwork({ namespace, name }: NetworkSelection): AttachmentError {
   );
 }
 
-/** An interface of a Pod with all that a kernel needs to be told. */
+/** An interface of a Pod, with the addresses that it was given. */
 export interface AttachedInterface {
   readonly attachment: Attachment;
   readonly addresses: readonly AttachmentAddress[];
-  readonly routes: readonly AttachmentRoute[];
 }
 
 /**
- * The further interfaces of a Pod that has its `network-status`: what is in it, with the prefix lengths and the routes of
- * the networks.
+ * The further interfaces of a Pod that has its `network-status`: what is in it, with the prefix lengths of the networks.
  *
  * @returns undefined for a Pod that has no such annotation (yet).
  * @throws {AttachmentError} where a network has changed so that it cannot be attached any more.
@@ -115,12 +113,12 @@ export function attachedInterfaces(
     if (status === undefined) return [];
     const addresses = (status.ips ?? []).flatMap((ip) => addressOf(attachment, ip) ?? []);
     const mac = status.mac ?? attachment.mac;
-    return [{ attachment: { ...attachment, mac }, addresses, routes: routesOf(attachment) }];
+    return [{ attachment: { ...attachment, mac }, addresses }];
   });
 }
 
 /** The routes of an attachment: its network's, and the default routes that the Pod asks for. */
-export function routesOf({ selection, config }: Attachment): readonly AttachmentRoute[] {
+function routesOf({ selection, config }: Attachment): readonly AttachmentRoute[] {
   const { ipam } = config.plugin;
   const own = ipam.type === 'none' || ipam.type === 'other' ? [] : ipam.routes;
   const asked = selection.defaultRoute.flatMap((gateway) => {

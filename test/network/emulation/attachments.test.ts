@@ -99,6 +99,33 @@ describePods('Secondary networks', () => {
     expect(await seen('named-3', '192.168.71.1')).toEqual(['named-2', '192.168.71.2']);
   });
 
+  it('Pods of a Deployment reach each other by the addresses that an IPPool gives them', async () => {
+    await define('pool', {
+      ...{ type: 'macvlan', master: 'eth2' },
+      ipam: { type: 'whereabouts', range: '192.168.72.0/24', exclude: ['192.168.72.0/30'] },
+    });
+    await pods.deploy(
+      'ranged',
+      3,
+      { ports: [{ containerPort: 80 }] },
+      { annotations: { [networks]: 'pool' } },
+    );
+    const found = (await pods.running('ranged', 3)).map((pod) => ({
+      name: pod.metadata.name ?? '',
+      address: secondAddress(pod),
+    }));
+    expect(found.map(({ address }) => address).sort()).toEqual([
+      '192.168.72.4',
+      '192.168.72.5',
+      '192.168.72.6',
+    ]);
+    for (const from of found) {
+      for (const to of found) {
+        expect(await seen(from.name, to.address)).toEqual([to.name, from.address]);
+      }
+    }
+  });
+
   it('a bridge joins the Pods of a node, and its gateway is the node', async () => {
     await define('local', {
       ...{ type: 'bridge', bridge: 'br-local', isGateway: true },
@@ -107,16 +134,12 @@ describePods('Secondary networks', () => {
     await make('b1', 'node-1', 'local');
     const second = await make('b2', 'node-1', 'local');
     await make('b3', 'node-2', 'local');
-    const status: unknown = JSON.parse(
-      second.metadata.annotations?.['k8s.v1.cni.cncf.io/network-status'] ?? '[]',
-    );
-    const [, attached] = listAt({ status }, 'status');
-    const [address] = listAt(attached, 'ips');
+    const address = secondAddress(second);
     expect(address).toMatch(/^10\.88\.0\.\d+$/);
-    const [name, client = ''] = await seen('b1', String(address));
+    const [name, client = ''] = await seen('b1', address);
     expect(name).toBe('b2');
     expect(client).toMatch(/^10\.88\.0\.\d+$/);
-    expect(await pods.get({ node: 'node-1' }, `http://${String(address)}`)).toMatchObject({
+    expect(await pods.get({ node: 'node-1' }, `http://${address}`)).toMatchObject({
       ...{ pod: 'b2', client: '10.88.0.1' },
     });
   });
@@ -197,6 +220,13 @@ describePods('Secondary networks', () => {
     });
   });
 });
+
+/** The first address of a Pod's first further interface, by its `network-status`. */
+function secondAddress({ metadata }: Pod): string {
+  const status: unknown = JSON.parse(metadata.annotations?.['k8s.v1.cni.cncf.io/network-status'] ?? '[]');
+  const [, attached] = listAt({ status }, 'status');
+  return String(listAt(attached, 'ips')[0]);
+}
 
 /** Answers one request with the address of who asks; ends by itself. */
 const serveOnce = `
