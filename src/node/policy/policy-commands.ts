@@ -59,7 +59,10 @@ const hooks = [
 
 const icmpv6Type: NftExpression = { payload: { protocol: 'icmpv6', field: 'type' } };
 
-/** Without these, a Pod and its node do not find each other (RFC 4861): they belong to no connection. */
+/**
+ * Without these, a Pod and its node, and Pods that share a bridge, do not find each other (RFC 4861): they belong to no
+ * connection. Nothing routes them: who gets them looks at their hop limit.
+ */
 const neighbourDiscovery = [
   'nd-router-solicit',
   'nd-router-advert',
@@ -87,10 +90,10 @@ export function baseCommands(): Command[] {
   return [{ add: table }, { delete: table }, { add: table }, ...maps, ...self, ...chains];
 }
 
-function hookRules({ hook, stage }: (typeof hooks)[number]): readonly (readonly NftExpression[])[] {
+function hookRules({ stage }: (typeof hooks)[number]): readonly (readonly NftExpression[])[] {
   return [
     [match({ ct: { key: 'state' } }, ['established', 'related'], 'in'), accept],
-    ...(hook === 'input' ? [[match(icmpv6Type, { set: neighbourDiscovery }), accept]] : []),
+    [match(icmpv6Type, { set: neighbourDiscovery }), accept],
     ...protocols.map(({ suffix, family }) => {
       const ends = concat(field.sourceAddress(family), field.destinationAddress(family));
       return [match(ends, `@self-${suffix}`), accept];

@@ -39,10 +39,14 @@ export interface TestNetwork {
   close(): Promise<void>;
 }
 
+/** How a node's Pods are joined: each by a link of its own (plugin ptp), or by a bridge (plugin bridge, flannel). */
+type PodLinks = 'routed' | 'bridged';
+
 /** @param nodes the names of each node's Pods. */
 export async function startNetwork(
   maker: Maker,
   nodes: Readonly<Record<string, readonly string[]>>,
+  links: PodLinks = 'routed',
 ): Promise<TestNetwork> {
   const sandbox = await Sandbox.open(maker);
   try {
@@ -57,10 +61,12 @@ export async function startNetwork(
       const number = index + 1;
       addresses.set(node, onLan(10 + number));
       lines.push(...machineOnLan(node, onLan(10 + number)), ...forwards(node));
+      if (links === 'bridged') lines.push(...bridgeOf(node, number));
       pods.forEach((pod, position) => {
         const own = inPodRange(number, position + 2);
         addresses.set(pod, own);
-        lines.push(...podOf(node, number, pod, own));
+        const podLines = links === 'bridged' ? podOnBridge : podOf;
+        lines.push(...podLines(node, number, pod, own));
       });
     });
     Object.keys(nodes).forEach((node, from) => {
@@ -145,6 +151,37 @@ function podOf(node: string, number: number, pod: string, { IPv4, IPv6 }: Addres
     `ip -n ${pod} address add ${IPv6}/128 dev eth0 nodad`,
     `ip -n ${pod} route add ${gateway.IPv4} dev eth0`,
     `ip -n ${pod} -6 route add ${gateway.IPv6} dev eth0`,
+    `ip -n ${pod} route add default via ${gateway.IPv4}`,
+    `ip -n ${pod} -6 route add default via ${gateway.IPv6}`,
+  ];
+}
+
+function bridgeOf(node: string, number: number): readonly string[] {
+  const gateway = inPodRange(number, 1);
+  return [
+    `ip -n ${node} link add cni0 type bridge`,
+    `ip -n ${node} link set cni0 up`,
+    `ip -n ${node} address add ${gateway.IPv4}/24 dev cni0`,
+    `ip -n ${node} address add ${gateway.IPv6}/64 dev cni0 nodad`,
+  ];
+}
+
+/** A Pod at its node's bridge: Pods of one node reach each other without its routing. */
+function podOnBridge(
+  node: string,
+  number: number,
+  pod: string,
+  { IPv4, IPv6 }: Addresses,
+): readonly string[] {
+  const gateway = inPodRange(number, 1);
+  return [
+    `ip netns add ${pod}`,
+    `ip link add eth0 netns ${pod} type veth peer name ${pod} netns ${node}`,
+    `ip -n ${pod} link set lo up`,
+    `ip -n ${pod} link set eth0 up`,
+    `ip -n ${node} link set ${pod} master cni0 up`,
+    `ip -n ${pod} address add ${IPv4}/24 dev eth0`,
+    `ip -n ${pod} address add ${IPv6}/64 dev eth0 nodad`,
     `ip -n ${pod} route add default via ${gateway.IPv4}`,
     `ip -n ${pod} -6 route add default via ${gateway.IPv6}`,
   ];
