@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditConfig } from '../config/audit.ts';
-import { auditCluster, type ClusterAudit } from '../controllers/index.ts';
+import { auditCluster, auditClusterAttachments, type ClusterAudit } from '../controllers/index.ts';
+import type { Transport } from '../client/transport.ts';
 import { maxOf } from '../objects/lists.ts';
 import { connectCluster } from './cluster.ts';
 
@@ -11,11 +12,12 @@ const settle = 5000;
 export async function audit({ cluster, nodePorts, output }: AuditConfig): Promise<0 | 1> {
   const transport = await connectCluster(cluster);
   try {
-    let result = await auditCluster(transport, nodePorts);
+    const read = (): Promise<WholeAudit> => auditAll(transport, nodePorts);
+    let result = await read();
     if (result.findings.length > 0) {
       await sleep(settle);
       const first = new Set(result.findings.map((finding) => JSON.stringify(finding)));
-      const again = await auditCluster(transport, nodePorts);
+      const again = await read();
       result = { ...again, findings: again.findings.filter((finding) => first.has(JSON.stringify(finding))) };
     }
     process.stdout.write(output === 'json' ? `${JSON.stringify(result, undefined, 2)}\n` : table(result));
@@ -25,10 +27,31 @@ export async function audit({ cluster, nodePorts, output }: AuditConfig): Promis
   }
 }
 
+/** Of Services, and of further networks where there are some. */
+interface WholeAudit extends Omit<ClusterAudit, 'findings'> {
+  /** Undefined without any. */
+  readonly ipPools: number | undefined;
+  readonly findings: readonly AuditFinding[];
+}
+
+/** What all findings have. */
+type AuditFinding = Readonly<Record<'kind' | 'key' | 'value' | 'reason' | 'message', string>>;
+
+async function auditAll(transport: Transport, nodePorts: AuditConfig['nodePorts']): Promise<WholeAudit> {
+  const ofServices = await auditCluster(transport, nodePorts);
+  const ofNetworks = await auditClusterAttachments(transport);
+  return {
+    ...ofServices,
+    ipPools: ofNetworks?.pools,
+    findings: [...ofServices.findings, ...(ofNetworks?.findings ?? [])],
+  };
+}
+
 const heading = ['KIND', 'OBJECT', 'VALUE', 'REASON', 'MESSAGE'];
 
-function table({ services, addresses, findings }: ClusterAudit): string {
-  const looked = `${services} Services${addresses === undefined ? '' : ` and ${addresses} IPAddresses`}`;
+function table({ services, addresses, ipPools, findings }: WholeAudit): string {
+  const ofNetworks = ipPools === undefined ? '' : `, ${ipPools} IPPools`;
+  const looked = `${services} Services${addresses === undefined ? '' : ` and ${addresses} IPAddresses`}${ofNetworks}`;
   if (findings.length === 0) return `${looked}: no findings\n`;
   const rows = [
     heading,

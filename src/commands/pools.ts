@@ -1,6 +1,7 @@
 import { listIfServed } from '../client/resource-client.ts';
-import { egressIPs } from '../client/resources.ts';
+import { egressIPs, ipPools } from '../client/resources.ts';
 import type { PoolsConfig } from '../config/pools.ts';
+import { type IPPoolReport, reportIPPools } from '../controllers/index.ts';
 import { readPooledCluster } from '../pools/read-cluster.ts';
 import { planReport, type PoolReport } from '../pools/plan-report.ts';
 import { firstFew } from '../controllers/load-balancer/reasons.ts';
@@ -10,7 +11,7 @@ import { columns } from './tables.ts';
 
 /**
  * Prints the AddressPools of a cluster, the holder of each address, the Services that wait for one, and the nodes that have
- * the addresses of EgressIPs.
+ * the addresses of EgressIPs, and the Pods that have those of IPPools.
  *
  * @throws {Error} when the cluster does not have that kind.
  */
@@ -23,18 +24,27 @@ export async function pools({ cluster, settings, output }: PoolsConfig): Promise
     }
     const report = planReport({ ...read, pools: read.pools }, Date.now());
     const egress = (await listIfServed(transport, egressIPs))?.flatMap(egressRows) ?? [];
-    const all = egress.length === 0 ? report : { ...report, egress };
+    const ofPods = reportIPPools((await listIfServed(transport, ipPools)) ?? []);
+    const all = {
+      ...report,
+      ...(egress.length === 0 ? {} : { egress }),
+      ...(ofPods.length === 0 ? {} : { ipPools: ofPods }),
+    };
     process.stdout.write(
-      output === 'json' ? `${JSON.stringify(all, undefined, 2)}\n` : tables(report, egress),
+      output === 'json' ? `${JSON.stringify(all, undefined, 2)}\n` : tables(report, egress, ofPods),
     );
   } finally {
     await transport.close();
   }
 }
 
-function tables({ pools: list, addresses, waiting }: PoolReport, egress: readonly EgressRow[]): string {
+function tables(
+  { pools: list, addresses, waiting }: PoolReport,
+  egress: readonly EgressRow[],
+  ofPods: readonly IPPoolReport[],
+): string {
   const none = list.length === 0 && addresses.length === 0;
-  if (none && egress.length === 0) return 'There are no AddressPools.\n';
+  if (none && egress.length === 0 && ofPods.length === 0) return 'There are no AddressPools.\n';
   const usage = list.flatMap(({ name, ipv4, ipv6, problems }) => {
     const note = firstFew(problems, '; ');
     const rows = [['IPv4', ipv4] as const, ['IPv6', ipv6] as const].flatMap(([family, of]) =>
@@ -60,6 +70,16 @@ function tables({ pools: list, addresses, waiting }: PoolReport, egress: readonl
   if (egress.length > 0) {
     const rows = egress.map(({ address, egressIP, node = '<none>' }) => [address, egressIP, node]);
     parts.push(columns([['EGRESS ADDRESS', 'EGRESSIP', 'NODE'], ...rows]));
+  }
+  if (ofPods.length > 0) {
+    const pools = ofPods.map(({ name, range, total, used, free }) => [
+      ...[name, range, count(total), count(used), count(free)],
+    ]);
+    parts.push(columns([['IPPOOL', 'RANGE', 'TOTAL', 'USED', 'FREE'], ...pools]));
+    const entries = ofPods.flatMap(({ name, addresses: given }) =>
+      given.map(({ address, pod, interface: on }) => [address, name, pod, on]),
+    );
+    if (entries.length > 0) parts.push(columns([['POD ADDRESS', 'IPPOOL', 'POD', 'INTERFACE'], ...entries]));
   }
   return parts.join('\n');
 }

@@ -1,6 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { networkStatusOf } from '../../src/network/attachments/network-status.ts';
 import { isKubeObject } from '../../src/client/resources.ts';
+import { runCommandLine } from '../../src/commands/command-line/run-command-line.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { recordAt, textAt, listAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -258,5 +262,39 @@ describe('20 Pods at once on one pool', () => {
       names.map((name, index) => `${namespace}/${name} ${addresses[index] ?? ''}`).sort(),
     );
     expect(addresses.filter((address) => /\.[4567]$/.test(address) && address.length === 9)).toEqual([]);
+  });
+});
+
+describe('servicenet pools and audit', () => {
+  test('show who has which address, and find what has leaked', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'servicenet-attachments-'));
+    const kubeconfig = join(folder, 'kubeconfig');
+    await writeFile(kubeconfig, server.kubeconfig);
+    let output = '';
+    const write = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+      output += String(text);
+      return true;
+    });
+    try {
+      const namespace = await makeNamespace(server, 'shown');
+      await define(namespace, 'net', whereabouts('10.59.0.0/24'));
+      await createPod(namespace, 'web', 'net');
+      await attached(namespace, 'web');
+      await call(server.client, 'PATCH', `${pools}/10.59.0.0-24`, {
+        contentType: 'application/merge-patch+json',
+        body: { spec: { allocations: { 9: { id: 'x', podref: `${namespace}/gone`, ifname: 'net1' } } } },
+      });
+      await runCommandLine(['node', 'servicenet', 'pools', '--kubeconfig', kubeconfig]);
+      expect(output).toMatch(/^10\.59\.0\.0-24 +10\.59\.0\.0\/24 +254 +2 +252$/m);
+      expect(output).toMatch(/^10\.59\.0\.1 +10\.59\.0\.0-24 +shown\/web +net1$/m);
+      output = '';
+      await runCommandLine(['node', 'servicenet', 'audit', '--kubeconfig', kubeconfig]);
+      expect(output).toMatch(/^IPPool +kube-system\/10\.59\.0\.0-24 +10\.59\.0\.9 +AddressLeaked +/m);
+      expect(output).toMatch(/, \d+ IPPools: 1 findings$/m);
+    } finally {
+      write.mockRestore();
+      process.exitCode = undefined;
+      await rm(folder, { recursive: true });
+    }
   });
 });

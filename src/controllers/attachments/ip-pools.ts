@@ -20,7 +20,7 @@ import { AttachmentError } from '../../network/attachments/errors.ts';
 import { joinKey } from '../../objects/key.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { addressText, entriesOf, networkOf } from './plan-orphans.ts';
+import { addressText, entriesOf, networkNameOf, networkOf } from './plan-orphans.ts';
 
 /** Where whereabouts keeps its objects, whatever the namespaces of Pods. */
 export const poolNamespace = 'kube-system';
@@ -118,7 +118,7 @@ export class IPPools {
       }
     }
     const names = new Set<string>();
-    for (const { pool, address } of released) names.add(reservationOfPool(pool, address));
+    for (const { pool, address } of released) names.add(poolName(address, networkNameOf(pool)));
     for (const { metadata, spec } of this.#known.cache.values()) {
       if (spec.podref === podref) names.add(metadata.name ?? '');
     }
@@ -287,12 +287,4 @@ function choose(
     if (!(error instanceof AllocationError)) throw error;
     throw new AttachmentError(`error at storage engine: ${error.message}`);
   }
-}
-
-/** The network's name is what stands before the range in the name of the pool. */
-function reservationOfPool(pool: IPPool, address: string): string {
-  const own = poolName(pool.spec.range);
-  const { name = '' } = pool.metadata;
-  const networkName = name.endsWith(`-${own}`) ? name.slice(0, -own.length - 1) : '';
-  return poolName(address, networkName);
 }

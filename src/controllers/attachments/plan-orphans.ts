@@ -24,6 +24,13 @@ export function entriesOf(pool: IPPool): readonly PoolEntry[] {
   return network === undefined ? [] : readEntries(network, pool.spec.allocations);
 }
 
+/** The network's name is what stands before the range in the name of the pool; "" without one. */
+export function networkNameOf({ metadata, spec }: IPPool): string {
+  const { name = '' } = metadata;
+  const own = poolName(spec.range);
+  return name.endsWith(`-${own}`) ? name.slice(0, -own.length - 1) : '';
+}
+
 /** The canonical text of an entry's address. */
 export function addressText(pool: IPPool, { value }: PoolEntry): string {
   return formatAddress(networkOf(pool)?.family ?? 'IPv4', value);
