@@ -3,7 +3,7 @@ import { ConnectionError } from './transport.ts';
 
 const silent =
   'the API server does not answer: check that it runs, and the network, firewalls and NetworkPolicies in between';
-const unknownName = 'nobody knows the name of the API server: check the name, and DNS';
+const unknownName = 'the name of the API server cannot be resolved: check the name, and DNS';
 const untrusted =
   'the certificate of the API server is not trusted: give its CA, in the kubeconfig or with --certificate-authority';
 const noTls = 'what listens there does not speak TLS: check the scheme and the port';

@@ -32,7 +32,7 @@ export class Leadership {
       get name(): string {
         if (elector === undefined) return 'leader-election (off)';
         if (elector.isLeader) return 'leader-election (leading)';
-        return `leader-election (standby for ${elector.holder === '' ? 'nobody' : elector.holder})`;
+        return `leader-election (standby for ${elector.holder === '' ? 'no holder' : elector.holder})`;
       },
       check: () => undefined,
     };

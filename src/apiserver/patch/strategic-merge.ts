@@ -38,7 +38,7 @@ export function strategicMerge(schema: Schema | undefined, live: JsonRecord, pat
     if (value === null) Reflect.deleteProperty(merged, name);
     else if (before !== undefined && kindOf(before) === kindOf(value)) {
       const next = mergeMember(
-        fieldOf(schema, name),
+        structField(schema, name),
         memberSchemaOf(schema, name),
         before,
         value,
@@ -92,7 +92,7 @@ function mergeOrderedLists(
     const change = patch.get(name);
     if (live !== undefined && !Array.isArray(live)) throw wrongListArgument(live);
     if (change !== undefined && !Array.isArray(change)) throw wrongListArgument(change);
-    const field = fieldOf(schema, name);
+    const field = structField(schema, name);
     if (schema?.type === 'struct' && field === undefined) throw noSuchField(schema.name, name);
     const mergeKey = field?.patchMergeKey;
     checkOrder(change ?? [], order, mergeKey);
@@ -138,12 +138,12 @@ function mergeLists(
   return mergeList(live, patch, field.patchMergeKey, typeName, (a, b) => strategicMerge(items, a, b));
 }
 
-export function fieldOf(schema: Schema | undefined, name: string): Field | undefined {
+export function structField(schema: Schema | undefined, name: string): Field | undefined {
   return schema?.type === 'struct' ? schema.byName.get(name) : undefined;
 }
 
 export function memberSchemaOf(schema: Schema | undefined, name: string): Schema | undefined {
-  return schema?.type === 'map' ? schema.values : fieldOf(schema, name)?.schema;
+  return schema?.type === 'map' ? schema.values : structField(schema, name)?.schema;
 }
 
 function nameBehind(key: string, prefix: string): string {

@@ -7,7 +7,7 @@ import type { Schema } from '../schema/schema.ts';
 import { directive, placesOf, scalar } from './strategic-lists.ts';
 import {
   deleteFromList,
-  fieldOf,
+  structField,
   isObject,
   kindOf,
   memberSchemaOf,
@@ -33,13 +33,13 @@ export function restOfPatch(schema: Schema | undefined, live: JsonRecord, patch:
 
 function restOfMember(schema: Schema | undefined, name: string, before: unknown, value: unknown): unknown {
   if (before === undefined || kindOf(before) !== kindOf(value)) return restOfNew(value);
-  const strategy = fieldOf(schema, name)?.patchStrategy ?? [];
+  const strategy = structField(schema, name)?.patchStrategy ?? [];
   const member = memberSchemaOf(schema, name);
   if (isObject(before) && isObject(value)) {
     return strategy.includes('replace') ? value : restOfPatch(member, before, value);
   }
   if (!Array.isArray(before) || !Array.isArray(value) || !strategy.includes('merge')) return value;
-  const mergeKey = fieldOf(schema, name)?.patchMergeKey;
+  const mergeKey = structField(schema, name)?.patchMergeKey;
   const items = member?.type === 'list' ? member.items : undefined;
   if (mergeKey === undefined) return value;
   const known = before.filter(isObject);

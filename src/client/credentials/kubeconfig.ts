@@ -36,7 +36,7 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
     throw new Error('there is no kubeconfig: set KUBECONFIG, or name a file or a server');
   }
   // Without a user, client-node leaves out the cluster's authority, too.
-  if (config.getCurrentUser() === null) config.loadFromClusterAndUser(cluster, { name: 'nobody' });
+  if (config.getCurrentUser() === null) config.loadFromClusterAndUser(cluster, { name: 'anonymous' });
   const user = await readKubeConfigUser(source, config.getCurrentUser()?.name ?? '', cluster.name);
   const login = user === undefined ? undefined : await loginOf(user, cluster, clock);
   const file = user?.tokenFile ?? serviceAccountFile(config);
@@ -94,8 +94,8 @@ async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Pr
   if (user.exec !== undefined) {
     const { parseExecSettings, runExecPlugin } = await import('./exec-plugin.ts');
     const exec = parseExecSettings(user.exec);
-    const told = await clusterForPlugin(cluster, user.pluginConfig);
-    return new CachedLogin(() => runExecPlugin(exec, folder, told), now);
+    const pluginCluster = await clusterForPlugin(cluster, user.pluginConfig);
+    return new CachedLogin(() => runExecPlugin(exec, folder, pluginCluster), now);
   }
   if (user.oidc !== undefined) {
     const { OidcProvider, parseOidcSettings } = await import('./oidc.ts');

@@ -9,7 +9,15 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../ru
 import { Controller } from '../../runtime/controller.ts';
 import { whereServed } from '../../runtime/where-served.ts';
 import { AlreadyAssignedError, type Cloud, NotAssignedError } from './cloud.ts';
-import { addressOf, finalizer, nextStep, type StepOutcome, statusOf, type Step, type words } from './plan.ts';
+import {
+  addressOf,
+  finalizer,
+  nextStep,
+  type StepOutcome,
+  statusOf,
+  type CloudStep,
+  type words,
+} from './plan.ts';
 
 /** As cloud-network-config-controller has it. */
 const maxRetries = 15;
@@ -111,7 +119,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
     }
   };
 
-  const partsOf = (wanted: Exclude<Step, { kind: 'none' }>): StepParts => {
+  const partsOf = (wanted: Exclude<CloudStep, { kind: 'none' }>): StepParts => {
     switch (wanted.kind) {
       case 'delete':
         return {

@@ -7,7 +7,7 @@ import type { CloudPrivateIPConfig } from '../../objects/types/cloud-network.ts'
 export const finalizer = 'cloudprivateipconfig.cloud.network.openshift.io/finalizer';
 
 /** The next step of an object; the first that applies. */
-export type Step =
+export type CloudStep =
   /** The object is being deleted: its address goes, then the finalizer. */
   | { readonly kind: 'delete'; readonly from: string }
   /** The cloud moves the address by itself. */
@@ -18,7 +18,7 @@ export type Step =
   | { readonly kind: 'none' };
 
 /** @param canMove whether the cloud moves an address from one machine to another by itself. */
-export function nextStep({ metadata, spec, status }: CloudPrivateIPConfig, canMove: boolean): Step {
+export function nextStep({ metadata, spec, status }: CloudPrivateIPConfig, canMove: boolean): CloudStep {
   const from = status?.node ?? '';
   const to = spec.node ?? '';
   if (metadata.deletionTimestamp !== undefined) {

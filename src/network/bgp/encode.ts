@@ -1,7 +1,7 @@
 import { type IPFamily, parseStrictAddress } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { asTrans, maxMessageLength, type Notification, type Open, type Prefix } from './message.ts';
-import { attributesKey, type Route, type RouteChanges } from './route.ts';
+import { attributesKey, type BGPRoute, type RouteChanges } from './route.ts';
 
 /** What both speakers of a session have agreed on, as far as UPDATE messages need it. */
 export interface Dialect {
@@ -89,7 +89,7 @@ export function encodeUpdates({ withdrawn, announced }: RouteChanges, dialect: D
   return messages;
 }
 
-function encodeAnnouncements(route: Route, prefixes: readonly Prefix[], dialect: Dialect): Uint8Array[] {
+function encodeAnnouncements(route: BGPRoute, prefixes: readonly Prefix[], dialect: Dialect): Uint8Array[] {
   const isIPv4 = route.prefix.family === 'IPv4';
   const nextHop = addressBytes(route.nextHop);
   const attributes = [

@@ -1,4 +1,4 @@
-import type { Route } from './route.ts';
+import type { BGPRoute } from './route.ts';
 
 /** A router that a node announces routes to: all that a session with it needs. */
 export interface Peer {
@@ -21,4 +21,4 @@ export interface Peer {
 }
 
 /** A route before the session is there that says the next hop. */
-export type PeerRoute = Omit<Route, 'nextHop'>;
+export type PeerRoute = Omit<BGPRoute, 'nextHop'>;

@@ -2,7 +2,7 @@ import type { IPFamily } from '../../objects/address.ts';
 import type { LargeCommunity, Prefix } from './message.ts';
 
 /** A route that is announced to a peer. */
-export interface Route {
+export interface BGPRoute {
   readonly prefix: Prefix;
   /** Canonical text, of the prefix's family: the node's own address there. */
   readonly nextHop: string;
@@ -19,7 +19,13 @@ export function prefixKey({ family, network, length }: Prefix): string {
 }
 
 /** What has to be the same for routes to go in one UPDATE. */
-export function attributesKey({ prefix, nextHop, localPref, communities, largeCommunities }: Route): string {
+export function attributesKey({
+  prefix,
+  nextHop,
+  localPref,
+  communities,
+  largeCommunities,
+}: BGPRoute): string {
   return JSON.stringify([prefix.family, nextHop, localPref ?? null, communities, largeCommunities]);
 }
 
@@ -27,15 +33,15 @@ export function attributesKey({ prefix, nextHop, localPref, communities, largeCo
 export interface RouteChanges {
   readonly withdrawn: readonly Prefix[];
   /** New ones, and those that changed: a route replaces the former one of its prefix (RFC 4271 §3.1). */
-  readonly announced: readonly Route[];
+  readonly announced: readonly BGPRoute[];
 }
 
 export function routeChanges(
-  before: ReadonlyMap<string, Route>,
-  after: ReadonlyMap<string, Route>,
+  before: ReadonlyMap<string, BGPRoute>,
+  after: ReadonlyMap<string, BGPRoute>,
 ): RouteChanges {
   const withdrawn: Prefix[] = [];
-  const announced: Route[] = [];
+  const announced: BGPRoute[] = [];
   for (const [key, { prefix }] of before) if (!after.has(key)) withdrawn.push(prefix);
   for (const [key, route] of after) {
     const known = before.get(key);
@@ -45,7 +51,7 @@ export function routeChanges(
 }
 
 /** Whether two routes to one network are the same. Those of a pool share their lists. */
-function isSame(a: Route, b: Route): boolean {
+function isSame(a: BGPRoute, b: BGPRoute): boolean {
   if (a.nextHop !== b.nextHop || a.localPref !== b.localPref) return false;
   const shareLists = a.communities === b.communities && a.largeCommunities === b.largeCommunities;
   return shareLists || attributesKey(a) === attributesKey(b);

@@ -20,7 +20,7 @@ import {
   ProtocolError,
   type UpdateMessage,
 } from './message.ts';
-import { changesOfFamilies, prefixKey, type Route, routeChanges } from './route.ts';
+import { changesOfFamilies, prefixKey, type BGPRoute, routeChanges } from './route.ts';
 import {
   openOf,
   type SessionAction,
@@ -51,8 +51,8 @@ export class Session {
   /** The peer's OPEN, from openConfirm on. */
   #peer: Open | undefined;
   /** What is to be announced, and what the peer has been sent. */
-  #wanted: ReadonlyMap<string, Route> = new Map();
-  #sent: ReadonlyMap<string, Route> = new Map();
+  #wanted: ReadonlyMap<string, BGPRoute> = new Map();
+  #sent: ReadonlyMap<string, BGPRoute> = new Map();
   /** When something happens without an event. */
   #retryAt = Number.POSITIVE_INFINITY;
   #holdUntil = Number.POSITIVE_INFINITY;
@@ -116,7 +116,7 @@ export class Session {
   }
 
   /** What is to be announced from now on, by `prefixKey`. */
-  announce(routes: ReadonlyMap<string, Route>, now: number): SessionAction[] {
+  announce(routes: ReadonlyMap<string, BGPRoute>, now: number): SessionAction[] {
     this.#wanted = routes;
     return this.#sendWaiting(now);
   }

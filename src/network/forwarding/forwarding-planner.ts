@@ -3,7 +3,7 @@ import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
-import { type Claim, Contest } from './contest.ts';
+import { type Claim, DestinationClaims } from './destination-claims.ts';
 import {
   type Destination,
   type DestinationOwner,
@@ -32,11 +32,11 @@ export interface ServiceChange {
   readonly after: ServicePlan | undefined;
 }
 
-/** The contests that a change touches, and who won each before it. */
-type FormerWinners = Map<Contest, ObjectKey>;
+/** The claims that a change touches, and the Service that had each destination before it. */
+type FormerOwners = Map<DestinationClaims, ObjectKey>;
 
-function remember(contests: FormerWinners, contest: Contest): void {
-  if (!contests.has(contest)) contests.set(contest, contest.winner.service);
+function remember(touched: FormerOwners, claims: DestinationClaims): void {
+  if (!touched.has(claims)) touched.set(claims, claims.owner.service);
 }
 
 /** The whole plan from scratch. */
@@ -66,15 +66,15 @@ export function planForwarding(
 
 /**
  * The plan of a node, changed Service by Service. Each Service is planned on its own ({@link planService}); between
- * Services it is decided which has an address and port that several claim ({@link Contest}).
+ * Services it is decided which has an address and port that several claim ({@link DestinationClaims}).
  */
 export class ForwardingPlanner {
   readonly #options: ForwardingOptions;
   #node: NodePlan;
   /** Each Service planned as if there were no other. */
   readonly #wanted = new Map<ObjectKey, ServicePlan>();
-  /** By destination key: the one Service that claims it, or a contest of several. */
-  readonly #claims = new Map<string, Claim | Contest>();
+  /** By destination key: the one Service that claims it, or the claims of several. */
+  readonly #claims = new Map<string, Claim | DestinationClaims>();
   readonly #services = new Map<ObjectKey, ServicePlan>();
   readonly #destinations = new Map<string, DestinationOwner>();
   readonly #clusterIPs = new Map<string, number>();
@@ -109,16 +109,16 @@ export class ForwardingPlanner {
    */
   apply(inputs: readonly ServiceInput[]): ServiceChange[] {
     const affected = new Set<ObjectKey>();
-    const contests: FormerWinners = new Map();
+    const touched: FormerOwners = new Map();
     for (const input of inputs) {
       affected.add(input.key);
-      this.#withdraw(input.key, contests);
-      this.#claim(input, contests);
+      this.#withdraw(input.key, touched);
+      this.#claim(input, touched);
     }
-    // The losers name the winner.
-    for (const [contest, former] of contests) {
-      if (contest.winner.service === former) continue;
-      for (const key of contest.services()) affected.add(key);
+    // Those that do not have it name the Service that does.
+    for (const [claims, former] of touched) {
+      if (claims.owner.service === former) continue;
+      for (const key of claims.services()) affected.add(key);
     }
     const changes: ServiceChange[] = [];
     for (const key of affected) {
@@ -132,28 +132,28 @@ export class ForwardingPlanner {
   }
 
   /** Takes back what a Service claimed. */
-  #withdraw(key: ObjectKey, contests: FormerWinners): void {
+  #withdraw(key: ObjectKey, touched: FormerOwners): void {
     const old = this.#wanted.get(key);
     if (old === undefined) return;
     this.#wanted.delete(key);
     for (const port of old.ports) {
-      for (const destination of port.destinations) this.#withdrawOne(key, destination, contests);
+      for (const destination of port.destinations) this.#withdrawOne(key, destination, touched);
     }
   }
 
-  #withdrawOne(service: ObjectKey, { key }: Destination, contests: FormerWinners): void {
+  #withdrawOne(service: ObjectKey, { key }: Destination, touched: FormerOwners): void {
     const held = this.#claims.get(key);
-    if (!(held instanceof Contest)) {
+    if (!(held instanceof DestinationClaims)) {
       this.#claims.delete(key);
       return;
     }
-    remember(contests, held);
+    remember(touched, held);
     held.remove(service);
-    if (held.size === 1) this.#claims.set(key, held.winner);
+    if (held.size === 1) this.#claims.set(key, held.owner);
   }
 
   /** Plans a Service and claims what it wants. */
-  #claim({ key, service, slices }: ServiceInput, contests: FormerWinners): void {
+  #claim({ key, service, slices }: ServiceInput, touched: FormerOwners): void {
     if (service === undefined) return;
     const plan = planService(service, slices, this.#node, this.#options);
     if (plan === undefined) return;
@@ -161,21 +161,21 @@ export class ForwardingPlanner {
     const created = service.metadata.creationTimestamp ?? '';
     for (const port of plan.ports) {
       for (const destination of port.destinations) {
-        this.#claimOne({ service: key, created, kind: destination.kind }, destination, contests);
+        this.#claimOne({ service: key, created, kind: destination.kind }, destination, touched);
       }
     }
   }
 
-  #claimOne(claim: Claim, { key }: Destination, contests: FormerWinners): void {
+  #claimOne(claim: Claim, { key }: Destination, touched: FormerOwners): void {
     const held = this.#claims.get(key);
     if (held === undefined) {
       this.#claims.set(key, claim);
       return;
     }
-    const contest = held instanceof Contest ? held : new Contest(held);
-    if (contest !== held) this.#claims.set(key, contest);
-    remember(contests, contest);
-    contest.add(claim);
+    const claims = held instanceof DestinationClaims ? held : new DestinationClaims(held);
+    if (claims !== held) this.#claims.set(key, claims);
+    remember(touched, claims);
+    claims.add(claim);
   }
 
   /** The plan of a Service without the destinations that another one has. */
@@ -202,7 +202,7 @@ export class ForwardingPlanner {
   /** Who has a destination that a Service claims. */
   #ownerOf(destination: Destination, claimant: ObjectKey): ObjectKey {
     const held = this.#claims.get(destination.key);
-    return held instanceof Contest ? held.winner.service : claimant;
+    return held instanceof DestinationClaims ? held.owner.service : claimant;
   }
 
   #remove(plan: ServicePlan): void {

@@ -13,7 +13,7 @@ import { routeRule } from './route-rules.ts';
 import { type HttpRule, plainHost } from './rule.ts';
 
 /** A request, as far as it decides who answers. */
-export interface HttpRequest {
+export interface RoutedRequest {
   readonly scheme: 'http' | 'https';
   /** The header Host or `:authority`; case, port and a dot at the end do not matter. */
   readonly host: string;
@@ -93,7 +93,7 @@ export class HttpTable {
   }
 
   /** Who answers a request. */
-  resolve({ scheme, host: given, path }: HttpRequest): HttpDecision {
+  resolve({ scheme, host: given, path }: RoutedRequest): HttpDecision {
     const host = plainHost(given);
     const isServed = (rule: HttpRule): boolean =>
       scheme === 'https' ? rule.secure && rule.termination !== 'passthrough' : rule.insecure !== 'None';

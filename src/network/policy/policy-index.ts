@@ -7,7 +7,7 @@ import { type AddressedPod, AddressHolders, PodSet, type PodSetSource } from './
 import type { FirewallFilter } from './firewall-filter.ts';
 import { addressRanges, portRanges } from './filter-ranges.ts';
 import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
-import { blockHas, isOf, ofFamily, podMatcher, podsOf, scopeOf } from './policy-peers.ts';
+import { blockHas, isOf, podAddressesOf, podMatcher, podsOf, scopeOf } from './policy-peers.ts';
 
 const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
 const directions: readonly Direction[] = ['ingress', 'egress'];
@@ -247,7 +247,7 @@ export class PolicyIndex {
       const matches = podMatcher(peer, namespace);
       return this.#podSet([podsOf(peer, namespace)], sets, {
         ...{ kind: 'address', family, namespace: scopeOf(peer, namespace) },
-        elementsOf: (pod) => (matches(pod.pod) ? ofFamily(pod, family) : []),
+        elementsOf: (pod) => (matches(pod.pod) ? podAddressesOf(pod, family) : []),
       });
     }
     if (peer.cidr?.family !== family) return undefined;
@@ -273,7 +273,7 @@ export class PolicyIndex {
       const numbers = pod.pod.ports
         .filter((each) => each.name === name && each.protocol === protocol)
         .map(({ port }) => port);
-      return ofFamily(pod, family)
+      return podAddressesOf(pod, family)
         .filter((address) => peer.kind === 'pods' || blockHas(peer, address))
         .flatMap((address) => numbers.map((number) => `${address} ${protocol.toLowerCase()} ${number}`));
     };

@@ -37,7 +37,7 @@ function selectorText(selector: ParsedLabelSelector): string {
 }
 
 /** The addresses of a Pod of one family. */
-export function ofFamily({ addresses }: AddressedPod, family: IPFamily): readonly string[] {
+export function podAddressesOf({ addresses }: AddressedPod, family: IPFamily): readonly string[] {
   return addresses.filter((address) => isOf(address, family));
 }
 

@@ -78,7 +78,7 @@ export class AnnounceAgent implements Runnable {
   readonly #changes: Alarm;
   /** When the cluster got its first address, or EgressIP, monotonic; undefined while it has none. */
   #activeSince: number | undefined;
-  /** What layer 2 was last told. */
+  /** What layer 2 was last given to announce. */
   #wanted: readonly AddressToAnnounce[] = [];
   /** Whether BGP may announce; undefined until the first renewal. Changes only with `--on-api-loss=withdraw`. */
   #mayRoute: boolean | undefined;
@@ -99,7 +99,7 @@ export class AnnounceAgent implements Runnable {
       report: () => this.#report(),
       beforeRenewal: () => this.#lookAfterPause(),
       addresses: () => new Set([...this.#wanted.map(({ address }) => address), ...this.#layer2.announced]),
-      letGo: (addresses) => {
+      released: (addresses) => {
         this.#wanted = this.#wanted.filter(({ address }) => !addresses.includes(address));
       },
       changed: () => this.#changes.ring(),
@@ -238,7 +238,7 @@ export class AnnounceAgent implements Runnable {
       interfaces: this.#layer2.interfaces(this.#view.namedInterfaces),
       sessions: this.#bgp.statuses.flatMap(({ peer, state }) => (state === 'established' ? [peer] : [])),
       refused: this.#layer2.refused,
-      announced: this.#layer2.told,
+      announced: this.#layer2.confirmed,
       kept: this.#left,
     };
   }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock, Random, Timer } from '../../client/clock.ts';
 import type { Host } from '../../host/host.ts';
 import type { Peer, PeerRoute } from '../../network/bgp/peer.ts';
-import type { Route } from '../../network/bgp/route.ts';
+import type { BGPRoute } from '../../network/bgp/route.ts';
 import { Session } from '../../network/bgp/session.ts';
 import type { SessionAction, SessionReason, SessionState } from '../../network/bgp/session-io.ts';
 import { type NextHops, nextHopsOf } from './next-hops.ts';
@@ -255,8 +255,8 @@ export class BGPSession {
     changed();
   }
 
-  #withNextHops(): ReadonlyMap<string, Route> {
-    const routes = new Map<string, Route>();
+  #withNextHops(): ReadonlyMap<string, BGPRoute> {
+    const routes = new Map<string, BGPRoute>();
     for (const [key, route] of this.#routes) {
       const nextHop = this.#nextHops[route.prefix.family];
       if (nextHop !== undefined) routes.set(key, { ...route, nextHop });

@@ -40,7 +40,7 @@ export interface LeaseKeeperOptions {
   /** Addresses that this node has, or is about to have. */
   readonly addresses: () => Iterable<string>;
   /** Another agent has these addresses, and keeps them. */
-  readonly letGo: (addresses: readonly string[]) => void;
+  readonly released: (addresses: readonly string[]) => void;
   /** There may be something to do. */
   readonly changed: () => void;
 }
@@ -306,7 +306,7 @@ export class LeaseKeeper {
   }
 
   async #openHeartbeats(): Promise<void> {
-    const { changed, letGo, nodeName, view } = this.#options;
+    const { changed, released: letGo, nodeName, view } = this.#options;
     const own = view().node(nodeName);
     if (own === undefined) return;
     const isFrom = (node: string, from: string): boolean => {
@@ -329,7 +329,7 @@ export class LeaseKeeper {
    * middle of a move, one keeps it.
    */
   #consent({ node, addresses }: KeepQuestion): readonly string[] | undefined {
-    const { changed, letGo, nodeName } = this.#options;
+    const { changed, released: letGo, nodeName } = this.#options;
     const now = this.#now();
     if (!this.#fence.hasLostAPI(now) || !this.#liveness.promise(node, now)) return undefined;
     const own = new Set(this.#options.addresses());

@@ -138,7 +138,7 @@ export class EgressAgent implements Runnable {
     const peers = [...this.#nodes.cache.values()].map(peerOf);
     const pods = this.#addressed();
     const plan = planEgress({ nodeName, rules, qos, pods, nodes: peers, clusterCIDRs });
-    this.#tell(plan.contested);
+    this.#reportStandby(plan.contested);
     const names = new Set([...plan.leave.values()].flat().filter((name) => name !== nodeName));
     try {
       // The way before what leads to it.
@@ -173,20 +173,20 @@ export class EgressAgent implements Runnable {
       });
   }
 
-  /** Each contest once, in OVN-Kubernetes' words. */
-  #tell(contested: EgressPlan['contested']): void {
-    const told = new Set<string>();
+  /** An Event for each EgressIP that stands by for a Pod, once, with OVN-Kubernetes' message. */
+  #reportStandby(contested: EgressPlan['contested']): void {
+    const reported = new Set<string>();
     for (const [pod, { servedBy, standby }] of contested) {
       for (const name of standby) {
-        const contest = `${pod} ${servedBy} ${name}`;
-        told.add(contest);
+        const standbyKey = `${pod} ${servedBy} ${name}`;
+        reported.add(standbyKey);
         const object = this.#objects.cache.get(name);
-        if (object === undefined || this.#contested.has(contest)) continue;
+        if (object === undefined || this.#contested.has(standbyKey)) continue;
         const message = `EgressIP object ${name} will not be configured for pod ${pod.replace('/', '_')} since another egressIP object ${servedBy} is serving it`;
         this.#options.context.events.event(object, 'Warning', 'UndefinedRequest', message);
       }
     }
-    this.#contested = told;
+    this.#contested = reported;
   }
 
   #say(problems: readonly string[]): void {

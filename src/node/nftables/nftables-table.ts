@@ -12,7 +12,7 @@ import { ListingReader } from './listing.ts';
 import type { Nft } from './nft.ts';
 import { nodeElements } from './node-elements.ts';
 import { pickChainDefinitions } from './pick-chain.ts';
-import { Programmed, type Step } from './programmed.ts';
+import { Programmed, type ProgrammingStep } from './programmed.ts';
 import { allSetNames, isNftMap, setNames } from './sets.ts';
 import { type ChainSizes, chainSizes, listedRules } from './table-chains.ts';
 import { cutCommands, Transactions } from './transactions.ts';
@@ -105,7 +105,7 @@ export class NftablesTable {
     read: Read | undefined,
     mirror: Mirror | undefined,
     others: readonly Element[],
-  ): Generator<Step> {
+  ): Generator<ProgrammingStep> {
     if (read === undefined) {
       const step = programmed.next(plan, touched);
       const changed = difference(byText(mirror?.others ?? []), others);
@@ -139,7 +139,11 @@ export class NftablesTable {
   }
 
   /** What makes the chains that a step needs. They may be there in part, if an agent was stopped. */
-  #missingChains(chains: Map<string, number>, step: Step, options: LayoutOptions): readonly string[] {
+  #missingChains(
+    chains: Map<string, number>,
+    step: ProgrammingStep,
+    options: LayoutOptions,
+  ): readonly string[] {
     const commands: Command[] = [];
     for (const chain of step.chains.values()) {
       for (const definition of pickChainDefinitions(chain, options)) {

@@ -22,7 +22,7 @@ export interface ProgrammedService {
 }
 
 /** What has to be done to the kernel, and what is there afterwards. */
-export interface Step {
+export interface ProgrammingStep {
   readonly changes: readonly ElementChange[];
   /** Chains to which the new elements lead, by name. */
   readonly chains: ReadonlyMap<string, PickChain>;
@@ -57,7 +57,7 @@ export class Programmed {
   next(
     plan: ForwardingPlan,
     touched: Iterable<ObjectKey> = new Set([...plan.services.keys(), ...this.#services.keys()]),
-  ): Step {
+  ): ProgrammingStep {
     const services = new Map<ObjectKey, ProgrammedService | undefined>();
     for (const key of touched) {
       const service = plan.services.get(key);
@@ -99,7 +99,11 @@ export class Programmed {
    * @param others elements that the table is to have beside those of Services. They come last, because addresses in
    *   Service ranges that are no Service's are dropped.
    */
-  *fromKernel(plan: ForwardingPlan, listed: ListedTable, others: readonly Element[]): Generator<Step> {
+  *fromKernel(
+    plan: ForwardingPlan,
+    listed: ListedTable,
+    others: readonly Element[],
+  ): Generator<ProgrammingStep> {
     let batch: ServicePlan[] = [];
     for (const service of plan.services.values()) {
       batch.push(service);
@@ -111,7 +115,7 @@ export class Programmed {
     yield { changes: difference(listed.others, others), chains: new Map(), services: new Map() };
   }
 
-  #stepFromKernel(batch: readonly ServicePlan[], listed: ListedTable): Step {
+  #stepFromKernel(batch: readonly ServicePlan[], listed: ListedTable): ProgrammingStep {
     const services = new Map<ObjectKey, ProgrammedService>();
     const chains = new Map<string, PickChain>();
     const before: Element[] = [];
@@ -138,7 +142,7 @@ export class Programmed {
   }
 
   /** Takes over what was done. */
-  commit({ services }: Step): void {
+  commit({ services }: ProgrammingStep): void {
     for (const [key, service] of services) {
       this.#countShared(this.#services.get(key), -1);
       this.#countShared(service, 1);

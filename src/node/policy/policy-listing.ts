@@ -5,7 +5,7 @@ import type { Nft } from '../nftables/nft.ts';
 import { baseChains, policyTable, subjectMaps } from './policy-commands.ts';
 
 /** What the kernel has, as far as it changes. */
-export interface Programmed {
+export interface ListedPolicyTable {
   /** By name; of ranges and ports, which are never changed, the elements are not told. */
   readonly sets: ReadonlyMap<string, ReadonlySet<string>>;
   /** How many rules each chain has: fewer than it should where its writing was cut off. */
@@ -20,7 +20,7 @@ export interface Programmed {
  * @returns undefined where there is none, or parts that are always there are missing: it is to be made.
  * @throws {NftError}
  */
-export async function readTable(nft: Nft): Promise<Programmed | undefined> {
+export async function readTable(nft: Nft): Promise<ListedPolicyTable | undefined> {
   const text = await nft.list([], 'table', policyTable.family, policyTable.name);
   if (text === undefined) return undefined;
   const sets = new Map<string, ReadonlySet<string>>();

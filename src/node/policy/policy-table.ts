@@ -21,7 +21,7 @@ import {
   subjectMap,
   subjectMaps,
 } from './policy-commands.ts';
-import { type Programmed, readTable } from './policy-listing.ts';
+import { type ListedPolicyTable, readTable } from './policy-listing.ts';
 
 /** What a sync has written. */
 export interface PolicyWritten {
@@ -39,7 +39,7 @@ const elementsPerCommand = 500;
 export class PolicyTable {
   readonly #nft: Nft;
   /** What the kernel has; `none`: no table. Undefined: that is not known. */
-  #programmed: Programmed | 'none' | undefined;
+  #programmed: ListedPolicyTable | 'none' | undefined;
 
   constructor(nft: Nft) {
     this.#nft = nft;
@@ -80,13 +80,13 @@ export class PolicyTable {
 }
 
 /** As it is made. */
-const nothing: Programmed = {
+const nothing: ListedPolicyTable = {
   sets: new Map(Object.values(selfSets).map((name) => [name, new Set<string>()])),
   chains: new Map(),
   subjects: new Map(),
 };
 
-function programmedBy({ sets, chains, subjects }: PolicyPlan): Programmed {
+function programmedBy({ sets, chains, subjects }: PolicyPlan): ListedPolicyTable {
   return {
     sets: new Map([...sets].map(([name, { elements }]) => [name, elements])),
     chains: new Map([...chains].map(([name, rules]) => [name, rules.length])),
@@ -105,7 +105,7 @@ function bySubjectMap(subjects: PolicyPlan['subjects']): Map<string, Map<string,
 }
 
 /** What leads to something comes after it, and goes before it. */
-function changes(present: Programmed, plan: PolicyPlan): Command[] {
+function changes(present: ListedPolicyTable, plan: PolicyPlan): Command[] {
   const commands: Command[] = [];
   for (const [name, set] of plan.sets) pushAll(commands, setChanges(name, set, present.sets.get(name)));
   // Chains of policies before those that lead to them.

@@ -61,7 +61,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   readonly #sysctls: LinkSysctls;
   readonly #batch: IpBatch;
   /** New ones that are not announced to neighbours yet. */
-  #untold = new Set<string>();
+  #unconfirmed = new Set<string>();
   readonly #times = new AnnouncementTimes();
   /** When interfaces of ours that could not be made are tried again, by the one below, monotonic. */
   readonly #makeAgainAt = new Map<string, number>();
@@ -97,8 +97,8 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 
   /** Those that were announced to neighbours: who had them before may let them go. */
-  get told(): readonly string[] {
-    return [...this.#placed().keys()].filter((address) => !this.#untold.has(address));
+  get confirmed(): readonly string[] {
+    return [...this.#placed().keys()].filter((address) => !this.#unconfirmed.has(address));
   }
 
   /** The interfaces on which an address is announced now. */
@@ -196,7 +196,7 @@ export class Layer2Announcer implements AddressAnnouncer {
     const places = free.flatMap(({ address, interfaces }) =>
       interfaces.flatMap((on) => this.#nameOn(on) ?? []).map((name) => ({ address, name })),
     );
-    for (const { address } of free) this.#untold.add(address);
+    for (const { address } of free) this.#unconfirmed.add(address);
     await this.#place(places);
     const touched = new Set(places.map(({ name }) => name));
     const now = this.#options.clock.monotonic();
@@ -254,7 +254,7 @@ export class Layer2Announcer implements AddressAnnouncer {
       const addresses = this.#placedOn(link);
       if (addresses.length === 0) continue;
       if (!this.#times.isDue(link.name, now)) continue;
-      const isNews = addresses.some((address) => this.#untold.has(address));
+      const isNews = addresses.some((address) => this.#unconfirmed.has(address));
       if (!isNews && addresses.some((address) => leaving.has(address))) {
         this.#times.postpone(link.name, now);
         continue;
@@ -262,7 +262,7 @@ export class Layer2Announcer implements AddressAnnouncer {
       this.#times.announced(link.name, now);
       await this.#tell(link, addresses);
     }
-    this.#untold.clear();
+    this.#unconfirmed.clear();
   }
 
   async #tell({ name, mac }: Link, addresses: readonly string[]): Promise<void> {

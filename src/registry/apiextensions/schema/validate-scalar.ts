@@ -5,7 +5,7 @@ import { type FieldError, invalid, notSupported, tooLong } from '../../validatio
 import { isInt64, numberFaults } from './numbers.ts';
 import { matchesPattern } from './pattern.ts';
 import { stepsOfCheck } from './validation-budget.ts';
-import { fieldOf, type Placed, push, type SchemaVerdict } from './verdict.ts';
+import { errorField, type Placed, push, type SchemaVerdict } from './verdict.ts';
 
 function typesOf(schema: JSONSchemaProps): readonly string[] {
   if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
@@ -65,7 +65,7 @@ export function judgeEnum(
     budget.take(others.length * stepsOfCheck);
     if (value !== null && others.some((one) => jsonEqual(one, value))) return;
   } else if (scalars.has(value)) return;
-  push(verdict, notSupported(fieldOf(path), value, words));
+  push(verdict, notSupported(errorField(path), value, words));
 }
 
 /** The values of an enum: tens of thousands may be looked for in as many. */
@@ -101,7 +101,7 @@ export function judgeString(
 ): void {
   const { minLength, maxLength, pattern = '' } = schema;
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
-  const field = fieldOf(path);
+  const field = errorField(path);
   verdict.matches++;
   if (maxLength !== undefined && isLonger(value, maxLength)) push(verdict, tooLong(field, maxLength));
   else if (minLength !== undefined && minLength > 0 && !isLonger(value, minLength - 1)) {
@@ -132,13 +132,13 @@ export function judgeNumber(
   verdict: SchemaVerdict,
 ): void {
   verdict.matches += 2;
-  for (const fault of numberFaults(schema, value, path, fieldOf(path))) push(verdict, fault);
+  for (const fault of numberFaults(schema, value, path, errorField(path))) push(verdict, fault);
 }
 
 function wrongType(path: string, wanted: string, given: string): FieldError {
   const detail = `${path} in body must be of type ${wanted}: ${JSON.stringify(given)}`;
   return {
-    field: fieldOf(path),
+    field: errorField(path),
     reason: 'FieldValueTypeInvalid',
     body: `Invalid value: ${JSON.stringify(given)}: ${detail}`,
   };

@@ -9,7 +9,7 @@ import { type FieldError, invalid, required, tooMany } from '../../validation/fi
 import { listMapKeyOf } from './list-types.ts';
 import { judgeEnum, judgeNumber, judgeString, judgeType } from './validate-scalar.ts';
 import { stepsOfCheck, ValidationBudget } from './validation-budget.ts';
-import { fieldOf, merge, type Placed, push, type SchemaVerdict } from './verdict.ts';
+import { errorField, merge, type Placed, push, type SchemaVerdict } from './verdict.ts';
 
 /** Values deeper than this are refused. */
 const maxDepth = 500;
@@ -51,7 +51,7 @@ function judge(schema: JSONSchemaProps, value: unknown, place: Placed): SchemaVe
   place.budget.take(stepsOfCheck);
   const verdict: SchemaVerdict = { errors: [], matches: 0 };
   if (depth > maxDepth) {
-    verdict.errors.push(invalid(fieldOf(path), '', `${path} in body is nested too deeply`));
+    verdict.errors.push(invalid(errorField(path), '', `${path} in body is nested too deeply`));
     return verdict;
   }
   judgeType(schema, value, path, verdict);
@@ -94,10 +94,10 @@ function judgeList(
   });
   if (minItems !== undefined && list.length < minItems) {
     const detail = `${path} in body should have at least ${minItems} items`;
-    push(verdict, invalid(fieldOf(path), list.length, detail));
+    push(verdict, invalid(errorField(path), list.length, detail));
   }
   if (maxItems !== undefined && list.length > maxItems) {
-    push(verdict, tooMany(fieldOf(path), list.length, maxItems));
+    push(verdict, tooMany(errorField(path), list.length, maxItems));
   }
   verdict.matches += 2;
 }
@@ -124,11 +124,11 @@ function judgeObject(
   verdict.matches++;
   if (minProperties !== undefined && names.length < minProperties) {
     const detail = `${path} in body should have at least ${minProperties} properties`;
-    push(verdict, invalid(fieldOf(path), names.length, detail));
+    push(verdict, invalid(errorField(path), names.length, detail));
     return;
   }
   if (maxProperties !== undefined && names.length > maxProperties) {
-    push(verdict, tooMany(fieldOf(path), names.length, maxProperties));
+    push(verdict, tooMany(errorField(path), names.length, maxProperties));
     return;
   }
   const before = isRecord(old?.value) ? old.value : {};
@@ -145,7 +145,7 @@ function judgeObject(
     if (property !== undefined) member(property, name, path === '' ? name : `${path}.${name}`);
   }
   for (const name of schema.required ?? []) {
-    if (!Object.hasOwn(value, name)) push(verdict, required(fieldOf(`${path}.${name}`)));
+    if (!Object.hasOwn(value, name)) push(verdict, required(errorField(`${path}.${name}`)));
   }
 }
 

@@ -23,7 +23,7 @@ export interface Placed {
 }
 
 /** The path of an error as the API returns it: parts of unnamed values have no leading dot. */
-export function fieldOf(path: string): string {
+export function errorField(path: string): string {
   if (path === '') return '<nil>';
   return path.startsWith('.') ? path.slice(1) : path;
 }

@@ -23,7 +23,7 @@ import {
   parseCommunity,
   parseLargeCommunity,
   prefixKey,
-  type Route,
+  type BGPRoute,
 } from '../../../../src/network/bgp/route.ts';
 
 const families = ['IPv4', 'IPv6'] as const;
@@ -37,7 +37,7 @@ const prefix: fc.Arbitrary<Prefix> = fc.constantFrom(...families).chain((family)
     }));
 });
 const uint32 = fc.nat({ max: 0xffff_ffff });
-const route: fc.Arbitrary<Route> = fc
+const route: fc.Arbitrary<BGPRoute> = fc
   .record({
     prefix,
     communities: fc.array(uint32, { maxLength: 3 }),
@@ -147,7 +147,7 @@ describe('UPDATE messages', () => {
 
   it.each(families)('hold as many %s routes as fit', (family) => {
     const bits = family === 'IPv4' ? 32 : 128;
-    const routes = Array.from({ length: 5000 }, (_, i): Route => ({
+    const routes = Array.from({ length: 5000 }, (_, i): BGPRoute => ({
       prefix: { family, network: BigInt(i) + (1n << BigInt(bits - 2)), length: bits },
       ...{ nextHop: family === 'IPv4' ? '192.0.2.1' : '2001:db8::1', communities: [], largeCommunities: [] },
     }));
@@ -303,7 +303,7 @@ describe('communities', () => {
   });
 });
 
-function routeOf(address: string): Route {
+function routeOf(address: string): BGPRoute {
   const network = address.split('.').reduce((value, byte) => value * 256n + BigInt(byte), 0n);
   return {
     prefix: { family: 'IPv4', network, length: 32 },

@@ -8,7 +8,7 @@ import {
 } from '../../../../src/network/bgp/encode.ts';
 import { MessageStream } from '../../../../src/network/bgp/framing.ts';
 import type { BGPMessage, Open, Prefix } from '../../../../src/network/bgp/message.ts';
-import { prefixKey, type Route } from '../../../../src/network/bgp/route.ts';
+import { prefixKey, type BGPRoute } from '../../../../src/network/bgp/route.ts';
 import { Session } from '../../../../src/network/bgp/session.ts';
 import type { SessionAction, SessionOptions } from '../../../../src/network/bgp/session-io.ts';
 
@@ -59,12 +59,12 @@ class Peer {
   }
 }
 
-function route(prefix: Prefix, communities: readonly number[] = []): Route {
+function route(prefix: Prefix, communities: readonly number[] = []): BGPRoute {
   const nextHop = prefix.family === 'IPv4' ? '192.0.2.1' : '2001:db8::1';
   return { prefix, nextHop, communities, largeCommunities: [] };
 }
 
-function table(...routes: Route[]): ReadonlyMap<string, Route> {
+function table(...routes: BGPRoute[]): ReadonlyMap<string, BGPRoute> {
   return new Map(routes.map((each) => [prefixKey(each.prefix), each]));
 }
 

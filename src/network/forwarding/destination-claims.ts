@@ -22,25 +22,25 @@ const precedence: Record<DestinationKind, number> = {
  * takes over another Service's address: cluster IPs, then load balancer IPs, then external IPs. Between equals the
  * older Service has it, then the one whose key is first, so that a new Service takes traffic from none.
  */
-export class Contest {
+export class DestinationClaims {
   readonly #claims = new Map<ObjectKey, Claim>();
-  /** Undefined where the winner has gone: the next is looked for when it is asked for, not after each removal. */
-  #winner: Claim | undefined;
+  /** Undefined where the owner has gone: the next is looked for when it is asked for, not after each removal. */
+  #owner: Claim | undefined;
 
   constructor(first: Claim) {
-    this.#winner = first;
+    this.#owner = first;
     this.#claims.set(first.service, first);
   }
 
   /** @throws {Error} where no Service takes part. */
-  get winner(): Claim {
-    if (this.#winner === undefined) {
+  get owner(): Claim {
+    if (this.#owner === undefined) {
       for (const claim of this.#claims.values()) {
-        if (this.#winner === undefined || goesBefore(claim, this.#winner)) this.#winner = claim;
+        if (this.#owner === undefined || goesBefore(claim, this.#owner)) this.#owner = claim;
       }
     }
-    if (this.#winner === undefined) throw new Error('no Service takes part in the contest');
-    return this.#winner;
+    if (this.#owner === undefined) throw new Error('no Service claims it');
+    return this.#owner;
   }
 
   /** How many Services take part. */
@@ -55,12 +55,12 @@ export class Contest {
   /** Adds a Service that is not part of it. */
   add(claim: Claim): void {
     this.#claims.set(claim.service, claim);
-    if (this.#winner !== undefined && goesBefore(claim, this.#winner)) this.#winner = claim;
+    if (this.#owner !== undefined && goesBefore(claim, this.#owner)) this.#owner = claim;
   }
 
   remove(service: ObjectKey): void {
     this.#claims.delete(service);
-    if (this.#winner?.service === service) this.#winner = undefined;
+    if (this.#owner?.service === service) this.#owner = undefined;
   }
 }
 
