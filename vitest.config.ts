@@ -38,7 +38,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     teardownTimeout: 60_000,
-    expect: { poll: { timeout: 60_000, interval: 20 } },
+    expect: { poll: { timeout: 60_000, interval: 40 } },
     sequence: { sequencer: inOrder(longest) },
     // Three times the gate's cores: tests of processes and controllers mostly wait.
     maxWorkers: 6,

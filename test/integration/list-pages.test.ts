@@ -235,7 +235,6 @@ const tokenOf = (content: unknown): string => Buffer.from(JSON.stringify(content
 const resources = await listable();
 
 describe('pages', () => {
-  const limits = [1, 3, 500];
   const perNamespace = 4;
 
   test.for(resources)('of $key in $path have each object once', async (resource) => {
@@ -269,7 +268,8 @@ describe('pages', () => {
     const fieldSelector = `metadata.name!=${firstName}`;
 
     const whole = await pages(everywhere, {});
-    for (const limit of limits) {
+    // Pages of one are tried on one group: they are many requests.
+    for (const limit of path === '/api/v1' ? [1, 3, 500] : [3, 500]) {
       expect(whole.keys).toEqual(expect.arrayContaining(made));
       expect((await pages(everywhere, { limit })).keys).toEqual(whole.keys);
       expect((await pages(everywhere, { limit, labelSelector })).keys).toEqual(made);

@@ -107,7 +107,9 @@ function isSchedulable(node: unknown): boolean {
   return conditionStatus(conditions, 'Ready') === 'True' && network === 'False';
 }
 
-/** Asks until it is so; the test's timeout bounds it. */
+/** Asks until it is so, soon at first and then every 200 ms; the test's timeout bounds it. */
 export async function poll(ask: () => Promise<boolean>): Promise<void> {
-  while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 20));
+  for (let pause = 10; !(await ask()); pause = Math.min(1.5 * pause, 200)) {
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
 }

@@ -174,6 +174,6 @@ test('in no history an address is assigned twice, moved without cause or leaked,
         if (event === end[1]) expect(statusesOf(cluster.services)).toEqual(statusesOf(before));
       }
     }),
-    { numRuns: Number(process.env['HISTORIES'] ?? 500) },
+    { numRuns: Number(process.env['HISTORIES'] ?? 250) },
   );
 }, 600_000);
