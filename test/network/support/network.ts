@@ -180,6 +180,8 @@ function podOnBridge(
     `ip -n ${pod} link set lo up`,
     `ip -n ${pod} link set eth0 up`,
     `ip -n ${node} link set ${pod} master cni0 up`,
+    // As flannel's configuration has it: a Pod gets back what it sends to itself by a Service.
+    `ip -n ${node} link set ${pod} type bridge_slave hairpin on`,
     `ip -n ${pod} address add ${IPv4}/24 dev eth0`,
     `ip -n ${pod} address add ${IPv6}/64 dev eth0 nodad`,
     `ip -n ${pod} route add default via ${gateway.IPv4}`,
