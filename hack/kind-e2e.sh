@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the e2e suite against a kind cluster: makes the cluster, loads the image, deploys deploy/overlays/kind, runs
-# test/e2e through its kubeconfig, collects logs, and deletes the cluster again.
+# Runs the e2e suite against a kind cluster: makes the cluster, loads the image, deploys deploy/overlays/kind and the
+# router, asks a Pod through that, runs test/e2e through its kubeconfig, collects logs, and deletes the cluster again.
 #
 #   hack/kind-e2e.sh [ipv4|ipv6|dual] [kube-proxy|servicenet]
 #
@@ -91,6 +91,18 @@ if [ "$proxy" = servicenet ]; then
   kubectl -n kube-system rollout status deployment/coredns --timeout=120s
 fi
 kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s
+
+# The router leads a request of the API server's proxy to a Pod that is here anyway.
+kubectl apply --server-side -k deploy/overlays/kind-router
+kubectl -n servicenet-system rollout status deployment/servicenet-router --timeout=120s
+kubectl -n servicenet-system create ingress e2e --class=servicenet --rule='/healthz=servicenet-metrics:metrics'
+router=/api/v1/namespaces/servicenet-system/services/servicenet-router:http/proxy
+for second in $(seq 60); do
+  if kubectl get --raw "$router/healthz"; then break; fi
+  [ "$second" != 60 ] || exit 1
+  sleep 1
+done
+kubectl -n servicenet-system delete ingress e2e
 
 # A fresh cluster has nothing that the audit would find.
 npm run --silent servicenet -- audit --kubeconfig "$KUBECONFIG"

@@ -70,30 +70,33 @@ describe('manifests', () => {
   });
 
   // https://kubernetes.io/docs/concepts/security/pod-security-standards/ (restricted); our server does not enforce it.
-  test.each(['deploy/base', ...overlays])('the Pods of %s meet the restricted standard', (directory) => {
-    const objects = kustomize(directory);
-    const deployment = objects.find((object) => object.kind === 'Deployment');
-    const pod = at(deployment, 'spec', 'template', 'spec');
-    expect(pod).toMatchObject({
-      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-    });
-    for (const member of ['hostNetwork', 'hostPID', 'hostIPC', 'volumes', 'initContainers']) {
-      expect(pod).not.toHaveProperty(member);
-    }
-    expect(at(pod, 'securityContext', 'runAsUser')).toBeGreaterThan(0);
-    const containers = listAt(pod, 'containers');
-    expect(containers).toHaveLength(1);
-    for (const container of containers) {
-      expect(listAt(container, 'ports').some((port) => at(port, 'hostPort') !== undefined)).toBe(false);
-      expect(container).toMatchObject({
-        securityContext: {
-          allowPrivilegeEscalation: false,
-          readOnlyRootFilesystem: true,
-          capabilities: { drop: ['ALL'] },
-        },
+  test.each(['deploy/base', ...overlays, 'deploy/overlays/kind-router'])(
+    'the Pods of %s meet the restricted standard',
+    (directory) => {
+      const objects = kustomize(directory);
+      const deployment = objects.find((object) => object.kind === 'Deployment');
+      const pod = at(deployment, 'spec', 'template', 'spec');
+      expect(pod).toMatchObject({
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       });
-    }
-  });
+      for (const member of ['hostNetwork', 'hostPID', 'hostIPC', 'volumes', 'initContainers']) {
+        expect(pod).not.toHaveProperty(member);
+      }
+      expect(at(pod, 'securityContext', 'runAsUser')).toBeGreaterThan(0);
+      const containers = listAt(pod, 'containers');
+      expect(containers).toHaveLength(1);
+      for (const container of containers) {
+        expect(listAt(container, 'ports').some((port) => at(port, 'hostPort') !== undefined)).toBe(false);
+        expect(container).toMatchObject({
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
+        });
+      }
+    },
+  );
 });
 
 describe('the DaemonSet of the node agent', () => {
