@@ -27,6 +27,7 @@ interface Missing {
 }
 
 const workloads = 'test/network/e2e/workloads.test.ts';
+const programs = 'test/network/e2e/programs.test.ts';
 const services = 'test/network/e2e/services.test.ts';
 const networking = 'test/network/e2e/networking.test.ts';
 const conntrack = 'test/network/conntrack.test.ts';
@@ -52,6 +53,18 @@ const affinity =
   'should have session affinity work, and be able to switch it, for cluster IPs and node ports';
 const fromExternalName =
   'should be able to change the type from ExternalName to ClusterIP, to NodePort and back';
+const proxied = 'Proxy version v1 should proxy through a service and a pod, and logs of nodes';
+const granularChanges =
+  'Networking Granular Checks: Services should update endpoints and node ports, and function for client IP based session affinity and endpoints using hostNetwork: http and udp';
+const udpCycles =
+  'Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service, with InternalTrafficPolicy set to Local and for a client with hostNetwork';
+const onHosts =
+  'should respect internalTrafficPolicy=Local Pod (hostNetwork: true) to Pod, and Pod and Node to Pod (hostNetwork: true)';
+const changedType =
+  'should be able to change the type between ClusterIP, ExternalName and NodePort, over TCP and UDP';
+const terminatingPods = 'Connectivity Pod Lifecycle should be able to connect to and from a terminating Pod';
+const blueGreen =
+  'Connectivity Pod Lifecycle should be able to have zero downtime on a Blue Green deployment using Services and Readiness Gates';
 const labels = 'should implement service.kubernetes.io/service-proxy-name and service.kubernetes.io/headless';
 const notReady =
   'should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true, and not be able to if it is false';
@@ -78,10 +91,10 @@ const localTerminating =
 export const scenarios: readonly Scenario[] = [
   conformance('API Server should have Endpoints and EndpointSlices pointing to API Server', apiCalls),
   conformance('API Server should provide secure master service', apiCalls),
-  conformance('DNS should provide /etc/hosts entries for the cluster', {
-    reason:
-      'not written; test/network/emulation/containers.test.ts looks for the address of a Pod in that file',
-  }),
+  conformance(
+    'DNS should provide /etc/hosts entries for the cluster',
+    packets(programs, 'DNS should provide /etc/hosts entries for the cluster'),
+  ),
   conformance(
     'DNS should provide DNS for ExternalName services',
     packets(networking, 'DNS should provide DNS for ExternalName services'),
@@ -142,9 +155,13 @@ export const scenarios: readonly Scenario[] = [
       ),
     ),
   ),
-  conformance('Proxy version v1 A set of valid responses are returned for both pod and service Proxy', {
-    reason: 'not written: requests without a path, and their redirect',
-  }),
+  conformance(
+    'Proxy version v1 A set of valid responses are returned for both pod and service Proxy',
+    packets(
+      programs,
+      'Proxy version v1 A set of valid responses are returned for both pod and service Proxy',
+    ),
+  ),
   conformance(
     'Proxy version v1 A set of valid responses are returned for both pod and service ProxyWithPath',
     packets(
@@ -152,19 +169,22 @@ export const scenarios: readonly Scenario[] = [
       'Proxy version v1 A set of valid responses are returned for both pod and service ProxyWithPath',
     ),
   ),
-  conformance(
-    'Proxy version v1 should proxy through a service and a pod',
-    packets('test/network/emulation/pods.test.ts', 'are reached through the proxies of Pods and Services'),
-  ),
+  conformance('Proxy version v1 should proxy through a service and a pod', packets(programs, proxied)),
   conformance('Service endpoints latency should not be very high', apiCalls),
   conformance('ServiceCIDR and IPAddress API should support IPAddress API operations', apiCalls),
   conformance('ServiceCIDR and IPAddress API should support ServiceCIDR API operations', apiCalls),
-  conformance('Services should be able to change the type from ClusterIP to ExternalName', withoutPackets),
+  conformance(
+    'Services should be able to change the type from ClusterIP to ExternalName',
+    packets(programs, changedType),
+  ),
   conformance(
     'Services should be able to change the type from ExternalName to ClusterIP',
     packets(services, fromExternalName),
   ),
-  conformance('Services should be able to change the type from ExternalName to NodePort', withoutPackets),
+  conformance(
+    'Services should be able to change the type from ExternalName to NodePort',
+    packets(programs, changedType),
+  ),
   conformance(
     'Services should be able to change the type from NodePort to ExternalName',
     packets(services, fromExternalName),
@@ -217,8 +237,117 @@ export const scenarios: readonly Scenario[] = [
     'Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service',
     packets(networking, portChange),
   ),
-  other('Conntrack should drop INVALID conntrack entries', { reason: 'not written' }),
-  other('DNS should support configurable pod resolv.conf', { reason: 'not written' }),
+  ...['with InternalTrafficPolicy set to Local', 'and client is hostNetwork'].map((when) =>
+    other(
+      `Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service ${when}`,
+      packets(programs, udpCycles),
+    ),
+  ),
+  ...['connect from a Pod to a terminating Pod', 'connect to other Pod from a terminating Pod'].map((what) =>
+    other(`Connectivity Pod Lifecycle should be able to ${what}`, packets(programs, terminatingPods)),
+  ),
+  other(blueGreen, packets(programs, blueGreen)),
+  other('NoSNAT Should be able to send traffic between Pods without SNAT', {
+    ...packets(
+      'test/network/emulation/agnhost.test.ts',
+      'tcp-reset, no-snat-test and net do to connections what their tests look for',
+    ),
+  }),
+  other('Conntrack should drop INVALID conntrack entries', {
+    reason: 'its server writes packets itself, which no program here does',
+  }),
+  other('DNS should support configurable pod resolv.conf', { reason: 'its Pod runs CoreDNS' }),
+  ...['with explicit kubelet port using proxy subresource', 'using proxy subresource'].map((how) =>
+    other(`Proxy version v1 should proxy logs on node ${how}`, packets(programs, proxied)),
+  ),
+  other(
+    'Networking should check kube-proxy urls',
+    packets(programs, 'Networking should check kube-proxy urls'),
+  ),
+  other('Networking should provide unchanging, static URL paths for kubernetes api services', apiCalls),
+  ...[
+    ...['http', 'udp'].flatMap((protocol) => [
+      `should update endpoints: ${protocol}`,
+      `should update nodePort: ${protocol}`,
+      `should function for client IP based session affinity: ${protocol}`,
+    ]),
+    'should function for multiple endpoint-Services with same selector',
+    'should function for service endpoints using hostNetwork',
+    'should support basic nodePort: udp functionality',
+  ].map((test) => other(`Networking Granular Checks: Services ${test}`, packets(programs, granularChanges))),
+  ...[
+    ...['pod-Service', 'node-Service', 'endpoint-Service'].flatMap((way) =>
+      ['http', 'udp'].map((protocol) => `should function for ${way}: ${protocol}`),
+    ),
+    ...['http', 'udp'].flatMap((protocol) => [
+      `should update endpoints: ${protocol}`,
+      `should function for client IP based session affinity: ${protocol}`,
+    ]),
+    ...['should be able to handle large requests: http', 'should be able to handle large requests: udp'],
+  ].map((test) =>
+    other(`[Feature:IPv6DualStack] Granular Checks: Services Secondary IP Family ${test}`, {
+      reason:
+        'not written for the second family; test/network/forwarding-packets.test.ts sends packets of both',
+    }),
+  ),
+  ...[
+    'should have ipv4 and ipv6 internal node ip',
+    'should create a single stack service with cluster ip from primary service range',
+    ...['ipv4', 'ipv6', 'ipv4,v6', 'ipv6,v4'].map(
+      (family) => `should create service with ${family} cluster ip`,
+    ),
+  ].map((test) => other(`[Feature:IPv6DualStack] ${test}`, apiCalls)),
+  other('Services should allow creating a basic SCTP service with pod and endpoints', withoutPackets),
+  other(
+    'EndpointSliceMirroring should mirror a custom Endpoint with multiple subsets and same IP address',
+    apiCalls,
+  ),
+  other('Service CIDRs should create Services and serve on different Service CIDRs', withoutPackets),
+  ...[
+    'should set default value on new IngressClass',
+    'should not set default value if no default IngressClass',
+    'should choose the one with the later CreationTimestamp, if equal the one with the lower name when two ingressClasses are marked as default',
+    'should allow IngressClass to have Namespace-scoped parameters',
+  ].map((test) => other(`IngressClass [Feature:Ingress] ${test}`, apiCalls)),
+  ...['operations', 'with endport field'].map((what) =>
+    other(`Netpol API should support creating NetworkPolicy API ${what}`, apiCalls),
+  ),
+  ...['PreferClose', 'PreferSameZone'].map((what) =>
+    other(
+      `Traffic Distribution should route traffic correctly between pods on multiple nodes when using ${what}`,
+      withoutPackets,
+    ),
+  ),
+  other(
+    'Traffic Distribution should route traffic to an endpoint on the same node or fall back to same zone when using PreferSameNode',
+    withoutPackets,
+  ),
+  ...['Local', 'Cluster'].flatMap((policy) =>
+    ['have session affinity work', 'be able to switch session affinity'].map((what) =>
+      other(
+        `LoadBalancers [Feature:LoadBalancer] should ${what} for LoadBalancer service with ${policy} traffic policy`,
+        withoutPackets,
+      ),
+    ),
+  ),
+  ...[
+    'handle load balancer cleanup finalizer for service',
+    'be able to create LoadBalancer Service without NodePort and change it',
+    'be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes',
+    'be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes',
+    'not have connectivity disruption during rolling update with externalTrafficPolicy=Cluster',
+    'not have connectivity disruption during rolling update with externalTrafficPolicy=Local',
+  ].map((test) => other(`LoadBalancers [Feature:LoadBalancer] should ${test}`, withoutPackets)),
+  ...[
+    'work for type=LoadBalancer',
+    'only target nodes with endpoints',
+    'target all nodes with endpoints',
+  ].map((test) =>
+    other(`LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] should ${test}`, withoutPackets),
+  ),
+  ...['Pod (hostNetwork: true) to Pod', 'Pod and Node, to Pod (hostNetwork: true)'].map((test) =>
+    other(`Services should respect internalTrafficPolicy=Local ${test}`, packets(programs, onHosts)),
+  ),
   other(
     '[Feature:IPv6DualStack] should create pod, add ipv6 and ipv4 ip to pod ips',
     packets(networking, bothFamilies),
@@ -310,8 +439,6 @@ export const scenarios: readonly Scenario[] = [
     packets(workloads, 'should be rejected for evicted pods (no endpoints exist)'),
   ),
   ...[
-    'should respect internalTrafficPolicy=Local Pod (hostNetwork: true) to Pod',
-    'should respect internalTrafficPolicy=Local Pod and Node, to Pod (hostNetwork: true)',
     'should connect to the ports exposed by restartable init containers',
     'should create endpoints for unready pods',
     'should have session affinity timeout work for NodePort service',

@@ -109,6 +109,12 @@ export class KubeletApi {
       response.end('ok');
       return;
     }
+    if (path === '/logs/' || path === '/logs') {
+      // The folder of the node's logs: programs of a simulated node write none.
+      this.#authenticate(request);
+      response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end('<pre>\n</pre>\n');
+      return;
+    }
     const wanted = this.#wanted(request, path);
     if (wanted.verb !== 'containerLogs')
       throw new KubeletError(400, 'unable to upgrade: missing upgrade headers');

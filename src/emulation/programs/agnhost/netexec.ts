@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgnhostRun } from './context.ts';
 import { dial } from './dial.ts';
+import { tlsFile } from './localhost-certificate.ts';
 
 /** Starts the servers. @throws the system's error. */
 export async function netexec(run: AgnhostRun): Promise<void> {
@@ -19,8 +20,8 @@ export async function netexec(run: AgnhostRun): Promise<void> {
     certificate === ''
       ? undefined
       : {
-          cert: await place.readFile(certificate),
-          key: await place.readFile(args.text('tls-private-key-file')),
+          cert: await tlsFile(place, certificate),
+          key: await tlsFile(place, args.text('tls-private-key-file')),
         };
   const httpPort = args.number('http-port', 8080);
   if (httpPort >= 0) {

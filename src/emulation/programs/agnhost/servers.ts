@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, isIP } from 'node:net';
 import type { AgnhostRun } from './context.ts';
 import { bodyFrom } from './dial.ts';
+import { tlsFile } from './localhost-certificate.ts';
 
 /** Answers every request with the host name: HTTP, unless `--http=false`; then TCP, UDP or both. */
 export async function serveHostname(run: AgnhostRun): Promise<void> {
@@ -37,14 +38,20 @@ export async function serveHostname(run: AgnhostRun): Promise<void> {
   run.onTerm = () => run.end(0);
 }
 
-/** Answers on each port of `SERVE_PORT_<port>` and `SERVE_TLS_PORT_<port>` with the text of the variable. */
+/**
+ * Answers on each port of `SERVE_PORT_<port>` and `SERVE_TLS_PORT_<port>` with the text of the variable;
+ * `--json-response`: with the method, too.
+ */
 export async function porter(run: AgnhostRun): Promise<void> {
-  const { environment, readFile } = run.place;
+  const { environment } = run.place;
+  const isJson = run.args.has('json-response');
   const answer =
     (text: string): RequestListener =>
     (request, response) => {
       request.resume();
-      response.end(text);
+      // As Go finds out: markup, or a text.
+      response.setHeader('Content-Type', `text/${text.startsWith('<') ? 'html' : 'plain'}; charset=utf-8`);
+      response.end(isJson ? JSON.stringify({ Method: request.method, Body: text }) : text);
     };
   for (const [name, text] of environment) {
     const [, secure, number] = /^SERVE_(TLS_)?PORT_(\d+)$/.exec(name) ?? [];
@@ -53,8 +60,8 @@ export async function porter(run: AgnhostRun): Promise<void> {
       await run.listen(Number(number), () => createServer(answer(text)));
       continue;
     }
-    const cert = await readFile(environment.get('CERT_FILE') ?? 'localhost.crt');
-    const key = await readFile(environment.get('KEY_FILE') ?? 'localhost.key');
+    const cert = await tlsFile(run.place, environment.get('CERT_FILE') ?? 'localhost.crt');
+    const key = await tlsFile(run.place, environment.get('KEY_FILE') ?? 'localhost.key');
     await run.listen(Number(number), () => createTlsServer({ cert, key }, answer(text)));
   }
 }

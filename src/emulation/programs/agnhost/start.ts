@@ -57,7 +57,7 @@ const others: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
   ] as const),
 ]);
 
-const switches = ['tcp', 'udp', 'http', 'close'];
+const switches = ['tcp', 'udp', 'http', 'close', 'json-response'];
 
 /**
  * Runs agnhost in this process; undefined: the subcommand is to be run as a process.
