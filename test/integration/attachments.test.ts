@@ -1,10 +1,18 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { networkStatusOf } from '../../src/network/attachments/network-status.ts';
 import { isKubeObject } from '../../src/client/resources.ts';
 import { runCommandLine } from '../../src/commands/command-line/run-command-line.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { runControllers } from '../../src/controllers/index.ts';
+import { AwaitedNetworks } from '../../src/controllers/kubelet/awaited-networks.ts';
+import { attachmentsName } from '../../src/controllers/names.ts';
+import { networkKindControllers } from '../../src/controllers/network-kinds.ts';
+import type { Pod } from '../../src/objects/types/core.generated.ts';
+import { controllerContext } from '../support/controller-context.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { recordAt, textAt, listAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -220,6 +228,63 @@ describe('a Pod with further networks', () => {
       spec: { containers: [{ name: 'main', image: 'nginx' }] },
     });
     expect((await attached(namespace, 'web'))[1]).toBe(`net1=${namespace}/net 10.56.0.1`);
+  });
+});
+
+describe('a configuration that is no JSON', () => {
+  test('is stored with a warning, and never refused', async () => {
+    const namespace = await makeNamespace(server, 'warned');
+    const path = `/apis/k8s.cni.cncf.io/v1/namespaces/${namespace}/network-attachment-definitions`;
+    const kind = { apiVersion: 'k8s.cni.cncf.io/v1', kind: 'NetworkAttachmentDefinition' };
+    const body = { ...kind, metadata: { name: 'net' }, spec: { config: '{"type":' } };
+    const warnings = ['spec.config: is no JSON object: Pods that name this network will not start'];
+    expect(await call(server.client, 'POST', path, { body })).toMatchObject({ status: 201, warnings });
+    const patched = async (config: string): Promise<unknown> => {
+      const patch = { body: { spec: { config } }, contentType: 'application/merge-patch+json' };
+      const answer = await call(server.client, 'PATCH', `${path}/net`, patch);
+      return [answer.status, ...answer.warnings];
+    };
+    expect(await patched('{"type":"macvlan"}')).toEqual([200]);
+    expect(await patched('[]')).toEqual([200, ...warnings]);
+    expect(await patched('')).toEqual([200]);
+  });
+});
+
+describe('beside multus', () => {
+  test('nothing is attached, one line says why, and no containers wait', async () => {
+    const other = await startApiServer({
+      ...{ platform: 'openshift', nodes: 1, controllers: ['*', `-${attachmentsName}`] },
+    });
+    const lines: string[] = [];
+    try {
+      const context = controllerContext(new FakeClock(Date.now()), other.client);
+      const pod: Pod = {
+        metadata: { name: 'web', namespace: 'default', annotations: { [networks]: 'net' } },
+        ...{ spec: {}, status: {} },
+      };
+      const { signal } = new AbortController();
+      expect(await new AwaitedNetworks(context).areAwaited(pod, signal)).toBe(true);
+      const labels = { app: 'multus' };
+      const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'multus' }] } };
+      await call(other.client, 'POST', '/apis/apps/v1/namespaces/kube-system/daemonsets', {
+        body: { metadata: { name: 'kube-multus-ds' }, spec: { selector: { matchLabels: labels }, template } },
+      });
+      expect(await new AwaitedNetworks(context).areAwaited(pod, signal)).toBe(false);
+      const beside = runControllers({
+        transport: other.client,
+        catalog: networkKindControllers(),
+        controllers: [attachmentsName],
+        log: pino({ level: 'error' }, { write: (line: string) => void lines.push(line) }),
+      });
+      try {
+        await expect.poll(() => lines.join(), patience).toContain('"by":["multus"]');
+        expect(lines.join()).toContain('OtherImplementation');
+      } finally {
+        await beside.stop();
+      }
+    } finally {
+      await other.stop();
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 /** The configuration of a network: CNI's JSON, of one plugin or of a list (multus `pkg/types/conf.go`, CNI's specification). */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, type JsonRecord, parseRecord } from '../../objects/json.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
 import { egressRouterPlugin, readEgressRouter } from '../egress/egress-router.ts';
@@ -41,11 +41,6 @@ export interface NetworkConfig {
 /** Where multus looks for what a NetworkAttachmentDefinition without a configuration is named after. */
 const confDir = '/etc/cni/multus/net.d';
 
-/** Whether the text of a configuration is a JSON object: others are stored, with a warning, and fail Pods. */
-export function isConfigText(text: string): boolean {
-  return parseObject(text) !== undefined;
-}
-
 /**
  * Reads a network's configuration.
  *
@@ -57,7 +52,7 @@ export function readNetworkConfig({ metadata, spec }: NetworkAttachmentDefinitio
   if (text === '') {
     throw new AttachmentError(`GetCNIConfig: err in GetCNIConfigFromFile: No networks found in ${confDir}`);
   }
-  const config = parseObject(text);
+  const config = parseRecord(text);
   if (config === undefined) {
     throw new AttachmentError(
       'GetCNIConfig: err in getCNIConfigFromSpec: failed to unmarshal Spec.Config: invalid JSON',
@@ -113,13 +108,4 @@ function routerAddresses(written: JsonRecord): Ipam {
     addresses: [{ family, address, prefixLength }],
     routes: [{ destination, gateway }],
   };
-}
-
-function parseObject(text: string): JsonRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

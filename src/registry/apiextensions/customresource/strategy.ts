@@ -16,6 +16,7 @@ import { validateListTypes } from '../schema/list-types.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { validateRules } from '../rules/validate-rules.ts';
 import { validateScaleSpec, validateScaleStatus, fieldAt, simplePath } from './scale.ts';
+import { customWarnings } from './warnings.ts';
 import { validatePart, validateValue } from '../schema/validate-value.ts';
 
 /**
@@ -151,7 +152,8 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       const errors = validateCustomObjectMetaUpdate(object.metadata, old.metadata);
       return withRules([...errors, ...valueErrors(object, old)], object, old);
     },
-    warningsOnUpdate,
+    warningsOnCreate: (object) => [...customWarnings(apiVersion, kind, object)],
+    warningsOnUpdate: (object) => [...warningsOnUpdate(object), ...customWarnings(apiVersion, kind, object)],
     decorate,
     isDecorated: ({ revision }) => since === undefined || revision > since,
     fields: selectable(version),
