@@ -56,6 +56,8 @@ const implementations: readonly Implementation[] = [
     workloads: ['kube-network-policies'],
     tables: ['kube-network-policies'],
   },
+  // Of kind since 0.24, and of minikube. Before, its DaemonSet enforced nothing: only the table shows it.
+  { project: 'kindnet', does: ['policies'], tables: ['kindnet-network-policies'] },
   { project: 'Antrea', does: ['policies'], workloads: ['antrea-agent'], chains: ['ANTREA-'] },
   { project: 'Weave Net', does: ['policies'], workloads: ['weave-net'], chains: ['WEAVE-NPC'] },
   {

@@ -13,6 +13,7 @@ test.each([
   ['address ranges', 'whereabouts', ['whereabouts']],
   ['egress routers', 'network-operator', ['cluster-network-operator']],
   ['connectivity checks', 'network-operator', ['cluster-network-operator']],
+  ['policies', 'kindnet', []],
   ['egress firewalls', 'calico-node', []],
   ['address ranges', 'multus', []],
 ] as const)('%s: the workload %s shows %j', (work, workload, projects) => {
@@ -24,6 +25,7 @@ test.each([
   ['CILIUM_FORWARD', 'filter', 'Cilium'],
   ['KUBE-ROUTER-INPUT', 'filter', "kube-router, k3s' policy engine among others"],
   ['forward', 'kube-network-policies', 'kube-network-policies'],
+  ['postrouting', 'kindnet-network-policies', 'kindnet'],
   ['anything', 'ovn-kubernetes', 'OVN-Kubernetes'],
 ])('the chain %s of the table %s shows a policy engine', (name, table, project) => {
   expect(otherImplementations('policies', { chains: [{ name, table }] })).toEqual([project]);
