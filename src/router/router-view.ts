@@ -12,6 +12,7 @@ import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { Ingress, IngressClass } from '../objects/types/networking.generated.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import { type Certificates, type KeyPair, keyPairProblem, type OfferedCertificate } from './certificates.ts';
+import { dynamicHeaderProblem } from '../network/http/dynamic-headers.ts';
 import { tlsProblem } from './route-tls.ts';
 import type { ServiceReader } from './targets.ts';
 
@@ -49,6 +50,8 @@ export class RouterView implements ServiceReader {
   /** What names a Secret: objects by its key. */
   readonly #users = new Map<ObjectKey, Map<string, () => void>>();
   readonly #used = new Map<string, ReadonlySet<ObjectKey>>();
+  /** Those of them that were there, and have been deleted. */
+  readonly #deleted = new Set<ObjectKey>();
 
   constructor(options: RouterViewOptions) {
     const { informers } = options;
@@ -64,6 +67,13 @@ export class RouterView implements ServiceReader {
     this.routes = options.routes ? informers.informer(routes) : undefined;
     follow(this.#services, () => this.onBackends());
     follow(this.#slices, () => this.onBackends());
+    this.#secrets.addHandler({
+      added: (secret) => this.#deleted.delete(keyOf(secret)),
+      deleted: (secret) => {
+        const key = keyOf(secret);
+        if (this.#users.has(key)) this.#deleted.add(key);
+      },
+    });
     follow(this.#secrets, (key) => {
       for (const use of [...(this.#users.get(key)?.values() ?? [])]) use();
     });
@@ -156,7 +166,7 @@ export class RouterView implements ServiceReader {
     const problem =
       route === undefined
         ? undefined
-        : (tlsProblem(route) ?? externalProblem(secret, pair, this.#secrets.hasSynced));
+        : (tlsProblem(route) ?? dynamicHeaderProblem(route) ?? this.#externalProblem(secret, pair));
     const changed = table.setRoute(key, route, problem);
     this.#use(`Route ${key}`, new Set(secret === undefined ? [] : [secret]), () => this.#route(key));
     for (const other of changed) this.#offer(other);
@@ -201,12 +211,31 @@ export class RouterView implements ServiceReader {
       if (users?.size === 0) this.#users.delete(secret);
     }
     this.#used.delete(user);
+    for (const secret of this.#deleted)
+      if (!this.#users.has(secret) && !used.has(secret)) this.#deleted.delete(secret);
     if (used.size === 0) return;
     this.#used.set(user, used);
     for (const secret of used) {
       const users = this.#users.get(secret) ?? new Map<string, () => void>();
       this.#users.set(secret, users.set(user, use));
     }
+  }
+
+  /** What is wrong with the Secret of a Route's certificate. */
+  #externalProblem(secret: ObjectKey | undefined, pair: KeyPair | undefined): RouteRefusal | undefined {
+    if (secret === undefined) return undefined;
+    if (pair !== undefined) {
+      const message = keyPairProblem(pair);
+      return message === undefined ? undefined : { reason: 'ExternalCertificateValidationFailed', message };
+    }
+    if (this.#deleted.has(secret)) {
+      return { reason: 'ExternalCertificateSecretDeleted', message: `the Secret ${secret} has been deleted` };
+    }
+    // What is not known yet may be there.
+    const message = this.#secrets.hasSynced
+      ? `there is no Secret ${secret} with tls.crt and tls.key`
+      : 'Secrets are read yet';
+    return { reason: 'ExternalCertificateGetFailed', message };
   }
 
   #pairOf(secret: ObjectKey): KeyPair | undefined {
@@ -224,25 +253,6 @@ function inlinePair(route: Route | undefined): KeyPair | undefined {
   const { certificate = '', key = '', caCertificate = '' } = route?.spec.tls ?? {};
   if (certificate === '' || key === '') return undefined;
   return { certificate: caCertificate === '' ? certificate : `${certificate}\n${caCertificate}`, key };
-}
-
-function externalProblem(
-  secret: ObjectKey | undefined,
-  pair: KeyPair | undefined,
-  hasSynced: boolean,
-): RouteRefusal | undefined {
-  if (secret === undefined) return undefined;
-  if (pair === undefined) {
-    // What is not known yet may be there.
-    const message = hasSynced
-      ? `there is no Secret ${secret} with tls.crt and tls.key`
-      : 'Secrets are read yet';
-    return { reason: 'ExternalCertificateGetFailed', message };
-  }
-  const problem = keyPairProblem(pair);
-  return problem === undefined
-    ? undefined
-    : { reason: 'ExternalCertificateValidationFailed', message: problem };
 }
 
 /** Other Secrets are none of the router's business, and not kept in memory. */

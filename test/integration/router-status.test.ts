@@ -288,10 +288,38 @@ test('what cannot be served says why', async () => {
       expect([name, await admitted(name)]).toEqual([name, reason]);
     }, wait);
   }
+  const dynamic = { name: 'X-A', action: { type: 'Set', set: { value: '%[req.hdr(Host)]' } } };
+  await createRoute('dynamic', { host: 'dynamic.test', httpHeaders: { actions: { request: [dynamic] } } });
+  await vi.waitFor(async () => expect(await admitted('dynamic')).toBe('ExtendedValidationFailed'), wait);
   await createRoute('subdomain', { subdomain: 'sub' });
   await vi.waitFor(async () => {
     expect((await entries('subdomain'))['default']).toMatchObject({ host: 'sub.apps.test' });
   }, wait);
+});
+
+test('the Secret of a Route comes, is spoilt, goes and comes again', async () => {
+  const { certificate, key } = issue('external.test');
+  const secrets = '/api/v1/namespaces/shop/secrets';
+  const body = (pem: string) => ({
+    metadata: { name: 'external' },
+    type: 'kubernetes.io/tls',
+    stringData: { 'tls.crt': certificate, 'tls.key': pem },
+  });
+  const becomes = (expected: string): Promise<void> =>
+    vi.waitFor(async () => expect(await admitted('external')).toBe(expected), wait);
+  await createRoute('external', {
+    host: 'external.test',
+    tls: { termination: 'edge', externalCertificate: { name: 'external' } },
+  });
+  await becomes('ExternalCertificateGetFailed');
+  await objects.create(secrets, body(key));
+  await becomes('True');
+  await objects.patch(`${secrets}/external`, { stringData: { 'tls.key': issue('external.test').key } });
+  await becomes('ExternalCertificateValidationFailed');
+  await objects.delete(`${secrets}/external`);
+  await becomes('ExternalCertificateSecretDeleted');
+  await objects.create(secrets, body(key));
+  await becomes('True');
 });
 
 test('TLS ends here, here and there, or there', async () => {

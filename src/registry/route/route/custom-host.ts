@@ -80,7 +80,8 @@ export function validateHostUpdate(
     .filter((field) => (tls[field] ?? '') !== (before[field] ?? ''))
     .map((field) => invalid(`spec.tls.${field}`, tls[field] ?? '', certificateMessage));
   const external = externalName(tls);
-  if (external === externalName(before)) return errors;
+  const hasBoth = tls.externalCertificate !== undefined && before.externalCertificate !== undefined;
+  if (!hasBoth || external === externalName(before)) return errors;
   return [...errors, invalid('spec.tls.externalCertificate', external, certificateMessage)];
 }
 

@@ -216,6 +216,34 @@ describe('who may choose hosts and certificates', () => {
     expect(change(before, after, ...rights)).toEqual(errors);
   });
 
+  it.each<[object, object, string[]]>([
+    [{ caCertificate: 'a' }, { caCertificate: 'b' }, ['caCertificate']],
+    [{ certificate: 'a' }, { certificate: 'b' }, ['certificate']],
+    [{ key: 'a' }, { key: 'b' }, ['key']],
+    [{ key: 'a' }, { key: 'a' }, []],
+    [{ externalCertificate: { name: 'a' } }, { certificate: 'b' }, ['certificate']],
+    [{ certificate: 'a' }, { externalCertificate: { name: 'b' } }, ['certificate']],
+    [{ externalCertificate: { name: 'a' } }, { externalCertificate: { name: 'b' } }, ['externalCertificate']],
+    [{ externalCertificate: { name: 'a' } }, { externalCertificate: { name: 'a' } }, []],
+  ])('certificates %j to %j: errors at %j', (before, after, fields) => {
+    const at = fields.map((field) => `spec.tls.${field}: Invalid value: `);
+    const errors = change({ tls: before }, { tls: after }).filter((error) =>
+      error.endsWith(certificateRight),
+    );
+    expect(errors.map((error, i) => error.slice(0, at[i]?.length))).toEqual(at);
+  });
+
+  it.each([
+    [{ destinationCACertificate: 'a' }, { destinationCACertificate: 'b' }, 1],
+    [{ destinationCACertificate: 'a' }, { destinationCACertificate: 'a' }, 0],
+    [{ certificate: 'a' }, {}, 0],
+  ])('of reencrypt, %j to %j: %i errors', (before, after, count) => {
+    const termination = 'reencrypt';
+    expect(change({ tls: { termination, ...before } }, { tls: { termination, ...after } })).toHaveLength(
+      count,
+    );
+  });
+
   it('TLS with a certificate needs it too', () => {
     const [error = ''] = change({}, { tls: pem('a') });
     expect(error).toMatch(
@@ -406,6 +434,10 @@ describe('header actions', () => {
     ['response', '%[req.hdr(X-Target)]'],
     ['request', '%[src]'],
     ['request', '%[req.hdr(X),upper]'],
+    ['request', '%+Q[ssl_c_der,base64]'],
+    ['request', '%[req.hdr(Host),lower'],
+    ['request', '%[ssl_c_der,base_64]'],
+    ['response', '%[res.hdr(server),tolower]'],
     ['request', '100%'],
     ['request', 'a\nb'],
     ['request', 'a\u007fb'],
