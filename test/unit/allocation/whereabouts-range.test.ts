@@ -204,6 +204,87 @@ describe('offsets', () => {
   });
 });
 
+describe('the offset of an address', () => {
+  it.each<[string, string, string]>([
+    // Counted from the network's address, whatever the start of the range is.
+    ['10.0.0.0/24', '10.0.0.0', '0'],
+    ['10.0.0.0/24', '10.0.0.1', '1'],
+    ['10.0.0.77/24', '10.0.0.255', '255'],
+    ['10.0.0.0/16', '10.0.1.0', '256'],
+    ['10.0.0.0/16', '10.0.255.255', '65535'],
+    ['10.0.0.0/8', '10.1.0.0', '65536'],
+    ['10.0.0.0/8', '10.255.255.255', '16777215'],
+    ['0.0.0.0/0', '255.255.255.255', '4294967295'],
+    ['192.168.2.0/23', '192.168.3.0', '256'],
+    ['172.16.5.72/29', '172.16.5.79', '7'],
+    // Carries over each byte and group.
+    ['fd00::/64', 'fd00::1', '1'],
+    ['fd00::/64', 'fd00::ffff', '65535'],
+    ['fd00::/64', 'fd00::1:0', '65536'],
+    ['fd00::/64', 'fd00::1:0:0', '4294967296'],
+    ['fd00::/64', 'fd00::1:0:0:0', '281474976710656'],
+    ['fd00::/64', 'fd00::ffff:ffff:ffff:ffff', '18446744073709551615'],
+    // Beyond 64 bits.
+    ['fd00::/48', 'fd00:0:0:1::', '18446744073709551616'],
+    ['fd00::/48', 'fd00:0:0:1::1', '18446744073709551617'],
+    ['2001:db8::/30', '2001:dba::2', '158456325028528675187087900674'],
+    ['2001:db8::/32', '2001:db8:ffff:ffff:ffff:ffff:ffff:ffff', '79228162514264337593543950335'],
+    ['::/0', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', '340282366920938463463374607431768211455'],
+    ['100::2:0/125', '100::2:7', '7'],
+    // Above 2^53, where a JavaScript number would be another address.
+    ['fd00::/64', 'fd00::20:0:0:1', '9007199254740993'],
+  ])('of %s for %s is %s', (range, address, expected) => {
+    const { network } = readWhereaboutsRange({ range });
+    expect(offsetKey(network, valueOf(address))).toBe(expected);
+    const back = addressAt(network, BigInt(expected));
+    expect(back === undefined ? undefined : formatAddress(network.family, back)).toBe(address);
+  });
+
+  it.each<[string, bigint]>([
+    ['10.0.0.0/24', 256n],
+    ['10.0.0.0/8', 2n ** 24n],
+    ['0.0.0.0/0', 2n ** 32n],
+    ['fd00::/64', 2n ** 64n],
+    ['::/0', 2n ** 128n],
+    ['fd00::/64', -1n],
+  ])('%s has none at %s', (range, offset) => {
+    expect(addressAt(readWhereaboutsRange({ range }).network, offset)).toBeUndefined();
+  });
+});
+
+describe('a walk', () => {
+  it.each<[string, string, string | undefined]>([
+    // Over the borders of bytes and groups, and not beyond the last usable address.
+    ['10.0.0.0/16', '10.0.0.255', '10.0.1.0'],
+    ['10.0.0.0/8', '10.0.255.255', '10.1.0.0'],
+    ['10.0.0.0/24', '10.0.0.254', undefined],
+    ['255.255.255.0/24', '255.255.255.254', undefined],
+    ['fd00::/64', 'fd00::ffff', 'fd00::1:0'],
+    ['fd00::/64', 'fd00::ffff:ffff', 'fd00::1:0:0'],
+    ['fd00::/64', 'fd00::ffff:ffff:ffff', 'fd00::1:0:0:0'],
+    ['fd00::/64', 'fd00::ffff:ffff:ffff:fffe', undefined],
+    ['ffff::/16', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe', undefined],
+  ])('in %s goes from %s to %s', (range, start, expected) => {
+    const read = readWhereaboutsRange({ range, rangeStart: start });
+    const found = firstFree(read, (value) => value === valueOf(start));
+    expect(found === undefined ? undefined : formatAddress(read.network.family, found)).toBe(expected);
+  });
+
+  it('of many addresses that are taken, or of an exclude each, does not hold the event loop', () => {
+    const taken = new Set(Array.from({ length: 20_000 }, (_, index) => BigInt(index)));
+    const wide = readWhereaboutsRange({ range: '::/0' });
+    const exclude = Array.from({ length: 20_000 }, (_, index) =>
+      formatAddress('IPv6', BigInt(2 * index + 1)),
+    );
+    const holed = readWhereaboutsRange({ range: '::/0', exclude });
+    const before = process.cpuUsage();
+    expect(firstFree(wide, (value) => taken.has(value))).toBe(20_000n);
+    expect(firstFree(holed, (value) => value % 2n === 0n)).toBe(40_001n);
+    const { user, system } = process.cpuUsage(before);
+    expect(user + system).toBeLessThan(200_000);
+  });
+});
+
 describe('names', () => {
   it.each([
     ['10.0.0.0/8', '', '10.0.0.0-8'],
