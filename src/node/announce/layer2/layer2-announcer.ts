@@ -7,10 +7,10 @@ import type {
 } from '../../../network/announcing/announcement-plan.ts';
 import type { AddressAnnouncer, AddressToAnnounce } from '../address-announcer.ts';
 import { AddressRefusals, type AddressRefusalsOptions } from './address-refusals.ts';
-import { arpingAll } from './arping.ts';
+import { Arping } from './arping.ts';
 import { AnnouncementTimes } from './announcement-times.ts';
 import { IpBatch } from './ip-batch.ts';
-import { LinkSysctls, ownSysctls, sharedSysctls } from './link-sysctls.ts';
+import { arpingSysctls, LinkSysctls, ownSysctls, sharedSysctls } from './link-sysctls.ts';
 import { changeLinks, hostPrefix, isPlaced, type Link, ownLinkName, subnetsOf } from './links.ts';
 
 export interface Layer2Options extends AddressRefusalsOptions {
@@ -65,6 +65,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   readonly #times = new AnnouncementTimes();
   /** When interfaces of ours that could not be made are tried again, by the one below, monotonic. */
   readonly #makeAgainAt = new Map<string, number>();
+  readonly #arping: Arping;
   /** Words that were logged, each once until it is over. */
   readonly #said = new Set<string>();
 
@@ -72,6 +73,9 @@ export class Layer2Announcer implements AddressAnnouncer {
     this.#options = options;
     this.#refusals = new AddressRefusals(options);
     this.#batch = new IpBatch(options.host);
+    this.#arping = new Arping(options.host, (name, { reason, message, error }) =>
+      this.#once(reason, { interface: name, err: error }, message),
+    );
     this.#sysctls = new LinkSysctls(options.host, (sysctl, error) =>
       this.#once(
         'SysctlRefused',
@@ -168,6 +172,7 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   /** Lets addresses live on for some seconds without this process; others end now. */
   async leave(addresses: ReadonlySet<string>, seconds: number): Promise<void> {
+    this.#arping.end();
     const lines: string[] = [];
     for (const [address, names] of this.#placed()) {
       for (const name of names) {
@@ -218,7 +223,8 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   async #makeInterfaces(uplinks: ReadonlySet<string>): Promise<void> {
     if (this.#options.on === 'interface') {
-      for (const name of uplinks) await this.#sysctls.set(name, sharedSysctls);
+      const sysctls = this.#options.arping ? arpingSysctls : sharedSysctls;
+      for (const name of uplinks) await this.#sysctls.set(name, sysctls);
       return;
     }
     const now = this.#options.clock.monotonic();
@@ -266,13 +272,8 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 
   async #tell({ name, mac }: Link, addresses: readonly string[]): Promise<void> {
-    const { arping, host } = this.#options;
-    if (arping) {
-      const problem = await arpingAll(host, name, addresses);
-      if (problem !== undefined) {
-        const { reason, message, error } = problem;
-        this.#once(reason, { interface: name, err: error }, message);
-      }
+    if (this.#options.arping) {
+      this.#arping.tell(name, addresses);
       return;
     }
     const { errors } = await this.#change([`link set dev ${name} address ${mac}`]);
@@ -320,10 +321,12 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   /**
    * Deprecated, so that the machine uses it for nothing of its own. On the interface itself, the kernel would ask for a
-   * second whether an IPv6 address is free, which was done before (`nodad`); an own one does not (`accept_dad`).
+   * second whether an IPv6 address is free, which was done before (`nodad`); an own one, and one beside arping, does not
+   * (`accept_dad`), and announces the address.
    */
   #placeLine({ address, name }: Place, seconds: number): string {
-    const nodad = this.#options.on === 'interface' && address.includes(':') ? ' nodad' : '';
+    const { on, arping } = this.#options;
+    const nodad = on === 'interface' && !arping && address.includes(':') ? ' nodad' : '';
     return `address replace ${hostPrefix(address)} dev ${name} valid_lft ${seconds} preferred_lft 0${nodad}`;
   }
 

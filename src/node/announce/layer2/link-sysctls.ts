@@ -9,11 +9,16 @@ export const sharedSysctls: readonly LinkSysctl[] = [
   ['ipv6', 'ndisc_notify', '1'],
 ];
 
+/** The kernel announces a new IPv6 address at once; whether it is free was asked before. */
+const announcedAtOnce: LinkSysctl = ['ipv6', 'accept_dad', '0'];
+
+/** The same where nothing else announces IPv6 addresses. */
+export const arpingSysctls: readonly LinkSysctl[] = [...sharedSysctls, announcedAtOnce];
+
 /** What an interface of our own needs. */
 export const ownSysctls: readonly LinkSysctl[] = [
   ...sharedSysctls,
-  // Announces an address at once; whether it is free was asked before.
-  ['ipv6', 'accept_dad', '0'],
+  announcedAtOnce,
   ['ipv6', 'accept_ra', '0'],
   // Answers go out of the interface below.
   ['ipv4', 'rp_filter', '2'],
