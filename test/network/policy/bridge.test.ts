@@ -86,7 +86,7 @@ describe.skipIf(missing !== '')(
           podSelector: { matchLabels: { app: 'b-1' } },
           ingress: [{ from: [{ podSelector: { matchLabels: { app: 'a-1' } } }], ports: [{ port: 8080 }] }],
         },
-        (line) => !/ b-1 /.test(line) || line.startsWith('a-1 b-1 8080'),
+        (line) => !line.includes(' b-1 ') || line.startsWith('a-1 b-1 8080'),
       ],
       [
         'with ports, out of all Pods and into them',
