@@ -12,8 +12,7 @@ import { Clients } from '../../src/client/clients.ts';
 import { systemClock } from '../../src/client/clock.ts';
 import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
 import { leases } from '../../src/client/resources.ts';
-import { isRecord } from '../../src/objects/json.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { RouterStatus } from '../../src/router/router-status.ts';
 import { Leadership } from '../../src/runtime/leadership.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -178,10 +177,7 @@ test('a rolling update of the router: no request fails', async () => {
 
 test('routers of one name write by turns, those of another name beside them: each says a thing once', async () => {
   const definition: unknown = parse(readFileSync('deploy/components/router/routes-definition.yaml', 'utf8'));
-  await objects.create(
-    '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
-    isRecord(definition) ? definition : {},
-  );
+  await objects.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', recordAt(definition));
   const routes = '/apis/route.openshift.io/v1/namespaces/shop/routes';
   await untilFound(api.client, routes);
   const first = await startWriter('a', 'a.test');

@@ -121,7 +121,9 @@ test(
     const stop = new AbortController();
     const following = Promise.all([
       follow(server, pods, stop.signal, (type, pod) => ledger.see(type, pod)),
-      follow(server, pools, stop.signal, () => void writes++),
+      follow(server, pools, stop.signal, () => {
+        writes++;
+      }),
     ]);
     // Without a lease: nothing but the guards of their writes is between them.
     const start = (): { child: ChildProcess; ended: Promise<unknown> } => {

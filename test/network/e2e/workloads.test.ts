@@ -134,8 +134,8 @@ describePods('[sig-cli] [sig-apps] [sig-api-machinery] with programs', () => {
     expect([await ended('exit 0'), await ended('exit 42')]).toEqual([0, 42]);
     const proxy = kubectl.start(['proxy', '--port=0', '--disable-filter=true']);
     running.push(proxy);
-    const [line]: unknown[] = proxy.stdout === null ? [] : await once(proxy.stdout, 'data');
-    const [, port] = /127\.0\.0\.1:(\d+)/.exec(String(line)) ?? [];
+    const line = proxy.stdout === null ? '' : String((await once(proxy.stdout, 'data'))[0]);
+    const [, port] = /127\.0\.0\.1:(\d+)/.exec(line) ?? [];
     const through = [`--server=http://127.0.0.1:${port}`, '-n', pods.namespace, 'exec', 'httpd', '--'];
     expect(await kubectl.ok([...through, 'echo', 'running', 'in', 'container'])).toBe(
       'running in container\n',
@@ -170,8 +170,8 @@ describePods('[sig-cli] [sig-apps] [sig-api-machinery] with programs', () => {
       await pods.running(name, 1);
       const child = kubectl.start(['-n', pods.namespace, 'port-forward', name, ':80']);
       running.push(child);
-      const [line]: unknown[] = child.stdout === null ? [] : await once(child.stdout, 'data');
-      const [, port] = /Forwarding from 127\.0\.0\.1:(\d+) -> 80/.exec(String(line)) ?? [];
+      const line = child.stdout === null ? '' : String((await once(child.stdout, 'data'))[0]);
+      const [, port] = /Forwarding from 127\.0\.0\.1:(\d+) -> 80/.exec(line) ?? [];
       const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true });
       let received = '';
       socket.on('data', (chunk) => (received += String(chunk)));

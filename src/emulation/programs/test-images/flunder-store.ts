@@ -167,12 +167,11 @@ function isSelected(
 }
 
 function mergedRecord(target: JsonRecord, patch: JsonRecord): JsonRecord {
-  const result: JsonRecord = { ...target };
-  for (const [member, value] of Object.entries(patch)) {
-    const before = result[member];
-    if (value === null) delete result[member];
-    else if (isRecord(value)) result[member] = mergedRecord(isRecord(before) ? before : {}, value);
-    else result[member] = value;
-  }
-  return result;
+  const kept = Object.entries(target).filter(([member]) => !Object.hasOwn(patch, member));
+  const changed = Object.entries(patch).flatMap(([member, value]) => {
+    if (!isRecord(value)) return value === null ? [] : [[member, value] as const];
+    const before = target[member];
+    return [[member, mergedRecord(isRecord(before) ? before : {}, value)] as const];
+  });
+  return Object.fromEntries([...kept, ...changed]);
 }
