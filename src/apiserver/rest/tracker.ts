@@ -1,8 +1,9 @@
 import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
 import type { OwnableFields } from '../../registry/generic/strategy.ts';
-import { trackConverting, trackUpdate } from '../patch/apply/track-update.ts';
+import { trackConverting, trackingUpdate } from '../patch/apply/track-update.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import type { ServedResource } from './served-resource.ts';
+import { runInSlices } from '../time-slice.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 
 type Track = (object: KubeObject, live?: KubeObject) => void | Promise<void>;
@@ -48,11 +49,11 @@ export function trackAs(
       now: timestamp(core.now()),
       ownable,
     };
-    if (conversion === undefined) {
-      setManagedFields(object, trackUpdate(update));
-      return undefined;
-    }
-    return trackConverting(update, conversion).then((entries) => setManagedFields(object, entries));
+    const entries =
+      conversion === undefined ? runInSlices(trackingUpdate(update)) : trackConverting(update, conversion);
+    if (entries instanceof Promise) return entries.then((found) => setManagedFields(object, found));
+    setManagedFields(object, entries);
+    return undefined;
   };
 }
 

@@ -54,9 +54,18 @@ export interface UpdateToTrack {
  * A client that sends `managedFields: []` or `[{}]` gives up tracking: the object has none until it is applied.
  */
 export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undefined {
+  const steps = trackingUpdate(update);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** The same in steps: the ownership of tens of thousands of list items takes a tenth of a second. */
+export function* trackingUpdate(update: UpdateToTrack): Tracking {
   const { live, next } = update;
-  if (live === undefined && next.metadata.managedFields === undefined) return trackCreate(update);
-  return track(update);
+  const isPlainCreate = live === undefined && next.metadata.managedFields === undefined;
+  return yield* isPlainCreate ? trackCreate(update) : track(update);
 }
 
 /**
@@ -84,6 +93,8 @@ export async function trackConverting(
 }
 
 type Entries = ManagedFieldsEntry[] | undefined;
+/** Yields where other requests may have their turn. */
+type Tracking = Generator<undefined, Entries, undefined>;
 
 /** What was found for the shapes of the objects created last, of each schema. */
 const created = new WeakMap<StructSchema, Map<string, Entries>>();
@@ -91,7 +102,7 @@ const maxShapes = 256;
 const maxShapeLength = 4_096;
 
 /** Objects that one program creates mostly have one shape: what their creator owns is worked out once. */
-function trackCreate(update: UpdateToTrack): Entries {
+function* trackCreate(update: UpdateToTrack): Tracking {
   const { schema, next, subresource, apiVersion, ownable, now } = update;
   let shape: string;
   try {
@@ -100,13 +111,16 @@ function trackCreate(update: UpdateToTrack): Entries {
     if (error instanceof PathElementError) return undefined;
     throw error;
   }
-  if (shape.length > maxShapeLength) return track(update);
+  if (shape.length > maxShapeLength) {
+    yield;
+    return yield* track(update);
+  }
   let shapes = created.get(schema);
   if (shapes === undefined) created.set(schema, (shapes = new Map<string, Entries>()));
   if (shapes.has(shape)) {
     return shapes.get(shape)?.map((entry) => ({ ...entry, manager: managerOf(update), time: now }));
   }
-  const entries = track(update);
+  const entries = yield* track(update);
   if (shapes.size >= maxShapes) shapes.clear();
   shapes.set(shape, entries);
   return entries;
@@ -116,16 +130,20 @@ function managerOf({ manager }: Pick<UpdateToTrack, 'manager'>): string {
   return manager === '' ? 'unknown' : manager;
 }
 
-function track(update: UpdateToTrack): Entries {
+function* track(update: UpdateToTrack): Tracking {
   const start = startTracking(update);
   if (start === undefined) return undefined;
+  yield;
   try {
-    recordUpdate(start.managers, update, start.from, start.to, noOtherVersions);
+    const changes = changesBy(update, start.managers, start.from, start.to);
+    yield;
+    if (changes !== undefined) record(start.managers, update, changes, noOtherVersions);
   } catch (error) {
     // List items without an identity: validation will refuse them, and its answer is the one to give.
     if (error instanceof PathElementError) return undefined;
     throw error;
   }
+  yield;
   return entriesOf(start);
 }
 
