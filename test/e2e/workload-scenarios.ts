@@ -82,6 +82,22 @@ export const workloadScenarios: readonly Scenario[] = [
     ),
   ),
   conformance(
+    'Job should run a job to completion when tasks sometimes fail and are locally restarted',
+    packets(
+      workloads,
+      'Job should run a job to completion when tasks sometimes fail and are locally restarted',
+    ),
+  ),
+  ...['schedule multiple jobs concurrently', 'not schedule new jobs when ForbidConcurrent'].map((what) =>
+    conformance(
+      `CronJob should ${what}`,
+      packets(
+        'test/network/e2e/cron-jobs.long.test.ts',
+        'should schedule multiple jobs concurrently, not when ForbidConcurrent, and finish what has ended',
+      ),
+    ),
+  ),
+  conformance(
     'Aggregator Should be able to support the 1.17 Sample API Server using the current Aggregator',
     packets(
       workloads,

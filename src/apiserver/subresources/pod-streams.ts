@@ -1,4 +1,8 @@
 /** exec, attach and port-forward of Pods (`pkg/registry/core/pod/rest/subresources.go`). */
+import { goQuote } from '../../objects/go-text.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { at, listAt, textAt } from '../../objects/read.ts';
+import { StatusError } from '../../objects/status.ts';
 import { badRequest } from '../../objects/status-errors.ts';
 import type { ApiRequest, UpgradeHandler } from '../http/exchange.ts';
 import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
@@ -49,6 +53,9 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
     if (nodeName === '') throw badRequest(`pod ${info.name} does not have a host assigned`);
     const target = kubeletNamed(core, nodeName);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+      // Clients that a kubelet has refused a WebSocket try SPDY: they are to hear why it did.
+      if (info.subresource !== 'portforward')
+        checkRunning(pod, containerOf(pod, query.get('container') ?? ''));
       throw badRequest(
         `streams are served over WebSocket only: upgrade the client (kubectl 1.31 and later), which asked for ${request.headers.upgrade ?? 'nothing'}`,
       );
@@ -61,6 +68,16 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
       (error) => kubeletUnreachable(error, target),
     );
   };
+}
+
+/** @throws {StatusError} 404 in the kubelet's words, where the status of a Pod does not show that a container runs. */
+function checkRunning(pod: KubeObject, container: string): void {
+  const status = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses']
+    .flatMap((list) => listAt(pod, 'status', list))
+    .find((each) => textAt(each, 'name') === container);
+  if (at(status, 'state', 'running') !== undefined) return;
+  const message = `unable to upgrade connection: container not found (${goQuote(container)})`;
+  throw new StatusError(404, 'NotFound', message);
 }
 
 /** The options of exec and attach, by the kubelet's names. @throws {StatusError} 400 */

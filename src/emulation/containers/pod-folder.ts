@@ -75,6 +75,9 @@ export class PodFolder {
     if (pages !== undefined) {
       mounts.set(pages, { from: this.#pagesOf(container), at: pages, isFile: false, isReadOnly: false });
     }
+    if (own.shell !== undefined) {
+      mounts.set('/bin/sh', { from: own.shell, at: '/bin/sh', isFile: true, isReadOnly: true });
+    }
     for (const at of own.hidden) mounts.set(at, { from: at, at, isFile: false, isReadOnly: true });
     for (const mount of container.volumeMounts ?? []) {
       const volume = this.#volumes.get(mount.name);
@@ -177,6 +180,8 @@ export interface OwnFiles {
   readonly agnhost: string;
   /** Folders of the machine that the container's own ones would hide. */
   readonly hidden: readonly string[];
+  /** What `/bin/sh` is instead of the machine's; undefined: nothing else. */
+  readonly shell: string | undefined;
   /** Where the pages of a web server are, if it has any. */
   readonly pages: string | undefined;
 }

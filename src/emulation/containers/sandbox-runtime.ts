@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
@@ -354,6 +354,7 @@ export class SandboxRuntime implements ContainerRuntime {
       resolvConf: this.#options.resolvConfOf(pod),
       agnhost: agnhostScript,
       hidden: hiddenFolders,
+      shell,
       pages: resolved.kind === 'test-image' ? webRootOf(resolved.name)?.path : undefined,
     });
     const variables = Object.fromEntries(environment);
@@ -413,6 +414,9 @@ export class SandboxRuntime implements ContainerRuntime {
 }
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Shells of small images know `[[`, which Debian's own does not: bash is nearer to them. */
+const shell = existsSync('/bin/bash') ? realpathSync('/bin/bash') : undefined;
 
 /** Our agnhost as a program of the container: TypeScript in the source tree, JavaScript in the package. */
 const agnhostScript = `#!/bin/sh

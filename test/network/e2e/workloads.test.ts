@@ -252,6 +252,33 @@ describePods('[sig-cli] [sig-apps] [sig-api-machinery] with programs', () => {
     await readyAre('');
   });
 
+  test('Job should run a job to completion when tasks sometimes fail and are locally restarted', async () => {
+    const script = 'if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi';
+    const container = {
+      ...{ name: 'c', image: testImage('busybox:1.36.1-1'), command: ['/bin/sh', '-c', script] },
+      volumeMounts: [{ name: 'data', mountPath: '/data' }],
+    };
+    const volumes = [{ name: 'data', emptyDir: {} }];
+    await create(pods.path('jobs', 'batch/v1'), {
+      metadata: { name: 'fail-once-local' },
+      spec: {
+        ...{ parallelism: 2, completions: 2 },
+        template: { spec: { restartPolicy: 'OnFailure', volumes, containers: [container] } },
+      },
+    });
+    const job = await until(
+      async () =>
+        recordAt((await pods.call('GET', `${pods.path('jobs', 'batch/v1')}/fail-once-local`)).body, 'status'),
+      ({ succeeded }) => succeeded === 2,
+    );
+    expect(job['failed']).toBeUndefined();
+    expect(
+      (
+        await run('get', 'pods', '-o', 'jsonpath={.items[*].status.containerStatuses[0].restartCount}')
+      ).trim(),
+    ).toBe('1 1');
+  });
+
   test('should be rejected for evicted pods (no endpoints exist)', async () => {
     await pods.service('evicted-pods', { publishNotReadyAddresses: true }, 80);
     const script = 'dd if=/dev/zero of=file bs=1M count=10; sleep 10000';

@@ -219,6 +219,18 @@ describePods('streams of containers', () => {
       KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false',
     });
     expect(spdy.stderr).toContain('streams are served over WebSocket only');
+    // Such clients, and those that fall back to SPDY, hear first what a kubelet refuses.
+    await pods.pod(
+      'ended',
+      'ended',
+      { image: 'busybox', command: ['true'] },
+      { spec: { restartPolicy: 'Never' } },
+    );
+    await until(
+      () => kubectl.ok(['get', 'pod', 'ended', '-o', 'jsonpath={.status.phase}']),
+      (phase) => phase === 'Succeeded',
+    );
+    expect(await kubectl.fails(['attach', 'ended'])).toContain('container not found ("main")');
   });
 
   it('top shows what Pods and nodes use', async () => {
