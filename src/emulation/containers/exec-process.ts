@@ -57,12 +57,13 @@ export async function runWords(
   try {
     // A program need not read its input.
     if (stdin !== undefined && child.stdin !== null) pipeline(stdin, child.stdin).catch(() => undefined);
+    // An output breaks when its client goes away, maybe long before the program ends by that.
     const outputs = [
       ...(child.stdout === null ? [] : [pipeline(child.stdout, stdout, { end: false })]),
       ...(child.stderr === null ? [] : [pipeline(child.stderr, stderr, { end: false })]),
-    ];
+    ].map((output) => output.catch(() => undefined));
     const code = await ended;
-    await Promise.allSettled(outputs);
+    await Promise.all(outputs);
     signal?.throwIfAborted();
     return code;
   } finally {

@@ -62,13 +62,76 @@ describePods('streams of containers', () => {
     expect(status).toEqual({ metadata: {}, status: 'Success' });
   });
 
-  /** Connects to a program by WebSocket, with a terminal of 91 × 17, and types something; to its end. */
-  async function command(path: string, typed: string): Promise<{ output: string; status: unknown }> {
-    const url = `${pods.server.url}${pods.path('pods')}/${path}`;
-    const socket = new WebSocket(url.replace('https', 'wss'), 'v5.channel.k8s.io', {
-      ca: pods.server.ca,
-      headers: { authorization: `Bearer ${pods.server.token}` },
+  it('exec outlives a storm of sizes, channels that there are not, empty messages and a command of 1 MB', async () => {
+    const path = (words: readonly string[], query: string): string =>
+      `box/exec?${query}&${words.map((word) => `command=${encodeURIComponent(word)}`).join('&')}`;
+    const { output, status } = await command(
+      path(['sh', '-c', 'read line; stty size'], 'stdin=1&stdout=1&tty=1'),
+      '\n',
+      (socket) => {
+        for (let i = 1; i <= 20_000; i++) socket.send(Buffer.from(`\u0004{"Width":${i},"Height":1}`));
+        for (const junk of ['', '\u0009x', '\u0004', '\u0004{"Width":-1}', '\u0004[]'])
+          socket.send(Buffer.from(junk));
+        socket.send(Buffer.from([255, 7]));
+      },
+    );
+    expect(output).toContain('17 91');
+    expect(status).toEqual({ metadata: {}, status: 'Success' });
+    const long = connect(path(['echo', 'x'.repeat(1024 * 1024)], 'stdout=1'));
+    const refused = await new Promise<number | undefined>((resolve) => {
+      long.on('error', () => resolve(undefined));
+      long.on('unexpected-response', (_, response) => resolve(response.statusCode));
     });
+    expect([undefined, 414, 431]).toContain(refused);
+    expect(await kubectl.ok(['exec', 'box', '--', 'echo', 'still'])).toBe('still\n');
+  });
+
+  it('a reader that stops holds the program back, and nothing is kept for it', async () => {
+    const script = 'i=0; while head -c 1000000 /dev/zero; do i=$((i+1)); echo $i >/tmp/written; done';
+    const words = ['sh', '-c', script].map((word) => `command=${encodeURIComponent(word)}`);
+    const socket = connect(`box/exec?stdout=1&${words.join('&')}`);
+    await once(socket, 'open');
+    socket.pause();
+    const written = async (): Promise<number> =>
+      Number(await kubectl.ok(['exec', 'box', '--', 'sh', '-c', 'cat /tmp/written 2>/dev/null || echo 0']));
+    let before = -1;
+    const held = await until(written, (now) => {
+      const isHeld = now === before && now > 0;
+      before = now;
+      return isHeld;
+    });
+    // Megabytes: what buffers of sockets and pipes on the way hold.
+    expect(held).toBeLessThan(64);
+    socket.resume();
+    await until(written, (now) => now > held + 50);
+    // In the middle of a write: the program ends, and its container goes on.
+    socket.terminate();
+    before = -1;
+    const last = await until(written, (now) => {
+      const isHeld = now === before;
+      before = now;
+      return isHeld;
+    });
+    expect(last).toBeGreaterThan(held);
+  });
+
+  const connect = (path: string): WebSocket =>
+    new WebSocket(
+      `${pods.server.url}${pods.path('pods')}/${path}`.replace('https', 'wss'),
+      'v5.channel.k8s.io',
+      {
+        ca: pods.server.ca,
+        headers: { authorization: `Bearer ${pods.server.token}` },
+      },
+    );
+
+  /** Connects to a program by WebSocket, with a terminal of 91 × 17, and types something; to its end. */
+  async function command(
+    path: string,
+    typed: string,
+    before: (socket: WebSocket) => void = () => undefined,
+  ): Promise<{ output: string; status: unknown }> {
+    const socket = connect(path);
     let output = '';
     let status = '';
     socket.on('message', (data: Buffer) => {
@@ -76,6 +139,7 @@ describePods('streams of containers', () => {
       if (data[0] === 3) status += data.subarray(1).toString();
     });
     await once(socket, 'open');
+    before(socket);
     socket.send(Buffer.concat([Buffer.from([4]), Buffer.from('{"Width":91,"Height":17}')]));
     socket.send(Buffer.concat([Buffer.from([0]), Buffer.from(typed)]));
     await once(socket, 'close');
@@ -220,17 +284,14 @@ describePods('streams of containers', () => {
     });
     expect(spdy.stderr).toContain('streams are served over WebSocket only');
     // Such clients, and those that fall back to SPDY, hear first what a kubelet refuses.
-    await pods.pod(
-      'ended',
-      'ended',
-      { image: 'busybox', command: ['true'] },
-      { spec: { restartPolicy: 'Never' } },
-    );
+    const first = [{ name: 'first', image: 'busybox', command: ['sleep', '1000'] }];
+    await pods.pod('starting', 'starting', { image: 'busybox' }, { spec: { initContainers: first } });
     await until(
-      () => kubectl.ok(['get', 'pod', 'ended', '-o', 'jsonpath={.status.phase}']),
-      (phase) => phase === 'Succeeded',
+      () => kubectl.run(['exec', 'starting', '-c', 'first', '--', 'true']),
+      ({ code }) => code === 0,
     );
-    expect(await kubectl.fails(['attach', 'ended'])).toContain('container not found ("main")');
+    const waiting = await kubectl.fails(['exec', 'starting', '-c', 'main', '--', 'ls']);
+    expect(waiting).toContain('container not found ("main")');
   });
 
   it('top shows what Pods and nodes use', async () => {
