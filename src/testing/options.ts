@@ -28,7 +28,7 @@ export interface TestServerOptions {
   /** The administrator's bearer token, at least 8 characters; default: a random one. */
   readonly token?: string | undefined;
   /**
-   * `openshift` also serves the kinds of OpenShift's network, such as EgressFirewall and EgressIP; default `kubernetes`.
+   * `openshift` also serves the kinds of OpenShift's network, such as Route, EgressFirewall and EgressIP; default `kubernetes`.
    */
   readonly platform?: 'kubernetes' | 'openshift' | undefined;
   /** Keeps everything in this directory; default: in memory. */

@@ -15,6 +15,8 @@ let api: TestServer;
 let objects: Objects;
 let router: RunningRouter;
 const closing: (() => Promise<void>)[] = [];
+/** Requests that came to the Service web. */
+let reached = 0;
 
 /** A backend that speaks what a test wants, at a host of its own. */
 async function plain(name: string, talk: (socket: Socket) => void): Promise<void> {
@@ -37,6 +39,7 @@ beforeAll(async () => {
   await objects.create('/api/v1/namespaces', { metadata: { name: 'shop' } });
   router = await startRouter(api.client, { backendTimeout: 1500 });
   const web = await startBackend((request, response) => {
+    reached++;
     let bytes = 0;
     request.on('data', (chunk: Buffer) => (bytes += chunk.length));
     request.on('end', () => response.end(String(bytes)));
@@ -157,8 +160,12 @@ describe('clients', () => {
     ['a fragment', 'GET /a#b HTTP/1.1\r\nHost: web.test\r\nConnection: close\r\n\r\n'],
     ['a user in the host', 'GET / HTTP/1.1\r\nHost: a@web.test\r\nConnection: close\r\n\r\n'],
     ['garbage', 'hello\r\n\r\n'],
-  ])('%s: 400, or no answer, and the connection ends', async (_, text) => {
-    expect(await sendText(router.ports.http, text)).toMatch(/^(HTTP\/1\.1 400 |$)/);
+  ])('%s: 400, or no answer, no backend gets a part of it, and the connection ends', async (_, text) => {
+    const before = reached;
+    // What would be another request, were the first one shorter than it says.
+    const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: web.test\r\n\r\n';
+    expect(await sendText(router.ports.http, text + smuggled)).toMatch(/^(HTTP\/1\.1 400 |$)/);
+    expect(reached).toBe(before);
   });
 
   test('headers without end: 431', async () => {

@@ -88,7 +88,7 @@ export function upCommand(): Command {
     .addOption(
       new Option(
         '--platform <name>',
-        "whose kinds there are; openshift: EgressFirewall, EgressIP and the other kinds of OpenShift's network too",
+        "whose kinds there are; openshift: Route, EgressFirewall, EgressIP and the other kinds of OpenShift's network too",
       )
         .choices(platforms)
         .default('kubernetes'),
