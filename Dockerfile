@@ -1,5 +1,5 @@
 # servicenet in an image: node:24-slim, the compiled program and its production dependencies, nothing else of ours.
-# docs/deploying.md says what is in it; test/package/image.test.ts keeps it whole where there is no Docker.
+# docs/deploying.md says what is in it; test/package/image.ts keeps it whole where there is no Docker.
 #
 #   docker build --build-arg NODE_DIGEST=sha256:… -t servicenet:0.1.0 .
 #
@@ -13,7 +13,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
-RUN npm run build -- --declaration false --sourceMap false
+RUN npm run build -- --declaration false
 
 FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}} AS dependencies
 WORKDIR /app

@@ -8,6 +8,7 @@ import { isRecord } from '../../src/objects/json.ts';
 import { recordAt, textAt } from '../../src/objects/read.ts';
 import { Child } from '../e2e/child.ts';
 import { missingFor } from '../network/support/gate.ts';
+import { imageTests } from './image.ts';
 
 const run = promisify(execFile);
 const seconds = 1000;
@@ -29,6 +30,11 @@ const refused = await Promise.allSettled([startApiServer(mode), startApiServer(o
 console.log(status, ...refused.map(({ status }) => status));
 `;
 
+beforeAll(async () => {
+  // As `npm pack` does before it, but that the types of the sources are not checked: `npm run typecheck` does so.
+  await run('npm', ['run', 'build', '--', '--noCheck'], { cwd: repository, timeout: 300 * seconds });
+}, 480_000);
+
 describe('the package, as npm installs it into an empty directory', () => {
   let directory: string;
   const inside = (file: string, args: readonly string[]): Promise<{ stdout: string }> =>
@@ -36,8 +42,6 @@ describe('the package, as npm installs it into an empty directory', () => {
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'servicenet-package-'));
-    // As `npm pack` does before it, but that the types of the sources are not checked: `npm run typecheck` does so.
-    await run('npm', ['run', 'build', '--', '--noCheck'], { cwd: repository, timeout: 300 * seconds });
     const pack = ['pack', '--ignore-scripts', '--pack-destination', directory];
     await run('npm', pack, { cwd: repository, timeout: 300 * seconds });
     const [tarball = ''] = readdirSync(directory);
@@ -173,3 +177,5 @@ describe('the package, as npm installs it into an empty directory', () => {
     }
   }, 180_000);
 });
+
+imageTests();
