@@ -164,7 +164,10 @@ export function otherDefaultRouteLines(
     ...[...ranges, ...node]
       .filter((destination) => familyOf(destination) === family)
       .map((destination) => `route replace ${destination} via ${router} dev eth0`),
-    ...(isOfCluster ? [`route delete default via ${router} dev eth0`] : []),
+    // An attempt that failed has taken it away already.
+    ...(isOfCluster
+      ? ['replace', 'delete'].map((verb) => `route ${verb} default via ${router} dev eth0`)
+      : []),
     `route replace ${gateway} dev ${device}`,
     `route add default via ${gateway} dev ${device}`,
   ];

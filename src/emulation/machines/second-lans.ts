@@ -54,11 +54,17 @@ export class SecondLans {
     const number = device.slice('eth'.length);
     const port = `${name}-${number}`;
     return once(this.#ports, port, async () => {
-      await ip([
-        `link add ${port} type veth peer name ${device} netns ${name}`,
-        `link set ${port} master lan${number} up`,
-      ]);
-      await ip([`link set ${device} up`], name);
+      try {
+        await ip([
+          `link add ${port} type veth peer name ${device} netns ${name}`,
+          `link set ${port} master lan${number} up`,
+        ]);
+        await ip([`link set ${device} up`], name);
+      } catch (error) {
+        // The next attempt would find it.
+        await ip([`link delete ${port}`]).catch(() => undefined);
+        throw error;
+      }
     });
   }
 }

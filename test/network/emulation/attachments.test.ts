@@ -218,6 +218,22 @@ describePods('Secondary networks', () => {
       const { body } = await pods.call('GET', pods.path('pods/e2'));
       expect(textAt(body, 'status', 'phase')).toBe('Pending');
     });
+
+    it('that one interface cannot be made, and makes all of them once it can', async () => {
+      await define('first', {
+        ...{ type: 'macvlan', master: 'eth3' },
+        ipam: { type: 'static', addresses: [{ address: '192.168.92.5/24', gateway: '192.168.92.1' }] },
+      });
+      await define('late', { type: 'macvlan', master: 'br-late' });
+      const asked = [{ name: 'first', 'default-route': ['192.168.92.1'] }, { name: 'late' }];
+      await begin('e3', JSON.stringify(asked));
+      expect(await events('e3', 'FailedCreatePodSandBox')).toContain('br-late');
+      await define('late-bridge', { type: 'bridge', bridge: 'br-late' });
+      await make('e4', 'node-1', 'late-bridge');
+      await pods.running('e3', 1);
+      expect(await show('e3', 'route', 'show', 'default')).toBe('default via 192.168.92.1 dev net1 \n');
+      expect(await show('e3', '-br', 'link')).toContain('net2@');
+    });
   });
 });
 
