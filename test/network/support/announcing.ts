@@ -56,18 +56,33 @@ export class AnnouncingCluster {
     const nodes = Array.from({ length: count }, (_, index) => `node-${index + 1}`);
     const podsOf = Object.fromEntries(nodes.map((node) => [node, pods[node] ?? []]));
     const cluster = await TestCluster.start(podsOf, server);
-    await applyObjects(cluster.server.client, definitions);
     const history = await AddressHistory.start(cluster.network, nodes);
     const started = new AnnouncingCluster(cluster, nodes, history);
-    await started.pool('lan', {
+    for (const node of nodes) await started.machine(node).serve(80);
+    await started.#open(announce);
+    return started;
+  }
+
+  /** Another cluster with the same pool: of one machine, which is no node of this one any more. It ends before this one. */
+  async other(node: string): Promise<AnnouncingCluster> {
+    await this.relay(node).close();
+    await this.cluster.send('DELETE', `/api/v1/nodes/${node}`);
+    const cluster = await TestCluster.on(this.cluster.network, [node], {});
+    const started = new AnnouncingCluster(cluster, [node], this.history);
+    await started.#open(undefined);
+    return started;
+  }
+
+  async #open(announce: AddressPoolAnnounce | undefined): Promise<void> {
+    const { server } = this.cluster;
+    await applyObjects(server.client, definitions);
+    await this.pool('lan', {
       addresses: [poolRange, '2001:db8::f000/116'],
       ...(announce && { announce }),
     });
-    for (const node of nodes) {
-      await started.machine(node).serve(80);
-      started.#relays.set(node, await ApiRelay.open(started.machine(node), cluster.server.kubeconfig));
+    for (const node of this.nodes) {
+      this.#relays.set(node, await ApiRelay.open(this.machine(node), server.kubeconfig));
     }
-    return started;
   }
 
   get client(): Machine {

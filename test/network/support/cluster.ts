@@ -39,23 +39,32 @@ export class TestCluster {
   ): Promise<TestCluster> {
     const network = await startNetwork('user', nodes);
     try {
-      const cluster = new TestCluster(
-        network,
-        await startApiServer({ serviceClusterIpRange: '10.96.0.0/16', ...options }),
-      );
-      for (const name of Object.keys(nodes)) {
-        const { IPv4 } = network.at(name).addresses;
-        await cluster.send('POST', '/api/v1/nodes', {
-          ...{ apiVersion: 'v1', kind: 'Node', metadata: { name } },
-          status: { addresses: [{ type: 'InternalIP', address: IPv4 }] },
-        });
-      }
-      await cluster.send('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } });
-      return cluster;
+      return await TestCluster.on(network, Object.keys(nodes), options);
     } catch (error) {
       await network.close();
       throw error;
     }
+  }
+
+  /** A cluster of some machines of a network. */
+  static async on(
+    network: TestNetwork,
+    nodes: readonly string[],
+    options: TestServerOptions,
+  ): Promise<TestCluster> {
+    const cluster = new TestCluster(
+      network,
+      await startApiServer({ serviceClusterIpRange: '10.96.0.0/16', ...options }),
+    );
+    for (const name of nodes) {
+      const { IPv4 } = network.at(name).addresses;
+      await cluster.send('POST', '/api/v1/nodes', {
+        ...{ apiVersion: 'v1', kind: 'Node', metadata: { name } },
+        status: { addresses: [{ type: 'InternalIP', address: IPv4 }] },
+      });
+    }
+    await cluster.send('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } });
+    return cluster;
   }
 
   /** @throws {Error} where the server refuses. */
