@@ -2,24 +2,25 @@
 # Runs the e2e suite against a kind cluster: makes the cluster, loads the image, deploys deploy/overlays/kind and the
 # router, asks a Pod through that, runs test/e2e through its kubeconfig, collects logs, and deletes the cluster again.
 #
-#   hack/kind-e2e.sh [ipv4|ipv6|dual] [kube-proxy|servicenet]
+#   hack/kind-e2e.sh [ipv4|ipv6|dual] [kube-proxy|servicenet|layer2]
 #
 # The second word says who carries the traffic of Services. With servicenet the cluster has no kube-proxy: the node agent
-# is deployed too (deploy/overlays/kind-node).
+# is deployed too (deploy/overlays/kind-node). With layer2 kube-proxy does, and the nodes announce the address of a Service on
+# Docker's network, where this script asks it before and after its node is cordoned (deploy/overlays/kind-announce).
 #
 #   KIND_NODE_IMAGE  the node image; default: kind's own
 #   NODE_DIGEST      pins the image's base: see Dockerfile
 #   ARTIFACTS        where logs go; default: ./artifacts
 #   KEEP_CLUSTER=1   leaves the cluster for a look at it
 #
-# Needs docker, kind, kubectl and npm. kind's node images cannot be fetched where this repository is developed: there it
+# Needs docker, kind, kubectl and npm; with layer2 curl too. kind's node images cannot be fetched where this repository is developed: there it
 # ran with Docker and a stand-in for kind (docs/deploying.md), and test/integration/kind-script.test.ts runs it without
 # either. .github/workflows/kind.yaml runs it as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  echo "usage: $0 [ipv4|ipv6|dual] [kube-proxy|servicenet]" >&2
+  echo "usage: $0 [ipv4|ipv6|dual] [kube-proxy|servicenet|layer2]" >&2
   exit 2
 }
 
@@ -32,9 +33,12 @@ esac
 case "$proxy" in
   kube-proxy) mode=iptables overlay=kind ;;
   servicenet) mode=none overlay=kind-node ;;
+  layer2) mode=iptables overlay=kind-announce ;;
   *) usage ;;
 esac
-for tool in docker kind kubectl npm; do
+tools=(docker kind kubectl npm)
+[ "$proxy" != layer2 ] || tools+=(curl)
+for tool in "${tools[@]}"; do
   command -v "$tool" >/dev/null || {
     echo "$0: needs $tool" >&2
     exit 2
@@ -42,7 +46,10 @@ for tool in docker kind kubectl npm; do
 done
 
 cluster="servicenet-e2e-$family"
-[ "$proxy" = kube-proxy ] || cluster="$cluster-node"
+case "$proxy" in
+  servicenet) cluster="$cluster-node" ;;
+  layer2) cluster="$cluster-layer2" ;;
+esac
 artifacts="${ARTIFACTS:-$PWD/artifacts}"
 work="$(mktemp -d)"
 export KUBECONFIG="$work/kubeconfig"
@@ -91,6 +98,56 @@ if [ "$proxy" = servicenet ]; then
   kubectl -n kube-system rollout status deployment/coredns --timeout=120s
 fi
 kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s
+
+# announcer NOT: waits until a node announces the Service's address that is not NOT, and prints its name.
+announcer() {
+  local second message node
+  for second in $(seq 60); do
+    message="$(kubectl -n servicenet-system get service layer2 -o \
+      'jsonpath={.status.conditions[?(@.type=="servicenet.dev/Announced")].message}')"
+    node="$(sed -n 's/^[^ ;]* by \([^ ]*\) on .*/\1/p' <<<"$message")"
+    if [ -n "$node" ] && [ "$node" != "$1" ]; then
+      echo "$node"
+      return
+    fi
+    [ "$second" = 60 ] || sleep 1
+  done
+  echo "$0: no node announces the address: $message" >&2
+  return 1
+}
+
+if [ "$proxy" = layer2 ]; then
+  kubectl -n servicenet-system rollout status daemonset/servicenet-announcer --timeout=120s
+  # kubeadm keeps the control plane out of load balancing; with one worker there would be nowhere to move to.
+  kubectl label nodes --all node.kubernetes.io/exclude-from-external-load-balancers-
+  subnets="$(docker network inspect kind --format '{{range .IPAM.Config}}{{println .Subnet}}{{end}}')"
+  if [ "$family" = ipv6 ]; then
+    pool="$(sed -n 's|^\(.*::\)/.*|\1ff00/120|p' <<<"$subnets" | head -1)"
+  else
+    pool="$(sed -n 's|^\([0-9]*\.[0-9]*\)\..*|\1.255.192/27|p' <<<"$subnets" | head -1)"
+  fi
+  kubectl apply -f - <<EOF
+apiVersion: servicenet.dev/v1alpha1
+kind: AddressPool
+metadata:
+  name: layer2
+spec:
+  addresses: ['$pool']
+EOF
+  kubectl -n servicenet-system expose service servicenet-metrics --name layer2 --type LoadBalancer --port 80 \
+    --target-port metrics
+  kubectl -n servicenet-system wait service/layer2 --for='jsonpath={.status.loadBalancer.ingress[0].ip}' --timeout=60s
+  address="$(kubectl -n servicenet-system get service layer2 -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')"
+  case "$address" in *:*) address="[$address]" ;; esac
+  first="$(announcer nobody)"
+  curl -fsS --retry 20 --retry-delay 1 --retry-all-errors --max-time 2 "http://$address/healthz"
+  kubectl cordon "$first"
+  announcer "$first"
+  curl -fsS --retry 2 --max-time 2 "http://$address/healthz"
+  kubectl uncordon "$first"
+  kubectl -n servicenet-system delete service layer2
+  kubectl delete addresspool layer2
+fi
 
 # The router leads a request of the API server's proxy to a Pod that is here anyway.
 kubectl apply --server-side -k deploy/overlays/kind-router

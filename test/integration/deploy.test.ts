@@ -70,7 +70,7 @@ describe('manifests', () => {
   });
 
   // https://kubernetes.io/docs/concepts/security/pod-security-standards/ (restricted); our server does not enforce it.
-  test.each(['deploy/base', ...overlays, 'deploy/overlays/kind-router'])(
+  test.each(['deploy/base', ...overlays, 'deploy/overlays/kind-router', 'deploy/overlays/kind-announce'])(
     'the Pods of %s meet the restricted standard',
     (directory) => {
       const objects = kustomize(directory);

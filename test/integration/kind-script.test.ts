@@ -20,7 +20,7 @@ import { call } from '../support/test-server.ts';
 
 /** What the tools do here, behind writing down how they were called: kind's cluster is the server of the test. */
 const standIns = {
-  docker: '',
+  docker: `case "$*" in 'network inspect '*) printf '172.18.0.0/16\\nfc00:f853:ccd:e793::/64\\n' ;; esac`,
   kind: `case "$1 $2" in
     'create cluster') cat "$6" >"$WORK/kind.yaml"; cp "$WORK/cluster" "$KUBECONFIG"; $AFTER_CREATE ;;
     'export logs') mkdir "$5"; echo log >"$5/pod.log" ;;
@@ -28,8 +28,13 @@ const standIns = {
   // No Pod of the test's server runs the router.
   kubectl: `case "$*" in
     'get --raw '*) echo ok ;;
+    *' -f -') cat >"$WORK/pool.yaml" ;;
+    *' get service layer2 '*ingress*) echo 172.18.255.192 ;;
+    # Each look finds another node.
+    *' get service layer2 '*) echo "172.18.255.192 by node-$(wc -l <"$WORK/calls") on eth0 since now" ;;
     *) PATH="$OUTSIDE" exec $KUBECTL "$@" ;;
   esac`,
+  curl: 'echo ok',
   // The suite is run by others; whatever else npm is asked for is done.
   npm: `case "$*" in
     'run test:e2e') echo "with $SERVICENET_E2E_CONTROLLERS" >>"$WORK/calls" ;;
@@ -192,6 +197,31 @@ describe('hack/kind-e2e.sh', () => {
     expect(calls().at(-1)).toBe('kind delete cluster --name servicenet-e2e-dual-node');
   });
 
+  it.each([
+    ['ipv4', '172.18.255.192/27'],
+    ['ipv6', 'fc00:f853:ccd:e793::ff00/120'],
+  ])(
+    'announces an address on the network of %s, and asks it before and after a move',
+    async (family, range) => {
+      const { status, output } = await run(`${family} layer2`);
+      expect(status, output).toBe(0);
+      const pool: unknown = parse(readFileSync(join(work, 'pool.yaml'), 'utf8'));
+      expect(pool).toMatchObject({ kind: 'AddressPool', spec: { addresses: [range] } });
+      const made = calls();
+      const begin = made.findIndex((line) => line.startsWith('curl '));
+      expect(made.slice(begin - 1, begin + 6)).toEqual([
+        expect.stringContaining('get service layer2'),
+        expect.stringMatching(/^curl .*http:\/\/172\.18\.255\.192\/healthz$/),
+        expect.stringMatching(/^kubectl cordon node-\d+$/),
+        expect.stringContaining('get service layer2'),
+        expect.stringMatching(/^curl .*http:\/\/172\.18\.255\.192\/healthz$/),
+        expect.stringMatching(/^kubectl uncordon node-\d+$/),
+        'kubectl -n servicenet-system delete service layer2',
+      ]);
+      expect(made.at(-1)).toBe(`kind delete cluster --name servicenet-e2e-${family}-layer2`);
+    },
+  );
+
   it('leaves no cluster when it is stopped in the middle', async () => {
     const script = start('ipv4', { AFTER_CREATE: 'sleep 600' });
     const closed = once(script, 'close');
@@ -207,7 +237,7 @@ describe('hack/kind-e2e.sh', () => {
     for (const words of ['ipv5', 'ipv4 cilium']) {
       expect(await run(words)).toMatchObject({
         status: 2,
-        output: 'usage: hack/kind-e2e.sh [ipv4|ipv6|dual] [kube-proxy|servicenet]\n',
+        output: 'usage: hack/kind-e2e.sh [ipv4|ipv6|dual] [kube-proxy|servicenet|layer2]\n',
       });
     }
     rmSync(join(work, 'kind'));
