@@ -13,7 +13,7 @@ export interface WrittenRange {
 }
 
 /** A range that cannot be read. The message is whereabouts' own, as Pods' Events show it. */
-export class RangeConfigError extends AllocationError {}
+class RangeConfigError extends AllocationError {}
 
 /** Nothing of a range is free (`allocate.AssignmentError`). */
 export class AssignmentError extends AllocationError {

@@ -23,7 +23,7 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import { addressText, entriesOf, networkNameOf, networkOf } from './plan-orphans.ts';
 
 /** Where whereabouts keeps its objects, whatever the namespaces of Pods. */
-export const poolNamespace = 'kube-system';
+const poolNamespace = 'kube-system';
 /** How often a write that another one came before is tried again (`storage.DatastoreRetries`). */
 const retries = 100;
 

@@ -6,7 +6,7 @@ import { textAt, textsAt } from '../../objects/read.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 
 /** How the cluster's own network is called in `network-status`. */
-export const clusterNetwork = 'servicenet';
+const clusterNetwork = 'servicenet';
 
 /** An attachment with the addresses that it has got, canonical. */
 export interface Addressed {

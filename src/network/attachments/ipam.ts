@@ -105,7 +105,7 @@ export function readAddress(text: string, failure: string): AttachmentAddress {
 }
 
 /** `routes` of any IPAM plugin. @throws {AttachmentError} */
-export function readRoutes(block: unknown): readonly AttachmentRoute[] {
+function readRoutes(block: unknown): readonly AttachmentRoute[] {
   return listAt(block, 'routes').map((route) => {
     const text = textAt(route, 'dst');
     const destination = parseCidr(text);

@@ -90,6 +90,7 @@ describe('controllerConfig', () => {
     [{ tokenFile: '/t' }, '--token-file'],
     [{ metricsBindAddress: '8080' }, '--metrics-bind-address'],
     [{ metricsBindAddress: ':99999' }, '--metrics-bind-address'],
+    [{ globalNamespaces: 'default,No Name' }, '--global-namespaces: No Name: a lowercase RFC 1123 label'],
     [{ leaderElectLeaseDuration: '15' }, '--leader-elect-lease-duration'],
     [
       { leaderElectLeaseDuration: '9s' },

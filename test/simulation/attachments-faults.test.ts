@@ -1,0 +1,71 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import {
+  auditClusterAttachments,
+  runControllers,
+  type RunningControllers,
+} from '../../src/controllers/index.ts';
+import { attachmentsName } from '../../src/controllers/names.ts';
+import { networkKindControllers } from '../../src/controllers/network-kinds.ts';
+import { startApiServer } from '../../src/testing/index.ts';
+import { call } from '../support/test-server.ts';
+import { UnreliableTransport } from '../support/unreliable-transport.ts';
+import { createPod, defineNetworks, follow, Ledger, pods } from './attachments/ledger.ts';
+import { Choices } from './faults/random.ts';
+
+const rounds = 6;
+const faults = { dropped: 0.08, unanswered: 0.08, late: 0.08 };
+
+test.each([1, 2, 3])(
+  'two controllers whose writes are lost, unanswered and late give no address twice (seed %i)',
+  { timeout: 240_000 },
+  async (seed) => {
+    const server = await startApiServer({ platform: 'openshift', controllers: [] });
+    await defineNetworks(server);
+    const ledger = new Ledger();
+    const stop = new AbortController();
+    const following = follow(server, pods, stop.signal, (type, pod) => ledger.see(type, pod));
+    const transports = [1, 2].map(
+      (instance) => new UnreliableTransport(server.client, faults, new Choices(10 * seed + instance).next),
+    );
+    const start = (transport: typeof server.client): RunningControllers =>
+      runControllers({
+        transport,
+        catalog: networkKindControllers(),
+        controllers: [attachmentsName],
+        log: pino({ enabled: false }),
+      });
+    const running = transports.map((transport) => start(transport));
+    const random = new Choices(seed).next;
+    const alive: string[] = [];
+    let made = 0;
+    try {
+      for (let round = 0; round < rounds; round++) {
+        const gone = alive.splice(0, Math.floor(random() * 6));
+        await Promise.all(
+          gone.map((name) => call(server.client, 'DELETE', `${pods}/${name}?gracePeriodSeconds=0`)),
+        );
+        for (let i = 0; i < 5; i++) {
+          // A name that has just been given back, or a new one.
+          const name = random() < 0.3 ? (gone.pop() ?? `pod-${made}`) : `pod-${made}`;
+          alive.push(name);
+          await createPod(server, name, made++);
+        }
+        if (random() < 0.5) await expect.poll(() => ledger.attached, { timeout: 60_000 }).toBe(alive.length);
+      }
+      await expect.poll(() => ledger.attached, { timeout: 60_000 }).toBe(alive.length);
+      await Promise.all(transports.map((transport) => transport.calm()));
+      // What a lost delete has left is found by the next instance.
+      running.push(start(server.client));
+      const found = async (): Promise<unknown> => (await auditClusterAttachments(server.client))?.findings;
+      await expect.poll(found, { timeout: 60_000 }).toEqual([]);
+      expect(ledger.problems).toEqual([]);
+      expect(ledger.given).toBeGreaterThan(10);
+    } finally {
+      await Promise.all(running.map((each) => each.stop()));
+      stop.abort();
+      await following;
+      await server.stop();
+    }
+  },
+);
