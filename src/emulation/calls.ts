@@ -145,7 +145,7 @@ export class Caller {
   readonly #waiting = new Map<number, PromiseWithResolvers<InsideAnswer>>();
   #calls = 0;
 
-  /** @param answered is told what Pods have answered. */
+  /** @param answered is called with what Pods have answered. */
   constructor(process: ChildProcess, answered: (answers: PodAnswers) => void) {
     this.#process = process;
     process.on('message', (message, handle) => {

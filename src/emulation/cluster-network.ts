@@ -40,7 +40,7 @@ export class ClusterNetwork {
   #sandbox: Sandbox;
   #caller: Caller;
   #listener: Server | undefined;
-  /** Is told what Pods answer. */
+  /** Called with what Pods answer. */
   onAnswers: ((answers: PodAnswers) => void) | undefined;
   readonly #answered = (answers: PodAnswers): void => this.onAnswers?.(answers);
   readonly #closing = new AbortController();

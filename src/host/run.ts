@@ -53,7 +53,7 @@ export function run(
   });
 }
 
-/** @param failed is told what the input threw. */
+/** @param failed gets what the input threw. */
 function feed(
   { stdin }: ChildProcessWithoutNullStreams,
   input: NonNullable<ExecOptions['input']>,

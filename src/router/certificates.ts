@@ -95,7 +95,7 @@ export class Certificates {
     this.#tellDefault?.(pair);
   }
 
-  /** Is told each default certificate from now on. */
+  /** Gets each default certificate from now on. */
   onDefault(tell: (pair: KeyPair | undefined) => void): void {
     this.#tellDefault = tell;
     if (this.#fallback !== undefined) tell(this.#fallback.pair);

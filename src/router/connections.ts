@@ -109,7 +109,7 @@ export class BackendConnections {
       for (const [key, { dispatcher, usedAt }] of this.#entries) {
         if (clock.monotonic() - usedAt < idleTime) continue;
         this.#entries.delete(key);
-        // Running requests end first. A connection that fails meanwhile has told its request.
+        // Running requests end first. A connection that fails meanwhile has failed its request.
         dispatcher.close().catch(() => undefined);
       }
       if (this.#entries.size > 0) this.#sweepLater();

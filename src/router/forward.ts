@@ -43,7 +43,7 @@ export class Forward {
     this.#connections = connections;
   }
 
-  /** Never throws: all that fails is told to the client, as far as that is possible, and to the exchange. */
+  /** Never throws: a failure is answered to the client, as far as that is possible, and reported to the exchange. */
   start(exchange: Exchange): void {
     this.#attempt(exchange, []);
   }

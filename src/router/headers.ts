@@ -5,7 +5,7 @@ import type { HeaderAction } from '../network/http/rule.ts';
 /** Who set X-Forwarded-* and Forwarded before us: `forwardedHeaderPolicy` of OpenShift's IngressController. */
 export type ForwardedPolicy = 'append' | 'replace' | 'if-none' | 'never';
 
-/** What a backend is told of the client's connection. */
+/** What headers tell a backend of the client's connection. */
 export interface ClientConnection {
   /** The client's address. */
   readonly address: string;

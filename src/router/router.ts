@@ -55,7 +55,7 @@ export interface RouterPorts {
   readonly https: number;
 }
 
-/** Milliseconds that a client may be silent longer than a backend: the backend's timeout is told to it. */
+/** Milliseconds that a client may be silent longer than a backend: it gets the answer that the backend timed out. */
 const clientGrace = 5000;
 /** Milliseconds between two looks whether a drain is over. */
 const drainStep = 20;
@@ -120,7 +120,7 @@ export class Router {
   }
 
   /**
-   * Waits for all objects: a request that came before would be told that its host is unknown. Then listens.
+   * Waits for all objects: a request that came before would be answered that its host is unknown. Then listens.
    *
    * @returns where it answers; undefined where it was closed meanwhile.
    * @throws the system's error where it cannot listen (`EADDRINUSE`, `EACCES`).

@@ -29,7 +29,7 @@ export interface RouterServingOptions {
   readonly metrics: RouterMetrics;
 }
 
-/** What a request asks for, read once: what decides is what the backend is told. */
+/** What a request asks for, read once: the backend gets what was decided on. */
 interface Asked {
   /** As the client wrote it, with its port. */
   readonly host: string;

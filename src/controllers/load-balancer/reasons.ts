@@ -38,7 +38,7 @@ export const releasedEvent = 'Released';
 /** Event: another client removes our addresses from a status repeatedly. */
 export const overwrittenEvent = 'Overwritten';
 
-/** An Event that is to be told of a Service. */
+/** An Event to send about a Service. */
 export interface PlannedEvent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;

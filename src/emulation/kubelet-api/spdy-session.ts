@@ -61,7 +61,7 @@ export class SpdyStream extends Duplex {
       done(null);
       return;
     }
-    // The peer is told that the stream is broken; the cause was reported before.
+    // The peer learns that the stream is broken; the cause was reported before.
     this.#send(resetFrame(this.id, cancel)).then(
       () => done(error),
       () => done(error),

@@ -14,7 +14,7 @@ import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 /** The addresses of a DNS name. */
 export interface ResolvedName {
   readonly addresses: readonly string[];
-  /** Seconds for which they hold; 0: not told. */
+  /** Seconds for which they hold; 0: not known. */
   readonly ttl: number;
 }
 

@@ -6,7 +6,7 @@ import { baseChains, policyTable, subjectMaps } from './policy-commands.ts';
 
 /** What the kernel has, as far as it changes. */
 export interface ListedPolicyTable {
-  /** By name; of ranges and ports, which are never changed, the elements are not told. */
+  /** By name; of ranges and ports, which are never changed, the elements are left out. */
   readonly sets: ReadonlyMap<string, ReadonlySet<string>>;
   /** How many rules each chain has: fewer than it should where its writing was cut off. */
   readonly chains: ReadonlyMap<string, number>;

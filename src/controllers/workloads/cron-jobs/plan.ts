@@ -13,7 +13,7 @@ const delay = 100;
 /** So many missed times are worth an Event. */
 const manyMissed = 100;
 
-/** What a user is told. */
+/** An Event for users. */
 export interface CronJobEvent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;

@@ -31,7 +31,7 @@ export class LinkSysctls {
   /** By their path, the values before. */
   readonly #before = new Map<string, string>();
 
-  /** @param refused is told of each that could not be set. */
+  /** @param refused is called for each that could not be set. */
   constructor(host: Host, refused: (path: string, error: unknown) => void) {
     this.#host = host;
     this.#refused = refused;
