@@ -47,7 +47,7 @@ export function readEntries(
  *   owner's.
  * @throws {AssignmentError} when nothing is free.
  */
-export function chooseAddress(
+export function chooseWhereaboutsAddress(
   range: WhereaboutsRange,
   entries: readonly PoolEntry[],
   { podref, ifname }: Pick<PoolOwner, 'podref' | 'ifname'>,

@@ -1,5 +1,5 @@
 import {
-  chooseAddress,
+  chooseWhereaboutsAddress,
   type PoolChoice,
   type PoolEntry,
   type PoolOwner,
@@ -282,7 +282,12 @@ function choose(
     throw new AttachmentError(`IPPool ${name} has the range ${pool.spec.range}, not ${range.network.text}`);
   }
   try {
-    return chooseAddress(range, readEntries(range.network, pool.spec.allocations), owner, isElsewhere);
+    return chooseWhereaboutsAddress(
+      range,
+      readEntries(range.network, pool.spec.allocations),
+      owner,
+      isElsewhere,
+    );
   } catch (error) {
     if (!(error instanceof AllocationError)) throw error;
     throw new AttachmentError(`error at storage engine: ${error.message}`);

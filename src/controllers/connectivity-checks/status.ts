@@ -52,7 +52,7 @@ export function statusAfter(
   source: CheckSource,
   now: number,
 ): { readonly status: ConnectivityCheckStatus; readonly event: CheckEvent | undefined } {
-  const added = entriesOf(check, result);
+  const added = logEntriesOf(check, result);
   const successes = addEntries(
     status.successes,
     added.filter(({ success }) => success),
@@ -70,7 +70,7 @@ export function statusAfter(
 }
 
 /** The entries of a check: a lookup that was done, then the connection. */
-export function entriesOf(
+export function logEntriesOf(
   { name, targetEndpoint }: { readonly name: string; readonly targetEndpoint: string },
   { dns, connect, error = '' }: CheckResult,
 ): readonly CheckEntry[] {

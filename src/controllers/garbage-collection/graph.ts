@@ -150,13 +150,13 @@ export function isMeant(owner: GraphNode, reference: OwnerReference, namespace: 
     owner.uid === reference.uid &&
     owner.name === reference.name &&
     owner.type.kind === reference.kind &&
-    owner.type.group === groupVersion(reference.apiVersion).group &&
+    owner.type.group === parseGroupVersion(reference.apiVersion).group &&
     (owner.namespace === '' || owner.namespace === namespace)
   );
 }
 
 /** The parts of an apiVersion. */
-export function groupVersion(apiVersion: string): { group: string; version: string } {
+export function parseGroupVersion(apiVersion: string): { group: string; version: string } {
   const slash = apiVersion.indexOf('/');
   return slash === -1
     ? { group: '', version: apiVersion }

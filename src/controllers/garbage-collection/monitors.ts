@@ -6,7 +6,7 @@ import type { Transport } from '../../client/transport.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import { describeDiscoveryFailure, discover, type DiscoveredType } from '../../client/discovery.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { groupVersion, type NodeType } from './graph.ts';
+import { parseGroupVersion, type NodeType } from './graph.ts';
 
 /** Receives every object of a server. */
 export interface ObjectListener {
@@ -55,7 +55,7 @@ export class Monitors {
 
   /** The resource of a kind; undefined when it is not served in that version. */
   resourceOf({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): DiscoveredType | undefined {
-    const { group, version } = groupVersion(apiVersion);
+    const { group, version } = parseGroupVersion(apiVersion);
     for (const resource of this.#served.values()) {
       if (resource.group === group && resource.kind === kind && resource.versions.includes(version)) {
         return resource;

@@ -7,7 +7,7 @@ const managedByLabel = 'ipaddress.kubernetes.io/managed-by';
 const allocator = 'ipallocator.k8s.io';
 
 /** True for IPAddresses that the allocator of clusterIPs manages, in kube-apiserver or here. */
-export function isManaged({ metadata }: IPAddress): boolean {
+export function isManagedAddress({ metadata }: IPAddress): boolean {
   return metadata.labels?.[managedByLabel] === allocator;
 }
 
@@ -22,7 +22,7 @@ export function serviceOf(address: IPAddress): ObjectKey {
 export const byService = 'service';
 
 export function indexByService(address: IPAddress): readonly string[] {
-  const key = isManaged(address) ? serviceOf(address) : '';
+  const key = isManagedAddress(address) ? serviceOf(address) : '';
   return key === '' ? [] : [key];
 }
 

@@ -4,7 +4,7 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { IPAddress } from '../../objects/types/networking.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
-import { isManaged, serviceOf } from './ip-address.ts';
+import { isManagedAddress, serviceOf } from './ip-address.ts';
 import { allocationProblems } from './plan-problem.ts';
 import { viewOf, type ServiceView } from './plan-view.ts';
 import type { AllocationProblem, AllocationReason } from './reasons.ts';
@@ -48,7 +48,7 @@ export function* planAudit({
     yield undefined;
   }
   for (const address of addresses?.values() ?? []) {
-    yield isManaged(address) ? orphaned(address, serviceOfKey) : undefined;
+    yield isManagedAddress(address) ? orphaned(address, serviceOfKey) : undefined;
   }
 }
 

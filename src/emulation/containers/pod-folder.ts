@@ -150,7 +150,7 @@ export class PodFolder {
     const usage = new Map<string, number>();
     for (const [name, { folder, hostPath }] of this.#volumes) {
       if (hostPath === undefined && !this.#mounted.includes(folder.path)) {
-        usage.set(name, await sizeOf(folder.path));
+        usage.set(name, await folderBytes(folder.path));
       }
     }
     return usage;
@@ -196,7 +196,7 @@ async function isFileAt(path: string): Promise<boolean | undefined> {
 }
 
 /** Bytes of the files below a folder; 0 where there is none. */
-export async function sizeOf(folder: string): Promise<number> {
+export async function folderBytes(folder: string): Promise<number> {
   let size = 0;
   const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
   for (const entry of entries) {

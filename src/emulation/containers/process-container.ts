@@ -7,7 +7,7 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
-import { sizeOf } from './pod-folder.ts';
+import { folderBytes } from './pod-folder.ts';
 import { writtenIn } from './root.ts';
 import type { ExecBeside, ContainerProgram } from '../programs/program.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
@@ -157,7 +157,7 @@ export class ProcessContainer implements ContainerProgram {
 
   readonly usage = async (): Promise<number> => {
     const root = `/proc/${(await this.#processOne()) ?? ''}/root`;
-    let sum = await sizeOf(writtenIn(this.#options.sandbox.folder));
+    let sum = await folderBytes(writtenIn(this.#options.sandbox.folder));
     for (const path of ['/', '/tmp', '/run']) {
       try {
         const { blocks, bfree, bsize } = await statfs(join(root, path));

@@ -30,7 +30,7 @@ import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts'
 import { ContainerLog } from './container-log.ts';
 import type { Images } from './images.ts';
 import { runInTerminal, runWords } from './exec-process.ts';
-import { hostnameOf, hostsFile, PodFolder, podsFolder, sizeOf } from './pod-folder.ts';
+import { hostnameOf, hostsFile, PodFolder, podsFolder, folderBytes } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import type { ContainerProgram } from '../programs/program.ts';
 import { makeRoot, scratchFolders } from './root.ts';
@@ -259,7 +259,7 @@ export class SandboxRuntime implements ContainerRuntime {
     const record = this.#recordOf(pod);
     const containers = new Map<string, number>();
     for (const [name, { program }] of record.running) {
-      const logs = await sizeOf(join(record.folder.path, 'logs', name));
+      const logs = await folderBytes(join(record.folder.path, 'logs', name));
       containers.set(name, logs + ((await program.usage?.()) ?? 0));
     }
     return { volumes: await record.folder.usage(), containers };

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseAddress, type PoolEntry, readEntries } from '../../../src/allocation/whereabouts-pool.ts';
+import {
+  chooseWhereaboutsAddress,
+  type PoolEntry,
+  readEntries,
+} from '../../../src/allocation/whereabouts-pool.ts';
 import { offsetKey, readWhereaboutsRange } from '../../../src/allocation/whereabouts-range.ts';
 import { formatAddress } from '../../../src/objects/address.ts';
 import '../../support/fast-check.ts';
@@ -23,7 +27,7 @@ function chosen(
   ifname: string,
   isElsewhere?: (value: bigint) => boolean,
 ): string {
-  return formatAddress('IPv4', chooseAddress(range, of, { podref, ifname }, isElsewhere).value);
+  return formatAddress('IPv4', chooseWhereaboutsAddress(range, of, { podref, ifname }, isElsewhere).value);
 }
 
 describe('the address of an owner', () => {
@@ -36,7 +40,7 @@ describe('the address of an owner', () => {
 
   it('is what its Pod has for the interface, whatever the container', () => {
     const present = entries({ 4: ['old', 'default/a', 'net1'], 5: ['old', 'default/a', 'net2'] });
-    const choice = chooseAddress(range, present, { podref: 'default/a', ifname: 'net2' });
+    const choice = chooseWhereaboutsAddress(range, present, { podref: 'default/a', ifname: 'net2' });
     expect(formatAddress('IPv4', choice.value)).toBe('192.168.0.5');
     expect(choice.present?.id).toBe('old');
     // Another interface, and another Pod, are others.
@@ -85,7 +89,7 @@ describe('pools of overlapping ranges', () => {
       if (of === undefined || pool === undefined) return undefined;
       const isElsewhere = (value: bigint): boolean => (this.reservations.get(value) ?? podref) !== podref;
       const entries = readEntries(of.network, pool);
-      const { value } = chooseAddress(of, entries, { podref, ifname: 'net1' }, isElsewhere);
+      const { value } = chooseWhereaboutsAddress(of, entries, { podref, ifname: 'net1' }, isElsewhere);
       pool[offsetKey(of.network, value)] = { id: podref, podref, ifname: 'net1' };
       this.reservations.set(value, podref);
       return value;

@@ -9,7 +9,7 @@ import { alreadyExists, badRequest, conflict, modified, notFound } from '../../.
 import { group, groupVersion } from './sample-discovery.ts';
 
 /** Which objects are meant. */
-export interface Selection {
+export interface FlunderSelection {
   readonly plural: string;
   readonly kind: string;
   /** "": all of them, or none has one. */
@@ -21,7 +21,7 @@ export interface Selection {
 }
 
 interface Watcher {
-  readonly selection: Selection;
+  readonly selection: FlunderSelection;
   readonly response: ServerResponse;
 }
 
@@ -32,14 +32,14 @@ export class FlunderStore {
   #revision = 1;
 
   /** @throws {StatusError} 404 */
-  get(selection: Selection): KubeObject {
+  get(selection: FlunderSelection): KubeObject {
     const { plural: resource, name = '' } = selection;
     const found = this.#objects.get(keyOf(selection, name));
     if (found === undefined) throw notFound({ group, resource }, name);
     return found;
   }
 
-  list(selection: Selection): JsonRecord {
+  list(selection: FlunderSelection): JsonRecord {
     return {
       ...{ kind: `${selection.kind}List`, apiVersion: groupVersion },
       metadata: { resourceVersion: String(this.#revision) },
@@ -48,7 +48,7 @@ export class FlunderStore {
   }
 
   /** @throws {StatusError} 400 or 409 */
-  create(selection: Selection, wanted: JsonRecord): KubeObject {
+  create(selection: FlunderSelection, wanted: JsonRecord): KubeObject {
     const given = isRecord(wanted['metadata']) ? wanted['metadata'] : {};
     const prefix = given['generateName'];
     const generated =
@@ -67,7 +67,7 @@ export class FlunderStore {
   }
 
   /** @throws {StatusError} 404 or 409 */
-  update(selection: Selection, wanted: JsonRecord): KubeObject {
+  update(selection: FlunderSelection, wanted: JsonRecord): KubeObject {
     const { metadata } = this.get(selection);
     const given = isRecord(wanted['metadata']) ? wanted['metadata'] : {};
     const { resourceVersion } = given;
@@ -80,12 +80,12 @@ export class FlunderStore {
   }
 
   /** A merge patch (RFC 7386). @throws {StatusError} 404 or 409 */
-  patch(selection: Selection, patch: JsonRecord): KubeObject {
+  patch(selection: FlunderSelection, patch: JsonRecord): KubeObject {
     return this.update(selection, mergedRecord({ ...this.get(selection) }, patch));
   }
 
   /** @throws {StatusError} 404 */
-  delete(selection: Selection): JsonRecord {
+  delete(selection: FlunderSelection): JsonRecord {
     const found = this.get(selection);
     this.#remove(selection, found);
     const { name = '', uid = '' } = found.metadata;
@@ -93,14 +93,14 @@ export class FlunderStore {
     return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
   }
 
-  deleteCollection(selection: Selection): JsonRecord {
+  deleteCollection(selection: FlunderSelection): JsonRecord {
     const list = this.list(selection);
     for (const object of this.#selected(selection)) this.#remove(selection, object);
     return list;
   }
 
   /** Sends what there is, unless a revision is named, and each change, until the client ends. */
-  watch(selection: Selection, resourceVersion: string, response: ServerResponse): void {
+  watch(selection: FlunderSelection, resourceVersion: string, response: ServerResponse): void {
     const watcher = { selection, response };
     response.writeHead(200, { 'Content-Type': 'application/json' });
     response.flushHeaders();
@@ -111,7 +111,7 @@ export class FlunderStore {
     response.once('close', () => this.#watchers.delete(watcher));
   }
 
-  #put(selection: Selection, type: string, object: JsonRecord, metadata: JsonRecord): KubeObject {
+  #put(selection: FlunderSelection, type: string, object: JsonRecord, metadata: JsonRecord): KubeObject {
     const resourceVersion = String(++this.#revision);
     const stored: KubeObject = {
       ...object,
@@ -123,21 +123,21 @@ export class FlunderStore {
     return stored;
   }
 
-  #remove(selection: Selection, object: KubeObject): void {
+  #remove(selection: FlunderSelection, object: KubeObject): void {
     const { name = '', namespace = '' } = object.metadata;
     this.#objects.delete(keyOf({ plural: selection.plural, namespace }, name));
     this.#revision++;
     this.#tell(selection, 'DELETED', object);
   }
 
-  #tell({ plural }: Selection, type: string, object: KubeObject): void {
+  #tell({ plural }: FlunderSelection, type: string, object: KubeObject): void {
     for (const watcher of this.#watchers) {
       if (watcher.selection.plural === plural && isSelected(watcher.selection, object))
         send(watcher, type, object);
     }
   }
 
-  #selected(selection: Selection): KubeObject[] {
+  #selected(selection: FlunderSelection): KubeObject[] {
     return [...this.#objects]
       .filter(([key]) => key.startsWith(`${selection.plural}/`))
       .map(([, object]) => object)
@@ -149,12 +149,12 @@ function send({ response }: Watcher, type: string, object: KubeObject): void {
   response.write(`${JSON.stringify({ type, object })}\n`);
 }
 
-function keyOf({ plural, namespace }: Pick<Selection, 'plural' | 'namespace'>, name: string): string {
+function keyOf({ plural, namespace }: Pick<FlunderSelection, 'plural' | 'namespace'>, name: string): string {
   return `${plural}/${namespace}/${name}`;
 }
 
 function isSelected(
-  { namespace, name, labelSelector, fieldSelector }: Selection,
+  { namespace, name, labelSelector, fieldSelector }: FlunderSelection,
   { metadata }: KubeObject,
 ): boolean {
   const fields = { 'metadata.name': metadata.name ?? '', 'metadata.namespace': metadata.namespace ?? '' };

@@ -8,7 +8,7 @@ import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { StatusError } from '../../../objects/status.ts';
 import { badRequest, plainError } from '../../../objects/status-errors.ts';
 import type { AgnhostRun } from '../agnhost/context.ts';
-import { FlunderStore, type Selection } from './flunder-store.ts';
+import { FlunderStore, type FlunderSelection } from './flunder-store.ts';
 import { discoveryDocument, groupVersion, type SampleResource, sampleResources } from './sample-discovery.ts';
 
 /** Most bytes of a body. */
@@ -34,7 +34,7 @@ export async function sampleApiServer(run: AgnhostRun): Promise<void> {
 }
 
 /** What a path of the group version names. */
-interface Target extends Selection {
+interface Target extends FlunderSelection {
   readonly resource: SampleResource;
 }
 

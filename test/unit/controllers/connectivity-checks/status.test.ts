@@ -1,7 +1,7 @@
 /** The cases of cluster-network-operator's connection_checker_test.go: which entries and outages a check leads to. */
 import { describe, expect, test } from 'vitest';
 import {
-  entriesOf,
+  logEntriesOf,
   goDuration,
   hostAndPort,
   outagesAfter,
@@ -42,13 +42,15 @@ describe('the entries', () => {
       [resolved(0), failed(1)],
     ],
   ])('%s', (_what, result, entries) => {
-    expect(entriesOf(check, result)).toEqual(entries);
+    expect(logEntriesOf(check, result)).toEqual(entries);
   });
 
   test('begin with what is behind the last -to- of the name', () => {
     const name = 'from-a-to-b-to-c';
-    expect(entriesOf({ ...check, name }, { connect: action(0) })[0]?.message).toMatch(/^c: tcp/);
-    expect(entriesOf({ ...check, name: 'plain' }, { connect: action(0) })[0]?.message).toMatch(/^plain: tcp/);
+    expect(logEntriesOf({ ...check, name }, { connect: action(0) })[0]?.message).toMatch(/^c: tcp/);
+    expect(logEntriesOf({ ...check, name: 'plain' }, { connect: action(0) })[0]?.message).toMatch(
+      /^plain: tcp/,
+    );
   });
 
   test('are ten at most, the newest first', () => {
