@@ -11,7 +11,7 @@ import { WatchedServer } from '../support/watchdog/watched-server.ts';
 
 /** `FUZZ_SEED=… FUZZ_REQUESTS=… vitest run test/integration/fuzz.test.ts` looks further. */
 const seed = Number(process.env['FUZZ_SEED'] ?? 20260101);
-const total = Number(process.env['FUZZ_REQUESTS'] ?? 1500);
+const total = Number(process.env['FUZZ_REQUESTS'] ?? 1000);
 const atOnce = 40;
 
 let server: WatchedServer;
