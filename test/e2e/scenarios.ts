@@ -41,7 +41,7 @@ export const conformance = (name: string, here: Scenario['here']): Scenario => (
 });
 export const other = (name: string, here: Scenario['here']): Scenario => ({ name, conformance: false, here });
 export const packets = (file: string, test: string): Packets => ({ file, test });
-export const apiCalls: ApiCalls = { calls: 'all' };
+const apiCalls: ApiCalls = { calls: 'all' };
 const withoutPackets: ApiCalls = { calls: 'without packets' };
 
 const clusterNames =

@@ -88,6 +88,10 @@ describePods('[sig-network] with programs', () => {
       }
     }
     expect(await raw(`${results}/wheezy_hosts@nothing`)).toBe('');
+    // No way leads out of the volume to files of the machine.
+    const outside = `curl -s -o /dev/null -w '%{http_code}' --path-as-is 'http://localhost/results/..%2f..%2f..%2f..%2f..%2fetc%2fpasswd'`;
+    const escaping = ['-n', pods.namespace, 'exec', 'dns-test', '-c', 'wheezy', '--', 'sh', '-c', outside];
+    expect(await kubectl.ok(escaping)).toBe('404');
   });
 
   test('Proxy version v1 should proxy through a service and a pod, and logs of nodes', async () => {
