@@ -7,7 +7,7 @@ import { stepsOfCheck, type ValidationBudget } from './validation-budget.ts';
  */
 export interface SchemaVerdict {
   errors: FieldError[];
-  /** The texts of the same errors by field: thousands may have one field. */
+  /** The texts of the same errors by field, where there are more than {@link fewErrors}: thousands may have one field. */
   byField?: Map<string, Set<string>>;
   matches: number;
 }
@@ -28,14 +28,30 @@ export function errorField(path: string): string {
   return path.startsWith('.') ? path.slice(1) : path;
 }
 
+/** Errors that are looked through one by one: alternatives that do not match have few, and are tens of thousands. */
+const fewErrors = 8;
+
 /** Adds an error, unless the same one is there. */
 export function push(verdict: SchemaVerdict, error: FieldError): void {
-  const byField = (verdict.byField ??= new Map<string, Set<string>>());
-  const there = byField.get(error.field);
-  if (there?.has(error.body) === true) return;
-  if (there === undefined) byField.set(error.field, new Set([error.body]));
-  else there.add(error.body);
-  verdict.errors.push(error);
+  const { errors } = verdict;
+  if (errors.length < fewErrors) {
+    if (!errors.some(({ field, body }) => field === error.field && body === error.body)) errors.push(error);
+    return;
+  }
+  if (verdict.byField === undefined) {
+    verdict.byField = new Map();
+    for (const each of errors) isNew(verdict.byField, each);
+  }
+  if (isNew(verdict.byField, error)) errors.push(error);
+}
+
+/** True where the error was not there; then it is. */
+function isNew(byField: Map<string, Set<string>>, { field, body }: FieldError): boolean {
+  const there = byField.get(field);
+  if (there?.has(body) === true) return false;
+  if (there === undefined) byField.set(field, new Set([body]));
+  else there.add(body);
+  return true;
 }
 
 /** Adds the errors and matches of a part. @throws {StatusError} 413 */
