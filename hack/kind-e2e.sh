@@ -103,7 +103,7 @@ kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s
 announcer() {
   local second message node
   for second in $(seq 60); do
-    message="$(kubectl -n servicenet-system get service layer2 -o \
+    message="$(kubectl -n kube-system get service layer2 -o \
       'jsonpath={.status.conditions[?(@.type=="servicenet.dev/Announced")].message}')"
     node="$(sed -n 's/^[^ ;]* by \([^ ]*\) on .*/\1/p' <<<"$message")"
     if [ -n "$node" ] && [ "$node" != "$1" ]; then
@@ -134,18 +134,18 @@ metadata:
 spec:
   addresses: ['$pool']
 EOF
-  kubectl -n servicenet-system expose service servicenet-metrics --name layer2 --type LoadBalancer --port 80 \
-    --target-port metrics
-  kubectl -n servicenet-system wait service/layer2 --for='jsonpath={.status.loadBalancer.ingress[0].ip}' --timeout=60s
-  address="$(kubectl -n servicenet-system get service layer2 -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')"
+  # Pods that the image of the nodes has, and that no NetworkPolicy keeps clients from outside away from.
+  kubectl -n kube-system expose deployment coredns --name layer2 --type LoadBalancer --port 80 --target-port 8181
+  kubectl -n kube-system wait service/layer2 --for='jsonpath={.status.loadBalancer.ingress[0].ip}' --timeout=60s
+  address="$(kubectl -n kube-system get service layer2 -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')"
   case "$address" in *:*) address="[$address]" ;; esac
   first="$(announcer nobody)"
-  curl -fsS --retry 20 --retry-delay 1 --retry-all-errors --max-time 2 "http://$address/healthz"
+  curl -fsS --retry 20 --retry-delay 1 --retry-all-errors --max-time 2 "http://$address/ready"
   kubectl cordon "$first"
   announcer "$first"
-  curl -fsS --retry 2 --max-time 2 "http://$address/healthz"
+  curl -fsS --retry 2 --max-time 2 "http://$address/ready"
   kubectl uncordon "$first"
-  kubectl -n servicenet-system delete service layer2
+  kubectl -n kube-system delete service layer2
   kubectl delete addresspool layer2
 fi
 

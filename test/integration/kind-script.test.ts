@@ -211,12 +211,12 @@ describe('hack/kind-e2e.sh', () => {
       const begin = made.findIndex((line) => line.startsWith('curl '));
       expect(made.slice(begin - 1, begin + 6)).toEqual([
         expect.stringContaining('get service layer2'),
-        expect.stringMatching(/^curl .*http:\/\/172\.18\.255\.192\/healthz$/),
+        expect.stringMatching(/^curl .*http:\/\/172\.18\.255\.192\/ready$/),
         expect.stringMatching(/^kubectl cordon node-\d+$/),
         expect.stringContaining('get service layer2'),
-        expect.stringMatching(/^curl .*http:\/\/172\.18\.255\.192\/healthz$/),
+        expect.stringMatching(/^curl .*http:\/\/172\.18\.255\.192\/ready$/),
         expect.stringMatching(/^kubectl uncordon node-\d+$/),
-        'kubectl -n servicenet-system delete service layer2',
+        'kubectl -n kube-system delete service layer2',
       ]);
       expect(made.at(-1)).toBe(`kind delete cluster --name servicenet-e2e-${family}-layer2`);
     },
