@@ -43,8 +43,8 @@ export class RouterStatus implements Runnable {
   readonly #ingresses: Controller;
   readonly #ingressWriter: StatusWriter<Ingress>;
   readonly #routes: Controller | undefined;
-  /** What was last said of an Ingress' annotations. */
-  readonly #ignored = new Map<ObjectKey, string>();
+  /** What was last said of an Ingress by Events. */
+  readonly #said = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, view: RouterView, table: HttpTable, options: StatusOptions) {
     this.#context = context;
@@ -121,25 +121,27 @@ export class RouterStatus implements Runnable {
     const addresses = this.#addresses();
     const ingress = this.#view.ingresses.cache.get(key);
     if (ingress === undefined || !this.#view.serves(ingress)) {
-      this.#ignored.delete(key);
+      this.#said.delete(key);
       return undefined;
     }
-    this.#nameIgnored(ingress);
+    this.#sayOnce(ingress);
     if (!this.#ingressWriter.settled(key)) return { requeueAfter: lookAgain };
     const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
     await this.#ingressWriter.write(ingress, { loadBalancer }, signal);
     return undefined;
   }
 
-  /** Once for what it says: who comes from ingress-nginx sees what is missing. */
-  #nameIgnored(ingress: Ingress): void {
+  /** Events for what is wrong with an Ingress, again only when something else is. */
+  #sayOnce(ingress: Ingress): void {
     const key = keyOf(ingress);
     const ignored = ignoredAnnotations(ingress);
-    if (ignored === undefined) this.#ignored.delete(key);
-    else if (this.#ignored.get(key) !== ignored) {
-      this.#ignored.set(key, ignored);
-      this.#context.events.event(ingress, 'Warning', 'IgnoredAnnotations', ignored);
-    }
+    const problem = this.#view.certificateProblem(key);
+    const said = JSON.stringify([ignored, problem]);
+    if (this.#said.get(key) === said) return;
+    this.#said.set(key, said);
+    const { events } = this.#context;
+    if (ignored !== undefined) events.event(ingress, 'Warning', 'IgnoredAnnotations', ignored);
+    if (problem !== undefined) events.event(ingress, 'Warning', problem.reason, problem.message);
   }
 
   async #writeRoute(

@@ -28,6 +28,12 @@ export interface RouterViewOptions {
   readonly defaultCertificate: ObjectKey | undefined;
 }
 
+/** Why hosts of an Ingress have no certificate: the reason and message of an Event. */
+export interface CertificateProblem {
+  readonly reason: 'SecretNotFound' | 'InvalidCertificate';
+  readonly message: string;
+}
+
 const byService = 'service';
 const serviceName = 'kubernetes.io/service-name';
 
@@ -50,6 +56,7 @@ export class RouterView implements ServiceReader {
   /** What names a Secret: objects by its key. */
   readonly #users = new Map<ObjectKey, Map<string, () => void>>();
   readonly #used = new Map<string, ReadonlySet<ObjectKey>>();
+  readonly #problems = new Map<ObjectKey, CertificateProblem>();
   /** Those of them that were there, and have been deleted. */
   readonly #deleted = new Set<ObjectKey>();
 
@@ -100,6 +107,11 @@ export class RouterView implements ServiceReader {
     return this.hasSynced;
   }
 
+  /** What is wrong with a Secret of an Ingress that is served; undefined where nothing is. */
+  certificateProblem(key: ObjectKey): CertificateProblem | undefined {
+    return this.#problems.get(key);
+  }
+
   service(key: ObjectKey): Service | undefined {
     return this.#services.cache.get(key);
   }
@@ -133,6 +145,7 @@ export class RouterView implements ServiceReader {
     table.setIngress(key, served);
     const offered: OfferedCertificate[] = [];
     const used = new Set<ObjectKey>();
+    this.#problems.delete(key);
     for (const { secretName = '', hosts } of served?.spec.tls ?? []) {
       if (secretName === '') continue;
       const secret = joinKey(served?.metadata.namespace ?? '', secretName);
@@ -142,6 +155,8 @@ export class RouterView implements ServiceReader {
       if (pair === undefined || problem !== undefined) {
         if (this.#secrets.hasSynced) {
           const reason = pair === undefined ? 'SecretNotFound' : 'InvalidCertificate';
+          const why = problem ?? 'it is not there, or has no tls.crt and tls.key';
+          this.#problems.set(key, { reason, message: `no certificate by the Secret ${secretName}: ${why}` });
           log.warn(
             { reason, ingress: key, secret, problem },
             'the hosts of an Ingress get no certificate by its Secret',

@@ -379,6 +379,27 @@ test('weights share the requests', async () => {
   await second.close();
 });
 
+test('an Ingress without its certificate says so by an Event, and what is wrong when that changes', async () => {
+  const said = (): string[] => events.filter((event) => event.startsWith('secure-one '));
+  await objects.create(ingresses, {
+    metadata: { name: 'secure-one', annotations: { 'kubernetes.io/ingress.class': 'servicenet' } },
+    spec: {
+      defaultBackend: { service: { name: 'web', port: { number: 80 } } },
+      tls: [{ hosts: ['one.test'], secretName: 'one' }],
+    },
+  });
+  const missing = 'secure-one Warning SecretNotFound: no certificate by the Secret one: ';
+  await vi.waitFor(() => expect(said()).toEqual([expect.stringContaining(missing)]), wait);
+  await objects.create('/api/v1/namespaces/shop/secrets', {
+    metadata: { name: 'one' },
+    type: 'kubernetes.io/tls',
+    stringData: { 'tls.crt': issue('one.test').certificate, 'tls.key': issue('one.test').key },
+  });
+  const wrong =
+    'secure-one Warning InvalidCertificate: no certificate by the Secret one: the key is not that of the certificate';
+  await vi.waitFor(() => expect(said()).toEqual([expect.stringContaining(missing), wrong]), wait);
+});
+
 test('Ingresses of our class get the addresses, others none; they are taken away at the end', async () => {
   const create = async (name: string, annotation: string): Promise<void> => {
     await objects.create(ingresses, {
