@@ -65,6 +65,8 @@ const changedType =
 const terminatingPods = 'Connectivity Pod Lifecycle should be able to connect to and from a terminating Pod';
 const blueGreen =
   'Connectivity Pod Lifecycle should be able to have zero downtime on a Blue Green deployment using Services and Readiness Gates';
+const manySlices =
+  'EndpointSlice should support a Service with multiple endpoint IPs and ports specified in multiple EndpointSlices';
 const labels = 'should implement service.kubernetes.io/service-proxy-name and service.kubernetes.io/headless';
 const notReady =
   'should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true, and not be able to if it is false';
@@ -121,11 +123,11 @@ export const scenarios: readonly Scenario[] = [
   ),
   conformance(
     'EndpointSlice should support a Service with multiple endpoint IPs specified in multiple EndpointSlices',
-    withoutPackets,
+    packets(programs, manySlices),
   ),
   conformance(
     'EndpointSlice should support a Service with multiple ports specified in multiple EndpointSlices',
-    withoutPackets,
+    packets(programs, manySlices),
   ),
   conformance('EndpointSlice should support creating EndpointSlice API operations', apiCalls),
   conformance(

@@ -155,6 +155,41 @@ describePods('[sig-network] with programs', () => {
     }
   });
 
+  test('EndpointSlice should support a Service with multiple endpoint IPs and ports specified in multiple EndpointSlices', async () => {
+    const first = await netexec('pod1', 'pod1', {}, ['--http-port=8090', '--udp-port=8091']);
+    const second = await netexec('pod2', 'pod2', {}, ['--http-port=8092', '--udp-port=8093']);
+    await launch('pause-pod-0', 'pause', {});
+    const { clusterIP = '' } = await pods.service(
+      'example-custom-endpoints',
+      {
+        selector: {},
+        ports: [80, 81].map((port) => ({ name: `port${port}`, port, protocol: 'TCP' as const })),
+      },
+      0,
+    );
+    const slice = (name: string, address: string, port: number) =>
+      pods.call('POST', pods.path('endpointslices', 'discovery.k8s.io/v1'), {
+        metadata: {
+          name,
+          labels: {
+            'kubernetes.io/service-name': 'example-custom-endpoints',
+            'endpointslice.kubernetes.io/managed-by': 'e2e-test-k8s.io',
+          },
+        },
+        ...{ addressType: 'IPv4', endpoints: [{ addresses: [address] }] },
+        ports: [80, 81].map((number) => ({ name: `port${number}`, port, protocol: 'TCP' })),
+      });
+    expect((await slice('custom-1', first, 8090)).status).toBe(201);
+    expect((await slice('custom-2', second, 8092)).status).toBe(201);
+    for (const port of [80, 81]) {
+      const ask = `for i in $(seq 20); do curl -q -s --connect-timeout 2 ${clusterIP}:${port}/hostname; echo; done | sort -u`;
+      await until(
+        () => exec('pause-pod-0', ask),
+        ({ stdout }) => stdout === 'pod1\npod2\n',
+      );
+    }
+  });
+
   test('Networking should check kube-proxy urls', async () => {
     await launch(
       'host',
