@@ -119,6 +119,16 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
     }
   };
 
+  const move = async (address: ParsedAddress, from: string, to: string): Promise<void> => {
+    try {
+      await cloud.move(address, from, to);
+    } catch (error) {
+      // A machine that is gone has nothing to give.
+      if (!(error instanceof NotAssignedError)) throw error;
+      await assign(address, to);
+    }
+  };
+
   const partsOf = (wanted: Exclude<CloudStep, { kind: 'none' }>): StepParts => {
     switch (wanted.kind) {
       case 'delete':
@@ -134,7 +144,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
       case 'move':
         return {
           ...{ verb: 'move', pendingAt: wanted.from, doneAt: wanted.to, missing: wanted.to },
-          act: (address) => cloud.move(address, wanted.from, wanted.to),
+          act: (address) => move(address, wanted.from, wanted.to),
         };
       case 'add':
         return {
