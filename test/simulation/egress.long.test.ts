@@ -1,3 +1,3 @@
 import { testEgressSeeds } from './egress/test-seeds.ts';
 
-testEgressSeeds(3, 6);
+testEgressSeeds(3, 9);

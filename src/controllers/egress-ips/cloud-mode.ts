@@ -78,7 +78,10 @@ export class CloudMode {
       if (wanted.has(config) || metadata.deletionTimestamp !== undefined) continue;
       await write('CloudDeletionFailed', 'deleted', config, this.#client.delete('', config, { signal }));
     }
+    const ofOthers = new Set([...this.#configs()].map(({ metadata }) => metadata.name));
     for (const [config, node] of wanted) {
+      // Of an object that is gone: it goes first, and this comes again.
+      if (!present.has(config) && ofOthers.has(config)) continue;
       const before = present.get(config);
       if (before?.metadata.deletionTimestamp !== undefined) continue;
       if (before === undefined) {

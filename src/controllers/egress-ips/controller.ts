@@ -86,6 +86,8 @@ function start(context: ControllerContext): readonly Runnable[] {
       );
       const ordered = [...objects.cache.values()].sort(byAge);
       const onCloud = [...nodes.cache.values()].some(isInCloud);
+      // First: what an object that is gone has left is in the way of others.
+      if (onCloud) await cloud.sweep(new Set(ordered.map(({ metadata }) => metadata.name ?? '')), signal);
       const itemsOf = (object: EgressIP): readonly EgressIPItem[] =>
         onCloud ? cloud.asked(object.metadata.name ?? '') : (object.status?.items ?? []);
       const allocations = allocationsOf(ordered, (object) => [...itemsOf(object), ...unseen(object)]);
@@ -106,7 +108,6 @@ function start(context: ControllerContext): readonly Runnable[] {
         // An address is released once no status has it.
         if (onCloud && isShown) await cloud.ask(object, items, signal);
       }
-      if (onCloud) await cloud.sweep(new Set(ordered.map(({ metadata }) => metadata.name ?? '')), signal);
       const next = agents.nextEnd();
       return next === undefined ? undefined : { requeueAfter: next };
     },
