@@ -26,21 +26,37 @@ export function inOrder(first: readonly string[]): typeof BaseSequencer {
   };
 }
 
+/** What `npm test` and `npm run test:long` have alike. */
+export const options = {
+  setupFiles: ['test/support/fast-check.ts'],
+  // A worker loads src once, not once for each of its files: a third of the CPU time of the unit tests.
+  isolate: false,
+  // Only a test that hangs takes this long: a busy machine may stop any process for seconds.
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  teardownTimeout: 60_000,
+  expect: { poll: { timeout: 60_000, interval: 40 } },
+};
+
+/** Measures CPU time, which is longer beside others that use the same caches: runs behind all others, by itself. */
+const alone = 'test/integration/heavy-requests.test.ts';
+
 /** `npm test`. What takes longer is in vitest.long.config.ts, packets are in vitest.network.config.ts. */
 export default defineConfig({
   test: {
-    setupFiles: ['test/support/fast-check.ts'],
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/**/*.long.test.ts', 'test/network/**'],
-    // A worker loads src once, not once for each of its files: a third of the CPU time of the unit tests.
-    isolate: false,
-    // Only a test that hangs takes this long: a busy machine may stop any process for seconds.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    teardownTimeout: 60_000,
-    expect: { poll: { timeout: 60_000, interval: 40 } },
     sequence: { sequencer: inOrder(longest) },
     // Three times the gate's cores: tests of processes and controllers mostly wait.
     maxWorkers: 6,
+    projects: [
+      {
+        test: {
+          ...options,
+          name: 'together',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/**/*.long.test.ts', 'test/network/**', alone],
+        },
+      },
+      { test: { ...options, name: 'alone', include: [alone], sequence: { groupOrder: 1 } } },
+    ],
   },
 });

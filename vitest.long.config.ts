@@ -1,9 +1,10 @@
-import base, { inOrder } from './vitest.config.ts';
+import { inOrder, options } from './vitest.config.ts';
 
 /** `npm run test:long`: all of what `npm test` takes a sample of, and what takes long. */
 export default {
   test: {
-    ...base.test,
+    ...options,
+    maxWorkers: 6,
     setupFiles: ['test/support/fast-check.ts', 'test/support/time-limit.ts'],
     include: [
       'test/**/*.long.test.ts',
