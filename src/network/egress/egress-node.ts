@@ -63,7 +63,7 @@ export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent
   const ofCloud = [textAt(cloud, 'ifaddr', 'ipv4'), textAt(cloud, 'ifaddr', 'ipv6')].filter(
     (text) => text !== '',
   );
-  const primary = cloud === undefined ? Object.values(recordOf(annotations[primaryAnnotation])) : ofCloud;
+  const primary = cloud === undefined ? primaryOf(annotations[primaryAnnotation]) : ofCloud;
   const all = cloud === undefined ? listOf(annotations[networksAnnotation]) : [];
   const own = [
     ...[...primary, ...all].map((text) => text.split('/', 1)[0] ?? ''),
@@ -86,6 +86,12 @@ export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent
     addresses: new Set(addresses.map(({ canonical }) => canonical)),
     capacity: capacityOf(at(cloud, 'capacity')),
   };
+}
+
+/** The addresses of an annotation, of which one that cannot be read spoils the other. "" stands for a family without one. */
+function primaryOf(annotation: string | undefined): readonly string[] {
+  const given = Object.values(recordOf(annotation)).filter((text) => text !== '');
+  return given.every((text) => parseCidr(text) !== undefined) ? given : [];
 }
 
 /** A figure that is not there means that there is no limit. */
