@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cloudPrivateIPConfigs } from '../../src/client/resources.ts';
@@ -5,11 +6,17 @@ import { ResourceClient } from '../../src/client/resource-client.ts';
 import { InMemoryCloud } from '../../src/controllers/cloud-private-ips/cloud.ts';
 import { cloudPrivateIPController } from '../../src/controllers/cloud-private-ips/controller.ts';
 import { egressIPController } from '../../src/controllers/egress-ips/controller.ts';
-import { catalogEntry, runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import {
+  catalogEntry,
+  runControllers,
+  type RunningControllers,
+  type RunOptions,
+} from '../../src/controllers/run.ts';
 import { parseStrictAddress } from '../../src/objects/address.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { FakeClock } from '../support/fake-clock.ts';
 import { call } from '../support/test-server.ts';
 
 const path = '/apis/cloud.network.openshift.io/v1/cloudprivateipconfigs';
@@ -71,11 +78,16 @@ async function watched(name: string): Promise<{ readonly seen: string[]; end(): 
 }
 
 /** Runs the controller with a cloud while `work` runs. */
-async function withCloud(cloud: InMemoryCloud, work: () => Promise<void>): Promise<void> {
+async function withCloud(
+  cloud: InMemoryCloud,
+  work: () => Promise<void>,
+  options: Pick<Partial<RunOptions>, 'clock' | 'log'> = {},
+): Promise<void> {
   const running: RunningControllers = runControllers({
     transport: server.client,
     catalog: [catalogEntry(cloudPrivateIPController(cloud), 'cloud')],
     log: pino({ enabled: false }),
+    ...options,
   });
   try {
     await work();
@@ -181,12 +193,173 @@ describe('a CloudPrivateIPConfig', () => {
     });
   });
 
+  test('whose cloud fails for ever is tried 15 times more, and then waits for a change', async () => {
+    const [name, never] = ['192.0.2.8', 'a False Error processing cloud assignment request, err: never'];
+    let [asked, isOpen] = [0, false];
+    const failure = (): string | undefined => {
+      asked++;
+      return isOpen ? undefined : 'never';
+    };
+    const lines: unknown[] = [];
+    const log = pino({ level: 'error' }, { write: (line: string) => lines.push(JSON.parse(line)) });
+    const clock = new FakeClock();
+    /** Half a minute, and a moment for the server: the longest back-off is 82 seconds. */
+    const advance = async (): Promise<void> => {
+      await clock.advance(30_000);
+      await delay(5);
+    };
+    const givenUp = (): readonly unknown[] =>
+      lines.filter((line) => textAt(line, 'msg') === 'reconcile failed too often, waiting for a change');
+    const watch = await watched(name);
+    const work = async (): Promise<void> => {
+      await make(name, 'a');
+      await expect.poll(() => advance().then(() => givenUp().length), patience).toBe(1);
+      expect(at(givenUp()[0], 'retries')).toBe(15);
+      await expect.poll(() => watch.seen.at(-1), patience).toBe(never);
+      const tries = asked;
+      expect(tries).toBeLessThanOrEqual(16);
+      for (let times = 0; times < 20; times++) await advance();
+      expect([asked, watch.seen.at(-1)]).toEqual([tries, never]);
+      isOpen = true;
+      await send('PATCH', `${path}/${name}`, { spec: { node: 'b' } });
+      await expect
+        .poll(() => advance().then(() => watch.seen.at(-1)), patience)
+        .toBe('b True IP address successfully added');
+    };
+    await withCloud(new InMemoryCloud({ failure }), work, { clock, log });
+    await watch.end();
+  });
+
   test.each(['fc00::54', 'fc00.f853.0CCD.e793.0000.0000.0000.0054', 'web'])(
     'has no name %s',
     async (name) => {
       expect(await make(name, 'a')).toBe(422);
     },
   );
+});
+
+/** The rows of cloud-network-config-controller's `cloudprivateipconfig_controller_test.go` that begin in the middle. */
+describe('a CloudPrivateIPConfig that is found', () => {
+  const finalizer = 'cloudprivateipconfig.cloud.network.openshift.io/finalizer';
+  const name = '192.0.2.100';
+  const [adding, deleting, released] = [
+    'Unknown Adding IP address',
+    'Unknown Deleting IP address',
+    '- True IP address successfully deleted',
+  ];
+  const failed = (request: string, why = 'refused'): string =>
+    `False Error processing cloud ${request} request, err: ${why}`;
+
+  interface Found {
+    readonly wants: string;
+    readonly status: 'True' | 'False' | 'Unknown';
+    /** `status.node`; default: none. */
+    readonly at?: string;
+    readonly isLeaving?: boolean;
+    /** Which calls the cloud refuses. */
+    readonly fails?: string;
+    readonly canMove?: boolean;
+    /** The node that the cloud has given the address to. */
+    readonly given?: string;
+  }
+
+  /** Removes it whatever its state is. */
+  const remove = async (): Promise<void> => {
+    await send('DELETE', `${path}/${name}`);
+    await send('PATCH', `${path}/${name}`, { metadata: { finalizers: null } });
+    await expect.poll(() => send('GET', `${path}/${name}`), patience).toBe(404);
+  };
+
+  test.each<[string, Found, readonly string[], readonly string[]]>([
+    [
+      'while it is added, and has its address: done',
+      { wants: 'a', at: 'a', status: 'Unknown', given: 'a' },
+      [`a ${adding}`, 'a True IP address successfully added'],
+      ['assign a'],
+    ],
+    [
+      'while it is added, and the cloud refuses: the node stays',
+      { wants: 'a', at: 'a', status: 'Unknown', fails: 'assign' },
+      [`a ${adding}`, `a ${failed('assignment')}`],
+      ['assign a'],
+    ],
+    [
+      'behind a failure, without a node: it is added',
+      { wants: 'a', status: 'False' },
+      [`a ${adding}`, 'a True IP address successfully added'],
+      ['assign a'],
+    ],
+    [
+      'while it is deleted, and the cloud refuses: node and finalizer stay',
+      { wants: 'a', at: 'a', status: 'True', isLeaving: true, fails: 'release' },
+      [`a ${deleting}`, `a ${failed('release')}`],
+      ['release a'],
+    ],
+    [
+      'while it is deleted, behind a failure: it is released and goes',
+      { wants: 'a', at: 'a', status: 'False', isLeaving: true, given: 'a' },
+      [`a ${deleting}`, 'deleted'],
+      ['release a'],
+    ],
+    [
+      'for another node, and the cloud does not release it: the node stays',
+      { wants: 'b', at: 'a', status: 'True', fails: 'release' },
+      [`a ${deleting}`, `a ${failed('release')}`],
+      ['release a'],
+    ],
+    [
+      'for another node, and the cloud does not assign it there: the new node stays',
+      { wants: 'b', at: 'a', status: 'True', given: 'a', fails: 'assign' },
+      [`a ${deleting}`, released, `b ${adding}`, `b ${failed('assignment')}`],
+      ['release a', 'assign b'],
+    ],
+    [
+      'for a node that is not there: released, and not assigned',
+      { wants: 'gone', at: 'a', status: 'True', given: 'a' },
+      [`a ${deleting}`, released, `gone ${adding}`, `gone ${failed('assignment', 'node "gone" not found')}`],
+      ['release a'],
+    ],
+    [
+      'for a node that is not there, on a cloud that moves: the old node stays',
+      { wants: 'gone', at: 'a', status: 'True', given: 'a', canMove: true },
+      ['a Unknown Moving IP address', `a ${failed('move', 'node "gone" not found')}`],
+      [],
+    ],
+  ])('%s', async (_, { wants, status, at: node, isLeaving, fails, canMove, given }, steps, calls) => {
+    const asked: string[] = [];
+    let isRecorded = false;
+    const failure = (call: string, to: string): string | undefined => {
+      if (isRecorded) asked.push(`${call} ${to}`);
+      return isRecorded && call === fails ? 'refused' : undefined;
+    };
+    const cloud = new InMemoryCloud({ failure, ...(canMove === true && { canMove }) });
+    const address = parseStrictAddress(name);
+    if (address !== undefined && given !== undefined) await cloud.assign(address, given);
+    isRecorded = true;
+    await send('POST', path, {
+      ...{ apiVersion: 'cloud.network.openshift.io/v1', kind: 'CloudPrivateIPConfig' },
+      metadata: { name, finalizers: [finalizer] },
+      spec: { node: wants },
+    });
+    const condition = { type: 'Assigned', status, reason: 'Before', message: 'before' };
+    const conditions = [{ ...condition, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+    const before = { ...(node === undefined ? {} : { node }), conditions };
+    expect(await send('PATCH', `${path}/${name}/status`, { status: before })).toBe(200);
+    if (isLeaving === true) await send('DELETE', `${path}/${name}`);
+    const watch = await watched(name);
+    try {
+      await withCloud(cloud, async () => {
+        await expect.poll(() => watch.seen, patience).toContain(steps.at(-1));
+      });
+    } finally {
+      await watch.end();
+      await remove();
+    }
+    expect(watch.seen.slice(0, steps.length + 1)).toEqual([`${node ?? '-'} ${status} before`, ...steps]);
+    // What the cloud refuses is tried again.
+    expect(asked.slice(0, calls.length)).toEqual(calls);
+    expect(new Set(asked)).toEqual(new Set(calls));
+  });
 });
 
 describe('an EgressIP on a cloud', () => {
