@@ -1,5 +1,5 @@
 import { compareText } from '../../objects/go-text.ts';
-import { isDNS1123Subdomain } from '../../objects/names.ts';
+import { isDNS1123Label, isDNS1123Subdomain } from '../../objects/names.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Route } from '../../objects/types/route.generated.ts';
 import { isWildcardRoute, terminationOf } from './route-rules.ts';
@@ -110,7 +110,9 @@ export class RouteClaims {
     if (allowedDomains.length > 0 && !allowedDomains.some(isBelow)) {
       return notAdmitted('the host is in no allowed domain');
     }
-    if (isDNS1123Subdomain(host).length === 0) return undefined;
+    // The annotation that lets the API server take longer labels changes nothing here.
+    const isLabelled = host.split('.').every((label) => isDNS1123Label(label).length === 0);
+    if (isLabelled && isDNS1123Subdomain(host).length === 0) return undefined;
     return { reason: 'InvalidHost', message: `the host ${JSON.stringify(host.slice(0, 64))} is no DNS name` };
   }
 

@@ -112,6 +112,13 @@ describe('hosts that are refused', () => {
   test.each([
     [{}, {}, 'NoHostValue'],
     [{ host: 'no_dns' }, {}, 'InvalidHost'],
+    [{ host: '*' }, {}, 'InvalidHost'],
+    [{ host: '*.x.test' }, {}, 'InvalidHost'],
+    [{ host: 'x.test.' }, {}, 'Admitted'],
+    [{ host: `${'l'.repeat(63)}.test` }, {}, 'Admitted'],
+    [{ host: `${'l'.repeat(64)}.test` }, {}, 'InvalidHost'],
+    [{ host: `${'l'.repeat(49)}.`.repeat(5) + 'tes' }, {}, 'Admitted'],
+    [{ host: `${'l'.repeat(49)}.`.repeat(5) + 'test' }, {}, 'InvalidHost'],
     [{ host: 'x.test', wildcardPolicy: 'Subdomain' }, {}, 'RouteNotAdmitted'],
     [{ host: 'x.test', wildcardPolicy: 'Some' }, {}, 'RouteNotAdmitted'],
     [{ host: 'a.x.test' }, { deniedDomains: ['x.test'] }, 'RouteNotAdmitted'],
@@ -122,6 +129,13 @@ describe('hosts that are refused', () => {
   ])('%j with %j', (spec, given, expected) => {
     const claims = claimsOf([route('a/r', spec)], given);
     expect(reasons(claims, 'a/r')).toEqual([expected]);
+  });
+
+  test('a label is too long for the router with the annotation of the API server too', () => {
+    const long = route('a/r', { host: `${'l'.repeat(64)}.test` });
+    const annotations = { 'route.openshift.io/allow-non-dns-compliant-host': 'true' };
+    const claims = claimsOf([{ ...long, metadata: { ...long.metadata, annotations } }]);
+    expect(reasons(claims, 'a/r')).toEqual(['InvalidHost']);
   });
 
   test('such a Route holds nothing', () => {
@@ -234,6 +248,27 @@ describe('weights of endpoints', () => {
         [0, 1],
       ],
       [0, 0],
+    ],
+    [
+      [
+        [25, 1],
+        [75, 1],
+      ],
+      [85, 256],
+    ],
+    [
+      [
+        [20, 2],
+        [60, 1],
+      ],
+      [42, 256],
+    ],
+    [
+      [
+        [3, 5],
+        [256, 1],
+      ],
+      [1, 256],
     ],
   ] as const)('%j', (services, expected) => {
     expect(of(...services)).toEqual(expected);
