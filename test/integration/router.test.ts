@@ -318,6 +318,21 @@ describe('TLS', () => {
     agent.destroy();
   });
 
+  test('an expired certificate is served: clients decide', async () => {
+    const host = 'expired.test';
+    const past = { now: new Date(Date.now() - 30 * 86_400_000), days: 1 };
+    await objects.create(secrets, secret('expired', issueServerCertificate(authority, host, [host], past)));
+    await objects.ingress('expired', host, 'web', spec(host, 'expired'));
+    const { https } = router.ports;
+    const ca = authority.certificate;
+    const got = await eventually(
+      () => ask(https, host, { ca, rejectUnauthorized: false }).catch(() => undefined),
+      (answered) => answered?.status === 200,
+    );
+    expect(got?.headers['x-backend']).toBe('web');
+    await expect(ask(https, host, { ca })).rejects.toThrow('certificate has expired');
+  });
+
   test.each([
     ['a missing Secret', undefined],
     ['a key of another certificate', { ...issue('bad.test'), key: issue('bad.test').key }],

@@ -140,6 +140,21 @@ test('a wildcard is a host with a policy; a port without a name is none', () => 
   ]);
 });
 
+test.each([
+  ['of no type', { pathType: undefined }, '/'],
+  ['that the implementation reads', { pathType: 'ImplementationSpecific' }, '/'],
+  ['that is none', { path: undefined }, undefined],
+])('a path %s is a prefix', (_, more, expected) => {
+  const [spec] = specsOf(ingress({ rules: [rule('x.test', path(more))] }));
+  expect(spec?.host).toBe('x.test');
+  expect(spec?.path).toBe(expected);
+});
+
+test('a host without paths has no Route, and nothing to say', () => {
+  const { creates, incomplete } = plan(ingress({ rules: [{ host: 'x.test', http: { paths: [] } }] }));
+  expect([creates, incomplete]).toEqual([[], []]);
+});
+
 describe('rules without a Route', () => {
   it.each([
     [{ host: 'x.test' }, 'no http (rule 0)'],
@@ -211,6 +226,59 @@ describe('TLS', () => {
     expect(specsOf(of(tls, annotations)).map((spec) => spec.tls)).toEqual([expected]);
   });
 
+  it('of a wildcard is that of its own entry', () => {
+    const wildcard = ingress({
+      rules: [rule('*.x.test')],
+      tls: [{ hosts: ['*.x.test'], secretName: 'good' }],
+    });
+    expect(specsOf(wildcard)).toMatchObject([{ host: 'wildcard.x.test', tls: { ...edge, ...pair } }]);
+  });
+
+  it('by an annotation that says nothing is that of the entry', () => {
+    const [spec] = specsOf(of([{ hosts: ['x.test'], secretName: 'good' }], ends('Passthrough')));
+    expect(spec?.tls).toEqual({ ...edge, ...pair });
+  });
+
+  /** What becomes of the TLS of a Route when its Ingress changes. */
+  it.each<[string, Ingress, Ingress, object | undefined]>([
+    ['comes', of([]), of([{ hosts: ['x.test'], secretName: 'good' }]), { ...edge, ...pair }],
+    [
+      'goes with the host of its entry',
+      of([{ hosts: ['x.test'], secretName: 'good' }]),
+      of([{ hosts: ['y.test'], secretName: 'good' }]),
+      undefined,
+    ],
+    [
+      'has no certificate with passthrough',
+      of([{ hosts: ['x.test'], secretName: 'good' }]),
+      of([{ hosts: ['x.test'], secretName: 'good' }], ends('passthrough')),
+      { ...edge, termination: 'passthrough' },
+    ],
+    [
+      'keeps its certificate with reencrypt',
+      of([{ hosts: ['x.test'], secretName: 'good' }]),
+      of([{ hosts: ['x.test'], secretName: 'good' }], ends('reencrypt')),
+      { ...edge, ...pair, termination: 'reencrypt' },
+    ],
+    [
+      'loses its certificate without the entry',
+      of([{ hosts: ['x.test'], secretName: 'good' }]),
+      of([], ends('reencrypt')),
+      { ...edge, termination: 'reencrypt' },
+    ],
+    [
+      'loses the authority of reencrypt with edge',
+      of([], { ...ends('reencrypt'), 'route.openshift.io/destination-ca-certificate-secret': 'opaque' }),
+      of([], ends('edge')),
+      edge,
+    ],
+    ['goes with an annotation that says nothing', of([], ends('edge')), of([], ends('Edge')), undefined],
+  ])('%s', (_, before, after, expected) => {
+    const [update] = plan(after, [present(before)]).updates;
+    expect(update?.metadata.name).toBe('shop-abcde');
+    expect(update?.spec.tls).toEqual(expected);
+  });
+
   it.each(['gone', 'opaque', 'no-key', undefined])('with the Secret %s there is no Route', (secretName) => {
     const { creates, incomplete } = plan(of([{ hosts: ['x.test'], ...(secretName && { secretName }) }]));
     expect(creates).toEqual([]);
@@ -223,6 +291,10 @@ describe('TLS', () => {
 describe('Routes that are there', () => {
   const own = ingress({ rules: [rule('x.test')] }, { annotations: { a: 'b' }, labels: { l: '1' } });
   const secure = ingress({ rules: [rule('x.test')], tls: [{}] });
+  const reencrypt = ingress(
+    { rules: [rule('x.test')] },
+    { annotations: { 'route.openshift.io/termination': 'reencrypt' } },
+  );
 
   it('stay as they are', () => {
     const before = present(own);
@@ -238,6 +310,16 @@ describe('Routes that are there', () => {
       'insecure policy and authority',
       secure,
       { tls: { termination: 'edge', insecureEdgeTerminationPolicy: 'Allow', caCertificate: 'CA' } },
+    ],
+    [
+      'authority of reencrypt',
+      reencrypt,
+      {
+        tls: {
+          ...{ termination: 'reencrypt', insecureEdgeTerminationPolicy: 'Redirect' },
+          destinationCACertificate: 'CA',
+        },
+      },
     ],
   ])('keep their %s', (_, of, spec) => {
     expect(plan(of, [present(of, spec)]).updates).toEqual([]);
@@ -283,6 +365,21 @@ describe('Routes that are there', () => {
       before,
     ]).updates;
     expect(labelled?.metadata).toMatchObject({ annotations, labels: { l: '2' } });
+    const [bare] = plan(ingress({ rules: [rule('x.test')] }, { annotations }), [before]).updates;
+    expect(bare?.metadata).not.toHaveProperty('labels');
+    const unread = { annotations: { 'route.openshift.io/reconcile-labels': 'NotTrue' }, labels: { l: '2' } };
+    const [kept] = plan(ingress({ rules: [rule('x.test')] }, unread), [before]).updates;
+    expect(kept?.metadata.labels).toEqual({ l: '1' });
+  });
+
+  it('of an Ingress of an older API get the present one as their owner', () => {
+    const before = present(own);
+    const [owner] = before.metadata.ownerReferences ?? [];
+    if (owner === undefined) throw new Error('there is none');
+    const older = { ...owner, apiVersion: 'extensions.k8s.io/v1beta1' };
+    const old: Route = { ...before, metadata: { ...before.metadata, ownerReferences: [older] } };
+    expect(ingressOf(old)).toBe('shop');
+    expect(plan(own, [old]).updates.map(({ metadata }) => metadata.ownerReferences)).toEqual([[owner]]);
   });
 
   it('go with their path, and with a second one for a path', () => {

@@ -109,6 +109,13 @@ describe('hosts', () => {
     expect(memberOf(next.stored, 'spec')['host']).toBe('a-ns.router.default.svc.cluster.local');
   });
 
+  it('are not made by an update of a Route with a subdomain', () => {
+    const { stored } = created({ subdomain: 'x' });
+    const next = update(free, stored, { spec: { subdomain: 'x', to: { name: 'other' } } });
+    expect(next.errors).toEqual([]);
+    expect(memberOf(next.stored, 'spec')).not.toHaveProperty('host');
+  });
+
   const long = `${'l'.repeat(64)}.test`;
   const allowed = { annotations: { 'route.openshift.io/allow-non-dns-compliant-host': 'true' } };
 
@@ -138,8 +145,11 @@ describe('hosts', () => {
     const odder = `${'m'.repeat(64)}.test`;
     expect(update(free, odd, { spec: { host: long, path: '/x', to } }).errors).toEqual([]);
     expect(update(free, odd, { spec: { host: odder, to } }).errors).toEqual([]);
+    expect(update(free, odd, { spec: { host: 'x.test', to } }).errors).toEqual([]);
     const plain = created({ host: 'x.test' }).stored;
     expect(update(free, plain, { spec: { host: long, to } }).errors).toHaveLength(1);
+    const marked = { metadata: { ...plain.metadata, ...allowed }, spec: { host: long, to } };
+    expect(update(free, plain, marked).errors).toEqual([]);
   });
 
   it.each([
@@ -169,6 +179,14 @@ describe('who may choose hosts and certificates', () => {
     ['a host', { host: 'x.test' }, [custom('update')], [`spec.host: Forbidden: ${hostRight}`]],
     ['a key', { tls: { key: 'k' } }, [], [`spec.tls: Forbidden: ${certificateRight}`]],
     ['an authority', { tls: { caCertificate: 'k' } }, [custom('create')], []],
+    ['an authority', { tls: { caCertificate: 'k' } }, [], [`spec.tls: Forbidden: ${certificateRight}`]],
+    ['a certificate', { tls: { certificate: 'k' } }, [], [`spec.tls: Forbidden: ${certificateRight}`]],
+    [
+      'the authority of the Pods',
+      { tls: { termination: 'reencrypt', destinationCACertificate: 'k' } },
+      [],
+      [`spec.tls: Forbidden: ${certificateRight}`],
+    ],
     ['both', { host: 'x.test', tls: { key: 'k' } }, [], [`spec.host: Forbidden: ${hostRight}`]],
   ])('create with %s: %j, by one who may %j', (_, spec, rights, errors) => {
     expect(make(spec, ...rights)).toEqual(errors);
@@ -425,6 +443,11 @@ describe('header actions', () => {
     ['request', '%{+Q}[ssl_c_der,base64]'],
     ['request', 'a%%b'],
     ['request', 'Grüße'],
+    ['response', '%%%%'],
+    ['request', '%%[req.hdr(Host)] %[req.hdr(Host)]'],
+    ['request', '%[req.hdr(Host)] if ${X'],
+    ['request', '{+Q}[ssl_c_der,base64]'],
+    ['request', '  a\\ "b "  '],
   ] as const)('of a %s may set %s', (list, value) => {
     expect(errorsOf(list, set('X-A', value))).toEqual([]);
   });
@@ -439,6 +462,25 @@ describe('header actions', () => {
     ['request', '%[ssl_c_der,base_64]'],
     ['response', '%[res.hdr(server),tolower]'],
     ['request', '100%'],
+    ['request', '%%%'],
+    ['request', '%[]'],
+    ['request', '%[%[]]'],
+    ['request', '%{+Q}a'],
+    ['request', '%{{Q}[req.hdr(Host)]'],
+    ['request', '%{Q[req.hdr(Host)]'],
+    ['request', '%{req.hdr(Host)}'],
+    ['request', '%[req.hdr()]'],
+    ['request', '%[req.hdr(%)]'],
+    ['request', '%[req.hdr(%{+Q}Host)]'],
+    ['request', '%[req.hdr(Host)'],
+    ['request', '%[req.hdr(Host),,lower]'],
+    ['request', '%[req.hdr(Host),debug()]'],
+    ['request', '%[ssl_c_der(Host)]'],
+    ['response', '%[env(X)]'],
+    ['response', '%T'],
+    ['response', '%ci:%cp'],
+    ['response', '\ta'],
+    ['response', 'a\r\n'],
     ['request', 'a\nb'],
     ['request', 'a\u007fb'],
   ] as const)('of a %s may not set %j', (list, value) => {
