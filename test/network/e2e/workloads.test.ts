@@ -74,8 +74,11 @@ describePods('[sig-cli] [sig-apps] [sig-api-machinery] with programs', () => {
       (said) => said === '{"data":""}',
     );
     expect(await ask('set', 'TestEntry')).toBe('{"message":"Updated"}');
-    // Each replica has it.
-    for (let i = 0; i < 6; i++) expect(await ask('get', '')).toBe('{"data":"TestEntry"}');
+    // Each replica has it, as soon as it has registered with the primary.
+    await until(
+      () => Promise.all(Array.from({ length: 6 }, () => ask('get', ''))),
+      (said) => said.every((each) => each === '{"data":"TestEntry"}'),
+    );
   });
 
   test('Update Demo should create and stop, and scale a replication controller', async () => {
