@@ -53,6 +53,8 @@ async function settled(server: ServerProcess): Promise<void> {
     quiet = now - before <= 20_000 ? quiet + 1 : 0;
     before = now;
   }
+  // What was freed goes back to the system every ten seconds (`src/host/freed-memory.ts`).
+  await sleep(10_000);
 }
 
 /** Start and memory, with all controllers and without. The first start fills the compile cache. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { gapTimeout } from '../support/address-watch.ts';
 import { AnnouncingCluster } from '../support/announcing.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';
 
@@ -70,7 +71,7 @@ describe.skipIf(missing !== '')(`a crash${missing === '' ? '' : ` (missing: ${mi
     async ({ crash, mend, movesAway = false }) => {
       expect(await cluster.holders(address)).toEqual([owner]);
       const before = (await cluster.history.holders(address)).length;
-      const watch = cluster.watch(address, owner);
+      const watch = cluster.watch(address, owner, gapTimeout);
       const macs = await cluster.watchMacs(address);
       await crash(cluster, owner);
       await expect.poll(() => watch.owners.length, { timeout: 20_000 }).toBe(2);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAt, textAt } from '../../../src/objects/read.ts';
 import { call } from '../../support/test-server.ts';
 import { AnnouncingCluster } from '../support/announcing.ts';
-import { AddressWatch, type Question } from '../support/address-watch.ts';
+import { AddressWatch, gapTimeout, type Question } from '../support/address-watch.ts';
 import { missingFor } from '../support/gate.ts';
 
 const missing = missingFor('user');
@@ -193,7 +193,7 @@ describe.skipIf(missing !== '')(
           const source = await seenBy(name, 'a-2', 'IPv4', timeout);
           return source === 'silence' ? undefined : source;
         };
-      const watch = new AddressWatch(seen('outside'), seen('node-3'));
+      const watch = new AddressWatch(seen('outside'), seen('node-3'), gapTimeout);
       await expect.poll(() => watch.owners, patience).toEqual([ipv4]);
       await cluster.agent(owner).send('KILL');
       await cluster.plug(owner, false);

@@ -1,8 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Milliseconds that the first and the second question have to be answered. */
+/** Milliseconds that the first question has to be answered. */
 const firstTimeout = 100;
-const secondTimeout = 1000;
+/** The same for the second one: a client's, whose SYN may be lost once. */
+const clientTimeout = 1000;
+/**
+ * Milliseconds for a second question that is about to measure a gap: a lost SYN is sent again after 1 s, and would be
+ * answered up to so much later than the address is there (RFC 6298).
+ */
+export const gapTimeout = 250;
 
 /** An answer: when, and the name of who gave it. */
 interface Answer {
@@ -19,13 +25,16 @@ export type Question = (timeout: number) => Promise<string | undefined>;
  */
 export class AddressWatch {
   readonly #asking: Promise<void>;
+  readonly #secondTimeout: number;
   readonly #answers: Answer[] = [];
   readonly #besides: Answer[] = [];
   #isOver = false;
   /** Questions that were not answered, and neither when they were asked again at once. */
   failedTwice = 0;
 
-  constructor(question: Question, beside: Question) {
+  /** @param secondTimeout milliseconds that a question has which is asked again, and the one beside. */
+  constructor(question: Question, beside: Question, secondTimeout: number = clientTimeout) {
+    this.#secondTimeout = secondTimeout;
     this.#asking = Promise.all([this.#ask(question), this.#askBeside(beside)]).then(() => undefined);
   }
 
@@ -55,7 +64,7 @@ export class AddressWatch {
     while (!this.#isOver) {
       if (
         !(await this.#askOnce(question, firstTimeout, this.#answers)) &&
-        !(await this.#askOnce(question, secondTimeout, this.#answers))
+        !(await this.#askOnce(question, this.#secondTimeout, this.#answers))
       ) {
         this.failedTwice++;
       }
@@ -65,7 +74,7 @@ export class AddressWatch {
 
   async #askBeside(question: Question): Promise<void> {
     while (!this.#isOver) {
-      await this.#askOnce(question, secondTimeout, this.#besides);
+      await this.#askOnce(question, this.#secondTimeout, this.#besides);
       await sleep(20);
     }
   }

@@ -240,7 +240,7 @@ export class AnnouncingCluster {
   }
 
   /** Asks an address from the client all the time, until it is told to stop; beside it one of a node that does not change. */
-  watch(address: string, owner: string): AddressWatch {
+  watch(address: string, owner: string, secondTimeout?: number): AddressWatch {
     const beside = this.nodes.find((node) => node !== owner) ?? owner;
     const question =
       (to: string): Question =>
@@ -248,7 +248,8 @@ export class AnnouncingCluster {
         const outcome = await this.client.ask(to, 80, { timeout });
         return typeof outcome === 'string' ? undefined : outcome.name;
       };
-    return new AddressWatch(question(address), question(this.cluster.network.at(beside).addresses.IPv4));
+    const { IPv4 } = this.cluster.network.at(beside).addresses;
+    return new AddressWatch(question(address), question(IPv4), secondTimeout);
   }
 
   /**
