@@ -1,6 +1,5 @@
 import { errorWord } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
-import type { Host } from '../../host/host.ts';
 import { type AgentReport, encodeReport, type NodeReport } from '../../network/announcing/agent-report.ts';
 import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import {
@@ -12,37 +11,21 @@ import {
 } from '../../network/announcing/fence.ts';
 import { Liveness } from '../../network/announcing/liveness.ts';
 import { expiredMembers, isAdmitted, votersOf } from '../../network/announcing/membership.ts';
-import { ownerOf } from '../../network/announcing/owner.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
-import type { ControllerContext } from '../../runtime/context.ts';
 import { Alarm } from './alarm.ts';
-import { type AnnouncementView, internalAddresses } from './announcement-view.ts';
-import { Heartbeats, type KeepQuestion } from './heartbeats.ts';
+import { HoldConsent, type HoldConsentOptions } from './hold-consent.ts';
 import { LeaseWriter } from './lease-writer.ts';
 
-export interface LeaseKeeperOptions {
-  readonly context: Pick<ControllerContext, 'clock' | 'log'>;
+export interface LeaseKeeperOptions extends HoldConsentOptions {
   readonly leases: ResourceClient<Lease>;
   /** Where agents keep their Leases. */
   readonly leaseNamespace: string;
-  readonly host: Host;
-  /** Of the Node object. */
-  readonly nodeName: string;
   /** What becomes of addresses while the API server answers no agent. */
   readonly onAPILoss: 'hold' | 'withdraw';
-  /** The UDP port of heartbeats, the same on all nodes. */
-  readonly heartbeatPort: number;
-  readonly view: () => AnnouncementView;
   /** What the Lease is to say. */
   readonly report: () => NodeReport;
   /** Called before each renewal: what it reports is to be true. */
   readonly beforeRenewal: () => Promise<void>;
-  /** Addresses that this node has, or is about to have. */
-  readonly addresses: () => Iterable<string>;
-  /** Another agent has these addresses, and keeps them. */
-  readonly released: (addresses: readonly string[]) => void;
-  /** There may be something to do. */
-  readonly changed: () => void;
 }
 
 /** Milliseconds between renewals while there is no address in the cluster. */
@@ -63,7 +46,7 @@ export class LeaseKeeper {
   readonly #fence: Fence;
   readonly #liveness = new Liveness(takeOverAfterMs);
   readonly #lease: LeaseWriter;
-  readonly #heartbeats: Heartbeats;
+  readonly #consent: HoldConsent;
   /** Rings when the Lease is to be renewed before its time. */
   readonly #due: Alarm;
   /** Rings when another agent may have died. */
@@ -80,13 +63,13 @@ export class LeaseKeeper {
   #failing = '';
 
   constructor(options: LeaseKeeperOptions) {
-    const { context, host, leases, leaseNamespace, nodeName, onAPILoss, heartbeatPort } = options;
+    const { context, leases, leaseNamespace, nodeName, onAPILoss } = options;
     this.#options = options;
     this.#due = new Alarm(context.clock);
     this.#expiry = new Alarm(context.clock);
     this.#fence = new Fence(onAPILoss === 'hold');
     this.#lease = new LeaseWriter(leases, leaseNamespace, nodeName, context.clock);
-    this.#heartbeats = new Heartbeats(host, heartbeatPort, context.log);
+    this.#consent = new HoldConsent(options, this.#fence, this.#liveness);
   }
 
   /** A Lease of an agent was seen, this one's too; undefined: it is gone. */
@@ -173,7 +156,7 @@ export class LeaseKeeper {
    * nothing else is lost.
    */
   async run(signal: AbortSignal): Promise<void> {
-    await this.#openHeartbeats().catch((error: unknown) => {
+    await this.#consent.open().catch((error: unknown) => {
       const message = 'cannot listen for heartbeats of other agents';
       this.#options.context.log.warn({ err: error, reason: 'NoHeartbeats' }, message);
     });
@@ -186,7 +169,7 @@ export class LeaseKeeper {
       await Promise.all([this.#keep(signal), this.#ask(signal), this.#giveBackExpired(signal)]);
     } finally {
       signal.removeEventListener('abort', stop);
-      this.#heartbeats.close();
+      this.#consent.close();
     }
   }
 
@@ -290,54 +273,11 @@ export class LeaseKeeper {
   }
 
   async #ask(signal: AbortSignal): Promise<void> {
-    const { context, nodeName, addresses, changed, view } = this.#options;
+    const { clock } = this.#options.context;
     while (!signal.aborted) {
-      await context.clock.sleep(askEveryMs, signal);
-      const now = this.#now();
-      if (!this.#isActive || !this.#fence.hasLostAPI(now)) continue;
-      const own = [...addresses()];
-      for (const voter of this.#fence.toAsk(now)) {
-        const node = view().node(voter);
-        const [to] = node === undefined ? [] : internalAddresses(node);
-        if (to !== undefined) this.#heartbeats.ask(nodeName, own, now, to);
-      }
-      changed();
+      await clock.sleep(askEveryMs, signal);
+      if (this.#isActive) this.#consent.ask();
     }
-  }
-
-  async #openHeartbeats(): Promise<void> {
-    const { changed, released: letGo, nodeName, view } = this.#options;
-    const own = view().node(nodeName);
-    if (own === undefined) return;
-    const isFrom = (node: string, from: string): boolean => {
-      const sender = view().node(node);
-      return sender !== undefined && internalAddresses(sender).includes(from);
-    };
-    await this.#heartbeats.open(nodeName, internalAddresses(own), {
-      asked: (question, from) => (isFrom(question.node, from) ? this.#consent(question) : undefined),
-      consented: ({ node, askedAt, except }, from) => {
-        if (!isFrom(node, from)) return;
-        letGo(except);
-        this.#fence.consented(node, askedAt, this.#now());
-        changed();
-      },
-    });
-  }
-
-  /**
-   * Only an agent that has lost the API server too consents: it takes nothing over. Of two that have an address, in the
-   * middle of a move, one keeps it.
-   */
-  #consent({ node, addresses }: KeepQuestion): readonly string[] | undefined {
-    const { changed, released: letGo, nodeName } = this.#options;
-    const now = this.#now();
-    if (!this.#fence.hasLostAPI(now) || !this.#liveness.promise(node, now)) return undefined;
-    const own = new Set(this.#options.addresses());
-    const common = addresses.filter((address) => own.has(address));
-    const kept = common.filter((address) => ownerOf(address, [nodeName, node]) === nodeName);
-    letGo(common.filter((address) => !kept.includes(address)));
-    if (common.length > 0) changed();
-    return kept;
   }
 
   #now(): number {
