@@ -1,9 +1,7 @@
-import { existsSync, realpathSync, statSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
-import { dirname, extname, join } from 'node:path';
-import type { Logger } from 'pino';
+import { join } from 'node:path';
 import {
   ContainerError,
   type ContainerExit,
@@ -15,37 +13,22 @@ import {
   type WantedSandbox,
   type WantedVolume,
 } from '../../controllers/kubelet/container-runtime.ts';
-import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
 import { run } from '../../host/run.ts';
-import { keyOf } from '../../objects/key.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
-import type { AgnhostPlace } from '../programs/agnhost/context.ts';
-import { resolveName } from '../programs/agnhost/resolve.ts';
-import { startAgnhost } from '../programs/agnhost/start.ts';
-import { startTestImage, webRootOf } from '../programs/test-images/start.ts';
-import { BesideProcess } from './beside-process.ts';
-import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts';
-import { ContainerLog } from './container-log.ts';
-import type { Images } from './images.ts';
-import { runInTerminal, runWords } from './exec-process.ts';
-import { hostnameOf, hostsFile, PodFolder, podsFolder, folderBytes } from './pod-folder.ts';
-import { ProcessContainer } from './process-container.ts';
 import type { ContainerProgram } from '../programs/program.ts';
-import { makeRoot, scratchFolders } from './root.ts';
-import type { Identity } from './sandbox-words.ts';
-import { areMapped, capabilitiesOf, identityOf, isMapped } from './security-context.ts';
-import { canBeAsked, startStandIn } from './stand-in.ts';
+import { refusal } from './built-in-commands.ts';
+import { ContainerLog } from './container-log.ts';
+import { ContainerPrograms, type ContainerProgramsOptions, type ProgramPod } from './container-programs.ts';
+import { runInTerminal, runWords } from './exec-process.ts';
+import { folderBytes, PodFolder, podsFolder } from './pod-folder.ts';
+import { isMapped } from './security-context.ts';
+import { canBeAsked } from './stand-in.ts';
+import { terminationMessage } from './termination-message.ts';
 
-export interface SandboxRuntimeOptions {
+export interface SandboxRuntimeOptions extends ContainerProgramsOptions {
   readonly networks: NamespaceSandboxes;
-  readonly images: Images;
-  /** `--containers=processes`. */
-  readonly runsProcesses: boolean;
-  /** A Pod's `/etc/resolv.conf`. */
-  readonly resolvConfOf: (pod: Pod) => string;
-  readonly log: Logger;
 }
 
 interface Running {
@@ -57,18 +40,13 @@ interface Running {
   timer: NodeJS.Timeout | undefined;
 }
 
-interface PodRecord {
+interface PodRecord extends ProgramPod {
   readonly pod: Pod;
-  readonly folder: PodFolder;
   readonly running: Map<string, Running>;
   /** By the name of the container: the log of its last attempt, and of the one before. */
   readonly logs: Map<string, { readonly last: ContainerLog; readonly previous: ContainerLog | undefined }>;
   healthy: boolean;
 }
-
-/** Bytes of `/dev/termination-log`, and of the end of the log that stands in for it. */
-const maxMessageBytes = 4096;
-const maxLogMessageBytes = 2048;
 
 /** Share of the machine's memory that volumes and logs may take. */
 const poolSize = '25%';
@@ -77,13 +55,14 @@ const poolSize = '25%';
 export class SandboxRuntime implements ContainerRuntime {
   readonly isReal = true;
   readonly #options: SandboxRuntimeOptions;
+  readonly #programs: ContainerPrograms;
   /** By uid. */
   readonly #pods = new Map<string, PodRecord>();
   #pool: Promise<void> | undefined;
-  #bubblewrap: Promise<boolean> | undefined;
 
   constructor(options: SandboxRuntimeOptions) {
     this.#options = options;
+    this.#programs = new ContainerPrograms(options);
   }
 
   isStandIn(_pod: Pod, container: Container): boolean {
@@ -137,9 +116,7 @@ export class SandboxRuntime implements ContainerRuntime {
     ended: (exit: ContainerExit) => void,
   ): Promise<ContainerExit | undefined> {
     const { pod, container, attempt } = wanted;
-    const network = this.#options.networks.get(pod);
-    if (network === undefined)
-      throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
+    const network = this.#networkOf(pod);
     const record = this.#recordOf(pod);
     const { name } = container;
     // The last attempt may still be ending.
@@ -147,7 +124,7 @@ export class SandboxRuntime implements ContainerRuntime {
     const log = await this.#openLog(record, container, attempt);
     let program: ContainerProgram;
     try {
-      program = await this.#program(record, network, wanted, log);
+      program = await this.#programs.start(record, network, wanted, log);
     } catch (error) {
       log.close();
       if (error instanceof ContainerError) throw error;
@@ -163,7 +140,7 @@ export class SandboxRuntime implements ContainerRuntime {
       clearTimeout(running.timer);
       log.close();
       record.running.delete(name);
-      ended({ ...exit, ...(await terminationMessage(record, container, exit, log)) });
+      ended({ ...exit, ...(await terminationMessage(record.folder.path, container, exit, log)) });
     });
     return undefined;
   }
@@ -219,26 +196,11 @@ export class SandboxRuntime implements ContainerRuntime {
   }
 
   async connectInside(pod: Pod, port: number, signal: AbortSignal): Promise<Socket> {
-    const network = this.#options.networks.get(pod);
-    if (network === undefined)
-      throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
-    return await network.host.connect('127.0.0.1', port, { signal });
-  }
-
-  #runningOf(pod: Pod, name: string): Running {
-    const running = this.#pods.get(uidOf(pod))?.running.get(name);
-    if (running !== undefined) return running;
-    throw new ContainerError(
-      'RunContainerError',
-      `container ${name} is not running in Pod ${pod.metadata.name ?? ''}`,
-    );
+    return await this.#networkOf(pod).host.connect('127.0.0.1', port, { signal });
   }
 
   async connect(pod: Pod, address: string, port: number, signal: AbortSignal): Promise<Socket> {
-    const network = this.#options.networks.get(pod);
-    if (network === undefined)
-      throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
-    return await network.node.host.connect(address, port, { signal });
+    return await this.#networkOf(pod).node.host.connect(address, port, { signal });
   }
 
   async *logs(
@@ -265,6 +227,21 @@ export class SandboxRuntime implements ContainerRuntime {
     return { volumes: await record.folder.usage(), containers };
   }
 
+  #networkOf(pod: Pod): PodNetwork {
+    const network = this.#options.networks.get(pod);
+    if (network !== undefined) return network;
+    throw new ContainerError('RunContainerError', 'the sandbox of the Pod is gone');
+  }
+
+  #runningOf(pod: Pod, name: string): Running {
+    const running = this.#pods.get(uidOf(pod))?.running.get(name);
+    if (running !== undefined) return running;
+    throw new ContainerError(
+      'RunContainerError',
+      `container ${name} is not running in Pod ${pod.metadata.name ?? ''}`,
+    );
+  }
+
   #recordOf(pod: Pod): PodRecord {
     const uid = uidOf(pod);
     const known = this.#pods.get(uid);
@@ -286,119 +263,6 @@ export class SandboxRuntime implements ContainerRuntime {
     return log;
   }
 
-  async #program(
-    record: PodRecord,
-    network: PodNetwork,
-    wanted: WantedContainer,
-    log: ContainerLog,
-  ): Promise<ContainerProgram> {
-    const { pod, container, environment } = wanted;
-    const resolved = this.#options.images.resolve(container);
-    const { runsProcesses } = this.#options;
-    const beside = new BesideProcess(() =>
-      this.#process(record, network, wanted, ['sleep', 'infinity'], log),
-    );
-    const withExec = (own: ContainerProgram): ContainerProgram => (runsProcesses ? beside.joinTo(own) : own);
-    if (resolved.kind === 'stand-in')
-      return withExec(await startStandIn(pod, container, network, () => record.healthy));
-    const place = (pages?: string): AgnhostPlace => {
-      const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
-      return {
-        ...{ host: network.host, listenAt: network.listenAt, environment, hostname },
-        resolve: (name) => {
-          const hosts = hostsFile(pod, network.addresses, hostname);
-          return resolveName(network.host, { hosts, resolvConf: this.#options.resolvConfOf(pod) }, name);
-        },
-        write: (stream, text) => log.write(stream, Buffer.from(text)),
-        readFile: (path) => record.folder.readFile(container, path, pages),
-        exec: async (command) => {
-          if (!runsProcesses) throw new Error(refusal(command));
-          const [first = '', ...rest] = await beside.words(command);
-          return await run(first, rest);
-        },
-      };
-    };
-    if (resolved.kind === 'test-image') {
-      const root = webRootOf(resolved.name);
-      if (root !== undefined) await record.folder.writePages(container, root.index);
-      const args = resolved.args.map((word) => expand(word, [environment]));
-      return withExec(await startTestImage(resolved.name, args, place(root?.path)));
-    }
-    const words = resolved.words.map((word) => expand(word, [environment]));
-    if (resolved.kind === 'agnhost') {
-      const own = await startAgnhost(words, place());
-      if (own !== undefined) return withExec(own);
-      if (!runsProcesses) return refusedCommand(words, log);
-      return await this.#process(record, network, wanted, ['/agnhost', ...words.slice(1)], log);
-    }
-    if (!runsProcesses || words[0] === '/pause') {
-      return builtInCommand(words) ?? refusedCommand(words, log);
-    }
-    return await this.#process(record, network, wanted, words, log);
-  }
-
-  async #process(
-    record: PodRecord,
-    network: PodNetwork,
-    { pod, container, environment }: WantedContainer,
-    words: readonly string[],
-    log: ContainerLog,
-  ): Promise<ProcessContainer> {
-    const folder = join(record.folder.path, 'containers', container.name);
-    await rm(folder, { recursive: true, force: true });
-    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
-    const resolved = this.#options.images.resolve(container);
-    const mounts = await record.folder.mounts(pod, container, {
-      hostname,
-      hosts: hostsFile(pod, network.addresses, hostname),
-      resolvConf: this.#options.resolvConfOf(pod),
-      agnhost: agnhostScript,
-      hidden: hiddenFolders,
-      shell,
-      pages: resolved.kind === 'test-image' ? webRootOf(resolved.name)?.path : undefined,
-    });
-    const variables = Object.fromEntries(environment);
-    const identity = this.#identityOf(pod, container);
-    const isWritable = container.securityContext?.readOnlyRootFilesystem !== true;
-    const home = identity === undefined || identity.user === 0 ? '/root' : '/';
-    return await ProcessContainer.start({
-      sandbox: {
-        ...{ root: await makeRoot(folder, mounts, isWritable), hostname, folder },
-        hasBubblewrap: await this.#hasBubblewrap(),
-        capabilities: capabilitiesOf(container),
-        identity,
-        hasTerminal: container.tty === true,
-      },
-      network: network.path,
-      words,
-      environment: { PATH: defaultPath, HOSTNAME: hostname, HOME: home, ...variables },
-      workingDirectory: container.workingDir ?? '/',
-      log,
-      hasStdin: container.stdin === true,
-      hasTerminal: container.tty === true,
-    });
-  }
-
-  /** @throws {ContainerError} for root where it is refused. */
-  #identityOf(pod: Pod, container: Container): Identity | undefined {
-    const identity = identityOf(pod, container);
-    if (identity === undefined || areMapped(identity)) return identity;
-    const users = `${identity.user}:${[identity.group, ...identity.groups].join()}`;
-    this.#options.log.warn(
-      { pod: keyOf(pod), container: container.name, users },
-      'a container runs as root of its namespaces: only root can give it another user or group',
-    );
-    return undefined;
-  }
-
-  #hasBubblewrap(): Promise<boolean> {
-    this.#bubblewrap ??= run('bwrap', ['--version']).then(
-      ({ exitCode }) => exitCode === 0,
-      () => false,
-    );
-    return this.#bubblewrap;
-  }
-
   /** Volumes and logs are in a file system of their own: where it is full, nothing else is. */
   #makePool(): Promise<void> {
     this.#pool ??= (async () => {
@@ -412,30 +276,6 @@ export class SandboxRuntime implements ContainerRuntime {
     return this.#pool;
   }
 }
-
-const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-
-/** Shells of small images know `[[`, which Debian's own does not: bash is nearer to them. */
-const shell = existsSync('/bin/bash') ? realpathSync('/bin/bash') : undefined;
-
-/** Our agnhost as a program of the container: TypeScript in the source tree, JavaScript in the package. */
-const agnhostScript = `#!/bin/sh
-exec ${process.execPath} ${join(import.meta.dirname, '..', 'programs', 'agnhost', `main${extname(import.meta.filename)}`)} "$@"
-`;
-
-/**
- * Where Node.js and this installation are, which agnhost needs, if containers would not see them: below a folder of which
- * each has its own, or in another file system than the folder that is layered. Of an installed package, the folder with
- * all its dependencies.
- */
-const hiddenFolders: readonly string[] = [
-  dirname(process.execPath),
-  join(import.meta.dirname, '..', '..', '..').replace(/\/node_modules\/.*/, '/node_modules'),
-].filter((path) => {
-  const device = (of: string): number => statSync(of).dev;
-  const [top = ''] = path.slice(1).split('/');
-  return scratchFolders.some((folder) => path.startsWith(`${folder}/`)) || device(path) !== device(`/${top}`);
-});
 
 function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? '';
@@ -454,29 +294,6 @@ function stopSignalOf(pod: Pod, name: string): NodeJS.Signals {
 
 function isSignal(name: string | undefined): name is NodeJS.Signals {
   return name !== undefined && Object.hasOwn(constants.signals, name);
-}
-
-async function terminationMessage(
-  record: PodRecord,
-  { name, terminationMessagePolicy }: Container,
-  { exitCode, message }: ContainerExit,
-  log: ContainerLog,
-): Promise<{ message?: string }> {
-  if (message !== undefined) return {};
-  try {
-    const text = await readFile(join(record.folder.path, 'containers', name, 'termination-log'), 'utf8');
-    if (text !== '') return { message: text.slice(-maxMessageBytes) };
-  } catch {
-    // It has no process, or its Pod is deleted.
-  }
-  if (terminationMessagePolicy !== 'FallbackToLogsOnError' || exitCode === 0) return {};
-  const lines: string[] = [];
-  for await (const { text } of log.lines(false)) {
-    lines.push(`${text.toString()}\n`);
-    if (lines.length > 80) lines.shift();
-  }
-  const text = lines.join('').slice(-maxLogMessageBytes);
-  return text === '' ? {} : { message: text };
 }
 
 function asError(reason: unknown): Error {

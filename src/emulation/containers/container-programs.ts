@@ -1,0 +1,225 @@
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { dirname, extname, join } from 'node:path';
+import type { Logger } from 'pino';
+import type { WantedContainer } from '../../controllers/kubelet/container-runtime.ts';
+import { expand } from '../../controllers/kubelet/plan-environment.ts';
+import { run } from '../../host/run.ts';
+import { keyOf } from '../../objects/key.ts';
+import type { Container, Pod } from '../../objects/types/core.generated.ts';
+import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
+import type { AgnhostPlace } from '../programs/agnhost/context.ts';
+import { resolveName } from '../programs/agnhost/resolve.ts';
+import { startAgnhost } from '../programs/agnhost/start.ts';
+import type { ContainerProgram } from '../programs/program.ts';
+import { startTestImage, webRootOf } from '../programs/test-images/start.ts';
+import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts';
+import type { ContainerLog } from './container-log.ts';
+import type { Images } from './images.ts';
+import { hostnameOf, hostsFile, type PodFolder } from './pod-folder.ts';
+import { ProcessContainer } from './process-container.ts';
+import { makeRoot, scratchFolders } from './root.ts';
+import type { Identity } from './sandbox-words.ts';
+import { areMapped, capabilitiesOf, identityOf } from './security-context.ts';
+import { startStandIn } from './stand-in.ts';
+
+export interface ContainerProgramsOptions {
+  readonly images: Images;
+  /** `--containers=processes`. */
+  readonly runsProcesses: boolean;
+  /** A Pod's `/etc/resolv.conf`. */
+  readonly resolvConfOf: (pod: Pod) => string;
+  readonly log: Logger;
+}
+
+/** What a program needs of its Pod. */
+export interface ProgramPod {
+  readonly folder: PodFolder;
+  /** Whether stand-ins answer probes well; it changes. */
+  readonly healthy: boolean;
+}
+
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Shells of small images know `[[`, which Debian's own does not: bash is nearer to them. */
+const shell = existsSync('/bin/bash') ? realpathSync('/bin/bash') : undefined;
+
+/** Our agnhost as a program of the container: TypeScript in the source tree, JavaScript in the package. */
+const agnhostScript = `#!/bin/sh
+exec ${process.execPath} ${join(import.meta.dirname, '..', 'programs', 'agnhost', `main${extname(import.meta.filename)}`)} "$@"
+`;
+
+/**
+ * Where Node.js and this installation are, which agnhost needs, if containers would not see them: below a folder of which
+ * each has its own, or in another file system than the folder that is layered. Of an installed package, the folder with
+ * all its dependencies.
+ */
+const hiddenFolders: readonly string[] = [
+  dirname(process.execPath),
+  join(import.meta.dirname, '..', '..', '..').replace(/\/node_modules\/.*/, '/node_modules'),
+].filter((path) => {
+  const device = (of: string): number => statSync(of).dev;
+  const [top = ''] = path.slice(1).split('/');
+  return scratchFolders.some((folder) => path.startsWith(`${folder}/`)) || device(path) !== device(`/${top}`);
+});
+
+/** Starts what the image and the command of a container say: programs of ours in this process, or processes of this machine. */
+export class ContainerPrograms {
+  readonly #options: ContainerProgramsOptions;
+  #bubblewrap: Promise<boolean> | undefined;
+
+  constructor(options: ContainerProgramsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts a container.
+   *
+   * @throws {ContainerError} where it may not run so.
+   * @throws the system's error.
+   */
+  async start(
+    record: ProgramPod,
+    network: PodNetwork,
+    wanted: WantedContainer,
+    log: ContainerLog,
+  ): Promise<ContainerProgram> {
+    const { pod, container, environment } = wanted;
+    const resolved = this.#options.images.resolve(container);
+    const { runsProcesses } = this.#options;
+    const beside = new BesideProcess(() =>
+      this.#process(record, network, wanted, ['sleep', 'infinity'], log),
+    );
+    const withExec = (own: ContainerProgram): ContainerProgram => (runsProcesses ? beside.joinTo(own) : own);
+    if (resolved.kind === 'stand-in')
+      return withExec(await startStandIn(pod, container, network, () => record.healthy));
+    const place = (pages?: string): AgnhostPlace => {
+      const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
+      return {
+        ...{ host: network.host, listenAt: network.listenAt, environment, hostname },
+        resolve: (name) => {
+          const hosts = hostsFile(pod, network.addresses, hostname);
+          return resolveName(network.host, { hosts, resolvConf: this.#options.resolvConfOf(pod) }, name);
+        },
+        write: (stream, text) => log.write(stream, Buffer.from(text)),
+        readFile: (path) => record.folder.readFile(container, path, pages),
+        exec: async (command) => {
+          if (!runsProcesses) throw new Error(refusal(command));
+          const [first = '', ...rest] = await beside.words(command);
+          return await run(first, rest);
+        },
+      };
+    };
+    if (resolved.kind === 'test-image') {
+      const root = webRootOf(resolved.name);
+      if (root !== undefined) await record.folder.writePages(container, root.index);
+      const args = resolved.args.map((word) => expand(word, [environment]));
+      return withExec(await startTestImage(resolved.name, args, place(root?.path)));
+    }
+    const words = resolved.words.map((word) => expand(word, [environment]));
+    if (resolved.kind === 'agnhost') {
+      const own = await startAgnhost(words, place());
+      if (own !== undefined) return withExec(own);
+      if (!runsProcesses) return refusedCommand(words, log);
+      return await this.#process(record, network, wanted, ['/agnhost', ...words.slice(1)], log);
+    }
+    if (!runsProcesses || words[0] === '/pause') {
+      return builtInCommand(words) ?? refusedCommand(words, log);
+    }
+    return await this.#process(record, network, wanted, words, log);
+  }
+
+  async #process(
+    record: ProgramPod,
+    network: PodNetwork,
+    { pod, container, environment }: WantedContainer,
+    words: readonly string[],
+    log: ContainerLog,
+  ): Promise<ProcessContainer> {
+    const folder = join(record.folder.path, 'containers', container.name);
+    await rm(folder, { recursive: true, force: true });
+    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
+    const resolved = this.#options.images.resolve(container);
+    const mounts = await record.folder.mounts(pod, container, {
+      hostname,
+      hosts: hostsFile(pod, network.addresses, hostname),
+      resolvConf: this.#options.resolvConfOf(pod),
+      agnhost: agnhostScript,
+      hidden: hiddenFolders,
+      shell,
+      pages: resolved.kind === 'test-image' ? webRootOf(resolved.name)?.path : undefined,
+    });
+    const variables = Object.fromEntries(environment);
+    const identity = this.#identityOf(pod, container);
+    const isWritable = container.securityContext?.readOnlyRootFilesystem !== true;
+    const home = identity === undefined || identity.user === 0 ? '/root' : '/';
+    return await ProcessContainer.start({
+      sandbox: {
+        ...{ root: await makeRoot(folder, mounts, isWritable), hostname, folder },
+        hasBubblewrap: await this.#hasBubblewrap(),
+        capabilities: capabilitiesOf(container),
+        identity,
+        hasTerminal: container.tty === true,
+      },
+      network: network.path,
+      words,
+      environment: { PATH: defaultPath, HOSTNAME: hostname, HOME: home, ...variables },
+      workingDirectory: container.workingDir ?? '/',
+      log,
+      hasStdin: container.stdin === true,
+      hasTerminal: container.tty === true,
+    });
+  }
+
+  /** @throws {ContainerError} for root where it is refused. */
+  #identityOf(pod: Pod, container: Container): Identity | undefined {
+    const identity = identityOf(pod, container);
+    if (identity === undefined || areMapped(identity)) return identity;
+    const users = `${identity.user}:${[identity.group, ...identity.groups].join()}`;
+    this.#options.log.warn(
+      { pod: keyOf(pod), container: container.name, users },
+      'a container runs as root of its namespaces: only root can give it another user or group',
+    );
+    return undefined;
+  }
+
+  #hasBubblewrap(): Promise<boolean> {
+    this.#bubblewrap ??= run('bwrap', ['--version']).then(
+      ({ exitCode }) => exitCode === 0,
+      () => false,
+    );
+    return this.#bubblewrap;
+  }
+}
+
+/** The sandbox of a program of ours, made when something is to be run in it: a process that does nothing. */
+class BesideProcess {
+  readonly #start: () => Promise<ProcessContainer>;
+  #process: Promise<ProcessContainer> | undefined;
+
+  constructor(start: () => Promise<ProcessContainer>) {
+    this.#start = start;
+  }
+
+  /** @throws {Error} where it cannot be made. */
+  async words(command: readonly string[]): Promise<readonly string[]> {
+    this.#process ??= this.#start();
+    return await (await this.#process).exec(command);
+  }
+
+  /** Ends with the program. */
+  joinTo(program: ContainerProgram): ContainerProgram {
+    const ended = program.ended.then(async (exit) => {
+      const process = await this.#process?.catch(() => undefined);
+      process?.signal('SIGKILL');
+      await process?.ended;
+      return exit;
+    });
+    return {
+      ended,
+      signal: (name) => program.signal(name),
+      exec: (command) => this.words(command),
+      usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
+    };
+  }
+}
