@@ -1,44 +1,27 @@
 /** The status of a Pod at a time, and what should run (pkg/kubelet/kubelet_pods.go, kuberuntime_manager.go). */
-import type { Container, ContainerStatus, Node, Pod, PodStatus } from '../../objects/types/core.generated.ts';
+import type { Container, ContainerStatus, Node, PodStatus } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
-import { behaviourOf, type Behaviour } from './plan-behaviour.ts';
+import { behaviourOf } from './plan-behaviour.ts';
 import { conditionsOf } from './plan-conditions.ts';
+import { containerStatus, readRun, type Restarts } from './plan-containers.ts';
 import {
-  advanceRun,
-  containerStatus,
-  type Observed,
-  type PlannedContainer,
-  readRun,
-  type Restarts,
-  type Run,
-} from './plan-containers.ts';
+  advance,
+  type CourseInput,
+  earliest,
+  endSidecar,
+  isSidecar,
+  type Planned,
+  statusOf,
+} from './plan-course.ts';
 
-export interface KubeletInput {
-  readonly pod: Pod;
+export interface KubeletInput extends CourseInput {
   readonly node: Node;
   /** The Pod's addresses, the primary family first. */
   readonly addresses: readonly string[];
-  /** By the name of the container. */
-  readonly observed: ReadonlyMap<string, Observed>;
-  readonly isStandIn: (container: Container) => boolean;
   /** Sandbox and volumes are there; without, nothing is started. */
   readonly isPrepared: boolean;
   /** Further networks are attached, or none are awaited; without, nothing is started. */
   readonly hasNetworks: boolean;
-  /** All containers end: the Pod is deleted, evicted, or was active for too long. */
-  readonly ending?: PodEnding | undefined;
-  readonly now: number;
-}
-
-/** The end of a Pod. */
-export interface PodEnding {
-  /** Milliseconds since 1970. */
-  readonly since: number;
-  /** Milliseconds. */
-  readonly grace: number;
-  /** Of the status: `Evicted`, `DeadlineExceeded`; undefined with a deletion. */
-  readonly reason?: string;
-  readonly message?: string;
 }
 
 /** A container that should run. */
@@ -55,11 +38,6 @@ export interface KubeletPlan {
   readonly next: number | undefined;
   /** Init containers in their order, then the others. */
   readonly running: readonly Attempt[];
-}
-
-interface Planned extends PlannedContainer {
-  readonly next: number | undefined;
-  readonly isWanted: boolean;
 }
 
 /** Plans a Pod that has not finished. */
@@ -209,97 +187,6 @@ function restartsOf({ restartPolicy, restartPolicyRules = [] }: Container, ofPod
   };
 }
 
-interface Course {
-  readonly mayStart: boolean;
-  readonly whyNot: string;
-  readonly behaviour: Behaviour;
-  readonly restarts: Restarts;
-}
-
-function advance(input: KubeletInput, container: Container, course: Course): Planned {
-  const { observed: all, ending, now } = input;
-  const observed = all.get(container.name);
-  const before = readRun(statusOf(input.pod, container.name), observed);
-  const waiting = { reason: course.whyNot };
-  if (ending !== undefined) return end(input, container, course, before, ending);
-  if (!course.mayStart && before.phase === 'new') {
-    return { container, run: before, waiting, ...idle };
-  }
-  const { run, next } = advanceRun(before, course.behaviour, observed, course.restarts, now);
-  const problem = run.phase === 'new' ? observed?.problem : undefined;
-  const readiness = readinessOf(run, course.behaviour, observed, now);
-  return {
-    ...{ container, run, isWanted: true, ...readiness },
-    waiting: problem === undefined ? waiting : { reason: problem.reason, message: problem.message },
-    next: earliest([next, readiness.next]),
-  };
-}
-
-const idle = { ready: false, started: false, next: undefined, isWanted: false };
-
-/** A container of a Pod that ends: a stand-in, and what an annotation is about, takes its time; programs are asked to. */
-function end(
-  input: KubeletInput,
-  container: Container,
-  { behaviour, whyNot }: Course,
-  before: Run,
-  { since, grace }: PodEnding,
-): Planned {
-  const { observed: all, isStandIn, now } = input;
-  const observed = all.get(container.name);
-  const waiting = { reason: whyNot };
-  if (before.phase === 'waiting') {
-    const run: Run = { phase: 'ended', restarts: before.restarts, failure: before.failure };
-    return { container, run, waiting, ...idle };
-  }
-  if (before.phase !== 'running') return { container, run: before, waiting, ...idle };
-  const { startedAt, restarts } = before;
-  const seen = observed?.attempt === restarts ? observed.ending : undefined;
-  const { stopAfter = isStandIn(container) ? 1000 : undefined } = behaviour;
-  const at = stopAfter === undefined ? undefined : since + Math.min(stopAfter, grace);
-  if (seen !== undefined || (at !== undefined && at <= now)) {
-    const inTime = (stopAfter ?? 0) <= grace;
-    const failure = seen ?? { exitCode: inTime ? 0 : 137, startedAt, finishedAt: now };
-    return { container, run: { phase: 'ended', restarts, failure }, waiting, ...idle };
-  }
-  const readiness = readinessOf(before, behaviour, observed, now);
-  const next = earliest([at, readiness.next]);
-  return { container, run: before, waiting, isWanted: true, ...readiness, next };
-}
-
-/** When the other containers have ended, those beside them are stopped, and not started again. */
-function endSidecar(input: KubeletInput, planned: Planned): Planned {
-  const { container, waiting } = planned;
-  const observed = input.observed.get(container.name);
-  const run = readRun(statusOf(input.pod, container.name), observed);
-  if (!isSidecar(container) || run.phase === 'ended' || run.phase === 'new') return planned;
-  const { restarts } = run;
-  const seen = observed?.attempt === restarts ? observed.ending : undefined;
-  const isOn = run.phase === 'running' && seen === undefined && !input.isStandIn(container);
-  if (isOn) return { ...planned, run, isWanted: false };
-  const stopped = { exitCode: 0, startedAt: input.now, finishedAt: input.now };
-  const failure = seen ?? (run.phase === 'waiting' ? run.failure : { ...stopped, startedAt: run.startedAt });
-  return { container, run: { phase: 'ended', restarts, failure }, waiting, ...idle };
-}
-
-function readinessOf(
-  run: Run,
-  { readyAfter, readiness, saysReadiness }: Behaviour,
-  observed: Observed | undefined,
-  now: number,
-): { ready: boolean; started: boolean; next: number | undefined } {
-  if (run.phase !== 'running') return { ready: false, started: false, next: undefined };
-  const isSeen = observed?.attempt === run.restarts;
-  const started = !isSeen || observed.started !== false;
-  if (readiness === false) return { ready: false, started, next: undefined };
-  const probed = saysReadiness || !isSeen || (started && observed.ready !== false);
-  const since = now - (run.startedAt + readyAfter);
-  if (since < 0) return { ready: false, started, next: now - since };
-  if (readiness === true) return { ready: probed, started, next: undefined };
-  const turn = Math.floor(since / readiness);
-  return { ready: probed && turn % 2 === 0, started, next: now - since + (turn + 1) * readiness };
-}
-
 /** kubelet's `getPhase`; the last word is said when nothing runs any more. */
 function phaseOf(
   { ending }: KubeletInput,
@@ -315,26 +202,6 @@ function phaseOf(
   if (!isDone) return 'Pending';
   const isWaiting = main.some(({ run }) => run.phase === 'new');
   return isWaiting ? 'Pending' : 'Running';
-}
-
-/** The earliest of some times; undefined of none. */
-export function earliest(times: readonly (number | undefined)[]): number | undefined {
-  return times.reduce(
-    (first, time) => (first === undefined || (time ?? Infinity) < first ? time : first),
-    undefined,
-  );
-}
-
-/** True for an init container that runs beside the others (`restartPolicy: Always`). */
-export function isSidecar({ restartPolicy }: Container): boolean {
-  return restartPolicy === 'Always';
-}
-
-function statusOf({ status }: Pod, name: string): ContainerStatus | undefined {
-  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
-  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(
-    (each) => each.name === name,
-  );
 }
 
 /** The InternalIPs of a node, in its order. */

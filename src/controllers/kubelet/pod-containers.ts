@@ -1,4 +1,4 @@
-import type { Container, Node, Pod } from '../../objects/types/core.generated.ts';
+import type { Container, Node, Pod, PodStatus } from '../../objects/types/core.generated.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { askProbe } from './ask-probe.ts';
@@ -6,7 +6,8 @@ import { ContainerError, type ContainerRuntime } from './container-runtime.ts';
 import { runHook } from './hooks.ts';
 import { behaviourOf } from './plan-behaviour.ts';
 import { ContainerConfigError } from './plan-environment.ts';
-import { type Attempt, isSidecar } from './plan.ts';
+import type { Attempt } from './plan.ts';
+import { isSidecar } from './plan-course.ts';
 import { type ProbeKind, probeKinds } from './plan-probes.ts';
 import type { PodFiles } from './pod-files.ts';
 import type { PodState } from './pod-state.ts';
@@ -79,6 +80,31 @@ export class PodContainers {
     this.#end(pod, state, grace, isFirst).catch((error: unknown) => {
       this.#context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot stop the containers of a Pod');
     });
+  }
+
+  /**
+   * The events of a status that was written: stand-ins that have started, and containers whose restart waits.
+   *
+   * @param isNew the Pod had no containers before.
+   */
+  report(pod: Pod, status: PodStatus, isNew: boolean): void {
+    const { events } = this.#context;
+    if (isNew && (status.phase === 'Running' || status.phase === 'Succeeded')) {
+      for (const container of pod.spec.containers ?? []) {
+        if (!this.#runtime.isStandIn(pod, container)) continue;
+        events.event(pod, 'Normal', 'Started', `Started container ${container.name}`);
+      }
+    }
+    const backsOff = (of: PodStatus): string[] =>
+      [...(of.initContainerStatuses ?? []), ...(of.containerStatuses ?? [])].flatMap(({ name, state }) =>
+        state?.waiting?.reason === 'CrashLoopBackOff' ? [name] : [],
+      );
+    const before = backsOff(pod.status);
+    const { name: podName = '', namespace = '', uid = '' } = pod.metadata;
+    for (const name of backsOff(status).filter((each) => !before.includes(each))) {
+      const where = `${name} in pod ${podName}_${namespace}(${uid})`;
+      events.event(pod, 'Warning', 'BackOff', `Back-off restarting failed container ${where}`);
+    }
   }
 
   async #end(pod: Pod, state: PodState, grace: number, isFirst: boolean): Promise<void> {

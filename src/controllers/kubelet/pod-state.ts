@@ -1,6 +1,6 @@
 import type { PodStatus } from '../../objects/types/core.generated.ts';
 import type { ContainerExit } from './container-runtime.ts';
-import type { PodEnding } from './plan.ts';
+import type { PodEnding } from './plan-course.ts';
 import type { Observed, StartFailure } from './plan-containers.ts';
 import type { ProbeWorker } from './probe-worker.ts';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { planPod, type PodEnding } from '../../../../src/controllers/kubelet/plan.ts';
+import { planPod } from '../../../../src/controllers/kubelet/plan.ts';
+import type { PodEnding } from '../../../../src/controllers/kubelet/plan-course.ts';
 import type { Observed } from '../../../../src/controllers/kubelet/plan-containers.ts';
 import type { Container, Pod, PodSpec } from '../../../../src/objects/types/core.generated.ts';
 import { node, now, pod } from '../workloads/samples.ts';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type KubeletPlan, planPod, type PodEnding } from '../../../../src/controllers/kubelet/plan.ts';
+import { type KubeletPlan, planPod } from '../../../../src/controllers/kubelet/plan.ts';
+import type { PodEnding } from '../../../../src/controllers/kubelet/plan-course.ts';
 import type { Observed } from '../../../../src/controllers/kubelet/plan-containers.ts';
 import { PodAddresses } from '../../../../src/controllers/kubelet/pod-addresses.ts';
 import type { Pod, PodStatus } from '../../../../src/objects/types/core.generated.ts';
