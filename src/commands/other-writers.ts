@@ -17,13 +17,13 @@ const leaseName = 'kube-controller-manager';
 const programs = new Set(['kube-controller-manager', 'k3s', 'kubelite']);
 
 /** Kinds that both a controller here and kube-controller-manager write. */
-interface Contested {
+interface SharedKind {
   readonly resource: ResourceType;
   /** Selects the objects that the controller writes. */
   readonly labelSelector?: string;
 }
 
-const contested: ReadonlyMap<string, Contested> = new Map([
+const sharedKinds: ReadonlyMap<string, SharedKind> = new Map([
   ['endpoints-controller', { resource: endpoints }],
   [
     'endpointslice-controller',
@@ -52,14 +52,14 @@ export async function warnOfOtherWriters(
   now: number,
   log: Logger,
 ): Promise<readonly string[]> {
-  const ours = chosen.filter((name) => contested.has(name));
+  const ours = chosen.filter((name) => sharedKinds.has(name));
   if (ours.length === 0) return [];
   try {
     if (!(await isAlive(transport, now))) return [];
     const found: string[] = [];
     const writers = new Set<string>();
     for (const name of ours) {
-      const what = contested.get(name);
+      const what = sharedKinds.get(name);
       const writer = what === undefined ? undefined : await writerOf(transport, what);
       if (writer === undefined) continue;
       found.push(name);
@@ -96,7 +96,7 @@ async function isAlive(transport: Transport, now: number): Promise<boolean> {
 /** The other program that writes such objects, if any. */
 async function writerOf(
   transport: Transport,
-  { resource, labelSelector }: Contested,
+  { resource, labelSelector }: SharedKind,
 ): Promise<string | undefined> {
   const { items } = await new ResourceClient(transport, resource).list({
     limit: sample,

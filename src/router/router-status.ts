@@ -44,7 +44,7 @@ export class RouterStatus implements Runnable {
   readonly #ingressWriter: StatusWriter<Ingress>;
   readonly #routes: Controller | undefined;
   /** What was last said of an Ingress by Events. */
-  readonly #said = new Map<ObjectKey, string>();
+  readonly #sentEvents = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, view: RouterView, table: HttpTable, options: StatusOptions) {
     this.#context = context;
@@ -121,10 +121,10 @@ export class RouterStatus implements Runnable {
     const addresses = this.#addresses();
     const ingress = this.#view.ingresses.cache.get(key);
     if (ingress === undefined || !this.#view.serves(ingress)) {
-      this.#said.delete(key);
+      this.#sentEvents.delete(key);
       return undefined;
     }
-    this.#sayOnce(ingress);
+    this.#sendEvents(ingress);
     if (!this.#ingressWriter.settled(key)) return { requeueAfter: lookAgain };
     const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
     await this.#ingressWriter.write(ingress, { loadBalancer }, signal);
@@ -132,13 +132,13 @@ export class RouterStatus implements Runnable {
   }
 
   /** Events for what is wrong with an Ingress, again only when something else is. */
-  #sayOnce(ingress: Ingress): void {
+  #sendEvents(ingress: Ingress): void {
     const key = keyOf(ingress);
     const ignored = ignoredAnnotations(ingress);
     const problem = this.#view.certificateProblem(key);
     const said = JSON.stringify([ignored, problem]);
-    if (this.#said.get(key) === said) return;
-    this.#said.set(key, said);
+    if (this.#sentEvents.get(key) === said) return;
+    this.#sentEvents.set(key, said);
     const { events } = this.#context;
     if (ignored !== undefined) events.event(ingress, 'Warning', 'IgnoredAnnotations', ignored);
     if (problem !== undefined) events.event(ingress, 'Warning', problem.reason, problem.message);

@@ -9,16 +9,16 @@ export interface InFlightLimits {
   readonly mutating: number;
 }
 
-/** Gives back the place that a request took. */
-export type Leave = () => void;
+/** Ends the count of a request. */
+export type Release = () => void;
 
 const readOnlyVerbs: ReadonlySet<string> = new Set(['get', 'list', 'head', 'options']);
 
-/** Takes no place, so gives none back. */
-const unlimited: Leave = () => undefined;
+/** Of requests that are not counted. */
+const unlimited: Release = () => undefined;
 
 /**
- * Bounds the requests that are served at the same time, reads and writes apart, so that a crowd of one cannot
+ * Bounds the requests that are served at the same time, reads and writes apart, so that many of one kind cannot
  * starve the other (apiserver `server/filters/maxinflight.go`). Watches and other long-running requests do not
  * count.
  */
@@ -26,10 +26,10 @@ export class InFlight {
   readonly #limits: InFlightLimits;
   #reading = 0;
   #writing = 0;
-  readonly #leaveReading: Leave = () => {
+  readonly #releaseReading: Release = () => {
     this.#reading--;
   };
-  readonly #leaveWriting: Leave = () => {
+  readonly #releaseWriting: Release = () => {
     this.#writing--;
   };
 
@@ -38,16 +38,16 @@ export class InFlight {
   }
 
   /** @throws {StatusError} 429 */
-  enter(info: RequestInfo): Leave {
+  enter(info: RequestInfo): Release {
     if (isLongRunning(info)) return unlimited;
     if (readOnlyVerbs.has(info.verb)) {
       if (this.#reading >= this.#limits.readOnly) throw refused();
       this.#reading++;
-      return this.#leaveReading;
+      return this.#releaseReading;
     }
     if (this.#writing >= this.#limits.mutating) throw refused();
     this.#writing++;
-    return this.#leaveWriting;
+    return this.#releaseWriting;
   }
 }
 

@@ -187,10 +187,10 @@ class Front {
       const user = this.#options.authenticator.authenticate(incoming);
       request = new HttpRequest(incoming, parseTarget(url), user, () => this.#signalOf(response));
       const { info: target } = request;
-      const leave = this.#inFlight.enter(target);
+      const release = this.#inFlight.enter(target);
       const { observe } = this.#options;
       response.on('close', () => {
-        leave();
+        release();
         this.#lateBodies.answered(incoming, isLongRunning(target) ? performance.now() : started);
         observe?.(request, response.statusCode, (performance.now() - started) / 1000);
       });

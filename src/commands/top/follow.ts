@@ -140,11 +140,11 @@ export class Follower {
     );
     if (!isServed) return;
     this.#egress = this.#factory.informer(egressIPs);
-    const tell = (object: EgressIP): void => {
+    const changed = (object: EgressIP): void => {
       this.#listener.egress?.(object);
       this.#listener.changed();
     };
-    this.#egress.addHandler({ added: tell, updated: tell, deleted: () => this.#listener.changed() });
+    this.#egress.addHandler({ added: changed, updated: changed, deleted: () => this.#listener.changed() });
   }
 
   /** Resolves when all watches have ended, after the signal aborted. */

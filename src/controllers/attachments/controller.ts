@@ -88,7 +88,7 @@ class AttachmentsReconciler extends Reconciler {
     this.#client = context.clients.for(podsResource);
     this.#pods = this.informer(podsResource);
     this.#definitions = this.informer(networkAttachmentDefinitions);
-    this.waitFor({ synced: (signal) => this.#takeStock(signal) });
+    this.waitFor({ synced: (signal) => this.#observeAll(signal) });
     const changed = (pod: Pod): void => {
       if (asksForNetworks(pod)) this.queue.enqueue(keyOf(pod));
     };
@@ -106,7 +106,7 @@ class AttachmentsReconciler extends Reconciler {
   }
 
   /** What the plugin `host-local` has given is known before it gives more. */
-  async #takeStock(signal: AbortSignal): Promise<boolean> {
+  async #observeAll(signal: AbortSignal): Promise<boolean> {
     if (!(await this.#pods.synced(signal)) || !(await this.#definitions.synced(signal))) return false;
     for (const pod of this.#pods.cache.values()) {
       if (isFinished(pod) || !isAttached(pod)) continue;
@@ -248,7 +248,7 @@ class AttachmentsReconciler extends Reconciler {
       throw error;
     }
     for (const { pool, address, id } of released) {
-      // What its own sandbox had is given back without a word.
+      // What its own sandbox had is given back without an Event.
       if (pod === undefined || id === sandboxId(pod)) continue;
       const message = `successful cleanup of IP address [${address}] from network ${pool.metadata.name ?? ''}`;
       events.event(pod, 'Normal', 'IPAddressGarbageCollected', message);

@@ -20,7 +20,7 @@ export interface Cloud {
   release(address: ParsedAddress, node: string): Promise<void>;
   /** @throws why the cloud refuses it. */
   move(address: ParsedAddress, from: string, to: string): Promise<void>;
-  /** The Node is gone. A cloud that does not know its machines by itself lets go of what this one had. */
+  /** The Node is gone. A cloud that does not know its machines by itself releases what this one had. */
   nodeGone?(node: string): void;
 }
 

@@ -102,7 +102,7 @@ class DisruptionReconciler extends Reconciler {
     if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
     const all = this.#pods.cache.byIndex(byNamespace, budget.metadata.namespace ?? '');
     const pods = all.filter((pod) => covers(budget, pod));
-    this.#tell(key, budget, pods);
+    this.#sendEvents(key, budget, pods);
     const now = this.context.clock.now();
     const expected = expectedScale(pods, (pod) => this.#scaleOf(pod));
     const status = planBudgetStatus(budget, pods, expected, now);
@@ -111,7 +111,7 @@ class DisruptionReconciler extends Reconciler {
     return status.disruptedPods === undefined ? undefined : { requeueAfter: 30_000 };
   }
 
-  #tell(key: ObjectKey, budget: PodDisruptionBudget, pods: readonly Pod[]): void {
+  #sendEvents(key: ObjectKey, budget: PodDisruptionBudget, pods: readonly Pod[]): void {
     const event = planBudgetEvent(budget, pods);
     if (event === undefined) {
       this.#lastMessages.delete(key);

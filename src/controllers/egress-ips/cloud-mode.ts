@@ -50,7 +50,7 @@ export class CloudMode {
   }
 
   /**
-   * Asks the cloud for what an EgressIP is to have, and lets go of the rest, which its status no longer has.
+   * Asks the cloud for what an EgressIP is to have, and releases the others, which its status no longer has.
    *
    * @throws what a write throws; an Event on the object says so.
    */

@@ -37,8 +37,8 @@ class IngressToRoute extends Reconciler {
   readonly #secrets: Informer<Secret>;
   readonly #written: Expectations<Route>;
   readonly #status: StatusWriter<Ingress>;
-  /** What was last said of an Ingress, so that it is said once. */
-  readonly #said = new Map<ObjectKey, string>();
+  /** The message of the last Event of an Ingress: it is sent once. */
+  readonly #sentEvents = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
     super(context, 'ingress_to_route');
@@ -76,7 +76,7 @@ class IngressToRoute extends Reconciler {
     // The Routes of one that has gone are the garbage collector's.
     const isGone = ingress === undefined || ingress.metadata.deletionTimestamp !== undefined;
     if (isGone || !isManaged(ingress, (name) => this.#classes.cache.get(name))) {
-      this.#said.delete(key);
+      this.#sentEvents.delete(key);
       return undefined;
     }
     if (!this.#written.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
@@ -92,7 +92,7 @@ class IngressToRoute extends Reconciler {
       await this.#write(key, plan, signal);
     } catch (error) {
       if (error instanceof StatusError && error.code === 422) {
-        this.#say(
+        this.#sendEvent(
           ingress,
           'Warning',
           'FailedIngressToRouteConversion',
@@ -102,10 +102,10 @@ class IngressToRoute extends Reconciler {
       throw error;
     }
     await this.#status.write(ingress, { ...ingress.status, loadBalancer: balancer(plan) }, signal);
-    if (plan.incomplete.length === 0) this.#said.delete(key);
+    if (plan.incomplete.length === 0) this.#sentEvents.delete(key);
     else {
       const message = `Some rules have no Route: ${plan.incomplete.join('; ')}`;
-      this.#say(ingress, 'Normal', 'IncompleteIngressToRouteRules', message);
+      this.#sendEvent(ingress, 'Normal', 'IncompleteIngressToRouteRules', message);
     }
     return undefined;
   }
@@ -126,10 +126,10 @@ class IngressToRoute extends Reconciler {
     }
   }
 
-  #say(ingress: Ingress, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  #sendEvent(ingress: Ingress, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const key = keyOf(ingress);
-    if (this.#said.get(key) === message) return;
-    this.#said.set(key, message);
+    if (this.#sentEvents.get(key) === message) return;
+    this.#sentEvents.set(key, message);
     this.context.events.event(ingress, type, reason, message);
   }
 }

@@ -46,7 +46,7 @@ export function isManaged(
   return name === undefined || classOf(name)?.spec.controller === ingressToRouteController;
 }
 
-/** The Ingress that controls a Route; undefined for a Route that somebody made. */
+/** The Ingress that controls a Route; undefined for a Route without one. */
 export function ingressOf({ metadata }: Pick<Route, 'metadata'>): string | undefined {
   return metadata.ownerReferences?.find(
     (owner) =>

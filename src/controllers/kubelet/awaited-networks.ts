@@ -6,7 +6,7 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import { isWorkOfOurs } from '../../runtime/where-served.ts';
 
 /** Milliseconds for which an answer holds that networks are attached here. */
-const remembered = 15_000;
+const answerLasts = 15_000;
 
 /**
  * For which Pods the containers wait: those that ask for further networks, until their `network-status` says that these
@@ -28,7 +28,7 @@ export class AwaitedNetworks {
     if (!(await isWorkOfOurs(this.#context, networkAttachmentDefinitions, 'network attachments', signal))) {
       return false;
     }
-    this.#knownUntil = clock.monotonic() + remembered;
+    this.#knownUntil = clock.monotonic() + answerLasts;
     return true;
   }
 }

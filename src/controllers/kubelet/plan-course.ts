@@ -34,7 +34,7 @@ export interface PodEnding {
 }
 
 /** A container as it is to be. */
-export interface Planned extends PlannedContainer {
+export interface ContainerPlan extends PlannedContainer {
   /** When to look at it again, in milliseconds since 1970; undefined: only after a change. */
   readonly next: number | undefined;
   /** While it runs: it should go on. */
@@ -52,10 +52,10 @@ interface Course {
 }
 
 /** What becomes of a container now. */
-export function advance(input: CourseInput, container: Container, course: Course): Planned {
+export function advance(input: CourseInput, container: Container, course: Course): ContainerPlan {
   const { observed: all, ending, now } = input;
   const observed = all.get(container.name);
-  const before = readRun(statusOf(input.pod, container.name), observed);
+  const before = readRun(statusOfContainer(input.pod, container.name), observed);
   const waiting = { reason: course.whyNot };
   if (ending !== undefined) return end(input, container, course, before, ending);
   if (!course.mayStart && before.phase === 'new') {
@@ -80,7 +80,7 @@ function end(
   { behaviour, whyNot }: Course,
   before: Run,
   { since, grace }: PodEnding,
-): Planned {
+): ContainerPlan {
   const { observed: all, isStandIn, now } = input;
   const observed = all.get(container.name);
   const waiting = { reason: whyNot };
@@ -104,10 +104,10 @@ function end(
 }
 
 /** When the other containers have ended, those beside them are stopped, and not started again. */
-export function endSidecar(input: CourseInput, planned: Planned): Planned {
+export function endSidecar(input: CourseInput, planned: ContainerPlan): ContainerPlan {
   const { container, waiting } = planned;
   const observed = input.observed.get(container.name);
-  const run = readRun(statusOf(input.pod, container.name), observed);
+  const run = readRun(statusOfContainer(input.pod, container.name), observed);
   if (!isSidecar(container) || run.phase === 'ended' || run.phase === 'new') return planned;
   const { restarts } = run;
   const seen = observed?.attempt === restarts ? observed.ending : undefined;
@@ -150,7 +150,7 @@ export function isSidecar({ restartPolicy }: Container): boolean {
 }
 
 /** The status of a container, of whatever kind. */
-export function statusOf({ status }: Pod, name: string): ContainerStatus | undefined {
+export function statusOfContainer({ status }: Pod, name: string): ContainerStatus | undefined {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(
     (each) => each.name === name,

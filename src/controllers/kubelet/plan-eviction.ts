@@ -1,6 +1,7 @@
 /** Which Pods use more local storage than they may (pkg/kubelet/eviction `localStorageEviction`). PURE */
 import { formatQuantity, parseQuantity, quantityIn } from '../../objects/quantity.ts';
 import type { Container, PodSpec } from '../../objects/types/core.generated.ts';
+import { isSidecar } from './plan-course.ts';
 
 /** Bytes of local storage that a Pod uses. */
 export interface LocalUsage {
@@ -48,7 +49,6 @@ function podLimit({
   containers = [],
   initContainers = [],
 }: PodSpec): { readonly bytes: number; readonly text: string } | undefined {
-  const isSidecar = ({ restartPolicy }: Container): boolean => restartPolicy === 'Always';
   const limits = [...containers, ...initContainers.filter(isSidecar)].map(limitOf);
   const ofInits = initContainers.filter((each) => !isSidecar(each)).map(limitOf);
   const known = [...limits, ...ofInits].filter((limit) => limit !== undefined);

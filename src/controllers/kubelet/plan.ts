@@ -10,8 +10,8 @@ import {
   earliest,
   endSidecar,
   isSidecar,
-  type Planned,
-  statusOf,
+  type ContainerPlan,
+  statusOfContainer,
 } from './plan-course.ts';
 
 export interface KubeletInput extends CourseInput {
@@ -59,7 +59,7 @@ export function planPod(input: KubeletInput): KubeletPlan {
   const hosts = hostAddresses(node);
   const startTime = pod.status.startTime ?? formatTime(now);
   const counted = [...sidecars.filter(({ container }) => isSidecar(container)), ...main];
-  const statuses = (planned: readonly Planned[]): ContainerStatus[] =>
+  const statuses = (planned: readonly ContainerPlan[]): ContainerStatus[] =>
     planned.map((each) => containerStatus(pod, each));
   const isFinal = phase === 'Succeeded' || phase === 'Failed';
   const status: PodStatus = {
@@ -97,7 +97,7 @@ function mayStart({ isPrepared, hasNetworks }: KubeletInput): boolean {
 }
 
 interface PlannedInit {
-  readonly planned: readonly Planned[];
+  readonly planned: readonly ContainerPlan[];
   /** All have completed, or run beside the others. */
   readonly isDone: boolean;
   readonly hasFailed: boolean;
@@ -110,7 +110,7 @@ function planInit(input: KubeletInput): PlannedInit {
   const wasDone = (pod.status.containerStatuses ?? []).some(
     (status) => readRun(status, undefined).phase !== 'new',
   );
-  const planned: Planned[] = [];
+  const planned: ContainerPlan[] = [];
   let goesOn = mayStart(input);
   let hasFailed = false;
   for (const container of pod.spec.initContainers ?? []) {
@@ -133,14 +133,19 @@ function planInit(input: KubeletInput): PlannedInit {
   };
 }
 
-function asBefore(input: KubeletInput, container: Container): Planned {
-  const run = readRun(statusOf(input.pod, container.name), undefined);
+function asBefore(input: KubeletInput, container: Container): ContainerPlan {
+  const run = readRun(statusOfContainer(input.pod, container.name), undefined);
   const ready = run.phase === 'ended' && run.failure.exitCode === 0;
   const waiting = { reason: 'PodInitializing' };
   return { container, run, ready, started: false, waiting, next: undefined, isWanted: true };
 }
 
-function planOne(input: KubeletInput, container: Container, mayStart: boolean, sidecar: boolean): Planned {
+function planOne(
+  input: KubeletInput,
+  container: Container,
+  mayStart: boolean,
+  sidecar: boolean,
+): ContainerPlan {
   const { pod, isStandIn } = input;
   const behaviour = behaviourOf(pod, false);
   const own = !sidecar && isStandIn(container) ? { ...never, completeAfter: 0 } : never;
@@ -157,7 +162,12 @@ function planOne(input: KubeletInput, container: Container, mayStart: boolean, s
 
 const never = { failAfter: undefined, completeAfter: undefined };
 
-function planMain(input: KubeletInput, container: Container, mayStart: boolean, whyNot: string): Planned {
+function planMain(
+  input: KubeletInput,
+  container: Container,
+  mayStart: boolean,
+  whyNot: string,
+): ContainerPlan {
   const { pod, isStandIn } = input;
   const behaviour = behaviourOf(pod, isStandIn(container));
   const restarts = restartsOf(container, pod.spec.restartPolicy ?? 'Always');
@@ -165,7 +175,7 @@ function planMain(input: KubeletInput, container: Container, mayStart: boolean, 
 }
 
 /** Not restarted, and not ready: kubelet does not probe them. */
-function planEphemeral(input: KubeletInput, container: Container): Planned {
+function planEphemeral(input: KubeletInput, container: Container): ContainerPlan {
   const behaviour = { ...behaviourOf(input.pod, false), ...never };
   const planned = advance(input, container, {
     ...{ mayStart: mayStart(input), behaviour, restarts: () => false, whyNot: 'ContainerCreating' },
@@ -191,7 +201,7 @@ function restartsOf({ restartPolicy, restartPolicyRules = [] }: Container, ofPod
 function phaseOf(
   { ending }: KubeletInput,
   { hasFailed, isDone }: PlannedInit,
-  main: readonly Planned[],
+  main: readonly ContainerPlan[],
   isOver: boolean,
 ): string {
   if (isOver) {

@@ -11,8 +11,8 @@ import type { PodState } from './pod-state.ts';
 
 /** Milliseconds after which a sandbox that could not be made is tried again. */
 export const sandboxRetry = 1000;
-/** Milliseconds after which a failed mount is tried again: doubled up to the longest (`goroutinemap/exponentialbackoff`). */
-const mountRetry = { first: 500, longest: 122_000 };
+/** Milliseconds after which a failed mount is tried again: doubled up to the maximum (`goroutinemap/exponentialbackoff`). */
+const mountRetry = { first: 500, max: 122_000 };
 /** Milliseconds between two readings of what volumes show (`--sync-frequency`). */
 const refreshPeriod = 60_000;
 /** Milliseconds between two looks at what volumes hold (`--housekeeping-interval`). */
@@ -73,7 +73,7 @@ export class PodPreparation {
       }
       if (!(error instanceof MountError)) throw error;
       events.event(pod, 'Warning', 'FailedMount', error.message);
-      const wait = Math.min(mountRetry.first * 2 ** state.mounts.failures, mountRetry.longest);
+      const wait = Math.min(mountRetry.first * 2 ** state.mounts.failures, mountRetry.max);
       state.mounts = { failures: state.mounts.failures + 1, until: clock.now() + wait };
       return 'blocked';
     }

@@ -48,13 +48,13 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     children.addHandler({
       // At the start every owner is enqueued anyway.
       added: (child, initial) => {
-        if (!initial) this.#tell(child);
+        if (!initial) this.#enqueueOwner(child);
       },
       updated: (child, old) => {
-        this.#tell(child);
-        if (controllerOf(old)?.uid !== controllerOf(child)?.uid) this.#tell(old);
+        this.#enqueueOwner(child);
+        if (controllerOf(old)?.uid !== controllerOf(child)?.uid) this.#enqueueOwner(old);
       },
-      deleted: (child) => this.#tell(child),
+      deleted: (child) => this.#enqueueOwner(child),
     });
   }
 
@@ -122,7 +122,7 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     }
   }
 
-  #tell(child: Child): void {
+  #enqueueOwner(child: Child): void {
     const { owners, enqueue } = this.#options;
     const namespace = child.metadata.namespace ?? '';
     const controller = controllerOf(child);

@@ -28,7 +28,7 @@ export interface NetworkSelection {
 
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 /** IFNAMSIZ - 1. */
-const longestInterface = 15;
+const maxInterfaceLength = 15;
 const notSupported = ['infiniband-guid', 'portMappings', 'bandwidth', 'ipam-claim-reference'];
 
 /**
@@ -121,7 +121,7 @@ function parseElement(element: Record<string, unknown>, ofPod: string, what: str
 
 /** Both forms: the kernel refuses others (`utils.ValidateInterfaceName` of CNI). */
 function checkInterface(name: string): string {
-  if (name.length > longestInterface || /[\s/:]/.test(name) || name === '.' || name === '..') {
+  if (name.length > maxInterfaceLength || /[\s/:]/.test(name) || name === '.' || name === '..') {
     const why = `must be less than 15 chars and not contain '/' or spaces. interface name '${name}'`;
     throw failure(`Failed to parse interface name: ${why}`);
   }

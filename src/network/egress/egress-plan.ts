@@ -26,7 +26,7 @@ export interface EgressPlan {
   /** By the address of a Pod of this node: the DSCP values of what it sends, the first that has the destination; one at least. */
   readonly marks: ReadonlyMap<string, readonly QoSMark[]>;
   /** By the key of a Pod of this node: the EgressIP that serves it, and those that would. */
-  readonly contested: ReadonlyMap<
+  readonly standbys: ReadonlyMap<
     ObjectKey,
     { readonly servedBy: string; readonly standby: readonly string[] }
   >;
@@ -51,16 +51,16 @@ export function planEgress(input: EgressInput): EgressPlan {
   const leave = new Map<string, readonly string[]>();
   const sources = new Map<string, string>();
   const marks = new Map<string, readonly QoSMark[]>();
-  const contested = new Map<ObjectKey, { servedBy: string; standby: readonly string[] }>();
+  const standbys = new Map<ObjectKey, { servedBy: string; standby: readonly string[] }>();
   const hasExits = rules.some(({ exits }) => exits.length > 0);
-  if (!hasExits && qos.size === 0) return { leave, sources, inside: [], marks, contested };
+  if (!hasExits && qos.size === 0) return { leave, sources, inside: [], marks, standbys };
   const known = new Set(nodes.map(({ name }) => name));
   for (const { pod, addresses } of pods) {
     const isOwn = pod.node === nodeName;
     const ofNamespace = qos.get(pod.namespace);
     const { servedBy, standby } = egressChoice(pod, rules);
     if (isOwn && servedBy !== undefined && standby.length > 0) {
-      contested.set(pod.key, { servedBy: servedBy.name, standby });
+      standbys.set(pod.key, { servedBy: servedBy.name, standby });
     }
     for (const address of addresses) {
       for (const map of [leave, sources, marks]) map.delete(address);
@@ -75,7 +75,7 @@ export function planEgress(input: EgressInput): EgressPlan {
       if (marked.length > 0) marks.set(address, marked);
     }
   }
-  return { leave, sources, inside: hasExits ? insideOf(input) : [], marks, contested };
+  return { leave, sources, inside: hasExits ? insideOf(input) : [], marks, standbys };
 }
 
 function insideOf({ nodes, clusterCIDRs }: EgressInput): readonly string[] {

@@ -35,7 +35,7 @@ export interface ServiceChange {
 /** The claims that a change touches, and the Service that had each destination before it. */
 type FormerOwners = Map<DestinationClaims, ObjectKey>;
 
-function remember(touched: FormerOwners, claims: DestinationClaims): void {
+function recordOwner(touched: FormerOwners, claims: DestinationClaims): void {
   if (!touched.has(claims)) touched.set(claims, claims.owner.service);
 }
 
@@ -147,7 +147,7 @@ export class ForwardingPlanner {
       this.#claims.delete(key);
       return;
     }
-    remember(touched, held);
+    recordOwner(touched, held);
     held.remove(service);
     if (held.size === 1) this.#claims.set(key, held.owner);
   }
@@ -174,7 +174,7 @@ export class ForwardingPlanner {
     }
     const claims = held instanceof DestinationClaims ? held : new DestinationClaims(held);
     if (claims !== held) this.#claims.set(key, claims);
-    remember(touched, claims);
+    recordOwner(touched, claims);
     claims.add(claim);
   }
 

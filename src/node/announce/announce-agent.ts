@@ -82,7 +82,7 @@ export class AnnounceAgent implements Runnable {
   #wanted: readonly AddressToAnnounce[] = [];
   /** Whether BGP may announce; undefined until the first renewal. Changes only with `--on-api-loss=withdraw`. */
   #mayRoute: boolean | undefined;
-  #isLeaving = false;
+  #isEnding = false;
   #hasPlanned = false;
   /** When the last sync began, monotonic. */
   #syncedAt = Number.NEGATIVE_INFINITY;
@@ -107,7 +107,7 @@ export class AnnounceAgent implements Runnable {
     this.#share = new Layer2Share({
       ...{ context, nodeName, leases: this.#leases, view: () => this.#view, layer2: () => this.#layer2 },
       report: () => this.#report(),
-      isLeaving: () => this.#isLeaving,
+      isEnding: () => this.#isEnding,
     });
     this.#layer2 = new Layer2Announcer({
       ...{ host, clock, log, on: layer2.on ?? 'macvlan', arping: layer2.arping ?? false },
@@ -160,7 +160,7 @@ export class AnnounceAgent implements Runnable {
         // Changes that come together are planned at once.
         await clock.sleep(collectMs);
       }
-      this.#isLeaving = true;
+      this.#isEnding = true;
       await depart({
         ...this.#options,
         ...{ view: this.#view, leases: this.#leases, layer2: this.#layer2, changes: this.#changes },
@@ -194,7 +194,7 @@ export class AnnounceAgent implements Runnable {
     await this.#lookAfterPause();
     const now = clock.monotonic();
     this.#syncedAt = now;
-    this.#letRoute();
+    this.#updateMayRoute();
     const { addresses } = this.#view;
     if (!this.#view.isNeeded) this.#activeSince = undefined;
     else this.#activeSince ??= now;
@@ -219,7 +219,7 @@ export class AnnounceAgent implements Runnable {
   }
 
   /** Without the API server routes go with `--on-api-loss=withdraw`, as addresses do. */
-  #letRoute(): void {
+  #updateMayRoute(): void {
     const { isOpen } = this.#leases;
     if (this.#options.onAPILoss === 'hold' || isOpen === this.#mayRoute) return;
     // What a former process announced stays at routers until this one knows.

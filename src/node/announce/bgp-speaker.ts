@@ -51,7 +51,7 @@ export class BGPSpeaker {
 
   /**
    * Ends all sessions. Peers that know graceful restart keep the routes for the restart time; others, and where nothing is
-   * announced any more, are told that it is over.
+   * announced any more, get a NOTIFICATION.
    *
    * @param text for their operators (RFC 9003).
    */

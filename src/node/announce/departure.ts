@@ -39,7 +39,7 @@ const lookEveryMs = 50;
 export async function depart(options: DepartureOptions): Promise<void> {
   const { context, restartGrace, leases, layer2, changes } = options;
   const { clock, log } = context;
-  leases.leave();
+  leases.stopRenewing();
   const started = clock.monotonic();
   const end = started + leaveWithinMs;
   // Longer than all of this takes. Others that can give the Lease back do so after less.

@@ -17,13 +17,13 @@ export interface Consent {
   readonly node: string;
   /** When it was asked, as given to {@link Heartbeats.ask}. */
   readonly askedAt: number;
-  /** Those that it is to let go: the agent that consents has them. */
+  /** Those that it is to release: the agent that consents has them. */
   readonly except: readonly string[];
 }
 
 /** What comes from other agents. */
 export interface HeartbeatHandler {
-  /** @returns the addresses to let go; undefined: no consent. */
+  /** @returns the addresses to release; undefined: no consent. */
   readonly asked: (question: KeepQuestion, from: string) => readonly string[] | undefined;
   readonly consented: (consent: Consent, from: string) => void;
 }

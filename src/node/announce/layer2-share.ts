@@ -21,7 +21,7 @@ export interface Layer2ShareOptions {
   /** What the Lease of this node says. */
   readonly report: () => NodeReport;
   /** The agent is ending: others take over. */
-  readonly isLeaving: () => boolean;
+  readonly isEnding: () => boolean;
 }
 
 /** Who is to have an address. */
@@ -95,7 +95,7 @@ export class Layer2Share {
     };
   }
 
-  /** Whether another agent has an address, or had it until a moment ago; and none knows that a stranger has it. */
+  /** Whether another agent has an address, or had it until a moment ago, and no agent refuses it. */
   isAgents(address: string): boolean {
     const { context, view } = this.#options;
     if (isRefused(view().reports.values(), address)) return false;
@@ -104,8 +104,8 @@ export class Layer2Share {
 
   /** All nodes whose agents announce. */
   announcers(): readonly Announcer[] {
-    const { isLeaving, leases, nodeName, report, view } = this.#options;
-    const isAlive = leases.isOpen && !isLeaving() && leases.admitted.has(nodeName);
+    const { isEnding, leases, nodeName, report, view } = this.#options;
+    const isAlive = leases.isOpen && !isEnding() && leases.admitted.has(nodeName);
     const self = view().announcer(nodeName, report(), isAlive);
     return self === undefined ? this.others() : [self, ...this.others()];
   }

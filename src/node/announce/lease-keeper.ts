@@ -59,7 +59,7 @@ export class LeaseKeeper {
   /** Since when a renewal is written and none was seen. */
   #blindSince: number | undefined;
   #isActive = false;
-  #isLeaving = false;
+  #isStopped = false;
   #failing = '';
 
   constructor(options: LeaseKeeperOptions) {
@@ -175,7 +175,7 @@ export class LeaseKeeper {
 
   /** Gives the Lease back, which is not renewed from now on. @throws what the API server answers. */
   async giveBack(): Promise<void> {
-    this.#isLeaving = true;
+    this.#isStopped = true;
     await this.#lease.giveBack(encodeReport(this.#report()));
   }
 
@@ -185,13 +185,13 @@ export class LeaseKeeper {
   }
 
   /** Nothing is renewed from now on. */
-  leave(): void {
-    this.#isLeaving = true;
+  stopRenewing(): void {
+    this.#isStopped = true;
   }
 
   async #keep(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options.context;
-    while (!signal.aborted && !this.#isLeaving) {
+    while (!signal.aborted && !this.#isStopped) {
       const started = clock.monotonic();
       await this.#renew();
       this.#options.changed();
@@ -251,7 +251,7 @@ export class LeaseKeeper {
       let hasFailed = false;
       for (const node of this.#isActive ? expiredMembers(nodeName, members, isAlive) : []) {
         // Asked for each: the one before has taken time.
-        if (!this.isCurrent || this.#isLeaving || isAlive(node)) continue;
+        if (!this.isCurrent || this.#isStopped || isAlive(node)) continue;
         try {
           const isDone = await this.#lease.giveBackOf(node, members.get(node)?.version ?? '');
           if (isDone) context.log.info({ node }, 'the agent of a node has died: its addresses move');

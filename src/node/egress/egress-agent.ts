@@ -60,9 +60,9 @@ export class EgressAgent implements Runnable {
   readonly #routes: EgressRoutes;
   readonly #table: EgressTable;
   /** Problems that were said. */
-  #said = '';
+  #loggedProblems = '';
   /** What Events have said: a Pod, the EgressIP that serves it, and one that does not. */
-  #contested: ReadonlySet<string> = new Set();
+  #standbys: ReadonlySet<string> = new Set();
 
   constructor(options: EgressAgentOptions) {
     const { context, host, nodeName, markMask } = options;
@@ -134,11 +134,11 @@ export class EgressAgent implements Runnable {
       if (read !== undefined) qos.set(read.namespace, read);
       for (const problem of read?.problems ?? []) problems.push(`${keyOf(object)}: ${problem}`);
     }
-    this.#say(problems);
+    this.#logProblems(problems);
     const peers = [...this.#nodes.cache.values()].map(peerOf);
     const pods = this.#addressed();
     const plan = planEgress({ nodeName, rules, qos, pods, nodes: peers, clusterCIDRs });
-    this.#reportStandby(plan.contested);
+    this.#reportStandby(plan.standbys);
     const names = new Set([...plan.leave.values()].flat().filter((name) => name !== nodeName));
     try {
       // The way before what leads to it.
@@ -174,25 +174,25 @@ export class EgressAgent implements Runnable {
   }
 
   /** An Event for each EgressIP that stands by for a Pod, once, with OVN-Kubernetes' message. */
-  #reportStandby(contested: EgressPlan['contested']): void {
+  #reportStandby(standbys: EgressPlan['standbys']): void {
     const reported = new Set<string>();
-    for (const [pod, { servedBy, standby }] of contested) {
+    for (const [pod, { servedBy, standby }] of standbys) {
       for (const name of standby) {
         const standbyKey = `${pod} ${servedBy} ${name}`;
         reported.add(standbyKey);
         const object = this.#objects.cache.get(name);
-        if (object === undefined || this.#contested.has(standbyKey)) continue;
+        if (object === undefined || this.#standbys.has(standbyKey)) continue;
         const message = `EgressIP object ${name} will not be configured for pod ${pod.replace('/', '_')} since another egressIP object ${servedBy} is serving it`;
         this.#options.context.events.event(object, 'Warning', 'UndefinedRequest', message);
       }
     }
-    this.#contested = reported;
+    this.#standbys = reported;
   }
 
-  #say(problems: readonly string[]): void {
+  #logProblems(problems: readonly string[]): void {
     const text = problems.join('\n');
-    if (text === this.#said) return;
-    this.#said = text;
+    if (text === this.#loggedProblems) return;
+    this.#loggedProblems = text;
     for (const problem of problems) this.#options.context.log.warn({ reason: 'InvalidEgress' }, problem);
   }
 }

@@ -119,7 +119,7 @@ class MirroringReconciler extends Reconciler {
     const lag = this.#tracker.lag(key, uid, existing);
     if (lag > 0) return { requeueAfter: lag };
     const plan = planMirror({ endpoints, existing, maxPerSubset: this.#maxPerSubset });
-    this.#tell(key, endpoints, plan.events);
+    this.#sendEvents(key, endpoints, plan.events);
     await this.#write(key, uid, plan, signal);
     return undefined;
   }
@@ -137,7 +137,7 @@ class MirroringReconciler extends Reconciler {
     this.context.log.info({ key, ...counts }, 'mirrored endpoint slices written');
   }
 
-  #tell(key: ObjectKey, endpoints: Endpoints, events: ReturnType<typeof planMirror>['events']): void {
+  #sendEvents(key: ObjectKey, endpoints: Endpoints, events: ReturnType<typeof planMirror>['events']): void {
     const all = events.map(({ message }) => message).join('\n');
     if (this.#lastMessages.get(key) === all) return;
     if (all === '') this.#lastMessages.delete(key);

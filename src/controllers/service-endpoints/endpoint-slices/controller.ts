@@ -183,7 +183,7 @@ class EndpointSliceReconciler extends Reconciler {
     this.topology.note(key, plan.topologyHints);
     this.#withoutNode.note(key, plan.withoutNode);
     await this.#write(key, service, plan, signal);
-    this.#tell(key, service, plan);
+    this.#sendEvents(key, service, plan);
     return undefined;
   }
 
@@ -206,7 +206,7 @@ class EndpointSliceReconciler extends Reconciler {
     if (first !== undefined) throw first.error;
   }
 
-  #tell(key: ObjectKey, service: Service, plan: SlicesPlan): void {
+  #sendEvents(key: ObjectKey, service: Service, plan: SlicesPlan): void {
     const { namespace = '', name = '' } = service.metadata;
     if (plan.withoutNode.length > 0) {
       const reasons = plan.withoutNode.map(

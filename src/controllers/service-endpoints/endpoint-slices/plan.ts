@@ -177,20 +177,20 @@ function planHints(
   set: SliceSet,
   plan: SlicesPlan,
 ): boolean {
-  const tell = (type: HintsEvent['type'], reason: HintsEvent['reason'], text: string): void => {
+  const event = (type: HintsEvent['type'], reason: HintsEvent['reason'], text: string): void => {
     plan.events.push({ type, reason, message: `${text}, addressType: ${family}` });
   };
   if (wantsTopologyHints(service)) {
     const outcome = hintByCapacity(set, zones);
     if ('refused' in outcome) {
-      tell('Warning', 'TopologyAwareHintsDisabled', outcome.refused);
+      event('Warning', 'TopologyAwareHintsDisabled', outcome.refused);
       return false;
     }
-    if (!hadHints) tell('Normal', 'TopologyAwareHintsEnabled', 'Topology Aware Hints has been enabled');
+    if (!hadHints) event('Normal', 'TopologyAwareHintsEnabled', 'Topology Aware Hints has been enabled');
     plan.topologyHints.set(family, outcome.hints);
     return true;
   }
-  if (hadHints) tell('Warning', 'TopologyAwareHintsDisabled', 'Topology Aware Hints has been disabled');
+  if (hadHints) event('Warning', 'TopologyAwareHintsDisabled', 'Topology Aware Hints has been disabled');
   const wanted = trafficDistribution(service);
   if (wanted === undefined) removeHints(set);
   else hintByPlace(set, wanted);

@@ -33,8 +33,8 @@ class CronJobReconciler extends Reconciler {
     this.#client = context.clients.for(jobsResource);
     this.#status = new StatusWriter(context, this.#cronJobs);
     this.#jobs.addIndex(byOwner, indexByOwner);
-    const tell = (job: Job): void => this.#enqueueOwner(job);
-    this.#jobs.addHandler({ added: tell, updated: tell, deleted: tell });
+    const enqueue = (job: Job): void => this.#enqueueOwner(job);
+    this.#jobs.addHandler({ added: enqueue, updated: enqueue, deleted: enqueue });
     this.enqueueChanges(this.#cronJobs);
   }
 

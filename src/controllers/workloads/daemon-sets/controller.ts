@@ -93,7 +93,7 @@ class DaemonSetReconciler extends Reconciler {
     const now = this.context.clock.now();
     const input = { daemonSet, pods, nodes, hash, now };
     const { create, remove, ended } = planDaemonSet(input);
-    for (const { pod, node } of ended) this.#tell(daemonSet, pod, node);
+    for (const { pod, node } of ended) this.#sendEvents(daemonSet, pod, node);
     const failure = await this.#podControl.create(key, daemonSet, create, signal);
     await this.#podControl.delete(key, daemonSet, remove, signal);
     await this.#status.write(daemonSet, planDaemonSetStatus(input), signal);
@@ -106,7 +106,7 @@ class DaemonSetReconciler extends Reconciler {
     return soon === undefined ? undefined : { requeueAfter: soon };
   }
 
-  #tell(daemonSet: DaemonSet, { metadata, status }: Pod, node: string): void {
+  #sendEvents(daemonSet: DaemonSet, { metadata, status }: Pod, node: string): void {
     const { events } = this.context;
     const name = joinKey(metadata.namespace ?? '', metadata.name ?? '');
     if (status.phase === 'Failed') {

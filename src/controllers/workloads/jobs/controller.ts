@@ -64,12 +64,12 @@ class JobReconciler extends Reconciler {
     const failure = await this.#podControl.create(key, job, plan.create, signal);
     await this.#podControl.delete(key, job, plan.remove, signal);
     await this.#status.write(job, plan.status, signal);
-    this.#tell(job, plan.status);
+    this.#sendEvents(job, plan.status);
     if (failure !== undefined) throw failure;
     return plan.next === undefined ? undefined : { requeueAfter: Math.max(1, plan.next - now) };
   }
 
-  #tell(job: Job, status: JobStatus): void {
+  #sendEvents(job: Job, status: JobStatus): void {
     const { events } = this.context;
     const isNew = (type: string): boolean =>
       conditionOf(status.conditions, type)?.status === 'True' &&

@@ -78,7 +78,7 @@ class Guestbook {
     }
   }
 
-  /** Takes over what the primary has, and is told of changes from then on. */
+  /** Takes over what the primary has, and gets its changes from then on. */
   async register(primary: string): Promise<void> {
     const { host } = this.#run.place;
     const until = performance.now() + registrationMs;

@@ -50,7 +50,7 @@ export async function portForwardTester(run: AgnhostRun): Promise<void> {
     number('BIND_PORT'),
     () =>
       createServer({ allowHalfOpen: true }, (socket) => {
-        // Upstream accepts one; later ones wait in vain.
+        // Upstream accepts one; later ones are not served.
         if (isTaken) return;
         isTaken = true;
         serve(socket).then(

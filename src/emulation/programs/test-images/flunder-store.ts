@@ -119,7 +119,7 @@ export class FlunderStore {
       metadata: { ...metadata, resourceVersion },
     };
     this.#objects.set(keyOf(selection, stored.metadata.name ?? ''), stored);
-    this.#tell(selection, type, stored);
+    this.#notify(selection, type, stored);
     return stored;
   }
 
@@ -127,10 +127,10 @@ export class FlunderStore {
     const { name = '', namespace = '' } = object.metadata;
     this.#objects.delete(keyOf({ plural: selection.plural, namespace }, name));
     this.#revision++;
-    this.#tell(selection, 'DELETED', object);
+    this.#notify(selection, 'DELETED', object);
   }
 
-  #tell({ plural }: FlunderSelection, type: string, object: KubeObject): void {
+  #notify({ plural }: FlunderSelection, type: string, object: KubeObject): void {
     for (const watcher of this.#watchers) {
       if (watcher.selection.plural === plural && isSelected(watcher.selection, object))
         send(watcher, type, object);

@@ -26,7 +26,7 @@ export class Arping {
   }
 
   /** Begins, and does not wait: it takes a second at least, in which lifetimes are to be refreshed. */
-  tell(name: string, addresses: readonly string[]): void {
+  announce(name: string, addresses: readonly string[]): void {
     this.#running.get(name)?.abort();
     const running = new AbortController();
     this.#running.set(name, running);

@@ -67,7 +67,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   readonly #makeAgainAt = new Map<string, number>();
   readonly #arping: Arping;
   /** Words that were logged, each once until it is over. */
-  readonly #said = new Set<string>();
+  readonly #logged = new Set<string>();
 
   constructor(options: Layer2Options) {
     this.#options = options;
@@ -266,14 +266,14 @@ export class Layer2Announcer implements AddressAnnouncer {
         continue;
       }
       this.#times.announced(link.name, now);
-      await this.#tell(link, addresses);
+      await this.#announceOn(link, addresses);
     }
     this.#unconfirmed.clear();
   }
 
-  async #tell({ name, mac }: Link, addresses: readonly string[]): Promise<void> {
+  async #announceOn({ name, mac }: Link, addresses: readonly string[]): Promise<void> {
     if (this.#options.arping) {
-      this.#arping.tell(name, addresses);
+      this.#arping.announce(name, addresses);
       return;
     }
     const { errors } = await this.#change([`link set dev ${name} address ${mac}`]);
@@ -287,8 +287,8 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   #once(reason: string, of: object, message: string): void {
     const id = `${reason} ${JSON.stringify(of)}`;
-    if (this.#said.has(id)) return;
-    this.#said.add(id);
+    if (this.#logged.has(id)) return;
+    this.#logged.add(id);
     this.#options.log.warn({ reason, ...of }, message);
   }
 

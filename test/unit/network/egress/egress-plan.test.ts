@@ -117,7 +117,7 @@ describe('the plan of a node', () => {
         sources: new Map(),
         inside: [],
         marks: new Map(),
-        contested: new Map(),
+        standbys: new Map(),
       });
     }
   });
@@ -131,7 +131,7 @@ describe('the plan of a node', () => {
       pod: pod(node, { node }),
       addresses: [`10.244.${index}.2`],
     }));
-    const { contested } = planEgress({
+    const { standbys } = planEgress({
       nodeName: 'n1',
       qos: new Map(),
       rules,
@@ -139,7 +139,7 @@ describe('the plan of a node', () => {
       clusterCIDRs: [],
       pods,
     });
-    expect([...contested]).toEqual([['shop/n1', { servedBy: 'one', standby: ['two'] }]]);
+    expect([...standbys]).toEqual([['shop/n1', { servedBy: 'one', standby: ['two'] }]]);
   });
 
   test('takes Pods and nodes as inside, in both families', () => {
