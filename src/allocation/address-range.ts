@@ -1,5 +1,11 @@
-import { addressBits, formatAddress, parseCidr, parseStrictAddress } from '../objects/address.ts';
-import type { IPFamily } from '../objects/address.ts';
+import {
+  addressBits,
+  formatAddress,
+  type IPFamily,
+  parseCidr,
+  type ParsedCidr,
+  parseStrictAddress,
+} from '../objects/address.ts';
 
 /**
  * Consecutive addresses of one family. Offsets count from `first`; they are numbers, exact up to 2^53, which is
@@ -74,8 +80,13 @@ export function parseAddressRange(text: string): AddressRange | undefined {
 function cidrRange(text: string): AddressRange | undefined {
   const cidr = parseCidr(text);
   if (cidr === undefined || cidr.leadingZeros || cidr.ipv4Mapped || cidr.hostBitsSet) return undefined;
-  const hostBits = BigInt(addressBits(cidr.family) - cidr.prefixLength);
-  return new AddressRange(cidr.family, cidr.network, cidr.network + (1n << hostBits) - 1n, cidr.canonical);
+  return rangeOfCidr(cidr);
+}
+
+/** All addresses of a CIDR. */
+export function rangeOfCidr({ family, network, prefixLength, canonical }: ParsedCidr): AddressRange {
+  const size = 1n << BigInt(addressBits(family) - prefixLength);
+  return new AddressRange(family, network, network + size - 1n, canonical);
 }
 
 /** A Service CIDR: its usable addresses, and the first of them that are kept for explicit requests. */

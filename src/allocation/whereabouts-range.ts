@@ -1,5 +1,5 @@
-import { addressBits, formatAddress, parseAddress, parseCidr, type IPFamily } from '../objects/address.ts';
-import { AddressRange } from './address-range.ts';
+import { formatAddress, parseAddress, parseCidr, type IPFamily } from '../objects/address.ts';
+import { AddressRange, rangeOfCidr } from './address-range.ts';
 import { AllocationError } from './errors.ts';
 
 /** A range of whereabouts' configuration, as it is written (`pkg/types`: RangeConfiguration). */
@@ -97,11 +97,7 @@ function boundsOf({ range, rangeStart, rangeEnd }: WrittenRange): Bounds {
 function networkOf(text: string, failure: string): { network: AddressRange; prefixLength: number } {
   const cidr = parseCidr(text);
   if (cidr === undefined) throw new RangeConfigError(`${failure}: invalid CIDR address: ${text}`);
-  const size = 1n << BigInt(addressBits(cidr.family) - cidr.prefixLength);
-  return {
-    network: new AddressRange(cidr.family, cidr.network, cidr.network + size - 1n, cidr.canonical),
-    prefixLength: cidr.prefixLength,
-  };
+  return { network: rangeOfCidr(cidr), prefixLength: cidr.prefixLength };
 }
 
 /** Of another family: as if it were absent, which an address outside of the range is, too. */

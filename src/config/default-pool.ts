@@ -1,5 +1,5 @@
-import { AddressRange, parseAddressRange } from '../allocation/address-range.ts';
-import { addressBits, type IPFamily, parseCidr } from '../objects/address.ts';
+import { type AddressRange, parseAddressRange, rangeOfCidr } from '../allocation/address-range.ts';
+import { type IPFamily, parseCidr } from '../objects/address.ts';
 import { WrongValue } from './errors.ts';
 import { list, type FlagReader } from './flags.ts';
 
@@ -47,7 +47,5 @@ export function freeRanges(networks: readonly string[], families: readonly IPFam
 
 function networkOf(address: string): AddressRange | undefined {
   const cidr = parseCidr(address);
-  if (cidr === undefined) return undefined;
-  const size = 1n << BigInt(addressBits(cidr.family) - cidr.prefixLength);
-  return new AddressRange(cidr.family, cidr.network, cidr.network + size - 1n, cidr.canonical);
+  return cidr === undefined ? undefined : rangeOfCidr(cidr);
 }

@@ -1,7 +1,8 @@
 import { type Host, ProgramMissingError } from '../host/host.ts';
 import type { ForwardingPlan } from '../network/forwarding/forwarding-plan.ts';
 import { mayLeaveStaleFlows } from '../network/forwarding/stale-flows.ts';
-import type { ParsedAddress } from '../objects/address.ts';
+import { type ParsedAddress, parseAddress } from '../objects/address.ts';
+import { isRecord } from '../objects/json.ts';
 import type { ObjectKey } from '../objects/key.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
@@ -10,7 +11,6 @@ import { ForwardingView, type NodeForwardingOptions, type Planned } from './forw
 import { type BindAddress, NodeHealthServer } from './health/node-health-server.ts';
 import { ServiceHealthServers } from './health/service-health-servers.ts';
 import { SyncHealth } from './health/sync-health.ts';
-import { interfaceAddresses } from './interface-addresses.ts';
 import { Nft } from './nftables/nft.ts';
 import type { Written } from './nftables/nftables-table.ts';
 import { NftablesWriter } from './nftables/nftables-writer.ts';
@@ -268,4 +268,20 @@ export class NodeAgent implements Runnable {
     }
     this.#takenPorts = taken;
   }
+}
+
+/** The addresses of all interfaces of a machine, by `ip` (package iproute2). @throws {Error} where it fails. */
+async function interfaceAddresses(host: Host): Promise<readonly ParsedAddress[]> {
+  const { exitCode, stdout, stderr } = await host.exec('ip', ['-json', 'address', 'show']);
+  if (exitCode !== 0) throw new Error(`ip address show: ${stderr.trim()}`);
+  const links: unknown = JSON.parse(stdout);
+  if (!Array.isArray(links)) return [];
+  return links.flatMap((link: unknown) => {
+    const addresses: unknown = isRecord(link) ? link['addr_info'] : undefined;
+    if (!Array.isArray(addresses)) return [];
+    return addresses.flatMap((address: unknown) => {
+      const local: unknown = isRecord(address) ? address['local'] : undefined;
+      return typeof local === 'string' ? (parseAddress(local) ?? []) : [];
+    });
+  });
 }

@@ -1,11 +1,11 @@
 /** Which addresses of IPPools no Pod has any more (whereabouts `pkg/reconciler`). */
 import { readEntries, type PoolEntry } from '../../allocation/whereabouts-pool.ts';
-import { AddressRange } from '../../allocation/address-range.ts';
+import { type AddressRange, rangeOfCidr } from '../../allocation/address-range.ts';
 import { poolName } from '../../allocation/whereabouts-range.ts';
 import { isAttached } from '../../network/attachments/attached.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
 import { networkStatusOf } from '../../network/attachments/network-status.ts';
-import { addressBits, formatAddress, parseAddress, parseCidr } from '../../objects/address.ts';
+import { formatAddress, parseAddress, parseCidr } from '../../objects/address.ts';
 import { conditionOf, isFinished } from '../../objects/pods.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
@@ -13,9 +13,7 @@ import type { Pod } from '../../objects/types/core.generated.ts';
 /** The addresses that the offsets of a pool count; undefined where its range is no CIDR. */
 export function networkOf({ spec }: IPPool): AddressRange | undefined {
   const cidr = parseCidr(spec.range);
-  if (cidr === undefined) return undefined;
-  const size = 1n << BigInt(addressBits(cidr.family) - cidr.prefixLength);
-  return new AddressRange(cidr.family, cidr.network, cidr.network + size - 1n, cidr.canonical);
+  return cidr === undefined ? undefined : rangeOfCidr(cidr);
 }
 
 /** The entries of a pool; none where its range is no CIDR. */

@@ -3,7 +3,6 @@ import { createServer as createHttpServer, METHODS } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Host } from '../../host/host.ts';
 import { reportAnswer } from './answers.ts';
-import { echoDatagrams, echoStream } from './echo.ts';
 import { answerHttp, type PodIdentity } from './http.ts';
 
 /** A port that a container declares. */
@@ -118,4 +117,25 @@ function protocolOf(first: Buffer): 'http' | 'echo' | 'unclear' {
   const text = first.toString('latin1', 0, 20);
   if (requestLines.some((line) => text.startsWith(line))) return 'http';
   return requestLines.some((line) => line.startsWith(text)) ? 'unclear' : 'echo';
+}
+
+/** What both servers answer with the Pod's name instead of an echo, as agnhost's `netexec` does. */
+const nameQuestion = 'hostname';
+
+/** Sends back all that comes, until the client ends. */
+function echoStream(socket: Socket, first: Buffer, name: string): void {
+  if (asksForName(first)) socket.write(`${name}\n`);
+  else socket.write(first);
+  socket.pipe(socket);
+}
+
+/** Sends every datagram back. */
+function echoDatagrams(socket: DatagramSocket, name: string): void {
+  socket.on('message', (message, { port, address }) => {
+    socket.send(asksForName(message) ? Buffer.from(name) : message, port, address);
+  });
+}
+
+function asksForName(bytes: Buffer): boolean {
+  return bytes.length <= nameQuestion.length + 2 && bytes.toString('latin1').trim() === nameQuestion;
 }

@@ -10,9 +10,9 @@ import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
 import { ListedTable } from './listed-table.ts';
 import { ListingReader } from './listing.ts';
 import type { Nft } from './nft.ts';
-import { nodeElements } from './node-elements.ts';
 import { pickChainDefinitions } from './pick-chain.ts';
 import { Programmed, type ProgrammingStep } from './programmed.ts';
+import { disjointRanges } from './ranges.ts';
 import { allSetNames, isNftMap, setNames } from './sets.ts';
 import { type ChainSizes, chainSizes, listedRules } from './table-chains.ts';
 import { cutCommands, Transactions } from './transactions.ts';
@@ -180,4 +180,17 @@ function nextTurn(): Promise<void> {
 /** nft's name of a family. */
 export function nftFamily(family: IPFamily): NftFamily {
   return family === 'IPv4' ? 'ip' : 'ip6';
+}
+
+/** The elements that no Service has anything to do with. */
+function nodeElements({ podDetection, nodePortAddresses, serviceCIDRs }: NodeFamilyPlan): readonly Element[] {
+  const podCidrs = podDetection?.by === 'cidr' ? podDetection.cidrs : [];
+  return [
+    ...disjointRanges(podCidrs).map((range): Element => ({ set: 'pod-cidrs', key: [range] })),
+    ...disjointRanges(serviceCIDRs).map((range): Element => ({ set: 'service-cidrs', key: [range] })),
+    ...(nodePortAddresses === 'all' ? [] : nodePortAddresses).map((address): Element => ({
+      set: 'node-port-ips',
+      key: [address],
+    })),
+  ];
 }

@@ -13,14 +13,15 @@ import { PolicyIndex } from '../../network/policy/policy-index.ts';
 import { parseAddress, type ParsedCidr } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { isFinished } from '../../objects/pods.ts';
+import { listAt, textAt } from '../../objects/read.ts';
 import type { Namespace, Pod } from '../../objects/types/core.generated.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { otherImplementations } from '../../runtime/other-implementations.ts';
 import { keptOfPod } from '../kept-fields.ts';
 import { Nft } from '../nftables/nft.ts';
 import { EgressFirewalls, type ResolvedName, lookUpName } from './egress-firewalls.ts';
-import { otherPolicyEngines } from './other-engines.ts';
 import { PolicyTable } from './policy-table.ts';
 
 export interface PolicyAgentOptions {
@@ -203,4 +204,20 @@ function namespaceKey({ metadata }: Pod): ObjectKey {
 /** 64 bits in hexadecimal digits. */
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}
+
+/**
+ * Finds other policy engines by their rules in the kernel and by their workloads: two engines would both drop, and each
+ * change would take effect at other times.
+ */
+export async function otherPolicyEngines(
+  nft: Nft,
+  workloads: Iterable<string> = [],
+): Promise<readonly string[]> {
+  const items = listAt(JSON.parse((await nft.list([], 'chains')) ?? '{}'), 'nftables');
+  const chains = items.map((item) => ({
+    name: textAt(item, 'chain', 'name'),
+    table: textAt(item, 'chain', 'table'),
+  }));
+  return otherImplementations('policies', { chains, workloads });
 }

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { policyRules } from '../../../src/network/policy/network-policy.ts';
 import { PolicyIndex } from '../../../src/network/policy/policy-index.ts';
 import { Nft } from '../../../src/node/nftables/nft.ts';
-import { otherPolicyEngines } from '../../../src/node/policy/other-engines.ts';
+import { otherPolicyEngines } from '../../../src/node/policy/policy-agent.ts';
 import { PolicyTable } from '../../../src/node/policy/policy-table.ts';
 import { isRecord } from '../../../src/objects/json.ts';
 import { joinKey } from '../../../src/objects/key.ts';

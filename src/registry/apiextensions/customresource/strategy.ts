@@ -2,9 +2,9 @@ import type {
   CustomResourceDefinitionVersion,
   JSONSchemaProps,
 } from '../../../objects/types/apiextensions.generated.ts';
-import { isRecord, jsonEqual } from '../../../objects/json.ts';
+import { isRecord, jsonEqual, parseRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-
+import { at } from '../../../objects/read.ts';
 import { type FieldError, type FieldErrorReason, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../../generic/metadata.ts';
@@ -16,7 +16,6 @@ import { validateListTypes } from '../schema/list-types.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { validateRules } from '../rules/validate-rules.ts';
 import { validateScaleSpec, validateScaleStatus, fieldAt, simplePath } from './scale.ts';
-import { customWarnings } from './warnings.ts';
 import { validatePart, validateValue } from '../schema/validate-value.ts';
 
 /**
@@ -205,4 +204,13 @@ function takeAllButStatus(object: CustomObject, old: CustomObject): void {
     ...(managedFields === undefined ? {} : { managedFields }),
   };
   if (status !== undefined) object.status = status;
+}
+
+/** Warnings about objects that no Pod can use, and that are stored all the same. @param apiVersion of the request. */
+function customWarnings(apiVersion: string, kind: string, object: KubeObject): readonly string[] {
+  if (kind !== 'NetworkAttachmentDefinition' || !apiVersion.startsWith('k8s.cni.cncf.io/')) return [];
+  const config = at(object, 'spec', 'config');
+  // Without one, multus looks for a file of the node.
+  if (typeof config !== 'string' || config === '' || parseRecord(config) !== undefined) return [];
+  return ['spec.config: is no JSON object: Pods that name this network will not start'];
 }

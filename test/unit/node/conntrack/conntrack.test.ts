@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { listedFlows } from '../../../../src/node/conntrack/flow-listing.ts';
+import { listedFlows } from '../../../../src/node/conntrack/conntrack.ts';
 
 // As conntrack 1.4.7 prints them.
 const listing = [
