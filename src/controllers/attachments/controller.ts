@@ -8,7 +8,6 @@ import {
   overlappingRangeIPReservations,
   pods as podsResource,
 } from '../../client/resources.ts';
-import { isAttached } from '../../network/attachments/attached.ts';
 import {
   asksForNetworks,
   type Attachment,
@@ -19,6 +18,7 @@ import {
 import { AttachmentError } from '../../network/attachments/errors.ts';
 import {
   formatNetworkStatus,
+  isAttached,
   networkStatusAnnotation,
   networkStatusOf,
 } from '../../network/attachments/network-status.ts';

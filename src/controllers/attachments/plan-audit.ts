@@ -1,10 +1,9 @@
 /** Addresses of further networks that have leaked, are given twice, or are had without being given. */
 import { poolName } from '../../allocation/whereabouts-range.ts';
-import { isAttached } from '../../network/attachments/attached.ts';
 import { AttachmentError } from '../../network/attachments/errors.ts';
 import type { Ipam } from '../../network/attachments/ipam.ts';
 import { readNetworkConfig } from '../../network/attachments/network-config.ts';
-import { networkStatusOf } from '../../network/attachments/network-status.ts';
+import { isAttached, networkStatusOf } from '../../network/attachments/network-status.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { keyOf } from '../../objects/key.ts';
 import { isFinished } from '../../objects/pods.ts';

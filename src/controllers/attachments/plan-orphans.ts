@@ -2,9 +2,8 @@
 import { readEntries, type PoolEntry } from '../../allocation/whereabouts-pool.ts';
 import { type AddressRange, rangeOfCidr } from '../../allocation/address-range.ts';
 import { poolName } from '../../allocation/whereabouts-range.ts';
-import { isAttached } from '../../network/attachments/attached.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
-import { networkStatusOf } from '../../network/attachments/network-status.ts';
+import { isAttached, networkStatusOf } from '../../network/attachments/network-status.ts';
 import { formatAddress, parseAddress, parseCidr } from '../../objects/address.ts';
 import { conditionOf, isFinished } from '../../objects/pods.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';

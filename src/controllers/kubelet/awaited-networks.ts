@@ -1,6 +1,6 @@
 import { networkAttachmentDefinitions } from '../../client/resources.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
-import { isAttached } from '../../network/attachments/attached.ts';
+import { isAttached } from '../../network/attachments/network-status.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { isWorkOfOurs } from '../../runtime/where-served.ts';

@@ -1,7 +1,7 @@
 import type { Informer } from '../../client/informers/informer.ts';
 import { SandboxError } from '../../controllers/kubelet/container-runtime.ts';
-import { isAttached } from '../../network/attachments/attached.ts';
 import { attachedInterfaces, clusterInterface } from '../../network/attachments/attachments.ts';
+import { isAttached } from '../../network/attachments/network-status.ts';
 import { AttachmentError } from '../../network/attachments/errors.ts';
 import { type PlannedInterface, planInterfaces } from '../../network/attachments/interface-plan.ts';
 import { Nft } from '../../node/nftables/nft.ts';

@@ -76,6 +76,18 @@ export function networkStatusOf({ metadata }: Pick<Pod, 'metadata'>): readonly N
   return text === undefined ? undefined : parseNetworkStatus(text);
 }
 
+/**
+ * True for a Pod whose annotation is its own: the cluster's network has the Pod's addresses in it. A copy of another Pod may
+ * have brought that one's annotation.
+ */
+export function isAttached(pod: Pod): boolean {
+  const own = networkStatusOf(pod)?.find((each) => each.default === true);
+  if (own === undefined) return false;
+  const addresses = new Set((pod.status.podIPs ?? []).map(({ ip }) => ip));
+  const { ips = [] } = own;
+  return ips.length === addresses.size && ips.every((ip) => addresses.has(ip));
+}
+
 function dnsOf(value: unknown): NetworkDNS {
   if (!isRecord(value)) return {};
   const { nameservers, domain, search, options } = value;

@@ -152,7 +152,7 @@ export class AnnounceAgent implements Runnable {
       ...{ announced: this.#layer2.announced, refused: this.#layer2.refused },
       sessions: this.#bgp.statuses,
     }));
-    const besides = Promise.all([this.#leases.run(stopped.signal), this.#bgp.run(signal)]);
+    const running = Promise.all([this.#leases.run(stopped.signal), this.#bgp.run(signal)]);
     try {
       while (!signal.aborted) {
         await this.#sync();
@@ -172,7 +172,7 @@ export class AnnounceAgent implements Runnable {
     } finally {
       signal.removeEventListener('abort', stop);
       stopped.abort();
-      await besides;
+      await running;
       unfollow();
     }
   }
@@ -211,7 +211,7 @@ export class AnnounceAgent implements Runnable {
     else this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address));
     this.#layer2.retain((address) => addresses.has(address));
     try {
-      await this.#layer2.announce(this.#wanted, this.#share.besides);
+      await this.#layer2.announce(this.#wanted, this.#share.announceOptions);
     } catch (error) {
       log.warn({ err: error, reason: 'AnnounceFailed' }, 'cannot announce by layer 2, will retry');
     }

@@ -9,7 +9,7 @@ import { RestartGrace } from '../../network/announcing/restart-grace.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { AddressToAnnounce } from './address-announcer.ts';
 import type { AnnouncementView } from './announcement-view.ts';
-import type { AnnounceBesides, Layer2Announcer } from './layer2/layer2-announcer.ts';
+import type { AnnounceOptions, Layer2Announcer } from './layer2/layer2-announcer.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 
 export interface Layer2ShareOptions {
@@ -84,8 +84,8 @@ export class Layer2Share {
     });
   }
 
-  /** What is to be done beside the addresses of the last {@link plan}. */
-  get besides(): AnnounceBesides {
+  /** For the addresses of the last {@link plan}. */
+  get announceOptions(): AnnounceOptions {
     const { nodeName } = this.#options;
     const planned = this.#lastPlanned;
     return {

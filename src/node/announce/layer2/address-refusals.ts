@@ -39,7 +39,7 @@ const ipvsInterface = 'kube-ipvs0';
 export class AddressRefusals {
   readonly #options: AddressRefusalsOptions;
   readonly #refusals = new Map<string, AnnouncementRefusal & { askedAt: number }>();
-  /** Addresses that a stranger answered for when they were last asked for: a second time decides. */
+  /** Addresses that another machine answered for when they were last asked for: a second time decides. */
   readonly #suspects = new Map<string, string>();
   #gateways: ReadonlySet<string> = new Set();
   #checkedAt: number;
@@ -128,7 +128,7 @@ export class AddressRefusals {
     }
   }
 
-  /** Whether an answer leaves an address to this cluster; where the same stranger answers twice, it is refused. */
+  /** Whether an answer leaves an address to this cluster; where the same machine of no agent answers twice, it is refused. */
   #isFree(address: string, mac: string | undefined): boolean {
     const owner = mac === undefined ? 'agent' : this.#options.ownerOfMac(mac, address);
     if (mac === undefined || owner === 'agent') {

@@ -11,7 +11,8 @@ import { Arping } from './arping.ts';
 import { AnnouncementTimes } from './announcement-times.ts';
 import { IpBatch } from './ip-batch.ts';
 import { arpingSysctls, LinkSysctls, ownSysctls, sharedSysctls } from './link-sysctls.ts';
-import { changeLinks, hostPrefix, isPlaced, type Link, ownLinkName, subnetsOf } from './links.ts';
+import { Carriers, ownNameFor } from './carriers.ts';
+import { changeLinks, hostPrefix, type Link, ownLinkName, subnetsOf } from './links.ts';
 
 export interface Layer2Options extends AddressRefusalsOptions {
   readonly host: Host;
@@ -34,8 +35,8 @@ interface Place {
   readonly name: string;
 }
 
-/** What {@link Layer2Announcer.announce} does beside its addresses. */
-export interface AnnounceBesides {
+/** What {@link Layer2Announcer.announce} considers beside its addresses. */
+export interface AnnounceOptions {
   /** Addresses that other agents announce, which this node is to ask for. */
   readonly others: readonly string[];
   /** Names of interfaces on which this node may have to take over: ours on them are made before. */
@@ -43,9 +44,6 @@ export interface AnnounceBesides {
   /** Those of the addresses that another node is to have, once it announces them. */
   readonly leaving: ReadonlySet<string>;
 }
-
-/** See {@link ownLinkName}. */
-const ownPrefix = 'servicenet';
 
 /** Milliseconds until an interface of ours that could not be made is tried again. */
 const makeAgainMs = 30_000;
@@ -56,7 +54,7 @@ const makeAgainMs = 30_000;
  */
 export class Layer2Announcer implements AddressAnnouncer {
   readonly #options: Layer2Options;
-  #links: readonly Link[] = [];
+  #carriers: Carriers;
   readonly #refusals: AddressRefusals;
   readonly #sysctls: LinkSysctls;
   readonly #batch: IpBatch;
@@ -71,6 +69,7 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   constructor(options: Layer2Options) {
     this.#options = options;
+    this.#carriers = new Carriers([], options.on);
     this.#refusals = new AddressRefusals(options);
     this.#batch = new IpBatch(options.host);
     this.#arping = new Arping(options.host, (name, { reason, message, error }) =>
@@ -93,23 +92,23 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   /** Reads what the kernel has: it forgets addresses by itself. */
   async look(): Promise<void> {
-    this.#links = await this.#batch.change([]);
+    this.#setLinks(await this.#batch.change([]));
   }
 
   get announced(): ReadonlySet<string> {
-    return new Set(this.#placed().keys());
+    return new Set(this.#carriers.placed().keys());
   }
 
-  /** Those that were announced to neighbours: who had them before may let them go. */
+  /** Those that were announced to neighbours: the node that had them before may release them. */
   get confirmed(): readonly string[] {
-    return [...this.#placed().keys()].filter((address) => !this.#unconfirmed.has(address));
+    return [...this.#carriers.placed().keys()].filter((address) => !this.#unconfirmed.has(address));
   }
 
   /** The interfaces on which an address is announced now. */
   interfacesOf(address: string): readonly string[] {
-    const names = this.#placed().get(address) ?? [];
-    return this.#links.flatMap((link) => {
-      const carrier = this.#carrier(link);
+    const names = this.#carriers.placed().get(address) ?? [];
+    return this.#carriers.links.flatMap((link) => {
+      const carrier = this.#carriers.of(link);
       return carrier !== undefined && names.includes(carrier.name) ? [link.name] : [];
     });
   }
@@ -120,12 +119,12 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   /** Interfaces with a link on which addresses can be announced: those with a subnet, and others by their name. */
   interfaces(named: ReadonlySet<string>): readonly AnnouncerInterface[] {
-    return this.#links
+    return this.#carriers.links
       .filter(({ name, hasCarrier, isEthernet }) => hasCarrier && isEthernet && !ownLinkName.test(name))
       .map((link) => ({
         name: link.name,
         subnets: subnetsOf(link),
-        mac: this.#carrier(link)?.mac ?? link.mac,
+        mac: this.#carriers.of(link)?.mac ?? link.mac,
         ownMac: link.mac,
       }))
       .filter(({ name, subnets }) => subnets.length > 0 || named.has(name));
@@ -138,21 +137,22 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   /** When all addresses of an interface are to be announced again, monotonic; infinite: there are none. */
   get nextDue(): number {
-    const carrying = this.#links.filter((link) => this.#placedOn(link).length > 0);
+    const carrying = this.#carriers.links.filter((link) => this.#carriers.placedOn(link).length > 0);
     return this.#times.next(carrying.map(({ name }) => name));
   }
 
   async announce(
     addresses: readonly AddressToAnnounce[],
-    { others, standby, leaving }: Partial<AnnounceBesides> = {},
+    { others, standby, leaving }: Partial<AnnounceOptions> = {},
   ): Promise<void> {
     const wanted = new Map(addresses.map((address) => [address.address, address]));
-    const placed = this.#placed();
+    const placed = this.#carriers.placed();
     const kept: Place[] = [];
     const lines: string[] = [];
     for (const [address, names] of placed) {
       for (const name of names) {
-        const isWanted = wanted.get(address)?.interfaces.some((on) => this.#nameOn(on) === name) === true;
+        const isWanted =
+          wanted.get(address)?.interfaces.some((on) => this.#carriers.nameOn(on) === name) === true;
         if (isWanted) kept.push({ address, name });
         else lines.push(removeLine({ address, name }));
       }
@@ -160,21 +160,21 @@ export class Layer2Announcer implements AddressAnnouncer {
     await this.#place(kept, lines);
     const fresh = addresses.filter(({ address, interfaces }) => {
       const names = placed.get(address) ?? [];
-      return interfaces.some((on) => !names.includes(this.#nameOn(on) ?? ''));
+      return interfaces.some((on) => !names.includes(this.#carriers.nameOn(on) ?? ''));
     });
     await this.#makeInterfaces(
       new Set([...fresh.flatMap(({ interfaces }) => interfaces), ...(standby ?? [])]),
     );
     if (fresh.length > 0 && this.#options.lifetime() > 0) await this.#add(fresh);
     await this.#announceAgain(leaving ?? new Set());
-    await this.#refusals.askAgain(others ?? [], this.#links);
+    await this.#refusals.askAgain(others ?? [], this.#carriers.links);
   }
 
   /** Lets addresses live on for some seconds without this process; others end now. */
   async leave(addresses: ReadonlySet<string>, seconds: number): Promise<void> {
     this.#arping.end();
     const lines: string[] = [];
-    for (const [address, names] of this.#placed()) {
+    for (const [address, names] of this.#carriers.placed()) {
       for (const name of names) {
         const stays = addresses.has(address) && seconds > 0;
         const place = { address, name };
@@ -182,7 +182,7 @@ export class Layer2Announcer implements AddressAnnouncer {
       }
     }
     await this.#change(lines);
-    const empty = this.#links.filter(
+    const empty = this.#carriers.links.filter(
       ({ name, addresses: left }) => ownLinkName.test(name) && left.length === 0,
     );
     await this.#change(empty.map(({ name }) => `link del ${name}`));
@@ -196,10 +196,10 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   async #add(addresses: readonly AddressToAnnounce[]): Promise<void> {
     const asked = addresses.map(({ address }) => address);
-    const isFree = await this.#refusals.free(asked, this.#links);
+    const isFree = await this.#refusals.free(asked, this.#carriers.links);
     const free = addresses.filter(({ address }) => isFree.has(address));
     const places = free.flatMap(({ address, interfaces }) =>
-      interfaces.flatMap((on) => this.#nameOn(on) ?? []).map((name) => ({ address, name })),
+      interfaces.flatMap((on) => this.#carriers.nameOn(on) ?? []).map((name) => ({ address, name })),
     );
     for (const { address } of free) this.#unconfirmed.add(address);
     await this.#place(places);
@@ -213,11 +213,13 @@ export class Layer2Announcer implements AddressAnnouncer {
     const { lifetime } = this.#options;
     const seconds = lifetime();
     const given = seconds > 0 ? places.map((place) => this.#placeLine(place, seconds)) : [];
-    this.#links = await this.#batch.change([...lines, ...given]);
+    this.#setLinks(await this.#batch.change([...lines, ...given]));
     const left = lifetime();
     if (left >= seconds) return;
-    this.#links = await this.#batch.change(
-      places.map((place) => (left > 0 ? this.#placeLine(place, left) : removeLine(place))),
+    this.#setLinks(
+      await this.#batch.change(
+        places.map((place) => (left > 0 ? this.#placeLine(place, left) : removeLine(place))),
+      ),
     );
   }
 
@@ -228,15 +230,15 @@ export class Layer2Announcer implements AddressAnnouncer {
       return;
     }
     const now = this.#options.clock.monotonic();
-    for (const link of this.#links) {
-      if (!uplinks.has(link.name) || this.#carrier(link) !== undefined) continue;
+    for (const link of this.#carriers.links) {
+      if (!uplinks.has(link.name) || this.#carriers.of(link) !== undefined) continue;
       if (now < (this.#makeAgainAt.get(link.name) ?? now)) continue;
-      const name = `${ownPrefix}${link.index}`;
+      const name = ownNameFor(link);
       const { errors } = await this.#change([
         `link add link ${link.name} name ${name} type macvlan mode bridge`,
         `link set ${name} addrgenmode none`,
       ]);
-      if (!this.#links.some((made) => made.name === name)) {
+      if (!this.#carriers.links.some((made) => made.name === name)) {
         this.#makeAgainAt.set(link.name, now + makeAgainMs);
         this.#once(
           'NoMacvlan',
@@ -256,8 +258,8 @@ export class Layer2Announcer implements AddressAnnouncer {
    */
   async #announceAgain(leaving: ReadonlySet<string>): Promise<void> {
     const now = this.#options.clock.monotonic();
-    for (const link of this.#links) {
-      const addresses = this.#placedOn(link);
+    for (const link of this.#carriers.links) {
+      const addresses = this.#carriers.placedOn(link);
       if (addresses.length === 0) continue;
       if (!this.#times.isDue(link.name, now)) continue;
       const isNews = addresses.some((address) => this.#unconfirmed.has(address));
@@ -292,33 +294,6 @@ export class Layer2Announcer implements AddressAnnouncer {
     this.#options.log.warn({ reason, ...of }, message);
   }
 
-  /** The interface that carries addresses for a link. */
-  #carrier(link: Link): Link | undefined {
-    if (this.#options.on === 'interface') return link;
-    return this.#links.find(({ name }) => name === `${ownPrefix}${link.index}`);
-  }
-
-  #nameOn(uplink: string): string | undefined {
-    const link = this.#links.find(({ name }) => name === uplink);
-    return link === undefined ? undefined : this.#carrier(link)?.name;
-  }
-
-  /** Our addresses, and the interfaces that have them. */
-  #placed(): Map<string, readonly string[]> {
-    const found = new Map<string, readonly string[]>();
-    for (const link of this.#links) {
-      for (const address of this.#placedOn(link)) {
-        found.set(address, [...(found.get(address) ?? []), link.name]);
-      }
-    }
-    return found;
-  }
-
-  #placedOn({ name, addresses }: Link): readonly string[] {
-    if (this.#options.on === 'macvlan' && !ownLinkName.test(name)) return [];
-    return addresses.filter(isPlaced).map(({ address }) => address.canonical);
-  }
-
   /**
    * Deprecated, so that the machine uses it for nothing of its own. On the interface itself, the kernel would ask for a
    * second whether an IPv6 address is free, which was done before (`nodad`); an own one, and one beside arping, does not
@@ -332,8 +307,12 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   async #change(lines: readonly string[]): Promise<{ readonly errors: string }> {
     const { links, errors } = await changeLinks(this.#options.host, lines);
-    this.#links = links;
+    this.#setLinks(links);
     return { errors };
+  }
+
+  #setLinks(links: readonly Link[]): void {
+    this.#carriers = new Carriers(links, this.#options.on);
   }
 }
 
