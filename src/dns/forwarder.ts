@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { Socket as DatagramSocket } from 'node:dgram';
 import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../client/clock.ts';
-import type { Host } from '../host/host.ts';
+import { asError, type Host } from '../host/host.ts';
 import { MessageFrames, framed } from './message-frames.ts';
 import { headerLength, maxUdpSize, type DnsQuery } from './query.ts';
 
@@ -213,8 +213,4 @@ function withoutId(bytes: Buffer): Buffer {
   const answer = Buffer.from(bytes);
   answer.writeUInt16BE(0, 0);
   return answer;
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

@@ -84,3 +84,8 @@ export class ProgramMissingError extends Error {
     this.program = program;
   }
 }
+
+/** The reason of a signal as an error. */
+export function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

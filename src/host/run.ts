@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { Readable } from 'node:stream';
-import { type ExecOptions, type ExecResult, ProgramMissingError } from './host.ts';
+import { asError, type ExecOptions, type ExecResult, ProgramMissingError } from './host.ts';
 
 /**
  * Runs a program of this process's own machine to its end: {@link Host.exec} there. Also what implementations of Host
@@ -69,8 +69,4 @@ function feed(
   pieces.on('error', failed);
   stdin.on('close', () => pieces.destroy());
   pieces.pipe(stdin);
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

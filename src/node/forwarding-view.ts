@@ -1,15 +1,14 @@
-import type { CacheHandler } from '../client/informers/cache.ts';
+import { onEach } from '../client/informers/cache.ts';
 import type { Informer, Informers } from '../client/informers/informer.ts';
 import { endpointSlices, nodes, serviceCIDRs, services } from '../client/resources.ts';
 import type { ForwardingPlan } from '../network/forwarding/forwarding-plan.ts';
 import { ForwardingPlanner, type ServiceChange } from '../network/forwarding/forwarding-planner.ts';
 import type { ForwardingNode, ForwardingOptions } from '../network/forwarding/options.ts';
-import { serviceOfSlice } from '../network/forwarding/service-key.ts';
+import { bySliceService, indexBySliceService, serviceOfSlice } from '../network/forwarding/service-key.ts';
 import { type ParsedAddress, parseAddress, parseCidr } from '../objects/address.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../objects/json.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
-import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import type { Node } from '../objects/types/core.generated.ts';
 import type { Service } from '../objects/types/core.generated.ts';
@@ -37,8 +36,6 @@ export interface ViewChange {
   /** When that began which a new or changed slice tells, in milliseconds since 1970; undefined where it does not say. */
   readonly triggered: number | undefined;
 }
-
-const byService = 'forwarding-service';
 
 /** Follows the objects that forwarding depends on, and keeps the plan of one node. */
 export class ForwardingView {
@@ -68,7 +65,7 @@ export class ForwardingView {
     this.#slices = informers.informer(endpointSlices, { transform: keptOfSlice });
     this.#nodes = informers.informer(nodes, { transform: keptOfNode });
     this.#ranges = options.serviceCIDRs === undefined ? informers.informer(serviceCIDRs) : undefined;
-    this.#slices.addIndex(byService, serviceIndex);
+    this.#slices.addIndex(bySliceService, indexBySliceService);
 
     this.#services.addHandler(
       onEach((service) => {
@@ -156,7 +153,7 @@ export class ForwardingView {
       [...keys].map((key) => ({
         key,
         service: this.#services.cache.get(key),
-        slices: this.#slices.cache.byIndex(byService, key),
+        slices: this.#slices.cache.byIndex(bySliceService, key),
       })),
     );
     this.#touched.clear();
@@ -211,15 +208,4 @@ const toBeDeletedTaint = 'ToBeDeletedByClusterAutoscaler';
 
 function triggeredAt({ metadata }: EndpointSlice): number | undefined {
   return parseTime(metadata.annotations?.[triggerTime] ?? '');
-}
-
-/** The index that all views of one process share. */
-function serviceIndex(slice: EndpointSlice): readonly string[] {
-  const key = serviceOfSlice(slice);
-  return key === undefined ? [] : [key];
-}
-
-/** Calls `each` for what comes, changes and goes. */
-function onEach<T extends KubeObject>(each: (object: T) => void): CacheHandler<T> {
-  return { added: each, updated: each, deleted: each };
 }

@@ -14,6 +14,11 @@ export interface CacheHandler<T extends KubeObject> {
   deleted?(object: T): void;
 }
 
+/** A handler that does the same for what comes, changes and goes. */
+export function onEach<T extends KubeObject>(each: (object: T) => void): CacheHandler<T> {
+  return { added: each, updated: each, deleted: each };
+}
+
 /** The cache as controllers see it: frozen objects, in no order. */
 export interface CacheReader<T extends KubeObject> {
   readonly size: number;

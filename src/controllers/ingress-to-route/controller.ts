@@ -6,6 +6,7 @@ import {
   secrets as secretsResource,
   services as servicesResource,
 } from '../../client/resources.ts';
+import { onEach } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { joinKey, keyOf, type ObjectKey, splitKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
@@ -55,20 +56,24 @@ class IngressToRoute extends Reconciler {
     this.#written = new Expectations(this.#routes, context.clock);
     this.#status = new StatusWriter(context, this.#ingresses);
     this.enqueueChanges(this.#ingresses);
-    follow(this.#routes, (route) => {
-      const name = ingressOf(route);
-      if (name !== undefined) this.queue.enqueue(joinKey(route.metadata.namespace ?? '', name));
-    });
+    this.#routes.addHandler(
+      onEach((route) => {
+        const name = ingressOf(route);
+        if (name !== undefined) this.queue.enqueue(joinKey(route.metadata.namespace ?? '', name));
+      }),
+    );
     const ofNamespace = ({ metadata }: KubeObject): void => {
       for (const ingress of this.#ingresses.cache.byIndex(byNamespace, metadata.namespace ?? '')) {
         this.queue.enqueue(keyOf(ingress));
       }
     };
-    follow(this.#services, ofNamespace);
-    follow(this.#secrets, ofNamespace);
-    follow(this.#classes, () => {
-      for (const key of this.#ingresses.cache.keys()) this.queue.enqueue(key);
-    });
+    this.#services.addHandler(onEach(ofNamespace));
+    this.#secrets.addHandler(onEach(ofNamespace));
+    this.#classes.addHandler(
+      onEach(() => {
+        for (const key of this.#ingresses.cache.keys()) this.queue.enqueue(key);
+      }),
+    );
   }
 
   protected async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
@@ -136,8 +141,4 @@ class IngressToRoute extends Reconciler {
 
 function balancer({ loadBalancer }: RoutePlan): NonNullable<Ingress['status']['loadBalancer']> {
   return loadBalancer.length === 0 ? {} : { ingress: [...loadBalancer] };
-}
-
-function follow<T extends KubeObject>(informer: Informer<T>, changed: (object: T) => void): void {
-  informer.addHandler({ added: changed, updated: changed, deleted: changed });
 }

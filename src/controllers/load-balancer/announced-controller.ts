@@ -13,7 +13,7 @@ import {
 } from '../../network/announcing/assigned-addresses.ts';
 import { takeOverAfterMs } from '../../network/announcing/fence.ts';
 import { Liveness } from '../../network/announcing/liveness.ts';
-import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
+import { bySliceService, indexBySliceService, serviceOfSlice } from '../../network/forwarding/service-key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { Node, Service } from '../../objects/types/core.generated.ts';
@@ -37,8 +37,6 @@ import {
   reasonOf,
 } from './plan-announced.ts';
 import { loadBalancerReadyCondition } from './status.ts';
-
-const byService = 'announced-service';
 
 /** The key of the work queue that plans for all Services; their keys have a slash. */
 const everyKey = '*every';
@@ -86,7 +84,7 @@ export class AnnouncedReconciler extends Reconciler {
     this.#nodes = this.informer(nodes);
     this.#pools = this.informer(addressPools);
     this.#leases = this.informer(leases);
-    this.#slices.addIndex(byService, serviceIndex);
+    this.#slices.addIndex(bySliceService, indexBySliceService);
     const touch = (): void => this.#touch();
     this.#services.addHandler({
       added: touch,
@@ -233,7 +231,7 @@ export class AnnouncedReconciler extends Reconciler {
   #known(): ReadonlyMap<string, ServiceAddress> {
     this.#addresses ??= assignedAddresses(
       [...this.#services.cache.values()].filter((service) => this.#options.isServed(service)),
-      (key) => this.#slices.cache.byIndex(byService, key),
+      (key) => this.#slices.cache.byIndex(bySliceService, key),
       announcedPools(this.#pools.cache.values()),
     );
     return this.#addresses;
@@ -299,9 +297,4 @@ function partsOfService(service: Service): unknown {
 function partsOfNode({ metadata, spec, status }: Node): unknown {
   const ready = conditionStatus(status.conditions ?? [], 'Ready');
   return [metadata.labels, spec.unschedulable ?? false, ready];
-}
-
-function serviceIndex(slice: EndpointSlice): readonly string[] {
-  const key = serviceOfSlice(slice);
-  return key === undefined ? [] : [key];
 }

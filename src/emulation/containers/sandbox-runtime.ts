@@ -14,6 +14,7 @@ import {
   type WantedVolume,
 } from '../../controllers/kubelet/container-runtime.ts';
 import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
+import { asError } from '../../host/host.ts';
 import { run } from '../../host/run.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
@@ -294,8 +295,4 @@ function stopSignalOf(pod: Pod, name: string): NodeJS.Signals {
 
 function isSignal(name: string | undefined): name is NodeJS.Signals {
   return name !== undefined && Object.hasOwn(constants.signals, name);
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

@@ -19,6 +19,15 @@ export function serviceOfSlice(slice: EndpointSlice): ObjectKey | undefined {
   return joinKey(slice.metadata.namespace ?? '', name);
 }
 
+/** The index of slices by {@link indexBySliceService}. */
+export const bySliceService = 'slice-service';
+
+/** Files a slice under its Service ({@link serviceOfSlice}). */
+export function indexBySliceService(slice: EndpointSlice): readonly ObjectKey[] {
+  const key = serviceOfSlice(slice);
+  return key === undefined ? [] : [key];
+}
+
 function hasLabel(object: KubeObject, label: string): boolean {
   const { labels } = object.metadata;
   return labels !== undefined && Object.hasOwn(labels, label);

@@ -1,4 +1,4 @@
-import type { CacheHandler } from '../../client/informers/cache.ts';
+import { onEach } from '../../client/informers/cache.ts';
 import type { Informer, Informers } from '../../client/informers/informer.ts';
 import { addressPools, egressIPs, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
 import { type AgentReport, decodeReport, type NodeReport } from '../../network/announcing/agent-report.ts';
@@ -14,17 +14,14 @@ import {
 import { type AnnouncerLease, readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import type { Member } from '../../network/announcing/membership.ts';
 import { egressRules } from '../../network/egress/egress-rules.ts';
-import { serviceOfSlice } from '../../network/forwarding/service-key.ts';
+import { bySliceService, indexBySliceService, serviceOfSlice } from '../../network/forwarding/service-key.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { Node, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import type { KubeObject } from '../../objects/meta.ts';
 import type { EgressIP } from '../../objects/types/ovn.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import { keptOfService, keptOfSlice } from '../kept-fields.ts';
-
-const byService = 'announce-service';
 
 /** Called with what has happened; both only ask for work, and do none. */
 export interface ViewHandler {
@@ -64,7 +61,7 @@ export class AnnouncementView {
     this.#nodes = informers.informer(nodes);
     this.#pools = informers.informer(addressPools);
     this.#leases = informers.informer(leases);
-    this.#slices.addIndex(byService, serviceIndex);
+    this.#slices.addIndex(bySliceService, indexBySliceService);
   }
 
   /** Tells of what comes from now on, and at once of what there is. Call once. */
@@ -134,7 +131,7 @@ export class AnnouncementView {
       this.#named = new Set(pools.flatMap(({ announcement }) => announcement.layer2?.interfaces ?? []));
       const ofServices = assignedAddresses(
         this.#services.cache.values(),
-        (key) => this.#slices.cache.byIndex(byService, key),
+        (key) => this.#slices.cache.byIndex(bySliceService, key),
         pools,
       );
       const egress = egressAddresses(rules).map((one) => [one.address, one] as const);
@@ -215,14 +212,4 @@ export function internalAddresses({ status }: Node): readonly string[] {
 function partsOf({ metadata, spec, status }: Node): unknown {
   const ready = (status.conditions ?? []).find(({ type }) => type === 'Ready')?.status;
   return [metadata.labels, spec.unschedulable ?? false, status.addresses, ready];
-}
-
-/** The index that all views of one process share. */
-function serviceIndex(slice: EndpointSlice): readonly string[] {
-  const key = serviceOfSlice(slice);
-  return key === undefined ? [] : [key];
-}
-
-function onEach<T extends KubeObject>(each: (object: T) => void): CacheHandler<T> {
-  return { added: each, updated: each, deleted: each };
 }

@@ -116,6 +116,7 @@ function askSctp(): Promise<string> {
   return Promise.reject(new Error('sctp dial failed. err:protocol not supported'));
 }
 
-function messageOf(error: unknown): string {
+/** The message of whatever was thrown. */
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

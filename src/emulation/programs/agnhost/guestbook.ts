@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRecord } from '../../../objects/json.ts';
-import { bodyFrom } from './dial.ts';
+import { bodyFrom, messageOf } from './dial.ts';
 import type { AgnhostRun } from './context.ts';
 
 /** Milliseconds that a replica tries to reach its primary, and between two tries. */
@@ -117,8 +117,4 @@ function done(body: object): Answer {
 
 function refused(why: string): Answer {
   return { status: 400, text: `${why}\n` };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { StatusError } from '../../../objects/status.ts';
-import { badRequest, plainError } from '../../../objects/status-errors.ts';
+import { badRequest, plainError, resourceNotFound } from '../../../objects/status-errors.ts';
 import type { AgnhostRun } from '../agnhost/context.ts';
 import { FlunderStore, type FlunderSelection } from './flunder-store.ts';
 import { discoveryDocument, groupVersion, type SampleResource, sampleResources } from './sample-discovery.ts';
@@ -59,7 +59,7 @@ async function handle(
   try {
     const document = discoveryDocument(url.pathname);
     if (document !== undefined) answer = document;
-    else if (target === undefined) throw notFoundPath();
+    else if (target === undefined) throw resourceNotFound();
     else ({ status, answer } = perform(store, request, target, body));
   } catch (error) {
     const refusal = error instanceof StatusError ? error : plainError(String(error));
@@ -147,10 +147,4 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-function notFoundPath(): StatusError {
-  return new StatusError(404, 'NotFound', 'the server could not find the requested resource', {
-    details: {},
-  });
 }
