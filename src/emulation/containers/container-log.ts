@@ -13,6 +13,9 @@ const maxLineBytes = 16 * 1024;
 
 type Stream = LogLine['stream'];
 
+/** Gets what a program writes. The promise, which never rejects, resolves when there is room for more. */
+type Attached = (stream: Stream, chunk: Buffer) => Promise<void> | undefined;
+
 /** Of one stream, what has no line end yet. */
 const nothing = Buffer.alloc(0);
 
@@ -24,6 +27,9 @@ export class ContainerLog {
   readonly folder: string;
   readonly #rest: Record<Stream, Buffer> = { stdout: nothing, stderr: nothing };
   readonly #changes = new EventEmitter();
+  readonly #attached = new Set<Attached>();
+  /** Of those that are attached, what waits for them. */
+  readonly #waiting = new Set<Promise<void>>();
   #file = 0;
   #descriptor: number | undefined;
   #size = 0;
@@ -41,14 +47,27 @@ export class ContainerLog {
   }
 
   /** Calls back with what is written from now on, as it was written. Returns what ends that. */
-  onWrite(listener: (stream: Stream, chunk: Buffer) => void): () => void {
-    this.#changes.on('write', listener);
-    return () => void this.#changes.off('write', listener);
+  onWrite(attached: Attached): () => void {
+    this.#attached.add(attached);
+    return () => void this.#attached.delete(attached);
+  }
+
+  /**
+   * Resolves when all who are attached have room for more; undefined: they have. Until then a program is not to be read:
+   * it waits for them, as with containerd.
+   */
+  room(): Promise<unknown> | undefined {
+    return this.#waiting.size === 0 ? undefined : Promise.all(this.#waiting);
   }
 
   /** Adds what a program wrote. What finds no room is lost. */
   write(stream: Stream, chunk: Buffer): void {
-    this.#changes.emit('write', stream, chunk);
+    for (const attached of this.#attached) {
+      const waiting = attached(stream, chunk);
+      if (waiting === undefined) continue;
+      this.#waiting.add(waiting);
+      void waiting.finally(() => this.#waiting.delete(waiting));
+    }
     if (this.#descriptor === undefined) return;
     const time = new Date().toISOString().replace('Z', '000000Z');
     const parts: Buffer[] = [];

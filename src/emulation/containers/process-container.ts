@@ -88,9 +88,15 @@ export class ProcessContainer implements ContainerProgram {
     const printed: Buffer[] = [];
     const hasBegun = (): boolean => heard.trim() === 'started';
     let isPrinted = false;
-    throttled(child.stdout, (chunk) => log.write('stdout', chunk));
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    // A client that does not read holds a program back, but not its end.
+    const room = (): Promise<unknown> | undefined => {
+      const taken = log.room();
+      return taken === undefined ? undefined : Promise.race([taken, exited]);
+    };
+    throttled(child.stdout, room, (chunk) => log.write('stdout', chunk));
     const errors = terminal === undefined ? 'stderr' : 'stdout';
-    throttled(terminal?.stream ?? child.stderr, (chunk) => {
+    throttled(terminal?.stream ?? child.stderr, room, (chunk) => {
       // Output before the program begins is an error of its sandbox.
       if (!isPrinted) printed.push(chunk);
       else log.write(errors, chunk);
@@ -213,15 +219,24 @@ function withEnvironment(environment: Readonly<Record<string, string>>): readonl
   return ['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)];
 }
 
-function throttled(stream: Readable | null, hear: (chunk: Buffer) => void): void {
+/** Hears a stream no faster than bursts allow, and waits for room where there is none (undefined: there is). */
+function throttled(
+  stream: Readable | null,
+  room: () => Promise<unknown> | undefined,
+  hear: (chunk: Buffer) => void,
+): void {
   let heard = 0;
   stream?.on('data', (chunk: Buffer) => {
     hear(chunk);
     heard += chunk.length;
-    if (heard < burst) return;
-    heard = 0;
+    const isBurst = heard >= burst;
+    const taken = room();
+    if (!isBurst && taken === undefined) return;
     stream.pause();
-    setTimeout(() => stream.resume(), pause).unref();
+    if (isBurst) heard = 0;
+    void Promise.all([taken, isBurst ? delay(pause, undefined, { ref: false }) : undefined]).then(() =>
+      stream.resume(),
+    );
   });
   stream?.on('error', () => undefined);
 }

@@ -4,6 +4,7 @@ import { finished } from 'node:stream/promises';
 import type { WebSocket } from 'ws';
 import type { ExecStreams, TerminalSize } from '../../controllers/kubelet/container-runtime.ts';
 import { isRecord } from '../../objects/json.ts';
+import { writeTo } from '../write-to.ts';
 import { onMessages, sendOn } from './channels.ts';
 
 /** The protocols that are spoken, the newest first. v5 can end standard input. */
@@ -43,7 +44,7 @@ export async function serveRemoteCommand(
       const payload = message.subarray(1);
       switch (message[0]) {
         case channels.stdin:
-          if (stdin !== undefined && !stdin.writableEnded) await writeTo(stdin, payload);
+          if (stdin !== undefined) await writeTo(stdin, payload);
           break;
         case channels.resize: {
           const read = terminalSize(payload);
@@ -122,17 +123,6 @@ async function statusOf(ended: Promise<number>): Promise<object> {
       code: 500,
     };
   }
-}
-
-async function writeTo(stream: PassThrough, chunk: Buffer): Promise<void> {
-  if (stream.destroyed || chunk.length === 0 || stream.write(chunk)) return;
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      stream.off('drain', done).off('close', done);
-      resolve();
-    };
-    stream.once('drain', done).once('close', done);
-  });
 }
 
 /** `{"Width":80,"Height":24}`; undefined for anything else, which is passed over. */
