@@ -76,7 +76,13 @@ async function forwardStream(
   }
 }
 
-/** Serves {@link channelProtocol}: for the port of index i, data goes by channel 2i and an error by 2i + 1. */
+/** The close code of RFC 6455, 7.4.1. */
+const normalClosure = 1000;
+
+/**
+ * Serves {@link channelProtocol}: for the port of index i, data goes by channel 2i and an error by 2i + 1. It ends with
+ * the last connection.
+ */
 export function forwardChannels(
   socket: WebSocket,
   ports: readonly number[],
@@ -85,14 +91,24 @@ export function forwardChannels(
   const closed = new AbortController();
   const connections = new Map<number, Promise<Socket>>();
   socket.on('close', () => closed.abort(new Error('the client is gone')));
-  for (const [index, port] of ports.entries()) {
+  const served = ports.map(async (port, index) => {
     const opened = target.connect(port, closed.signal);
+    // A failure is reported below, maybe only after the port has been announced.
+    opened.catch(() => undefined);
     connections.set(2 * index, opened);
-    void serveChannel(socket, 2 * index, port, opened, closed.signal).catch(async (error: unknown) => {
+    try {
+      await serveChannel(socket, 2 * index, port, opened, closed.signal);
+    } catch (error) {
       if (!closed.signal.aborted)
         await sendOn(socket, 2 * index + 1, Buffer.from(failureText(error, port, target)));
-    });
-  }
+    }
+  });
+  Promise.all(served).then(
+    // No connection is left: the client learns that the Pod has closed them.
+    () => socket.close(normalClosure),
+    // The client is gone.
+    () => socket.terminate(),
+  );
   onMessages(
     socket,
     async (message) => {
