@@ -7,7 +7,7 @@ const statuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
 
 /** Asks a server by the gRPC health checking protocol (pkg/probe/grpc). */
 export async function askGrpc(
-  runtime: ContainerRuntime,
+  runtime: Pick<ContainerRuntime, 'connect'>,
   pod: Pod,
   address: string,
   { port, service }: GRPCAction,

@@ -16,6 +16,9 @@ import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
 /** Bytes of a program's output that an Event shows (pkg/probe `maxProbeMessageLength`). */
 const maxOutputBytes = 10 * 1024;
 
+/** What a prober needs of the runtime. */
+type Asking = Pick<ContainerRuntime, 'exec' | 'connect'>;
+
 /** Most redirects that a probe follows (net/http). */
 const maxRedirects = 10;
 
@@ -25,7 +28,7 @@ const maxRedirects = 10;
  * @param signal aborts at the timeout of the probe.
  */
 export async function askProbe(
-  runtime: ContainerRuntime,
+  runtime: Asking,
   pod: Pod,
   container: Container,
   probe: Probe,
@@ -46,7 +49,7 @@ export async function askProbe(
 }
 
 async function askExec(
-  runtime: ContainerRuntime,
+  runtime: Asking,
   pod: Pod,
   { name }: Container,
   { timeoutSeconds = 1 }: Probe,
@@ -73,7 +76,7 @@ async function askExec(
 }
 
 async function askTcp(
-  runtime: ContainerRuntime,
+  runtime: Asking,
   pod: Pod,
   container: Container,
   { port, host = '' }: TCPSocketAction,
@@ -95,7 +98,7 @@ async function askTcp(
  * count as success.
  */
 export async function askHttp(
-  runtime: ContainerRuntime,
+  runtime: Asking,
   pod: Pod,
   container: Container,
   action: HTTPGetAction,
@@ -126,7 +129,7 @@ export async function askHttp(
 }
 
 async function requestOnce(
-  runtime: ContainerRuntime,
+  runtime: Asking,
   pod: Pod,
   url: URL,
   { httpHeaders }: HTTPGetAction,

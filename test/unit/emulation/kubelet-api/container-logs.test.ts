@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import type { LogLine } from '../../../../src/controllers/kubelet/container-runtime.ts';
+import { countLines, logBytes, logOptions } from '../../../../src/emulation/kubelet-api/container-logs.ts';
+
+const line = (second: number, text: string, more: Partial<LogLine> = {}): LogLine => ({
+  time: `2026-01-01T00:00:0${second}.000000000Z`,
+  ...{ stream: 'stdout', isWhole: true, text: Buffer.from(text), ...more },
+});
+const log: readonly LogLine[] = [
+  line(0, 'zero'),
+  line(1, 'one', { stream: 'stderr' }),
+  line(2, 'two, ', { isWhole: false }),
+  line(3, 'to its end'),
+  line(4, 'four'),
+];
+
+async function* all(): AsyncGenerator<LogLine> {
+  for (const each of log) yield await Promise.resolve(each);
+}
+
+/** What the kubelet answers to a query, five seconds after the first line. */
+async function answer(query: string): Promise<string> {
+  const options = logOptions(new URLSearchParams(query), Date.UTC(2026, 0, 1, 0, 0, 5));
+  let text = '';
+  for await (const bytes of logBytes(all(), options, () => countLines(all()))) text += bytes.toString();
+  return text;
+}
+
+describe('the log of a container, asked for', () => {
+  it.each([
+    ['', 'zero\none\ntwo, to its end\nfour\n'],
+    ['tailLines=1', 'four\n'],
+    ['tailLines=2', 'two, to its end\nfour\n'],
+    ['tailLines=0', ''],
+    ['tailLines=100', 'zero\none\ntwo, to its end\nfour\n'],
+    ['limitBytes=7', 'zero\non'],
+    ['limitBytes=7&tailLines=1', 'four\n'],
+    ['sinceSeconds=1', 'four\n'],
+    ['sinceTime=2026-01-01T00:00:01Z', 'one\ntwo, to its end\nfour\n'],
+    ['sinceTime=2026-01-01T00:00:01Z&tailLines=1', 'four\n'],
+    ['stream=Stderr', 'one\n'],
+    ['stream=Stdout', 'zero\ntwo, to its end\nfour\n'],
+    ['stream=All', 'zero\none\ntwo, to its end\nfour\n'],
+    [
+      'timestamps=true&tailLines=2',
+      '2026-01-01T00:00:02.000000000Z two, to its end\n2026-01-01T00:00:04.000000000Z four\n',
+    ],
+  ])('with %s', async (query, text) => {
+    expect(await answer(query)).toBe(text);
+  });
+
+  it('reads no further than its limit', async () => {
+    let read = 0;
+    async function* endless(): AsyncGenerator<LogLine> {
+      for (;;) yield await Promise.resolve(line(++read % 10, 'x'.repeat(99)));
+    }
+    const options = logOptions(new URLSearchParams('limitBytes=1000&follow=true'), 0);
+    let bytes = 0;
+    for await (const chunk of logBytes(endless(), options, () => Promise.resolve(0))) bytes += chunk.length;
+    expect([bytes, read]).toEqual([1000, 10]);
+  });
+});
