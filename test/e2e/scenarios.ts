@@ -16,9 +16,9 @@ interface Packets {
   readonly test: string;
 }
 
-/** A row of `test/integration/e2e-coverage.md` has the calls of the scenario to the API, and nothing sends its packets. */
+/** A row of `test/integration/e2e-coverage.md` has the calls of the scenario to the API, which are all that it does. */
 interface ApiCalls {
-  readonly calls: 'all' | 'without packets';
+  readonly calls: 'all';
 }
 
 /** No test here has the steps of the scenario. */
@@ -29,6 +29,9 @@ interface Missing {
 const workloads = 'test/network/e2e/workloads.test.ts';
 const programs = 'test/network/e2e/programs.test.ts';
 const services = 'test/network/e2e/services.test.ts';
+const balancers = 'test/network/e2e/load-balancers.test.ts';
+const severalNodes = 'test/network/e2e/traffic-distribution.test.ts';
+const rollingUpdate = 'test/network/services/rolling-update.test.ts';
 const networking = 'test/network/e2e/networking.test.ts';
 const conntrack = 'test/network/conntrack.test.ts';
 const reachability = 'test/network/services/reachability.test.ts';
@@ -42,7 +45,6 @@ export const conformance = (name: string, here: Scenario['here']): Scenario => (
 export const other = (name: string, here: Scenario['here']): Scenario => ({ name, conformance: false, here });
 export const packets = (file: string, test: string): Packets => ({ file, test });
 const apiCalls: ApiCalls = { calls: 'all' };
-const withoutPackets: ApiCalls = { calls: 'without packets' };
 
 const clusterNames =
   'DNS should provide DNS for the cluster, for services, and resolve partial qualified names';
@@ -67,6 +69,23 @@ const blueGreen =
   'Connectivity Pod Lifecycle should be able to have zero downtime on a Blue Green deployment using Services and Readiness Gates';
 const manySlices =
   'EndpointSlice should support a Service with multiple endpoint IPs and ports specified in multiple EndpointSlices';
+const balancedAffinity =
+  'should have session affinity work, and be able to switch it, with Local and Cluster traffic policy';
+const balancedUdp =
+  'should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes, and on the same nodes';
+const localTargets =
+  'ExternalTrafficPolicy: Local should only target nodes with endpoints, and target all nodes with endpoints';
+const nearOnNodes =
+  'should route traffic correctly between pods on multiple nodes when using PreferClose and PreferSameZone';
+const sameNode =
+  'should route traffic to an endpoint on the same node or fall back to same zone when using PreferSameNode';
+const affinityTimeout =
+  'should have session affinity timeout work for service with type clusterIP, and for NodePort service';
+const sidecarPorts = 'should connect to the ports and the named ports exposed by restartable init containers';
+const bothProtocols =
+  'should serve endpoints on same port and different protocols, also for internal traffic on Type LoadBalancer';
+const disruption =
+  'should not have connectivity disruption during rolling update with externalTrafficPolicy=%s';
 const labels = 'should implement service.kubernetes.io/service-proxy-name and service.kubernetes.io/headless';
 const notReady =
   'should be able to connect to terminating and unready endpoints if PublishNotReadyAddresses is true, and not be able to if it is false';
@@ -217,7 +236,7 @@ export const scenarios: readonly Scenario[] = [
   ),
   conformance(
     'Services should serve endpoints on same port and different protocols',
-    packets(services, 'should serve endpoints on same port and different protocols'),
+    packets(services, bothProtocols),
   ),
   conformance(
     'Services should serve multiport endpoints from pods',
@@ -299,12 +318,16 @@ export const scenarios: readonly Scenario[] = [
       (family) => `should create service with ${family} cluster ip`,
     ),
   ].map((test) => other(`[Feature:IPv6DualStack] ${test}`, apiCalls)),
-  other('Services should allow creating a basic SCTP service with pod and endpoints', withoutPackets),
+  // Theirs sends nothing.
+  other('Services should allow creating a basic SCTP service with pod and endpoints', apiCalls),
   other(
     'EndpointSliceMirroring should mirror a custom Endpoint with multiple subsets and same IP address',
     apiCalls,
   ),
-  other('Service CIDRs should create Services and serve on different Service CIDRs', withoutPackets),
+  other(
+    'Service CIDRs should create Services and serve on different Service CIDRs',
+    packets(services, 'Service CIDRs should create Services and serve on different Service CIDRs'),
+  ),
   ...[
     'should set default value on new IngressClass',
     'should not set default value if no default IngressClass',
@@ -317,35 +340,48 @@ export const scenarios: readonly Scenario[] = [
   ...['PreferClose', 'PreferSameZone'].map((what) =>
     other(
       `Traffic Distribution should route traffic correctly between pods on multiple nodes when using ${what}`,
-      withoutPackets,
+      packets(severalNodes, nearOnNodes),
     ),
   ),
-  other(
-    'Traffic Distribution should route traffic to an endpoint on the same node or fall back to same zone when using PreferSameNode',
-    withoutPackets,
-  ),
+  other(`Traffic Distribution ${sameNode}`, packets(severalNodes, sameNode)),
   ...['Local', 'Cluster'].flatMap((policy) =>
     ['have session affinity work', 'be able to switch session affinity'].map((what) =>
       other(
         `LoadBalancers [Feature:LoadBalancer] should ${what} for LoadBalancer service with ${policy} traffic policy`,
-        withoutPackets,
+        packets(balancers, balancedAffinity),
       ),
     ),
   ),
-  ...[
-    'handle load balancer cleanup finalizer for service',
-    'be able to create LoadBalancer Service without NodePort and change it',
-    'be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes',
-    'be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes',
-    'not have connectivity disruption during rolling update with externalTrafficPolicy=Cluster',
-    'not have connectivity disruption during rolling update with externalTrafficPolicy=Local',
-  ].map((test) => other(`LoadBalancers [Feature:LoadBalancer] should ${test}`, withoutPackets)),
-  ...[
-    'work for type=LoadBalancer',
-    'only target nodes with endpoints',
-    'target all nodes with endpoints',
-  ].map((test) =>
-    other(`LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] should ${test}`, withoutPackets),
+  // Theirs sends nothing.
+  other(
+    'LoadBalancers [Feature:LoadBalancer] should handle load balancer cleanup finalizer for service',
+    apiCalls,
+  ),
+  other(
+    'LoadBalancers [Feature:LoadBalancer] should be able to create LoadBalancer Service without NodePort and change it',
+    packets(balancers, 'should be able to create LoadBalancer Service without NodePort and change it'),
+  ),
+  ...['different', 'the same'].map((which) =>
+    other(
+      `LoadBalancers [Feature:LoadBalancer] should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on ${which} nodes`,
+      packets(balancers, balancedUdp),
+    ),
+  ),
+  ...['Cluster', 'Local'].map((policy) =>
+    other(
+      `LoadBalancers [Feature:LoadBalancer] should not have connectivity disruption during rolling update with externalTrafficPolicy=${policy}`,
+      packets(rollingUpdate, disruption),
+    ),
+  ),
+  other(
+    'LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] should work for type=LoadBalancer',
+    packets(balancers, 'ExternalTrafficPolicy: Local should work for type=LoadBalancer'),
+  ),
+  ...['only target nodes with endpoints', 'target all nodes with endpoints'].map((test) =>
+    other(
+      `LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] should ${test}`,
+      packets(balancers, localTargets),
+    ),
   ),
   ...['Pod (hostNetwork: true) to Pod', 'Pod and Node, to Pod (hostNetwork: true)'].map((test) =>
     other(`Services should respect internalTrafficPolicy=Local ${test}`, packets(programs, onHosts)),
@@ -392,11 +428,26 @@ export const scenarios: readonly Scenario[] = [
     'should be rejected when no endpoints exist',
     'should respect internalTrafficPolicy=Local Pod to Pod',
     'should support named targetPorts that resolve to different ports on different endpoints',
-    'should connect to the named ports exposed by restartable init containers',
     'should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes',
     'should fallback to local terminating endpoints when there are no ready endpoints with internalTrafficPolicy=Local',
-    'should have session affinity timeout work for service with type clusterIP',
+    'should create endpoints for unready pods',
   ].map((test) => other(`Services ${test}`, packets(services, test))),
+  ...['ports', 'named ports'].map((what) =>
+    other(
+      `Services should connect to the ${what} exposed by restartable init containers`,
+      packets(services, sidecarPorts),
+    ),
+  ),
+  ...['service with type clusterIP', 'NodePort service'].map((what) =>
+    other(
+      `Services should have session affinity timeout work for ${what}`,
+      packets(services, affinityTimeout),
+    ),
+  ),
+  other(
+    'Services should serve endpoints on same port and different protocol for internal traffic on Type LoadBalancer',
+    packets(services, bothProtocols),
+  ),
   other('Services should implement service.kubernetes.io/service-proxy-name', packets(services, labels)),
   other('Services should implement service.kubernetes.io/headless', packets(services, labels)),
   other(
@@ -440,12 +491,6 @@ export const scenarios: readonly Scenario[] = [
     'Services should be rejected for evicted pods (no endpoints exist)',
     packets(workloads, 'should be rejected for evicted pods (no endpoints exist)'),
   ),
-  ...[
-    'should connect to the ports exposed by restartable init containers',
-    'should create endpoints for unready pods',
-    'should have session affinity timeout work for NodePort service',
-    'should serve endpoints on same port and different protocol for internal traffic on Type LoadBalancer',
-  ].map((name) => other(`Services ${name}`, withoutPackets)),
   ...['prevent NodePort collisions', 'check NodePort out-of-range', 'release NodePorts on delete'].map(
     (name) => other(`Services should ${name}`, apiCalls),
   ),
@@ -459,7 +504,10 @@ export const scenarios: readonly Scenario[] = [
     'LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBalancer] should work from pods',
     packets(services, sourceRanges),
   ),
-  other('Topology Hints should distribute endpoints evenly', withoutPackets),
+  other(
+    'Topology Hints should distribute endpoints evenly',
+    packets(severalNodes, 'Topology Hints should distribute endpoints evenly'),
+  ),
   other(
     'Traffic Distribution should route traffic to an endpoint in the same zone when using PreferClose',
     packets(networking, near),

@@ -47,6 +47,15 @@ describePods('[sig-network] Services', () => {
     expect(status, JSON.stringify(body)).toBe(200);
     return body['spec'] as ServiceSpec;
   };
+  /** The address of the load balancer of the Service `web`. */
+  const balanced = (): Promise<string> =>
+    until(
+      async () => {
+        const { body } = await pods.call('GET', `${pods.path('services')}/web`);
+        return textAt(listAt(body, 'status', 'loadBalancer', 'ingress')[0], 'ip');
+      },
+      (address) => address !== '',
+    );
   const nodePortOf = ({ ports = [] }: ServiceSpec): number => ports[0]?.nodePort ?? 0;
 
   test('should serve a basic endpoint from pods', async () => {
@@ -181,15 +190,27 @@ describePods('[sig-network] Services', () => {
     }
   });
 
-  test('should have session affinity timeout work for service with type clusterIP', async () => {
+  test('should have session affinity timeout work for service with type clusterIP, and for NodePort service', async () => {
     const from = await execPod('exec');
-    const sessionAffinityConfig = { clientIP: { timeoutSeconds: 1 } };
-    await pods.service('web', { sessionAffinity: 'ClientIP', sessionAffinityConfig }, 80);
+    const affinity = {
+      sessionAffinity: 'ClientIP',
+      sessionAffinityConfig: { clientIP: { timeoutSeconds: 1 } },
+    };
+    const spec = await pods.service('web', { type: 'NodePort', ...affinity }, 80);
     for (const name of ['web-1', 'web-2', 'web-3']) await pods.pod(name, 'web', { ports: http });
     await pods.running('web', 3);
-    const script = 'for i in $(seq 12); do curl -s --max-time 2 http://web/hostname; sleep 1.3; done';
-    const { stdout } = await pods.server.run(['sh', '-c', script], from);
-    expect(new Set(stdout.trim().split('\n')).size).toBeGreaterThan(1);
+    const [address = ''] = await pods.addressesOf('node-1');
+    const asked = [
+      [from, 'http://web'],
+      [{ outside: true }, `http://${address}:${nodePortOf(spec)}`],
+    ] as const;
+    await Promise.all(
+      asked.map(async ([where, url]) => {
+        const script = `for i in $(seq 12); do curl -s --max-time 2 ${url}/hostname; sleep 1.3; done`;
+        const { stdout } = await pods.server.run(['sh', '-c', script], where);
+        expect(new Set(stdout.trim().split('\n')).size, url).toBeGreaterThan(1);
+      }),
+    );
   });
 
   test('should implement service.kubernetes.io/service-proxy-name and service.kubernetes.io/headless', async () => {
@@ -231,6 +252,59 @@ describePods('[sig-network] Services', () => {
     }
   });
 
+  test('should create endpoints for unready pods', async () => {
+    const from = await execPod('exec');
+    const annotations = { 'servicenet.dev/readiness': 'false', 'servicenet.dev/stop-after': '60s' };
+    await pods.deploy(
+      'web',
+      1,
+      { ports: http },
+      { annotations, spec: { terminationGracePeriodSeconds: 60 } },
+    );
+    await pods.service('web', { publishNotReadyAddresses: true }, 80);
+    const [pod] = await pods.running('web', 1, { ready: false });
+    const names = [pod?.metadata.name ?? ''];
+    await answering(from, 'http://web', names);
+    const scaled = await pods.call('PATCH', `${pods.path('deployments', 'apps/v1')}/web`, {
+      spec: { replicas: 0 },
+    });
+    expect(scaled.status).toBe(200);
+    await until(
+      () => pods.running('web', 0, { ready: false }),
+      (running) => running.length === 0,
+    );
+    await answering(from, 'http://web', names);
+    await change('web', { publishNotReadyAddresses: false });
+    await refused(from, 'http://web');
+    await change('web', { publishNotReadyAddresses: true });
+    await answering(from, 'http://web', names);
+  });
+
+  test('Service CIDRs should create Services and serve on different Service CIDRs', async () => {
+    const from = await execPod('exec');
+    await pods.pod('web', 'web', { ports: http });
+    const cidrs = '/apis/networking.k8s.io/v1/servicecidrs';
+    const made = await pods.call('POST', cidrs, {
+      metadata: { name: 'other' },
+      spec: { cidrs: ['10.196.196.0/24'] },
+    });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    await until(
+      async () => JSON.stringify((await pods.call('GET', `${cidrs}/other`)).body),
+      (cidr) => cidr.includes('"type":"Ready"'),
+    );
+    await pods.service('web', {}, 80);
+    const { clusterIP } = await pods.service(
+      'other',
+      { selector: { app: 'web' }, clusterIP: '10.196.196.10' },
+      80,
+    );
+    expect(clusterIP).toBe('10.196.196.10');
+    for (const name of ['web', 'other']) await answering(from, `http://${name}`, ['web']);
+    await pods.delete('services', 'other');
+    expect((await pods.call('DELETE', `${cidrs}/other`)).status).toBe(200);
+  });
+
   test('should respect internalTrafficPolicy=Local Pod to Pod', async () => {
     await pods.service('web', { internalTrafficPolicy: 'Local' }, 80);
     await pods.pod('web', 'web', { ports: http }, { spec: { nodeName: 'node-1' } });
@@ -248,7 +322,7 @@ describePods('[sig-network] Services', () => {
     await answering(from, 'http://web', ['pod1', 'pod2']);
   });
 
-  test('should connect to the named ports exposed by restartable init containers', async () => {
+  test('should connect to the ports and the named ports exposed by restartable init containers', async () => {
     const from = await execPod('exec');
     const sidecar = {
       name: 'sidecar',
@@ -257,11 +331,12 @@ describePods('[sig-network] Services', () => {
       ports: [{ name: 'side', containerPort: 8083 }],
     };
     await pods.service('web', { ports: [{ port: 80, targetPort: 'side' }] }, 0);
+    await pods.service('by-number', { selector: { app: 'web' } }, 8083);
     await pods.pod('web', 'web', {}, { spec: { initContainers: [sidecar] } });
-    await answering(from, 'http://web', ['web']);
+    for (const name of ['web', 'by-number']) await answering(from, `http://${name}`, ['web']);
   });
 
-  test('should serve endpoints on same port and different protocols', async () => {
+  test('should serve endpoints on same port and different protocols, also for internal traffic on Type LoadBalancer', async () => {
     const from = await execPod('exec');
     const both = ['TCP', 'UDP'].map((protocol) => ({
       name: protocol.toLowerCase(),
@@ -271,12 +346,15 @@ describePods('[sig-network] Services', () => {
     }));
     const { clusterIP = '' } = await pods.service('web', { ports: both }, 0);
     await pods.pod('web', 'web', { ports: both.map(({ protocol }) => ({ protocol, containerPort: 90 })) });
-    await answering(from, 'http://web', ['web']);
-    const ask = `exec 3<>/dev/udp/${clusterIP}/80; printf hostname >&3; timeout 2 dd bs=512 count=1 status=none <&3`;
-    await until(
-      async () => (await pods.server.run(['bash', '-c', ask], from)).stdout,
-      (answer) => answer === 'web',
-    );
+    await change('web', { type: 'LoadBalancer' });
+    for (const address of [clusterIP, await balanced()]) {
+      await answering(from, `http://${address}`, ['web']);
+      const ask = `exec 3<>/dev/udp/${address}/80; printf hostname >&3; timeout 2 dd bs=512 count=1 status=none <&3`;
+      await until(
+        async () => (await pods.server.run(['bash', '-c', ask], from)).stdout,
+        (answer) => answer === 'web',
+      );
+    }
   });
 
   test('should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes', async () => {
@@ -312,13 +390,7 @@ describePods('[sig-network] Services', () => {
     const from = await execPod('exec');
     await pods.pod('web', 'web', { ports: http });
     await pods.service('web', { type: 'LoadBalancer' }, 80);
-    const ip = await until(
-      async () => {
-        const { body } = await pods.call('GET', `${pods.path('services')}/web`);
-        return textAt(listAt(body, 'status', 'loadBalancer', 'ingress')[0], 'ip');
-      },
-      (address) => address !== '',
-    );
+    const ip = await balanced();
     await answering({ outside: true }, `http://${inUrl(ip)}`, ['web']);
     await answering(from, `http://${ip}`, ['web']);
     await change('web', { loadBalancerSourceRanges: ['10.244.0.0/16'] });

@@ -8,8 +8,8 @@ import {
   type Backend,
   both,
   clusterIPs,
-  externalIPs,
   families,
+  loadBalancerIPs,
   ServiceNetwork,
   terminating,
 } from '../support/service-network.ts';
@@ -38,11 +38,12 @@ forMakers('a rolling update', (maker) => {
     'should not have connectivity disruption during rolling update with externalTrafficPolicy=%s',
     async (externalTrafficPolicy) => {
       const spec = {
-        ...{ type: 'NodePort', externalTrafficPolicy, externalIPs: both(externalIPs) },
+        ...{ type: 'LoadBalancer', externalTrafficPolicy },
         ports: [{ port: 80, targetPort: port, nodePort: 30_080 }],
       };
+      const ingress = both(loadBalancerIPs).map((ip) => ({ ip }));
       const apply = (...backends: readonly (string | Backend)[]): Promise<void> =>
-        cluster.apply({ spec, backends });
+        cluster.apply({ spec, ingress, backends });
       const start = (pods: readonly string[]): Promise<PodServer[]> =>
         Promise.all(pods.map((pod) => PodServer.start(pod, cluster.network.at(pod).machine.host)));
 
@@ -51,7 +52,7 @@ forMakers('a rolling update', (maker) => {
       const stopping = new AbortController();
       const clients = families.flatMap((family) =>
         [true, false].flatMap((keepAlive) => [
-          new Client(cluster.network.outside.machine.host, externalIPs[family], keepAlive),
+          new Client(cluster.network.outside.machine.host, loadBalancerIPs[family], keepAlive),
           new Client(cluster.network.at('client').machine.host, clusterIPs[0][family], keepAlive),
         ]),
       );
