@@ -10,14 +10,20 @@ touch /etc-own /etc/servicenet-own /etc/new/volume/changed 2>&1 | grep -c 'Read-
 touch /tmp/own /run/own /dev/shm/own /data/own && ls /data
 grep CapEff /proc/self/status; exit 7`;
 
+/** With what each lacks here. */
+const ways = [
+  ['bwrap', missingProgram('bwrap', 'bubblewrap')],
+  ['unshare', ''],
+] as const;
+
 describe.each(makers)('a sandbox of $maker (missing: $missing)', ({ maker, missing }) => {
-  it.skipIf(missing !== '').each([
-    ['bwrap', 'read-only'],
-    ['unshare', 'read-only'],
-    ['bwrap', 'writable'],
-    ['unshare', 'writable'],
-  ])('made with %s is %s, and the machine stays as it is', (way, kind) => {
-    if (way === 'bwrap' && missingProgram('bwrap', 'bubblewrap') !== '') return;
+  const rows = ways.flatMap(([way, lacks]) => [
+    [way, 'read-only', lacks] as const,
+    [way, 'writable', lacks] as const,
+  ]);
+  it.for(rows)('made with %s is %s, and the machine stays as it is', ([way, kind, lacks], { skip }) => {
+    const absent = missing === '' ? lacks : missing;
+    skip(absent !== '', `missing: ${absent}`);
     const words = [
       ...(maker === 'user' ? [...asUser, 'unshare', '--user', '--map-root-user'] : ['unshare']),
       ...['--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child', 'sh', '-c'],
