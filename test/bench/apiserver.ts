@@ -91,10 +91,10 @@ async function creates(server: ServerProcess): Promise<void> {
   const [first] = rates;
   const last = rates.at(-1);
   if (first === undefined || last === undefined) throw new RangeError('--services is at least 1');
-  rate(`creates, first ${slice}`, first, '≥ 4000');
+  rate(`creates, first ${slice}`, first, '≥ 3000');
   rows.push({ name: `create p99, first ${slice}`, value: first.p99, unit: 'ms', budget: '≤ 20' });
   const [, second] = rates;
-  if (second !== undefined) rate(`creates, next ${slice}`, second, '≥ 4000');
+  if (second !== undefined) rate(`creates, next ${slice}`, second, '≥ 3000');
   rate(`creates, last ${slice} of ${total}`, last, '> 80% of the first');
   rows.push({ name: `create p99, last ${slice}`, value: last.p99, unit: 'ms', budget: '≤ 20' });
   rows.push({ name: `memory, ${total} Services`, value: await server.residentMiB(), unit: 'MiB' });
