@@ -78,7 +78,7 @@ beforeAll(async () => {
         4: entry('default/other'),
         5: entry(''),
         9: entry('default/other'),
-        // No offset: nobody's address.
+        // No offset, so no address.
         x: entry('default/gone'),
       },
     },

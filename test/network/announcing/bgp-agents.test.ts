@@ -123,7 +123,7 @@ describe.skipIf(missing !== '')(`agents with BGP${missing === '' ? '' : ` (missi
     expect([...seen]).toEqual([String(both)]);
   });
 
-  it('take routes back while the API server is away if they are told to withdraw, and count it', async () => {
+  it('take routes back while the API server is away with --on-api-loss=withdraw, and count it', async () => {
     const metrics = '127.0.0.1:10249';
     await cluster.agent('node-1').signal('TERM');
     cluster.startAgent('node-1', '--on-api-loss', 'withdraw', '--metrics-bind-address', metrics);

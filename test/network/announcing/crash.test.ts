@@ -82,7 +82,7 @@ describe.skipIf(missing !== '')(`a crash${missing === '' ? '' : ` (missing: ${mi
       expect(gap).toBeLessThan(crashLimit);
       await expect.poll(() => macs.answerers()).toEqual([owner, next]);
       await macs.stop();
-      // As the kernels had it. An agent that has lost the LAN alone moves its addresses: nobody hears it meanwhile.
+      // As the kernels had it. An agent that has lost the LAN alone moves its addresses, unheard by others.
       const had = (await cluster.history.holders(address)).slice(before);
       expect(had.at(-1)).toEqual([next]);
       if (!movesAway) expect(had).toEqual([[], [next]]);

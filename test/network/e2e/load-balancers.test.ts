@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Service, ServiceSpec } from '../../../src/objects/types/core.generated.ts';
+import type { ServiceSpec } from '../../../src/objects/types/core.generated.ts';
+import { listAt, textAt } from '../../../src/objects/read.ts';
 import type { RunPlace } from '../../../src/testing/index.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
 
@@ -43,7 +44,7 @@ describePods('[sig-network] LoadBalancers', () => {
     until(
       async () => {
         const { body } = await pods.call('GET', `${pods.path('services')}/web`);
-        return (body as unknown as Service).status.loadBalancer?.ingress?.[0]?.ip ?? '';
+        return textAt(listAt(body, 'status', 'loadBalancer', 'ingress')[0], 'ip');
       },
       (address) => address !== '',
     );

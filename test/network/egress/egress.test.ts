@@ -162,7 +162,7 @@ describe.skipIf(missing !== '')(
       const ipv6 = '2001:db8::c8';
       const items = await itemsOf('a');
       const [owner, other] = items.includes(`${ipv4} node-2`) ? ['node-2', 'node-3'] : ['node-3', 'node-2'];
-      // A drain is about Pods: the address stays, and nobody notices.
+      // A drain is about Pods: the address stays.
       const schedulable = (unschedulable: boolean): Promise<void> =>
         cluster.cluster.send('PATCH', `/api/v1/nodes/${owner}`, { spec: { unschedulable } });
       await schedulable(true);

@@ -17,7 +17,7 @@ test('what an agent announced is released when its Lease is given back or gone, 
   }
 });
 
-test('a Lease that was given back before it was seen releases nothing: nobody knows how long ago that was', () => {
+test('a Lease that was given back before it was seen releases nothing: how long ago that was is unknown', () => {
   const released = new ReleasedAddresses();
   released.observe('a', givenBack, ['192.0.2.1'], 0);
   expect(released.has('192.0.2.1', 1)).toBe(false);
