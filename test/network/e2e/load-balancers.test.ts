@@ -1,3 +1,6 @@
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import { listAt, textAt } from '../../../src/objects/read.ts';
@@ -91,12 +94,13 @@ describePods('[sig-network] LoadBalancers', () => {
     await pods.service('web', { type: 'LoadBalancer', ports: udp }, 0);
     const address = await balanced();
     await podOn('node-1', 'server-1');
+    const log = join(mkdtempSync(join(tmpdir(), 'servicenet-flow-')), 'seen');
     // One flow, of one source port: it moves to the second Pod, and from that to the third.
     const flow = `exec 3<>/dev/udp/${address}/80; wanted='server-1 server-2 server-3'
       for name in $wanted; do
         for i in $(seq 300); do
           printf hostname >&3; n=$(timeout 1 dd bs=512 count=1 status=none <&3)
-          [ "$n" = $name ] && { echo $name; break; }
+          [ "$n" = $name ] && { echo $name >>${log}; break; }
           sleep 0.1
         done
       done`;
@@ -107,7 +111,13 @@ describePods('[sig-network] LoadBalancers', () => {
         async () => (await pods.server.run(['bash', '-c', ask], outside)).stdout,
         (said) => said === name,
       );
+    const hasReached = (name: string) =>
+      until(
+        () => Promise.resolve(existsSync(log) ? readFileSync(log, 'utf8') : ''),
+        (text) => text.includes(name),
+      );
     await answers('server-1');
+    await hasReached('server-1');
     for (const [node, name, last] of [
       ['node-2', 'server-2', 'server-1'],
       ['node-2', 'server-3', 'server-2'],
@@ -119,8 +129,10 @@ describePods('[sig-network] LoadBalancers', () => {
       );
       await pods.delete('pods', last);
       await answers(name);
+      await hasReached(name);
     }
-    expect((await seen).stdout).toBe('server-1\nserver-2\nserver-3\n');
+    await seen;
+    expect(readFileSync(log, 'utf8')).toBe('server-1\nserver-2\nserver-3\n');
   });
 
   test('ExternalTrafficPolicy: Local should work for type=LoadBalancer', async () => {
