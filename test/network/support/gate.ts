@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { isTimeOver } from '../../support/time-over.ts';
 
 /** Who makes the namespaces: root, or an ordinary user inside a user namespace. */
 export type Maker = 'root' | 'user';
@@ -23,8 +24,9 @@ export function missingProgram(program: string, name: string): string {
   return spawnSync(program, ['--version']).error === undefined ? '' : `${program} (package ${name})`;
 }
 
-/** What this machine lacks for networks made by someone; empty: nothing. */
+/** What this machine lacks for networks made by someone, or time: then no namespaces are made in vain; empty: nothing. */
 export function missingFor(maker: Maker): string {
+  if (isTimeOver()) return 'time (SERVICENET_TESTS_UNTIL is over)';
   if (process.platform !== 'linux') return 'Linux';
   const absent = programs
     .map(([program, name]) => missingProgram(program, name))
