@@ -169,3 +169,29 @@ test('what the API refuses of a Route is said by an Event', async () => {
   expect(textAt(events[0], 'reason')).toBe('FailedIngressToRouteConversion');
   expect(textAt(events[0], 'message')).toContain('passthrough termination does not support paths');
 });
+
+test('an annotation that is no boolean and a target port that was corrected are said by Events, each once', async () => {
+  const annotations = { 'route.openshift.io/reconcile-labels': 'perhaps' };
+  const rules = [{ host: 'odd.test', http: { paths: [path()] } }];
+  await send('POST', ingresses, { metadata: { name: 'odd', annotations }, spec: { rules } });
+  const name = textAt(await routeOf('odd'), 'metadata', 'name');
+  await send('PATCH', `${routes}/${name}`, { spec: { port: { targetPort: 'other' } } });
+  const query = { fieldSelector: 'involvedObject.name=odd' };
+  const events = await until(
+    async () =>
+      listAt((await call(server.client, 'GET', '/api/v1/namespaces/shop/events', { query })).body, 'items'),
+    ({ length }) => length === 2,
+  );
+  expect(
+    events.map((event) => ['type', 'reason', 'message'].map((member) => textAt(event, member))).toSorted(),
+  ).toEqual([
+    [
+      'Normal',
+      'IncompleteIngressToRouteRules',
+      'Some Routes had another target port, which was corrected: the Service web (rule 0, path 0)',
+    ],
+    ['Normal', 'InvalidAnnotationValue', 'Invalid value on annotation "route.openshift.io/reconcile-labels"'],
+  ]);
+  expect(events.map((event) => at(event, 'count'))).toEqual([1, 1]);
+  expect(at(await send('GET', `${routes}/${name}`), 'spec', 'port')).toEqual({ targetPort: 'http' });
+});

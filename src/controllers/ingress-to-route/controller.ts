@@ -19,7 +19,7 @@ import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
 import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
-import { ingressOf, isManaged, planRoutes, type RoutePlan } from './plan.ts';
+import { ingressOf, isManaged, labelsAnnotation, planRoutes, type RoutePlan } from './plan.ts';
 
 /** Makes Routes of Ingresses, as OpenShift does: for platforms whose server has Routes. */
 export const ingressToRouteDefinition: ControllerDefinition = {
@@ -38,8 +38,8 @@ class IngressToRoute extends Reconciler {
   readonly #secrets: Informer<Secret>;
   readonly #written: Expectations<Route>;
   readonly #status: StatusWriter<Ingress>;
-  /** The message of the last Event of an Ingress: it is sent once. */
-  readonly #sentEvents = new Map<ObjectKey, string>();
+  /** The messages of an Ingress' last Events: each is sent once while it holds. */
+  readonly #sentEvents = new Map<ObjectKey, readonly string[]>();
 
   constructor(context: ControllerContext) {
     super(context, 'ingress_to_route');
@@ -97,21 +97,19 @@ class IngressToRoute extends Reconciler {
       await this.#write(key, plan, signal);
     } catch (error) {
       if (error instanceof StatusError && error.code === 422) {
-        this.#sendEvent(
-          ingress,
-          'Warning',
-          'FailedIngressToRouteConversion',
-          `a Route was refused: ${error.message}`,
-        );
+        this.#sendEvents(ingress, [
+          ...annotationEvents(plan),
+          {
+            type: 'Warning',
+            reason: 'FailedIngressToRouteConversion',
+            message: `a Route was refused: ${error.message}`,
+          },
+        ]);
       }
       throw error;
     }
     await this.#status.write(ingress, { ...ingress.status, loadBalancer: balancer(plan) }, signal);
-    if (plan.incomplete.length === 0) this.#sentEvents.delete(key);
-    else {
-      const message = `Some rules have no Route: ${plan.incomplete.join('; ')}`;
-      this.#sendEvent(ingress, 'Normal', 'IncompleteIngressToRouteRules', message);
-    }
+    this.#sendEvents(ingress, [...annotationEvents(plan), ...ruleEvents(plan)]);
     return undefined;
   }
 
@@ -131,12 +129,42 @@ class IngressToRoute extends Reconciler {
     }
   }
 
-  #sendEvent(ingress: Ingress, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  #sendEvents(ingress: Ingress, events: readonly IngressEvent[]): void {
     const key = keyOf(ingress);
-    if (this.#sentEvents.get(key) === message) return;
-    this.#sentEvents.set(key, message);
-    this.context.events.event(ingress, type, reason, message);
+    const before = this.#sentEvents.get(key) ?? [];
+    if (events.length === 0) this.#sentEvents.delete(key);
+    else
+      this.#sentEvents.set(
+        key,
+        events.map(({ message }) => message),
+      );
+    for (const { type, reason, message } of events) {
+      if (!before.includes(message)) this.context.events.event(ingress, type, reason, message);
+    }
   }
+}
+
+interface IngressEvent {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What is wrong with annotations, in the words of route-controller-manager. */
+function annotationEvents({ invalidReconcileLabels }: RoutePlan): IngressEvent[] {
+  if (invalidReconcileLabels === undefined) return [];
+  const message = `Invalid value on annotation "${labelsAnnotation}"`;
+  return [{ type: 'Normal', reason: 'InvalidAnnotationValue', message }];
+}
+
+function ruleEvents({ incomplete, otherPorts }: RoutePlan): IngressEvent[] {
+  const messages = [
+    ...(incomplete.length === 0 ? [] : [`Some rules have no Route: ${incomplete.join('; ')}`]),
+    ...(otherPorts.length === 0
+      ? []
+      : [`Some Routes had another target port, which was corrected: ${otherPorts.join('; ')}`]),
+  ];
+  return messages.map((message) => ({ type: 'Normal', reason: 'IncompleteIngressToRouteRules', message }));
 }
 
 function balancer({ loadBalancer }: RoutePlan): NonNullable<Ingress['status']['loadBalancer']> {

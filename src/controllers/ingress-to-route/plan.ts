@@ -12,7 +12,8 @@ import type { Route, RouteSpec } from '../../objects/types/route.generated.ts';
 import { classAnnotation, ingressToRouteController } from '../../network/http/ingress-class.ts';
 import { type NamedSecrets, tlsOfRule } from './route-tls.ts';
 
-const labelsAnnotation = 'route.openshift.io/reconcile-labels';
+/** Whether labels of Routes follow those of their Ingress. */
+export const labelsAnnotation = 'route.openshift.io/reconcile-labels';
 const apiVersion = 'networking.k8s.io/v1';
 
 /** What an Ingress refers to. */
@@ -30,6 +31,10 @@ export interface RoutePlan {
   readonly deletes: readonly Route[];
   /** Why rules have no Route, each with its place. */
   readonly incomplete: readonly string[];
+  /** Of which Routes nothing but the target port is another one now, each with its place. */
+  readonly otherPorts: readonly string[];
+  /** What the annotation about labels says that is no boolean; absent: it is right, empty, or not there. */
+  readonly invalidReconcileLabels?: string;
   /** What stands in the Ingress' status then. */
   readonly loadBalancer: readonly IngressLoadBalancerIngress[];
 }
@@ -66,6 +71,8 @@ export function planRoutes(ingress: Ingress, owned: readonly Route[], objects: R
   const updates: Route[] = [];
   const kept: Route[] = [];
   const incomplete: string[] = [];
+  const otherPorts: string[] = [];
+  const labelsFollow = booleanOf(ingress.metadata.annotations?.[labelsAnnotation] ?? '');
   for (const { place, host, path, problem } of pathsOf(ingress)) {
     if (problem !== undefined || path === undefined) {
       incomplete.push(`${problem ?? ''} (${place})`);
@@ -84,9 +91,10 @@ export function planRoutes(ingress: Ingress, owned: readonly Route[], objects: R
       continue;
     }
     left.delete(present);
-    const next = changed(present, wanted, ingress);
+    const next = changed(present, wanted, ingress, labelsFollow === true);
     if (jsonEqual(next, present)) kept.push(present);
     else updates.push(next);
+    if (isOtherPort(present, next)) otherPorts.push(`the Service ${wanted.to.name} (${place})`);
   }
   const deletes = [...left];
   return {
@@ -94,6 +102,10 @@ export function planRoutes(ingress: Ingress, owned: readonly Route[], objects: R
     updates,
     deletes,
     incomplete,
+    otherPorts,
+    ...(labelsFollow === undefined && {
+      invalidReconcileLabels: ingress.metadata.annotations?.[labelsAnnotation] ?? '',
+    }),
     loadBalancer: loadBalancerOf(ingress, deletes, [...kept, ...updates]),
   };
 }
@@ -168,12 +180,27 @@ function newMetadata({ metadata }: Ingress): Route['metadata'] {
   };
 }
 
+/** As Go's strconv.ParseBool, in any case of letters; empty is false; undefined: it is none. */
+function booleanOf(text: string): boolean | undefined {
+  if (/^(1|t|true)$/i.test(text)) return true;
+  return /^(0|f|false|)$/i.test(text) ? false : undefined;
+}
+
+/** OpenShift looks at the port where backend and metadata have not changed. */
+function isOtherPort(present: Route, next: Route): boolean {
+  return (
+    present.spec.to.name === next.spec.to.name &&
+    jsonEqual(present.metadata, next.metadata) &&
+    !jsonEqual(present.spec.port ?? {}, next.spec.port ?? {})
+  );
+}
+
 /** The Route with what it should have; the same in content where it has that. */
-function changed(present: Route, wanted: RouteSpec, ingress: Ingress): Route {
+function changed(present: Route, wanted: RouteSpec, ingress: Ingress, labelsFollow: boolean): Route {
   const { annotations, labels, ownerReferences } = newMetadata(ingress);
   const metadata: Route['metadata'] = { ...present.metadata, ...(ownerReferences && { ownerReferences }) };
   assignOrDelete(metadata, 'annotations', annotations);
-  if (/^(1|t|true)$/i.test(annotations?.[labelsAnnotation] ?? '')) assignOrDelete(metadata, 'labels', labels);
+  if (labelsFollow) assignOrDelete(metadata, 'labels', labels);
   const spec: RouteSpec = { ...wanted, to: { ...wanted.to, weight: present.spec.to.weight ?? 100 } };
   if (present.spec.httpHeaders !== undefined) spec.httpHeaders = present.spec.httpHeaders;
   const { tls } = present.spec;

@@ -430,3 +430,35 @@ describe('the status of the Ingress', () => {
     expect(plan(empty, [gone]).loadBalancer).toEqual([{ hostname: 'a' }, { ip: '192.0.2.1' }]);
   });
 });
+
+describe('what is said of an Ingress beside its rules', () => {
+  const rules = [rule('x.test')];
+  const annotated = (value: string) => ({ annotations: { 'route.openshift.io/reconcile-labels': value } });
+
+  it.each(['', 'true', 'FALSE', 't', '1', '0'])('a boolean is right: %j', (value) => {
+    expect(plan(ingress({ rules }, annotated(value)))).not.toHaveProperty('invalidReconcileLabels');
+  });
+  it.each(['yes', 'no', '2', ' true'])('what is no boolean counts as false, and is named: %j', (value) => {
+    const labelled = ingress({ rules }, { ...annotated(value), labels: { a: 'new' } });
+    const before = present(ingress({ rules }, { ...annotated(value), labels: { a: 'old' } }));
+    expect(plan(labelled, [before])).toMatchObject({ updates: [], invalidReconcileLabels: value });
+  });
+
+  it('a Route whose target port alone is another one is corrected and named', () => {
+    const of = ingress({ rules });
+    const { updates, otherPorts } = plan(of, [present(of, { port: { targetPort: 'admin' } })]);
+    expect(updates.map(({ spec }) => spec.port)).toEqual([{ targetPort: 'http' }]);
+    expect(otherPorts).toEqual(['the Service web (rule 0, path 0)']);
+    expect(plan(of, [present(of)]).otherPorts).toEqual([]);
+  });
+  it('a Route that follows another backend or another annotation is not', () => {
+    const before = present(
+      ingress({ rules: [rule('x.test', path({ backend: backend('plain', { number: 80 }) }))] }),
+    );
+    expect(plan(ingress({ rules }), [before])).toMatchObject({ updates: [{}], otherPorts: [] });
+    const other = ingress({ rules }, { annotations: { a: 'b' } });
+    expect(plan(other, [present(ingress({ rules }), { port: { targetPort: 'admin' } })]).otherPorts).toEqual(
+      [],
+    );
+  });
+});
