@@ -36,7 +36,7 @@ describe.skipIf(missing !== '')(`docs/tour.md${missing === '' ? '' : ` (missing:
     return `${stdout}${stderr}`;
   }
 
-  it('prints what it says it prints of real traffic', { timeout: 240_000 }, async () => {
+  it('prints what it says it prints of real traffic', { timeout: 480_000 }, async () => {
     const [, before = []] = [...tourSteps()][0] ?? [];
     const traffic = networkSections.flatMap((title) => tourSteps().get(title) ?? []);
     expect(traffic.length).toBeGreaterThanOrEqual(25);
