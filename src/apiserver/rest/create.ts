@@ -19,7 +19,7 @@ import {
 } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { dedupOwnerReferences, fillSystemFields, isVersion } from './system-fields.ts';
-import { TimeSlice } from '../time-slice.ts';
+import { runInSlices, TimeSlice } from '../time-slice.ts';
 
 /** An object on its way into the store. */
 export interface Creation {
@@ -131,7 +131,10 @@ async function createOnce(
   /** In the version that is stored, where that is another one. */
   let stored: KubeObject | undefined;
   try {
+    const preparing = strategy.prepareValidation?.(object);
+    if (preparing !== undefined) await runInSlices(preparing);
     finishObject(resource, object, context, creation);
+    if (slice.isOver) await slice.giveWay();
     // Strategies may have named it: LimitRanges need no name of a client.
     key = storageKeyOf(resource, namespace, object.metadata.name ?? '');
     if (webhooks) {

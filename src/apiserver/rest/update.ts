@@ -26,7 +26,7 @@ import {
   dedupOwnerReferences,
   keepSystemFields,
 } from './system-fields.ts';
-import { TimeSlice } from '../time-slice.ts';
+import { runInSlices, TimeSlice } from '../time-slice.ts';
 
 /** A write to an object that exists, or that the write may create. */
 export interface UpdateRequest {
@@ -160,6 +160,8 @@ async function updateOnce(
   let next: KubeObject;
   try {
     if (webhooks) matchNamespace(object, resource.definition.namespaced ? update.namespace : '');
+    const preparing = strategy.prepareValidation?.(object);
+    if (preparing !== undefined) await runInSlices(preparing);
     finishObject(resource, rules, object, old, context, update);
     if (webhooks) await core.admission.validate({ ...seen, object: view?.read(object) ?? object }, reply);
     removed = isFinished(resource, object, old);

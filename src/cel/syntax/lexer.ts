@@ -76,7 +76,8 @@ function readString(source: string, at: number, prefix: string, quotes: string):
   const body = source.slice(start, end).replaceAll('\r\n', '\n').replaceAll('\r', '\n');
   const bytes = /[bB]/.test(prefix);
   if (bytes) return { kind: 'bytes', at, text, value: raw ? Buffer.from(body) : readEscapes(body, at, true) };
-  return { kind: 'string', at, text, value: raw ? body : readEscapes(body, at, false).toString() };
+  const plain = raw || !body.includes('\\');
+  return { kind: 'string', at, text, value: plain ? body : readEscapes(body, at, false).toString() };
 }
 
 /** Escapes, complete or as far as they are valid. */

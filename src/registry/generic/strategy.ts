@@ -101,6 +101,11 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   prepareForCreate(object: T, context: StrategyContext): void;
   /** Restores from `old` what this endpoint may not change, increments generation. */
   prepareForUpdate(object: T, old: T, context: StrategyContext): void;
+  /**
+   * What validating the object needs and takes long, in steps before {@link prepareForCreate} or
+   * {@link prepareForUpdate}, of subresources too: they find it made.
+   */
+  prepareValidation?(object: T): Generator<undefined, void, undefined>;
   /** All errors, metadata included (registry/generic/metadata.ts), in kube-apiserver's order. */
   validateCreate(object: T, context: StrategyContext): FieldError[];
   validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];

@@ -110,6 +110,23 @@ function withinRoom(errors: readonly FieldError[]): readonly FieldError[] {
   return end === -1 ? errors : errors.slice(0, Math.max(1, end));
 }
 
+/** The errors of each item of a list that may be long, up to those that {@link invalidObject} leaves out. */
+export function errorsOfEach<T>(
+  items: readonly T[],
+  errorsOf: (item: T) => readonly FieldError[],
+): FieldError[] {
+  const errors: FieldError[] = [];
+  let length = 0;
+  for (const item of items) {
+    for (const error of errorsOf(item)) {
+      errors.push(error);
+      length += error.body.length;
+    }
+    if (length > maxErrorText) break;
+  }
+  return errors;
+}
+
 /**
  * The 422 of a list of field errors (apimachinery `errors.NewInvalid`). The bracketed message drops repeated errors,
  * `causes` keeps them. The first 512 KiB of text are kept: each error of a long list may contain all supported values.

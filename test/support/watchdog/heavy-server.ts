@@ -57,17 +57,15 @@ export class HeavyServer {
 
   /**
    * What is wrong with the requests: those that held the event loop at each try, and those that were answered 5xx.
-   *
-   * @param maxMs milliseconds of CPU that a turn may take.
    */
-  async faultsOf(requests: Iterable<HeavyRequest>, maxMs: number = maxTurnMs): Promise<string[]> {
+  async faultsOf(requests: Iterable<HeavyRequest>): Promise<string[]> {
     const wrong: string[] = [];
     for (const request of requests) {
       const { fault, ...first } = await this.turnOf(request);
       let { turnMs } = first;
-      for (let n = 1; n < tries && turnMs > maxMs; n++)
+      for (let n = 1; n < tries && turnMs > maxTurnMs; n++)
         turnMs = Math.min(turnMs, (await this.turnOf(request)).turnMs);
-      if (turnMs > maxMs) wrong.push(`${request.name}: ${Math.round(turnMs)} ms`);
+      if (turnMs > maxTurnMs) wrong.push(`${request.name}: ${Math.round(turnMs)} ms`);
       if (fault !== '') wrong.push(`${request.name}: ${fault}`);
     }
     return wrong;

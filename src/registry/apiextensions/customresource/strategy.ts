@@ -13,6 +13,7 @@ import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
 import { applyDefaults, withDefaults } from '../schema/defaulting.ts';
 import { validateEmbedded } from '../schema/embedded.ts';
 import { validateListTypes } from '../schema/list-types.ts';
+import { compileAllRules } from '../rules/compile-rules.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { validateRules } from '../rules/validate-rules.ts';
 import { validateScaleSpec, validateScaleStatus, fieldAt, simplePath } from './scale.ts';
@@ -139,6 +140,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       const changed = !jsonEqual(content(object, hasStatus), content(decorate(old), hasStatus));
       object.metadata.generation = (old.metadata.generation ?? 0) + (changed ? 1 : 0);
     },
+    ...(schema === undefined ? {} : { prepareValidation: () => compileAllRules(schema) }),
     validateCreate: (object) => {
       const wrong = kindErrors(object);
       if (wrong.length > 0) return withRules(wrong, object);

@@ -10,6 +10,7 @@ import { validateApproval } from './approval.ts';
 import { mayKeepWrongBundle } from './conversion.ts';
 import { hasCondition, withCondition } from './definition.ts';
 import {
+  compileVersions,
   validateAcceptedNames,
   validateDefinition,
   validateDefinitionName,
@@ -91,6 +92,7 @@ const rules = genericStrategy<CustomResourceDefinition>({
  */
 export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = {
   ...rules,
+  prepareValidation: compileVersions,
   termination: {
     mark: (definition) => {
       const { metadata } = definition;

@@ -7,6 +7,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required, tooMany } from '../../validation/field-errors.ts';
 import { isDNS1035Label, isDNS1123Subdomain } from '../../../objects/names.ts';
+import { compileAllRules } from '../rules/compile-rules.ts';
 import { validateConversion } from './conversion.ts';
 
 import { validatePatternSizes } from './pattern-size.ts';
@@ -161,6 +162,16 @@ function shown(list: readonly CustomResourceDefinitionVersion[] | null): unknown
     AdditionalPrinterColumns: own(version, 'additionalPrinterColumns'),
     SelectableFields: own(version, 'selectableFields'),
   }));
+}
+
+/** Compiles the rules of all versions that {@link validateDefinition} validates, in steps. */
+export function* compileVersions({ spec }: CustomResourceDefinition): Generator<undefined, void, undefined> {
+  const versions = spec.versions ?? [];
+  if (versions.length > maxVersions) return;
+  const distinct = isShared(versions, 'schema') ? versions.slice(0, 1) : versions;
+  for (const { schema } of distinct) {
+    if (schema?.openAPIV3Schema !== undefined) yield* compileAllRules(schema.openAPIV3Schema);
+  }
 }
 
 /** Fields that are equal in all versions are reported once, after the names. */

@@ -1,9 +1,11 @@
 import type { JSONSchemaProps, ValidationRule } from '../../../objects/types/apiextensions.generated.ts';
 import { CompileError, Program } from '../../../cel/program.ts';
 import { type CelType, optionalType } from '../../../cel/types.ts';
-
-import { declType } from './decl-type.ts';
+import { maxErrorText } from '../../validation/field-errors.ts';
+import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
+import { declType, isEmbedded } from './decl-type.ts';
 import { readFieldPath } from './field-path.ts';
+import { hasRules } from './has-rules.ts';
 
 /** A compiled rule, or its error. */
 export interface CompiledRule {
@@ -30,13 +32,55 @@ export function compileRules(
   schema: JSONSchemaProps,
   resourceRoot: boolean,
 ): readonly CompiledRule[] | undefined {
+  const steps = compiling(schema, resourceRoot);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/**
+ * Compiles the rules of a whole schema, for {@link compileRules}, in steps: tens of thousands take half a second. Those
+ * behind more errors than a response shows are left out.
+ */
+export function* compileAllRules(schema: JSONSchemaProps): Generator<undefined, void, undefined> {
+  if (compiledWhole.has(schema)) return;
+  yield* compileWithin(schema, true, { length: 0 });
+  compiledWhole.add(schema);
+}
+
+const compiledWhole = new WeakSet<JSONSchemaProps>();
+
+function* compileWithin(
+  schema: JSONSchemaProps,
+  root: boolean,
+  errors: { length: number },
+): Generator<undefined, void, undefined> {
+  // False also for a schema that is nested too deeply.
+  if (!hasRules(schema) || errors.length > maxErrorText) return;
+  const properties = Object.values(schema.properties ?? {});
+  for (const part of [valuesOf(schema), ...properties, itemSchemaOf(schema)]) {
+    if (part !== undefined) yield* compileWithin(part, false, errors);
+  }
+  for (const { error, messageError } of (yield* compiling(schema, root || isEmbedded(schema))) ?? [])
+    errors.length += (error?.length ?? 0) + (messageError?.length ?? 0);
+}
+
+function* compiling(
+  schema: JSONSchemaProps,
+  resourceRoot: boolean,
+): Generator<undefined, readonly CompiledRule[] | undefined, undefined> {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
   const rules = schema['x-kubernetes-validations'] ?? [];
   if (rules.length === 0) return [];
   const self = declType(schema, resourceRoot);
   if (self === undefined) return undefined;
-  const made = rules.map((rule) => compileRule(rule, schema, self));
+  const made: CompiledRule[] = [];
+  for (const rule of rules) {
+    made.push(compileRule(rule, schema, self));
+    yield;
+  }
   compiled.set(schema, made);
   return made;
 }

@@ -1,6 +1,6 @@
 import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { type FieldError, invalid } from '../../validation/field-errors.ts';
+import { errorsOfEach, type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateResourceQuantity } from '../../validation/quantities.ts';
@@ -37,7 +37,7 @@ function validateSpec(spec: ResourceQuota['spec']): FieldError[] {
 }
 
 function validateQuantities(quantities: Record<string, string> | undefined, path: string): FieldError[] {
-  return Object.entries(quantities ?? {}).flatMap(([resource, value]) => {
+  return errorsOfEach(Object.entries(quantities ?? {}), ([resource, value]) => {
     const at = `${path}[${resource}]`;
     return [...validateQuotaResourceName(resource, at), ...validateResourceQuantity(resource, value, at)];
   });
