@@ -31,6 +31,8 @@ const sources: readonly Source[] = [
   { path: 'base/network-policy.yaml', when: 'networkPolicy.enabled' },
   { path: 'components/monitoring/service-monitor.yaml', when: 'serviceMonitor.enabled' },
   ...whole('components/endpoints/', 'controllers.endpoints'),
+  ...whole('components/egress-router/', 'controllers.egressRouter'),
+  ...whole('components/attachments/', 'controllers.attachments'),
   { path: 'components/node/service-account.yaml', when: 'node.enabled' },
   ...whole('components/node/', 'node.enabled'),
   { path: 'components/node/daemon-set.yaml', when: 'node.enabled' },
@@ -39,6 +41,10 @@ const sources: readonly Source[] = [
   { path: 'components/announce/role.yaml', when: 'announce.enabled' },
   { path: 'components/announce/role-binding.yaml', when: 'announce.enabled' },
   { path: 'components/announce/daemon-set.yaml', when: 'announce.enabled' },
+  ...whole('components/egress/', 'announce.egress'),
+  { path: 'components/policy/service-account.yaml', when: 'policy.enabled' },
+  ...whole('components/policy/', 'policy.enabled'),
+  { path: 'components/policy/daemon-set.yaml', when: 'policy.enabled' },
   ...[
     ...['service-account', 'cluster-role', 'cluster-role-binding', 'role', 'role-binding'],
     ...['ingress-class', 'deployment', 'pod-disruption-budget', 'service'],
@@ -149,13 +155,24 @@ const image = ['spec', 'template', 'spec', 'containers', 0, 'image'] as const;
 const initImage = ['spec', 'template', 'spec', 'initContainers', 0, 'image'] as const;
 const args = ['spec', 'template', 'spec', 'containers', 0, 'args'] as const;
 
-/** The flag of the base and of the component endpoints, by what is switched on. */
+/** The flag of the base and of the components that add controllers, by what is switched on. */
 const controllersFlag = [
   '--controllers=*',
   '{{ ternary "" ",-service-allocation-controller" .Values.controllers.serviceAllocation }}',
   '{{ ternary "" ",-load-balancer-controller" .Values.controllers.loadBalancer }}',
-  `{{ ternary ",${endpointsControllers()}" "" .Values.controllers.endpoints }}`,
+  ...[
+    ['endpoints', 'controllers.endpoints'],
+    ['egress-router', 'controllers.egressRouter'],
+    ['attachments', 'controllers.attachments'],
+    ['egress', 'announce.egress'],
+  ].map(
+    ([component = '', value = '']) => `{{ ternary ",${addedControllers(component)}" "" .Values.${value} }}`,
+  ),
 ].join('');
+
+/** The flag of the component announce, and of egress, which adds to it. */
+const announceFeatures =
+  '{{ ternary "--features=announce,egress" "--features=announce" .Values.announce.egress }}';
 
 type Blocks = readonly (readonly [after: RegExp, block: readonly string[]])[];
 
@@ -276,7 +293,12 @@ function template({ path, when }: Source): string {
       document.setIn(at, place(`{{ toJson .Values.${value} }}`));
     }
     for (const at of hasInit ? [image, initImage] : [image]) document.setIn(at, place(imageText));
-    document.setIn([...args, 4], place(logLevel));
+    const flags: unknown = document.getIn(args);
+    if (!isSeq(flags)) throw new Error(`${path} has no flags`);
+    for (const [i, flag] of flags.items.entries()) {
+      if (String(flag).startsWith('--log-level=')) document.setIn([...args, i], place(logLevel));
+      if (String(flag) === '--features=announce') document.setIn([...args, i], place(announceFeatures));
+    }
   }
   const scoped = ['ClusterRole', 'ClusterRoleBinding', 'IngressClass'].includes(kind);
   if (!scoped) document.setIn(['metadata', 'namespace'], place('{{ .Release.Namespace }}'));
@@ -330,6 +352,7 @@ interface Value {
 const text = { type: 'string', minLength: 1 };
 const boolean = { type: 'boolean' };
 const texts = { type: 'object', additionalProperties: { type: 'string' } };
+const moreFlags = { type: 'array', items: { type: 'string', pattern: '^--' } };
 
 /** An object with all of these members and no others. */
 function members(properties: Readonly<Record<string, object>>): object {
@@ -373,17 +396,25 @@ function values(): readonly Value[] {
     },
     {
       name: 'controllers',
-      value: { serviceAllocation: true, loadBalancer: true, endpoints: false },
+      value: {
+        ...{ serviceAllocation: true, loadBalancer: true },
+        ...{ endpoints: false, egressRouter: false, attachments: false },
+      },
       comment:
         'The controllers to run, each with its permissions: the audit of cluster IPs and node ports; the load balancer;\n' +
-        '# Endpoints and EndpointSlices, for clusters whose kube-controller-manager does not write them.',
-      schema: members({ serviceAllocation: boolean, loadBalancer: boolean, endpoints: boolean }),
+        '# Endpoints and EndpointSlices, for clusters whose kube-controller-manager does not write them; the objects of\n' +
+        '# EgressRouters (docs/kinds/egress-router.md); the addresses of further networks of Pods\n' +
+        '# (docs/kinds/network-attachment-definition.md). The last two need the definitions of their kinds: deploy/crds.',
+      schema: members({
+        ...{ serviceAllocation: boolean, loadBalancer: boolean },
+        ...{ endpoints: boolean, egressRouter: boolean, attachments: boolean },
+      }),
     },
     {
       name: 'extraArgs',
       value: [],
       comment: 'More flags: --lb-class=…, --service-node-port-range=… (docs/configuration.md).',
-      schema: { type: 'array', items: { type: 'string', pattern: '^--' } },
+      schema: moreFlags,
     },
     {
       name: 'logLevel',
@@ -454,7 +485,7 @@ function values(): readonly Value[] {
             host: { type: 'string' },
             port: { type: 'integer', minimum: 1, maximum: 65535 },
           }),
-          extraArgs: { type: 'array', items: { type: 'string', pattern: '^--' } },
+          extraArgs: moreFlags,
           resources: { type: 'object' },
         }),
         if: { properties: { enabled: { const: true } } },
@@ -463,15 +494,29 @@ function values(): readonly Value[] {
     },
     {
       name: 'announce',
-      value: { enabled: false, extraArgs: [], resources: resourcesOf('announce') },
+      value: { enabled: false, egress: false, extraArgs: [], resources: resourcesOf('announce') },
       comment:
         'The agent that announces the addresses of load balancers from every node by ARP, NDP and BGP\n' +
-        '# (docs/announcing.md). The namespace must admit privileged Pods.',
-      schema: members({
-        enabled: boolean,
-        extraArgs: { type: 'array', items: { type: 'string', pattern: '^--' } },
-        resources: { type: 'object' },
-      }),
+        '# (docs/announcing.md). The namespace must admit privileged Pods. egress: EgressIPs and EgressQoSes too, whose\n' +
+        '# definitions must be there (docs/kinds/egress-ip.md).',
+      schema: {
+        ...members({
+          enabled: boolean,
+          egress: boolean,
+          extraArgs: moreFlags,
+          resources: { type: 'object' },
+        }),
+        if: { properties: { egress: { const: true } } },
+        then: { properties: { enabled: { const: true } } },
+      },
+    },
+    {
+      name: 'policy',
+      value: { enabled: false, extraArgs: [], resources: resourcesOf('policy') },
+      comment:
+        'The agent that enforces NetworkPolicies on every node, for clusters where nothing does (docs/policies.md).\n' +
+        '# The namespace must admit privileged Pods.',
+      schema: members({ enabled: boolean, extraArgs: moreFlags, resources: { type: 'object' } }),
     },
     {
       name: 'router',
@@ -491,7 +536,7 @@ function values(): readonly Value[] {
         replicas: { type: 'integer', minimum: 0 },
         ingressClass: text,
         defaultClass: boolean,
-        extraArgs: { type: 'array', items: { type: 'string', pattern: '^--' } },
+        extraArgs: moreFlags,
         resources: { type: 'object' },
       }),
     },
@@ -529,10 +574,12 @@ function valuesSchema(): object {
   };
 }
 
-/** The names that the component endpoints adds to the flag. */
-function endpointsControllers(): string {
-  const patch = read('components/endpoints/kustomization.yaml');
-  return /value: --controllers=\*,(\S+)/.exec(patch)?.[1] ?? '';
+/** The names that a component adds to the flag. */
+function addedControllers(component: string): string {
+  const patch = read(`components/${component}/kustomization.yaml`);
+  const names = /value: --controllers=\*,(\S+)/.exec(patch)?.[1];
+  if (names === undefined) throw new Error(`the component ${component} adds no controllers`);
+  return names;
 }
 
 function flagOf(container: unknown, flag: string): string {

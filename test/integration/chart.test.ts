@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { chartFiles } from '../../hack/generate-chart.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/read.ts';
 import { argumentsOf } from '../support/deployed-controllers.ts';
 import { kustomize, kustomizeWith, nameOf, parseManifests } from '../support/manifests.ts';
 import { definedTemplates, renderTemplate } from '../support/helm-templates.ts';
@@ -21,7 +21,7 @@ function render(changed: object = {}, release = 'servicenet'): KubeObject[] {
   );
   const manifests = readdirSync(join(chart, 'templates')).filter((file) => file.endsWith('.yaml'));
   const scope = {
-    Values: { ...(isRecord(values) ? values : {}), ...changed },
+    Values: merged(isRecord(values) ? values : {}, changed),
     Release: { Namespace: namespace, Name: release },
   };
   const defined = definedTemplates(readFileSync(join(chart, 'templates/_helpers.tpl'), 'utf8'));
@@ -31,12 +31,18 @@ function render(changed: object = {}, release = 'servicenet'): KubeObject[] {
   return [...crds, ...templates].flatMap(parseManifests);
 }
 
-function nodeValues(): object {
-  return recordAt(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')), 'node');
+/** Values over values, as Helm does it: maps member by member. */
+function merged(values: object, changed: object): object {
+  const members = Object.entries(changed).map(([name, value]: [string, unknown]) => {
+    const before = at(values, name);
+    return [name, isRecord(before) && isRecord(value) ? merged(before, value) : value] as const;
+  });
+  return { ...values, ...Object.fromEntries(members) };
 }
 
-function announceValues(): object {
-  return recordAt(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')), 'announce');
+/** Values that switch these parts of the chart on. */
+function enabled(...names: readonly string[]): object {
+  return Object.fromEntries(names.map((name) => [name, { enabled: true }]));
 }
 
 function byName(objects: readonly KubeObject[]): KubeObject[] {
@@ -94,7 +100,7 @@ describe('the Helm chart', () => {
       ...{ affinity, topologySpreadConstraints: spread },
       ...{ podLabels: { team: 'net' }, podAnnotations: { 'example.com/a': 'b' } },
       ...{
-        node: { ...nodeValues(), enabled: true },
+        ...enabled('node', 'announce', 'policy', 'router'),
         serviceMonitor: { enabled: true, labels: { release: 'prom' } },
       },
     });
@@ -102,7 +108,7 @@ describe('the Helm chart', () => {
     const templates = objects
       .filter(({ kind }) => kinds.includes(kind ?? ''))
       .map((each) => at(each, 'spec', 'template'));
-    expect(templates).toHaveLength(2);
+    expect(templates).toHaveLength(5);
     for (const template of templates) {
       expect(at(template, 'metadata')).toMatchObject({
         labels: { team: 'net', 'app.kubernetes.io/name': expect.any(String) as string },
@@ -130,10 +136,9 @@ describe('the Helm chart', () => {
     'a release %s with %j shares no name with another, and selects its own Pods',
     (release, values, name, label) => {
       const everything = {
-        controllers: { serviceAllocation: true, loadBalancer: true, endpoints: true },
-        node: { ...nodeValues(), enabled: true },
-        announce: { ...announceValues(), enabled: true },
-        serviceMonitor: { enabled: true, labels: {} },
+        controllers: { endpoints: true, egressRouter: true, attachments: true },
+        ...enabled('node', 'announce', 'policy', 'serviceMonitor'),
+        announce: { enabled: true, egress: true },
       };
       const own = (objects: readonly KubeObject[]) =>
         objects.filter(({ kind }) => kind !== 'CustomResourceDefinition');
@@ -196,15 +201,25 @@ describe('the Helm chart', () => {
     }
   });
 
-  test('switches the endpoints controllers on as the component does', () => {
-    const controllers = { serviceAllocation: true, loadBalancer: true, endpoints: true };
-    const component = kustomizeWith('endpoints').filter(({ kind }) => kind !== 'Namespace');
-    expect(byName(render({ controllers }))).toEqual(byName(component));
+  test.each<[component: string, values: object]>([
+    ['endpoints', { controllers: { endpoints: true } }],
+    ['egress-router', { controllers: { egressRouter: true } }],
+    ['attachments', { controllers: { attachments: true } }],
+    ['announce', enabled('announce')],
+    ['egress', { announce: { enabled: true, egress: true } }],
+    ['policy', enabled('policy')],
+    ['router', enabled('router')],
+    ['monitoring', enabled('serviceMonitor')],
+  ])('has the objects of the component %s, switched on by %j', (name, values) => {
+    const component = kustomizeWith(name).filter(({ kind }) => kind !== 'Namespace');
+    expect(byName(render(values))).toEqual(byName(component));
   });
 
-  test('has the ServiceMonitor of the component', () => {
-    const component = kustomizeWith('monitoring').filter(({ kind }) => kind !== 'Namespace');
-    expect(byName(render({ serviceMonitor: { enabled: true, labels: {} } }))).toEqual(byName(component));
+  test('adds the controllers of several components to one flag', () => {
+    const controllers = { endpoints: true, egressRouter: true, attachments: true };
+    expect(argumentsOf(render({ controllers, announce: { enabled: true, egress: true } }))).toContain(
+      `--controllers=*${endpoints},egress-router-controller,network-attachment-controller,egress-ip-controller,egress-qos-controller`,
+    );
   });
 
   test('has the node agent of the component, and the address by which it reaches the API server', () => {
@@ -227,25 +242,18 @@ describe('the Helm chart', () => {
     expect(listAt(sysctls, 'args')).not.toContain('--masquerade-all');
   });
 
-  test('has the agent that announces, of the component', () => {
-    const component = kustomizeWith('announce').filter(({ kind }) => kind !== 'Namespace');
-    const agent = component.find(({ kind }) => kind === 'DaemonSet');
-    const [container] = listAt(agent, 'spec', 'template', 'spec', 'containers');
-    const announce = { enabled: true, extraArgs: [], resources: at(container, 'resources') };
-    expect(byName(render({ announce }))).toEqual(byName(component));
-    const more = render({ announce: { ...announce, extraArgs: ['--on-api-loss=withdraw'] } });
-    const [changed] = listAt(
-      more.find(({ kind }) => kind === 'DaemonSet'),
-      ...['spec', 'template', 'spec', 'containers'],
-    );
-    expect(listAt(changed, 'args').at(-1)).toBe('--on-api-loss=withdraw');
+  test.each([
+    ['announce', '--on-api-loss=withdraw'],
+    ['policy', '--beside-other-engines'],
+  ])('gives the agent of %s more flags', (name, flag) => {
+    const objects = render({ [name]: { enabled: true, extraArgs: [flag] } });
+    const daemonSet = objects.find(({ kind }) => kind === 'DaemonSet');
+    const [agent] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
+    expect(listAt(agent, 'args').at(-1)).toBe(flag);
   });
 
-  test('has the router of the component, with names of the release and a class that can be the default one', () => {
-    const router = recordAt(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')), 'router');
-    const base = kustomizeWith('router').filter(({ kind }) => kind !== 'Namespace');
-    expect(byName(render({ router: { ...router, enabled: true } }))).toEqual(byName(base));
-    const changed = { ...router, enabled: true, replicas: 3, ingressClass: 'web', defaultClass: true };
+  test('has a router with names of the release and a class that can be the default one', () => {
+    const changed = { enabled: true, replicas: 3, ingressClass: 'web', defaultClass: true };
     const objects = render({ router: { ...changed, extraArgs: ['--no-routes'] } }, 'edge');
     const named = (name: string) => objects.find((object) => nameOf(object) === name);
     expect(named('IngressClass/web')?.metadata.annotations).toEqual({
