@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { Logger } from 'pino';
 import { isAborted } from '../client/abort.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import { Clients } from '../client/clients.ts';
@@ -8,8 +9,10 @@ import { EventSender } from '../client/events/event-sender.ts';
 import { InformerFactory } from '../client/informers/informer-factory.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { leases } from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
 import type { RouterConfig } from '../config/router.ts';
 import { localHost } from '../host/local-host.ts';
+import { textAt } from '../objects/read.ts';
 import { RouterStatus } from '../router/router-status.ts';
 import { Router, type RoutingOptions } from '../router/router.ts';
 import { Leadership } from '../runtime/leadership.ts';
@@ -89,6 +92,7 @@ export async function router(config: RouterConfig): Promise<void> {
       const received = await Promise.race([signal.received, starting.then(() => undefined)]);
       if (received === undefined) {
         const led = writeStatus();
+        await warnOfSimulatedPods(transport, log);
         await signal.received;
         http.lameduck();
         writing.abort();
@@ -107,6 +111,22 @@ export async function router(config: RouterConfig): Promise<void> {
   } finally {
     await server.close();
     signal.release();
+  }
+}
+
+/** The addresses of simulated Pods exist in the cluster network of `up`; outside of it, other hosts may have them. */
+async function warnOfSimulatedPods(transport: Transport, log: Logger): Promise<void> {
+  let version = '';
+  try {
+    version = textAt((await transport.request('GET', '/version')).json(), 'gitVersion');
+  } catch (error) {
+    log.debug({ err: error }, 'the version of the API server is not known');
+  }
+  if (version.includes('+servicenet')) {
+    log.warn(
+      { reason: 'SimulatedPods', version },
+      'the Pods of this API server answer in its cluster network alone, and requests may reach other hosts: use the router that servicenet up runs',
+    );
   }
 }
 

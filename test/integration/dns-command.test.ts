@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Child } from '../e2e/child.ts';
 import { dig } from '../support/dns/dig.ts';
+import { freePort } from '../support/free-port.ts';
 
 const main = new URL('../../src/main.js', import.meta.url).pathname;
 let api: TestServer;
@@ -22,15 +23,6 @@ afterAll(async () => {
   await api.stop();
   await rm(folder, { recursive: true });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' ? (address?.port ?? 0) : 0;
-}
 
 function start(port: number, ...flags: readonly string[]): Child {
   const common = ['--kubeconfig', join(folder, 'kubeconfig'), '--port', String(port), '--upstream', ''];
