@@ -20,6 +20,25 @@ test('every scenario is named once, and sig-network has 47 of conformance', () =
   expect(scenarios.filter(({ conformance }) => conformance)).toHaveLength(47);
 });
 
+test('README.md says how many scenarios there are, and what the tests of them send', () => {
+  const counts = (kind: 'file' | 'calls' | 'reason') => {
+    const found = scenarios.filter(({ here }) => kind in here);
+    return [found.length, found.filter(({ conformance }) => conformance).length] as const;
+  };
+  const [[packets, ofConformance], [calls, callsThere], [missing, missingThere]] = [
+    counts('file'),
+    counts('calls'),
+    counts('reason'),
+  ];
+  const readme = read('README.md');
+  expect(readme).toContain(`lists ${scenarios.length} of its tests of sig-network`);
+  expect(readme).toContain(
+    `send the packets of ${packets} (of conformance ${ofConformance}) and make the calls of ${calls} that send none (${callsThere}); for ${missing} (${missingThere}) it says`,
+  );
+  expect(readme).toContain(`lists ${workloadScenarios.length} of other SIGs, all with a test`);
+  expect(workloadScenarios.every(({ here }) => 'file' in here)).toBe(true);
+});
+
 test('every scenario that has a test, or a row of API calls, has one that there is', () => {
   // Some names carry labels in brackets there.
   const rows = [...read('test/integration/e2e-coverage.md').matchAll(/^\| (.+?) +\| network\//gm)].map(
