@@ -82,6 +82,8 @@ export interface LogRequest {
   readonly previous?: boolean;
   /** Goes on until the container ends, or the signal aborts. */
   readonly follow?: boolean;
+  /** Of the end of what is there, a part of a long line counting as one; undefined: all. */
+  readonly tailLines?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -175,8 +177,8 @@ export interface ContainerRuntime {
   /** Connects from the Pod's node. @throws the system's error, or the reason of the signal. */
   connect(pod: Pod, address: string, port: number, signal: AbortSignal): Promise<Socket>;
 
-  /** The log of a container, oldest line first. @throws {ContainerError} where there is none. */
-  logs(pod: Pod, name: string, request: LogRequest): AsyncIterable<LogLine>;
+  /** The log of a container, oldest line first, many lines at once. @throws {ContainerError} where there is none. */
+  logs(pod: Pod, name: string, request: LogRequest): AsyncIterable<readonly LogLine[]>;
 
   /** What a Pod uses now; of its volumes, those that have no file system of their own. */
   usageOf(pod: Pod): Promise<LocalUsage>;

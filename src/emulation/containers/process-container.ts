@@ -27,7 +27,7 @@ export interface ProcessOptions {
   readonly hasTerminal: boolean;
 }
 
-/** Bytes of output between two pauses of so many milliseconds: an endless writer leaves time for others. */
+/** Bytes of a log between two pauses of so many milliseconds: an endless writer leaves time for others. */
 const burst = 512 * 1024;
 const pause = 100;
 
@@ -98,8 +98,9 @@ export class ProcessContainer implements ContainerProgram {
     const errors = terminal === undefined ? 'stderr' : 'stdout';
     throttled(terminal?.stream ?? child.stderr, room, (chunk) => {
       // Output before the program begins is an error of its sandbox.
-      if (!isPrinted) printed.push(chunk);
-      else log.write(errors, chunk);
+      if (isPrinted) return log.write(errors, chunk);
+      printed.push(chunk);
+      return 0;
     });
     const ended = terminal === undefined ? endOf(child) : endInTerminal(child, terminal);
     const container: ProcessContainer = new ProcessContainer(
@@ -219,16 +220,19 @@ function withEnvironment(environment: Readonly<Record<string, string>>): readonl
   return ['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)];
 }
 
-/** Hears a stream no faster than bursts allow, and waits for room where there is none (undefined: there is). */
+/**
+ * Hears a stream no faster than bursts allow, and waits for room where there is none (undefined: there is).
+ *
+ * @param hear returns the bytes that a log has more: empty lines take far more there than here.
+ */
 function throttled(
   stream: Readable | null,
   room: () => Promise<unknown> | undefined,
-  hear: (chunk: Buffer) => void,
+  hear: (chunk: Buffer) => number,
 ): void {
   let heard = 0;
   stream?.on('data', (chunk: Buffer) => {
-    hear(chunk);
-    heard += chunk.length;
+    heard += Math.max(chunk.length, hear(chunk));
     const isBurst = heard >= burst;
     const taken = room();
     if (!isBurst && taken === undefined) return;

@@ -208,15 +208,15 @@ export class SandboxRuntime implements ContainerRuntime {
   async *logs(
     pod: Pod,
     name: string,
-    { previous = false, follow = false, signal }: LogRequest,
-  ): AsyncGenerator<LogLine> {
+    { previous = false, ...reading }: LogRequest,
+  ): AsyncGenerator<readonly LogLine[]> {
     const logs = this.#pods.get(uidOf(pod))?.logs.get(name);
     const log = previous ? logs?.previous : logs?.last;
     if (log === undefined) {
       const which = previous ? 'previous terminated container' : 'container';
       throw new ContainerError('NoLog', `${which} "${name}" in pod "${pod.metadata.name ?? ''}" not found`);
     }
-    yield* log.lines(follow, signal);
+    yield* log.lines(reading);
   }
 
   async usageOf(pod: Pod): Promise<LocalUsage> {

@@ -4,9 +4,10 @@ import type { ContainerExit } from '../../controllers/kubelet/container-runtime.
 import type { Container } from '../../objects/types/core.generated.ts';
 import type { ContainerLog } from './container-log.ts';
 
-/** Bytes of `/dev/termination-log`, and of the end of the log that stands in for it. */
+/** Bytes of `/dev/termination-log`, and bytes and lines of the end of the log that stands in for it. */
 const maxMessageBytes = 4096;
 const maxLogMessageBytes = 2048;
+const maxLogMessageLines = 80;
 
 /**
  * The message of a container that has ended: what it wrote into `/dev/termination-log`, or the end of its log
@@ -29,9 +30,8 @@ export async function terminationMessage(
   }
   if (terminationMessagePolicy !== 'FallbackToLogsOnError' || exitCode === 0) return {};
   const lines: string[] = [];
-  for await (const { text } of log.lines(false)) {
-    lines.push(`${text.toString()}\n`);
-    if (lines.length > 80) lines.shift();
+  for await (const some of log.lines({ tailLines: maxLogMessageLines })) {
+    for (const { text } of some) lines.push(`${text.toString()}\n`);
   }
   const text = lines.join('').slice(-maxLogMessageBytes);
   return text === '' ? {} : { message: text };

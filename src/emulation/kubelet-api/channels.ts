@@ -1,7 +1,10 @@
+import { setImmediate } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 
 /** Messages that wait for what comes before them; behind so many, no more are read. */
 const maxWaiting = 16;
+/** Messages, or frames in them, that are handled in one turn of the event loop: clients may send thousands at once. */
+export const maxInTurn = 256;
 
 /**
  * Hands the messages of a connection to `handle`, one after the other, and reads no faster than it works. A failure
@@ -13,6 +16,7 @@ export function onMessages(
   failed: (error: unknown) => void,
 ): void {
   let waiting = 0;
+  let handled = 0;
   let last = Promise.resolve();
   socket.on('message', (data) => {
     const message = Buffer.isBuffer(data)
@@ -20,7 +24,10 @@ export function onMessages(
       : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)]);
     if (++waiting >= maxWaiting) socket.pause();
     last = last
-      .then(async () => handle(message))
+      .then(async () => {
+        if (++handled % maxInTurn === 0) await setImmediate();
+        await handle(message);
+      })
       .then(
         () => {
           if (--waiting < maxWaiting && socket.isPaused) socket.resume();

@@ -38,42 +38,34 @@ export function logOptions(query: URLSearchParams, now: number): PodLogOptions {
 /**
  * A log as bytes, as the kubelet writes it.
  *
- * @param lines of the whole log, following it or not.
- * @param present how many lines the log has now, for `tailLines`; counted by reading it once.
+ * @param lines of the log from the first that `tailLines` wants, following it or not; many at once.
  */
 export async function* logBytes(
-  lines: AsyncIterable<LogLine>,
-  { timestamps, tailLines, since, limitBytes = Infinity, stream }: PodLogOptions,
-  present: () => Promise<number>,
+  lines: AsyncIterable<readonly LogLine[]>,
+  { timestamps, since = -Infinity, limitBytes = Infinity, stream }: PodLogOptions,
 ): AsyncGenerator<Buffer> {
-  let skipped = tailLines === undefined ? 0 : Math.max(0, (await present()) - tailLines);
   let left = limitBytes;
   let isStart = true;
-  for await (const line of lines) {
-    const begins = isStart;
-    isStart = line.isWhole;
-    if (skipped > 0) {
-      if (line.isWhole) skipped--;
-      continue;
+  // Lines are in the order of their times.
+  let isSince = false;
+  for await (const some of lines) {
+    const parts: Buffer[] = [];
+    for (const line of some) {
+      const begins = isStart;
+      isStart = line.isWhole;
+      if (stream !== undefined && line.stream !== stream) continue;
+      isSince ||= (parseTime(line.time) ?? Infinity) >= since;
+      if (!isSince) continue;
+      if (timestamps && begins) parts.push(Buffer.from(`${line.time} `));
+      parts.push(line.text);
+      if (line.isWhole) parts.push(lineEnd);
     }
-    if (stream !== undefined && line.stream !== stream) continue;
-    if (since !== undefined && (parseTime(line.time) ?? Infinity) < since) continue;
-    const bytes = Buffer.concat([
-      ...(timestamps && begins ? [Buffer.from(`${line.time} `)] : []),
-      line.text,
-      ...(line.isWhole ? [lineEnd] : []),
-    ]);
-    yield bytes.subarray(0, left);
+    if (parts.length === 0) continue;
+    const bytes = Buffer.concat(parts).subarray(0, left);
+    yield bytes;
     left -= bytes.length;
     if (left <= 0) return;
   }
 }
 
 const lineEnd = Buffer.from('\n');
-
-/** How many lines a log has. */
-export async function countLines(lines: AsyncIterable<LogLine>): Promise<number> {
-  let count = 0;
-  for await (const { isWhole } of lines) if (isWhole) count++;
-  return count;
-}

@@ -9,7 +9,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { ContainerError, type ContainerRuntime } from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { countLines, logBytes, logOptions } from './container-logs.ts';
+import { logBytes, logOptions } from './container-logs.ts';
 import {
   channelProtocol,
   forwardChannels,
@@ -122,9 +122,12 @@ export class KubeletApi {
     const options = logOptions(query, this.#options.now());
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the client is gone')));
-    const lines = (follow: boolean) =>
-      runtime.logs(wanted.pod, wanted.container, { previous: options.previous, follow, signal: gone.signal });
-    const bytes = logBytes(lines(options.follow), options, async () => countLines(lines(false)));
+    const { previous, follow, tailLines } = options;
+    const lines = runtime.logs(wanted.pod, wanted.container, {
+      ...{ previous, follow, signal: gone.signal },
+      ...(tailLines === undefined ? {} : { tailLines }),
+    });
+    const bytes = logBytes(lines, options);
     // A failure before the first line is a response with its own status.
     const first = await bytes.next();
     response.writeHead(200, { 'Content-Type': 'text/plain' });

@@ -26,26 +26,35 @@ const maxData = 4 * 1024 * 1024;
 
 /** Cuts the bytes of a connection into frames. */
 export class SpdyReader {
-  #rest: Buffer = Buffer.alloc(0);
+  /** What belongs to the next frame. */
+  #pieces: Buffer[] = [];
+  #length = 0;
+  /** Bytes of the next frame, as far as they are known. */
+  #needed = headerLength;
 
-  /** @returns the frames that `chunk` completes. @throws {SpdyError} */
-  push(chunk: Buffer): SpdyFrame[] {
-    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    const frames: SpdyFrame[] = [];
-    for (;;) {
-      if (this.#rest.length < headerLength) return frames;
-      const first = this.#rest.readUInt32BE(0);
-      const length = this.#rest.readUInt32BE(4) & 0xff_ffff;
+  /** Reads the frames that `chunk` completes, one when it is asked for. @throws {SpdyError} */
+  *push(chunk: Buffer): Generator<SpdyFrame> {
+    this.#pieces.push(chunk);
+    this.#length += chunk.length;
+    // Joined once a frame is whole: many small chunks would be copied again and again.
+    if (this.#length < this.#needed) return;
+    let rest = this.#pieces.length === 1 ? chunk : Buffer.concat(this.#pieces);
+    this.#needed = headerLength;
+    while (rest.length >= headerLength) {
+      const first = rest.readUInt32BE(0);
+      const length = rest.readUInt32BE(4) & 0xff_ffff;
       const isControl = first >= controlBit;
       if (length > (isControl ? maxControl : maxData)) throw new SpdyError(`a frame has ${length} bytes`);
-      if (this.#rest.length < headerLength + length) return frames;
-      const body = this.#rest.subarray(headerLength, headerLength + length);
-      const isLast = ((this.#rest[4] ?? 0) & finFlag) !== 0;
-      frames.push(
-        isControl ? control(first, body, isLast) : { kind: 'data', stream: first, payload: body, isLast },
-      );
-      this.#rest = this.#rest.subarray(headerLength + length);
+      this.#needed = headerLength + length;
+      if (rest.length < this.#needed) break;
+      const body = rest.subarray(headerLength, this.#needed);
+      const isLast = ((rest[4] ?? 0) & finFlag) !== 0;
+      rest = rest.subarray(this.#needed);
+      this.#needed = headerLength;
+      yield isControl ? control(first, body, isLast) : { kind: 'data', stream: first, payload: body, isLast };
     }
+    this.#pieces = rest.length === 0 ? [] : [rest];
+    this.#length = rest.length;
   }
 }
 

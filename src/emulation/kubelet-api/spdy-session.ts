@@ -1,4 +1,6 @@
 import { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import { maxInTurn } from './channels.ts';
 import {
   dataFrame,
   HeaderBlocks,
@@ -93,7 +95,11 @@ export class SpdySession {
 
   /** Takes bytes of the client. Resolves when there is room for more. @throws {SpdyError} the connection is to be closed. */
   async receive(bytes: Buffer): Promise<void> {
-    for (const frame of this.#reader.push(bytes)) await this.#frame(frame);
+    let handled = 0;
+    for (const frame of this.#reader.push(bytes)) {
+      if (++handled % maxInTurn === 0) await setImmediate();
+      await this.#frame(frame);
+    }
   }
 
   /** Ends all streams. */

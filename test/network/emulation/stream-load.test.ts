@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { get } from 'node:https';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { Kubectl } from '../../support/kubectl.ts';
 import { TurnWatchdog } from '../../support/watchdog/turns.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
+import { TurnsInside } from '../support/turns-inside.ts';
 import { insideOf } from '../support/up-process.ts';
 
 const mebibyte = 1024 * 1024;
@@ -13,9 +14,11 @@ const mebibyte = 1024 * 1024;
 describePods('many and slow streams of containers', () => {
   let pods: PodNetwork;
   let kubectl: Kubectl;
+  let turns: TurnsInside;
   const open: WebSocket[] = [];
 
   beforeAll(async () => {
+    turns = new TurnsInside();
     pods = await PodNetwork.start({ containers: 'processes', nodes: 1 });
     kubectl = new Kubectl(pods.server.kubeconfig);
     await pods.pod('web', 'web', { ports: [{ containerPort: 8080 }] });
@@ -25,7 +28,13 @@ describePods('many and slow streams of containers', () => {
   afterAll(async () => {
     for (const socket of open) socket.terminate();
     kubectl.dispose();
+    turns.close();
     await pods.server.stop();
+  });
+  beforeEach(async () => void (await turns.longest()));
+  afterEach(async () => {
+    // Milliseconds of CPU.
+    expect(await turns.longest(), 'a turn of the process of the cluster network').toBeLessThan(200);
   });
 
   function connect(path: string, protocol = 'v5.channel.k8s.io'): WebSocket {
@@ -171,6 +180,25 @@ describePods('many and slow streams of containers', () => {
       async () => (await pods.server.run(['ls', '/run/pods'], { node: 'node-1' })).stdout,
       (uids) => !uids.includes(uid),
     );
+  });
+
+  it('logs of a program that prints faster than it is read end where they were, in short turns', async () => {
+    // An empty line takes 40 bytes in a log.
+    await pods.pod('hasty', 'hasty', { image: 'busybox', command: ['yes', ''] });
+    await pods.running('hasty', 1);
+    const lines = async (...flags: readonly string[]): Promise<number> =>
+      (await kubectl.ok(['logs', 'hasty', ...flags])).length;
+    await until(
+      () => lines('--tail=100000'),
+      (count) => count === 100_000,
+    );
+    expect(await lines('--tail=10')).toBe(10);
+    expect(await lines('--limit-bytes=1000')).toBe(1000);
+    // Three files of 4 MiB.
+    const all = await lines();
+    expect(all).toBeGreaterThan(10_000);
+    expect(all).toBeLessThan((12 * mebibyte) / 40);
+    await pods.delete('pods', 'hasty');
   });
 
   it('the log before the last restart is there, and a probe that hangs fails', async () => {

@@ -1,18 +1,21 @@
 import type { ChildProcess } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { isRecord } from '../../../src/objects/json.ts';
 import { Kubectl } from '../../support/kubectl.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
+import { TurnsInside } from '../support/turns-inside.ts';
 
 describePods('streams of containers', () => {
   let pods: PodNetwork;
   let kubectl: Kubectl;
+  let turns: TurnsInside;
   const running: ChildProcess[] = [];
 
   beforeAll(async () => {
+    turns = new TurnsInside();
     pods = await PodNetwork.start({ containers: 'processes', nodes: 1 });
     kubectl = new Kubectl(pods.server.kubeconfig);
     await pods.pod('web', 'web', { ports: [{ containerPort: 8080 }] });
@@ -24,7 +27,13 @@ describePods('streams of containers', () => {
   afterAll(async () => {
     for (const child of running) child.kill();
     kubectl.dispose();
+    turns.close();
     await pods.server.stop();
+  });
+  beforeEach(async () => void (await turns.longest()));
+  afterEach(async () => {
+    // Milliseconds of CPU.
+    expect(await turns.longest(), 'a turn of the process of the cluster network').toBeLessThan(200);
   });
 
   it('exec runs a program, with its output, its input and its exit code', async () => {

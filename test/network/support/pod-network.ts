@@ -140,11 +140,12 @@ export class PodNetwork {
     return isRecord(answer) ? answer : undefined;
   }
 
-  /** The names of the Pods that answer so many connections; without those that none answered. */
+  /** The names of the Pods that answer so many connections at once, sorted; without those that none answered. */
   async namesOf(where: RunPlace, url: string, connections = 40): Promise<readonly string[]> {
-    const script = `for i in $(seq ${connections}); do curl -s --max-time 2 '${url}/hostname'; done`;
-    const { stdout } = await this.server.run(['sh', '-c', script], where);
-    return [...new Set(stdout.split('\n').filter((line) => line !== ''))].sort();
+    // One program makes all of them: to start one for each takes most of the time of a test.
+    const flags = ['--parallel', '--parallel-immediate', '--header', 'Connection: close'];
+    const names = await this.curl(where, `${url}/hostname#[1-${connections}]`, ...flags);
+    return [...new Set(names.split('\n').filter((line) => line !== ''))].sort();
   }
 
   async #post(path: string, body: object): Promise<JsonRecord> {

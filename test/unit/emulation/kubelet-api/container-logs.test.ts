@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LogLine } from '../../../../src/controllers/kubelet/container-runtime.ts';
-import { countLines, logBytes, logOptions } from '../../../../src/emulation/kubelet-api/container-logs.ts';
+import { logBytes, logOptions } from '../../../../src/emulation/kubelet-api/container-logs.ts';
 
 const line = (second: number, text: string, more: Partial<LogLine> = {}): LogLine => ({
   time: `2026-01-01T00:00:0${second}.000000000Z`,
@@ -14,15 +14,17 @@ const log: readonly LogLine[] = [
   line(4, 'four'),
 ];
 
-async function* all(): AsyncGenerator<LogLine> {
-  for (const each of log) yield await Promise.resolve(each);
+/** From the last so many lines on, in pieces of two. */
+async function* last(count = log.length): AsyncGenerator<readonly LogLine[]> {
+  const wanted = log.slice(Math.max(0, log.length - count));
+  for (let i = 0; i < wanted.length; i += 2) yield await Promise.resolve(wanted.slice(i, i + 2));
 }
 
 /** What the kubelet answers to a query, five seconds after the first line. */
 async function answer(query: string): Promise<string> {
   const options = logOptions(new URLSearchParams(query), Date.UTC(2026, 0, 1, 0, 0, 5));
   let text = '';
-  for await (const bytes of logBytes(all(), options, () => countLines(all()))) text += bytes.toString();
+  for await (const bytes of logBytes(last(options.tailLines), options)) text += bytes.toString();
   return text;
 }
 
@@ -30,7 +32,7 @@ describe('the log of a container, asked for', () => {
   it.each([
     ['', 'zero\none\ntwo, to its end\nfour\n'],
     ['tailLines=1', 'four\n'],
-    ['tailLines=2', 'two, to its end\nfour\n'],
+    ['tailLines=2', 'to its end\nfour\n'],
     ['tailLines=0', ''],
     ['tailLines=100', 'zero\none\ntwo, to its end\nfour\n'],
     ['limitBytes=7', 'zero\non'],
@@ -42,7 +44,7 @@ describe('the log of a container, asked for', () => {
     ['stream=Stdout', 'zero\ntwo, to its end\nfour\n'],
     ['stream=All', 'zero\none\ntwo, to its end\nfour\n'],
     [
-      'timestamps=true&tailLines=2',
+      'timestamps=true&tailLines=3',
       '2026-01-01T00:00:02.000000000Z two, to its end\n2026-01-01T00:00:04.000000000Z four\n',
     ],
   ])('with %s', async (query, text) => {
@@ -51,12 +53,12 @@ describe('the log of a container, asked for', () => {
 
   it('reads no further than its limit', async () => {
     let read = 0;
-    async function* endless(): AsyncGenerator<LogLine> {
-      for (;;) yield await Promise.resolve(line(++read % 10, 'x'.repeat(99)));
+    async function* endless(): AsyncGenerator<readonly LogLine[]> {
+      for (;;) yield await Promise.resolve([line(++read % 10, 'x'.repeat(99))]);
     }
     const options = logOptions(new URLSearchParams('limitBytes=1000&follow=true'), 0);
     let bytes = 0;
-    for await (const chunk of logBytes(endless(), options, () => Promise.resolve(0))) bytes += chunk.length;
+    for await (const chunk of logBytes(endless(), options)) bytes += chunk.length;
     expect([bytes, read]).toEqual([1000, 10]);
   });
 });

@@ -7,6 +7,7 @@ import {
   SpdyReader,
 } from '../../../../src/emulation/kubelet-api/spdy-frames.ts';
 import { SpdySession, type SpdyStream } from '../../../../src/emulation/kubelet-api/spdy-session.ts';
+import { TurnWatchdog } from '../../../support/watchdog/turns.ts';
 
 /** A SYN_STREAM as moby/spdystream writes it. */
 function synStream(id: number, block: Buffer, flags = 0): Buffer {
@@ -119,6 +120,27 @@ describe('a SPDY connection', () => {
     await expect(session.receive(synStream(1, block))).rejects.toThrow('headers are too long');
   });
 
+  test('takes many frames at once, and one in many pieces, in short turns', async () => {
+    const { session, open, sent } = connection();
+    const stream = await open(1, { streamType: 'data', port: '80', requestID: '0' });
+    const bytes = 1024 * 1024;
+    stream.resume();
+    const watchdog = new TurnWatchdog();
+    const ping = Buffer.from('800300060000000400000007', 'hex');
+    const pings = 300_000;
+    await session.receive(Buffer.alloc(pings * ping.length, ping));
+    const frame = dataFrame(1, Buffer.alloc(bytes), false);
+    let received = 0;
+    stream.on('data', (chunk: Buffer) => (received += chunk.length));
+    for (let at = 0; at < frame.length; at += 64) await session.receive(frame.subarray(at, at + 64));
+    const longest = watchdog.longest();
+    watchdog.stop();
+    expect(sent.filter((each) => each.equals(ping))).toHaveLength(pings);
+    expect(received).toBe(bytes);
+    // Milliseconds of CPU.
+    expect(longest).toBeLessThan(200);
+  });
+
   test('compresses with the dictionary of the specification', async () => {
     // The zlib header names a dictionary by its Adler-32 (draft-mbelshe-httpbis-spdy-00, 2.6.10.1).
     const block = await new HeaderBlocks().write(new Map([['a', 'b']]));
@@ -128,7 +150,8 @@ describe('a SPDY connection', () => {
 
 test('a reader keeps nothing of what it has given out', () => {
   const reader = new SpdyReader();
-  expect(reader.push(dataFrame(1, Buffer.from('a'), false).subarray(0, 5))).toEqual([]);
-  expect(reader.push(dataFrame(1, Buffer.from('a'), false).subarray(5))).toHaveLength(1);
-  expect(reader.push(Buffer.alloc(0))).toEqual([]);
+  const frames = (bytes: Buffer) => [...reader.push(bytes)];
+  expect(frames(dataFrame(1, Buffer.from('a'), false).subarray(0, 5))).toEqual([]);
+  expect(frames(dataFrame(1, Buffer.from('a'), false).subarray(5))).toHaveLength(1);
+  expect(frames(Buffer.alloc(0))).toEqual([]);
 });
