@@ -152,6 +152,41 @@ test('a Service says who announces it through a crash and a conflict, and is not
     .toEqual(['AddressConflict', 'Announced', 'Assigned']);
 });
 
+test('a pool says which of its addresses a node or its router has before a Service gets one, and gives none of them', async () => {
+  await cluster.clients
+    .for(addressPools)
+    .mergePatch('', 'lan', { spec: { addresses: ['192.0.2.1-192.0.2.3'] } });
+  await agent('a', {
+    refused: [
+      { address: '192.0.2.1', reason: 'GatewayAddress', holder: '' },
+      { address: '192.0.2.2', reason: 'NodeAddress', holder: 'eth1' },
+    ],
+  });
+  const pool = await untilPool(
+    ({ status }) => status?.conditions?.some(({ reason }) => reason === 'Overlap') === true,
+  );
+  expect(pool.status?.refused).toMatchObject([
+    { address: '192.0.2.1', node: 'a', reason: 'GatewayAddress' },
+    { address: '192.0.2.2', node: 'a', reason: 'NodeAddress', message: 'held by eth1' },
+  ]);
+  expect(pool.status?.conditions).toContainEqual(
+    expect.objectContaining({
+      type: 'Conflict',
+      message:
+        '192.0.2.1 belongs to the router of node a; 192.0.2.2 belongs to node a: these addresses are not given',
+    }),
+  );
+  await cluster.service('web');
+  await cluster.until('web', ({ status }) => status.loadBalancer?.ingress?.[0]?.ip === '192.0.2.3');
+  // Without them again.
+  await agent('a', {});
+  await untilPool(
+    ({ status }) =>
+      status?.refused === undefined &&
+      status?.conditions?.some(({ reason }) => reason === 'NoOverlap') === true,
+  );
+});
+
 test('where no agent has ever run, neither Services nor pools speak of announcing', async () => {
   await cluster.service('web');
   await cluster.untilReason('web', 'Assigned');

@@ -9,6 +9,7 @@ import { announcerOf } from '../../network/announcing/announcers.ts';
 import {
   announcedPools,
   assignedAddresses,
+  poolOf,
   type ServiceAddress,
 } from '../../network/announcing/assigned-addresses.ts';
 import { takeOverAfterMs } from '../../network/announcing/fence.ts';
@@ -36,6 +37,7 @@ import {
   type PoolAnnounced,
   reasonOf,
 } from './plan-announced.ts';
+import type { HostAddress } from './pool-addresses.ts';
 import { loadBalancerReadyCondition } from './status.ts';
 
 /** The key of the work queue that plans for all Services; their keys have a slash. */
@@ -53,6 +55,8 @@ export interface AnnouncedOptions {
   readonly isServed: (service: Service) => boolean;
   /** Called when {@link AnnouncedReconciler.ofPool} may answer otherwise. */
   readonly poolsChanged: () => void;
+  /** Called when {@link AnnouncedReconciler.hostAddresses} is another one. */
+  readonly hostAddressesChanged: () => void;
 }
 
 /**
@@ -69,6 +73,7 @@ export class AnnouncedReconciler extends Reconciler {
   readonly #liveness = new Liveness(takeOverAfterMs);
   readonly #reports = new Map<string, AgentReport>();
   #ofPools: ReadonlyMap<string, PoolAnnounced> = new Map();
+  #hostAddresses: readonly HostAddress[] = [];
   /** Undefined: to be computed again. */
   #addresses: ReadonlyMap<string, ServiceAddress> | undefined;
   /** Whether anything but the time has changed since all Services were planned. */
@@ -133,6 +138,11 @@ export class AnnouncedReconciler extends Reconciler {
     return this.#ofPools.get(name);
   }
 
+  /** The addresses of nodes and of their routers, of those in pools, as agents report. */
+  get hostAddresses(): readonly HostAddress[] {
+    return this.#hostAddresses;
+  }
+
   protected async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     if (key === everyKey) return this.#planAll();
     const service = this.#services.cache.get(key);
@@ -184,26 +194,35 @@ export class AnnouncedReconciler extends Reconciler {
   }
 
   async #planPools(living: Living, slices: TimeSlices): Promise<void> {
-    const ofPools = new Map<string, PoolAnnounced & { reasons: Map<AnnouncedReason, number> }>();
+    const ofPools = new Map<string, CountedPool>();
+    const ofPool = (name: string): CountedPool => {
+      const known = ofPools.get(name) ?? { reasons: new Map<AnnouncedReason, number>(), refused: [] };
+      ofPools.set(name, known);
+      return known;
+    };
     // A cluster in which no agent ever ran may have another announcer: see #plan.
     const addresses = this.#reports.size === 0 ? [] : this.#known().values();
-    const refused = [...living.reports].flatMap(([node, report]) =>
-      report.refused.map((refusal) => ({ node, ...refusal })),
-    );
     for (const assigned of addresses) {
       if (slices.due) await slices.pause();
       if (assigned.pool === undefined) continue;
-      const { reasons } = ofPools.get(assigned.pool) ?? { reasons: new Map<AnnouncedReason, number>() };
+      const { reasons } = ofPool(assigned.pool);
       const reason = reasonOf(planned(assigned, living));
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
-      ofPools.set(assigned.pool, { reasons, refused: [] });
     }
-    this.#ofPools = new Map(
-      [...ofPools].map(([name, { reasons }]) => [
-        name,
-        { reasons, refused: refused.filter(({ address }) => this.#known().get(address)?.pool === name) },
-      ]),
-    );
+    const pools = announcedPools(this.#pools.cache.values());
+    for (const [node, report] of living.reports) {
+      for (const refusal of report.refused) {
+        const parsed = parseStrictAddress(refusal.address);
+        const pool = parsed === undefined ? undefined : poolOf(parsed, pools);
+        if (pool !== undefined) ofPool(pool.name).refused.push({ node, ...refusal });
+      }
+    }
+    this.#ofPools = ofPools;
+    const hostAddresses = hostAddressesOf(this.#reports);
+    if (!jsonEqual(hostAddresses, this.#hostAddresses)) {
+      this.#hostAddresses = hostAddresses;
+      this.#options.hostAddressesChanged();
+    }
     this.#options.poolsChanged();
   }
 
@@ -274,6 +293,23 @@ export class AnnouncedReconciler extends Reconciler {
       this.context.log.info({ key: keyOf(service), reason }, message);
     }
   }
+}
+
+/** What is counted for the status of a pool. */
+interface CountedPool extends PoolAnnounced {
+  readonly reasons: Map<AnnouncedReason, number>;
+  readonly refused: PoolAnnounced['refused'][number][];
+}
+
+function hostAddressesOf(reports: ReadonlyMap<string, AgentReport>): readonly HostAddress[] {
+  return [...reports]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([node, { refused }]) =>
+      refused.flatMap(({ address, reason }) => {
+        if (reason === 'NodeAddress') return [{ address, owner: `node ${node}` }];
+        return reason === 'GatewayAddress' ? [{ address, owner: `the router of node ${node}` }] : [];
+      }),
+    );
 }
 
 /** The agents, and what those that live report. */

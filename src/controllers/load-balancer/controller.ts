@@ -86,12 +86,14 @@ class LoadBalancerReconciler {
     const announced = new AnnouncedReconciler(context, {
       isServed: (service) => !this.#isReleased(service),
       poolsChanged: () => this.#pools.updateStatus(),
+      hostAddressesChanged: () => this.#pools.updateLayout(),
     });
     this.#pools = new PoolReconciler(context, this.#allocator, this.#metrics, {
       changed: () => this.#requeueChanged(),
       waitFor: [this.#services, this.#namespaces],
       adopt: (signal) => this.#adopt(signal),
       announced: (pool) => announced.ofPool(pool),
+      hostAddresses: () => announced.hostAddresses,
     });
     this.#controller = new Controller({
       name: 'load_balancer',

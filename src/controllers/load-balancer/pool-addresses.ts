@@ -26,8 +26,19 @@ export interface PoolLayout {
 /** Why an address of a pool is not free. */
 export type AddressState = 'used' | 'quarantined' | 'reserved';
 
-/** The addresses of nodes, their pod CIDRs and the ServiceCIDRs. */
-export function forbiddenRanges(nodes: Iterable<Node>, cidrs: Iterable<ServiceCIDR>): ForbiddenRange[] {
+/** An address that a machine of the nodes' network has. */
+export interface HostAddress {
+  readonly address: string;
+  /** As {@link ForbiddenRange.owner}. */
+  readonly owner: string;
+}
+
+/** The addresses of nodes, their pod CIDRs and the ServiceCIDRs, and the addresses that only agents of nodes know. */
+export function forbiddenRanges(
+  nodes: Iterable<Node>,
+  cidrs: Iterable<ServiceCIDR>,
+  hosts: readonly HostAddress[] = [],
+): ForbiddenRange[] {
   const forbidden: ForbiddenRange[] = [];
   const add = (range: AddressRange | undefined, owner: string): void => {
     if (range !== undefined) forbidden.push({ range, owner });
@@ -40,6 +51,7 @@ export function forbiddenRanges(nodes: Iterable<Node>, cidrs: Iterable<ServiceCI
     for (const cidr of spec.podCIDRs ?? []) add(parseAddressRange(cidr), `the Pods of ${owner}`);
     for (const { address } of status.addresses ?? []) add(singleAddress(address), owner);
   }
+  for (const { address, owner } of hosts) add(singleAddress(address), owner);
   return forbidden;
 }
 

@@ -15,7 +15,7 @@ import type { PoolAnnounced } from './plan-announced.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import { addressPools } from '../../client/resources.ts';
 import { readPool } from './pool.ts';
-import { forbiddenRanges, type PoolLayout } from './pool-addresses.ts';
+import { forbiddenRanges, type HostAddress, type PoolLayout } from './pool-addresses.ts';
 import { readQuarantined } from './quarantine.ts';
 
 type Syncable = Pick<Informer<KubeObject>, 'synced'>;
@@ -29,6 +29,8 @@ export interface ServiceReconciler {
   adopt(signal: AbortSignal): Promise<void>;
   /** What the status of a pool says about announcing; undefined: nothing. */
   announced(pool: string): PoolAnnounced | undefined;
+  /** Addresses of nodes and of their routers, as agents report. */
+  hostAddresses(): readonly HostAddress[];
 }
 
 /** Keys of the work queue beside the names of pools, which have no star. */
@@ -76,7 +78,7 @@ export class PoolReconciler {
       workers: 2,
       waitFor: [...services.waitFor, ...this.sources],
     });
-    const enqueueLayout = (): void => this.controller.enqueue(layoutKey, { after: layoutDelayMs });
+    const enqueueLayout = (): void => this.updateLayout();
     this.#pools.addHandler({
       added: enqueueLayout,
       // On every change: after a relist, an edit that was reverted changes only the generation, and the status may have
@@ -112,7 +114,10 @@ export class PoolReconciler {
   /** Reads all pools into the allocator, unless nothing changed. */
   load(): void {
     const objects = [...this.#pools.cache.values()];
-    const forbidden = forbiddenRanges(this.#nodes.cache.values(), this.#cidrs.cache.values());
+    const forbidden = forbiddenRanges(
+      ...([this.#nodes.cache.values(), this.#cidrs.cache.values()] as const),
+      this.#services.hostAddresses(),
+    );
     // Also if the specs are equal: an edit that was reverted has a new generation.
     this.#generations = new Map(objects.map((object) => [keyOf(object), object.metadata.generation]));
     const input = JSON.stringify([
@@ -137,6 +142,11 @@ export class PoolReconciler {
       for (const entry of readQuarantined(pool, now)) allocations.quarantine(entry);
     }
     this.updateStatus();
+  }
+
+  /** Enqueues the reading of all pools. */
+  updateLayout(): void {
+    this.controller.enqueue(layoutKey, { after: layoutDelayMs });
   }
 
   /** Enqueues the status of all pools and the end of the next quarantine. */

@@ -1,5 +1,5 @@
 import { type AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
-import { parseStrictAddress } from '../../objects/address.ts';
+import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
@@ -19,6 +19,8 @@ export interface ServiceAddress extends AssignedAddress {
 export interface AnnouncedPool {
   readonly name: string;
   readonly ranges: readonly AddressRange[];
+  /** Parts of the ranges that no Service is given. */
+  readonly excluded: readonly AddressRange[];
   readonly announcement: PoolAnnouncement;
 }
 
@@ -33,12 +35,31 @@ export function announcedPools(pools: Iterable<AddressPool>): readonly Announced
     .toSorted((a, b) => (age(a) < age(b) ? -1 : 1))
     .map(({ metadata, spec }) => ({
       name: metadata.name ?? '',
-      ranges: (spec.addresses ?? []).flatMap((text) => {
-        const isRange = text.includes('/') || text.includes('-');
-        return parseAddressRange(isRange ? text : `${text}-${text}`) ?? [];
-      }),
+      ranges: rangesOf(spec.addresses),
+      excluded: rangesOf(spec.exclude),
       announcement: readAnnounce(spec.announce).announcement,
     }));
+}
+
+function rangesOf(texts: readonly string[] = []): readonly AddressRange[] {
+  return texts.flatMap((text) => {
+    const isRange = text.includes('/') || text.includes('-');
+    return parseAddressRange(isRange ? text : `${text}-${text}`) ?? [];
+  });
+}
+
+/** Whether a pool has an address that it may give to a Service. */
+export function isPooled(address: ParsedAddress, pools: readonly AnnouncedPool[]): boolean {
+  const { family, value } = address;
+  return poolOf(address, pools)?.excluded.some((range) => range.contains(family, value)) === false;
+}
+
+/** The pool that has an address. */
+export function poolOf(
+  { family, value }: ParsedAddress,
+  pools: readonly AnnouncedPool[],
+): AnnouncedPool | undefined {
+  return pools.find(({ ranges }) => ranges.some((range) => range.contains(family, value)));
 }
 
 /** Whether a Service may have addresses to announce: others need not be read. */
@@ -65,9 +86,9 @@ export function assignedAddresses(
     for (const { ip, ipMode = 'VIP' } of service.status.loadBalancer?.ingress ?? []) {
       const parsed = ipMode === 'VIP' ? parseStrictAddress(ip ?? '') : undefined;
       if (parsed === undefined) continue;
-      const { canonical: address, family, value } = parsed;
+      const { canonical: address } = parsed;
       const known = found.get(address);
-      const pool = pools.find(({ ranges }) => ranges.some((range) => range.contains(family, value)));
+      const pool = poolOf(parsed, pools);
       found.set(address, {
         address,
         services: [...(known?.services ?? []), key],

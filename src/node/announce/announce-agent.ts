@@ -113,6 +113,7 @@ export class AnnounceAgent implements Runnable {
       ...{ host, clock, log, on: layer2.on ?? 'macvlan', arping: layer2.arping ?? false },
       lifetime: () => this.#leases.lifetime,
       ownerOfMac: (mac, address) => ownerOfMac(this.#view.reports.values(), mac, address),
+      isPooled: (address) => this.#view.isPooled(address),
       isNodeAddress: (address) => this.#view.nodeAddresses().has(address),
       isAgents: (address) => this.#share.isAgents(address),
     });
@@ -200,7 +201,11 @@ export class AnnounceAgent implements Runnable {
     else this.#activeSince ??= now;
     this.#leases.setActive(this.#activeSince !== undefined || this.#layer2.announced.size > 0);
     const isSettled = this.#activeSince !== undefined && now >= this.#activeSince + settleMs;
-    if (this.#activeSince === undefined && this.#layer2.announced.size === 0) return;
+    if (this.#activeSince === undefined && this.#layer2.announced.size === 0) {
+      // A new pool may have addresses of this node.
+      this.#leases.reportSoon();
+      return;
+    }
     this.#leases.hold();
     if (isSettled && this.#leases.isCurrent) {
       this.#wanted = this.#share.plan();
@@ -208,7 +213,10 @@ export class AnnounceAgent implements Runnable {
       // What a former process left stays until the owners are known.
     } else if (!this.#hasPlanned) return;
     else if (!this.#leases.isOpen) this.#wanted = [];
-    else this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address));
+    else {
+      const refused = new Set(this.#layer2.refused.map(({ address }) => address));
+      this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address) && !refused.has(address));
+    }
     this.#layer2.retain((address) => addresses.has(address));
     try {
       await this.#layer2.announce(this.#wanted, this.#share.announceOptions);

@@ -5,9 +5,11 @@ import { type AgentReport, decodeReport, type NodeReport } from '../../network/a
 import type { Announcer } from '../../network/announcing/announcement-plan.ts';
 import { announcerOf } from '../../network/announcing/announcers.ts';
 import {
+  type AnnouncedPool,
   announcedPools,
   assignedAddresses,
   egressAddresses,
+  isPooled,
   mayBeAnnounced,
   type ServiceAddress,
 } from '../../network/announcing/assigned-addresses.ts';
@@ -18,6 +20,7 @@ import { bySliceService, indexBySliceService, serviceOfSlice } from '../../netwo
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { Node, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
+import { parseStrictAddress } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { EgressIP } from '../../objects/types/ovn.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
@@ -50,7 +53,8 @@ export class AnnouncementView {
   /** The Leases that were not given back, by node. */
   readonly #held = new Map<string, HeldLease>();
   #addresses: ReadonlyMap<string, ServiceAddress> | undefined;
-  #named: ReadonlySet<string> = new Set();
+  /** Undefined: to be read again. */
+  #announcedPools: readonly AnnouncedPool[] | undefined;
   #version = 0;
 
   /** @param egress whether the addresses of EgressIPs are announced, too. */
@@ -89,7 +93,12 @@ export class AnnouncementView {
         if (this.#isOfLocal(slice)) touch();
       }),
     );
-    this.#pools.addHandler(onEach(touch));
+    this.#pools.addHandler(
+      onEach(() => {
+        this.#announcedPools = undefined;
+        touch();
+      }),
+    );
     this.#egressIPs?.addHandler(onEach(touch));
     this.#nodes.addHandler({
       added: changed,
@@ -127,12 +136,10 @@ export class AnnouncementView {
   get addresses(): ReadonlyMap<string, ServiceAddress> {
     if (this.#addresses === undefined) {
       const rules = egressRules(this.#egressIPs?.cache.values() ?? []);
-      const pools = announcedPools(this.#pools.cache.values());
-      this.#named = new Set(pools.flatMap(({ announcement }) => announcement.layer2?.interfaces ?? []));
       const ofServices = assignedAddresses(
         this.#services.cache.values(),
         (key) => this.#slices.cache.byIndex(bySliceService, key),
-        pools,
+        this.#poolsInOrder,
       );
       const egress = egressAddresses(rules).map((one) => [one.address, one] as const);
       this.#addresses = new Map([...egress, ...ofServices]);
@@ -148,6 +155,12 @@ export class AnnouncementView {
     return this.addresses.size > 0 || (this.#egressIPs?.cache.size ?? 0) > 0;
   }
 
+  /** Whether a pool has an address that it may give to a Service. */
+  isPooled(address: string): boolean {
+    const parsed = parseStrictAddress(address);
+    return parsed !== undefined && isPooled(parsed, this.#poolsInOrder);
+  }
+
   /** Another one after each change of what is announced, or by whom. */
   get version(): number {
     return this.#version;
@@ -155,7 +168,8 @@ export class AnnouncementView {
 
   /** The interfaces that pools name. */
   get namedInterfaces(): ReadonlySet<string> {
-    return this.isNeeded ? this.#named : new Set();
+    if (!this.isNeeded) return new Set();
+    return new Set(this.#poolsInOrder.flatMap(({ announcement }) => announcement.layer2?.interfaces ?? []));
   }
 
   /** The agents of nodes that the API knows, by node. */
@@ -181,6 +195,11 @@ export class AnnouncementView {
   /** The InternalIPs of all nodes. */
   nodeAddresses(): ReadonlySet<string> {
     return new Set([...this.#nodes.cache.values()].flatMap(internalAddresses));
+  }
+
+  get #poolsInOrder(): readonly AnnouncedPool[] {
+    this.#announcedPools ??= announcedPools(this.#pools.cache.values());
+    return this.#announcedPools;
   }
 
   #see(lease: Lease, old: Lease | undefined, leaseSeen: ViewHandler['leaseSeen'], changed: () => void): void {

@@ -2,7 +2,6 @@ import { encodeReport, type NodeReport } from '../../network/announcing/agent-re
 import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
 import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts';
 import { keepsInMove } from '../../network/announcing/membership.ts';
-import { ownerOf } from '../../network/announcing/owner.ts';
 import { isRefused } from '../../network/announcing/reported-holders.ts';
 import { ReleasedAddresses } from '../../network/announcing/released-addresses.ts';
 import { RestartGrace } from '../../network/announcing/restart-grace.ts';
@@ -27,8 +26,6 @@ export interface Layer2ShareOptions {
 /** Who is to have an address. */
 interface PlannedAddress extends AddressToAnnounce {
   readonly owner: string;
-  /** Who asks for it from time to time: a machine may have taken it later. */
-  readonly checker: string | undefined;
   /** The interfaces on which this node can announce it. */
   readonly own: readonly string[];
   /** What leaves by an egress address is translated by one node: no other has it meanwhile, in a planned move either. */
@@ -72,13 +69,15 @@ export class Layer2Share {
     const { nodeName, layer2 } = this.#options;
     const { announced } = layer2();
     const kept = this.#keptByOthers();
+    const refused = new Set(this.#options.report().refused.map(({ address }) => address));
     return this.#planned().flatMap(({ address, announcement, owner, interfaces, isEgress }) => {
       const has = announced.has(address);
       if (owner === nodeName) {
         const waits = kept.has(address) || (isEgress && this.#othersWith(address).length > 0);
         return waits && !has ? [] : [{ address, announcement, interfaces }];
       }
-      const keeps = has && !isEgress && keepsInMove(address, nodeName, owner, this.#othersWith(address));
+      const mayKeep = has && !isEgress && !refused.has(address);
+      const keeps = mayKeep && keepsInMove(address, nodeName, owner, this.#othersWith(address));
       if (!keeps) return [];
       return [{ address, announcement, interfaces: layer2().interfacesOf(address) }];
     });
@@ -89,7 +88,6 @@ export class Layer2Share {
     const { nodeName } = this.#options;
     const planned = this.#lastPlanned;
     return {
-      others: planned.flatMap(({ address, checker }) => (checker === nodeName ? [address] : [])),
       standby: new Set(planned.flatMap(({ own }) => own)),
       leaving: new Set(planned.flatMap(({ address, owner }) => (owner === nodeName ? [] : [address]))),
     };
@@ -141,11 +139,10 @@ export class Layer2Share {
       const { layer2 } = planAnnouncement(assigned, announcers);
       if (layer2 === undefined) return [];
       const { node: owner, interfaces } = layer2;
-      const others = announcers.flatMap(({ node, isAlive }) => (isAlive && node !== owner ? [node] : []));
       const own = self === undefined ? undefined : planAnnouncement(assigned, [self]).layer2?.interfaces;
       return [
         {
-          ...{ address, announcement, owner, interfaces, checker: ownerOf(address, others), own: own ?? [] },
+          ...{ address, announcement, owner, interfaces, own: own ?? [] },
           isEgress: assigned.egressNode !== undefined,
         },
       ];

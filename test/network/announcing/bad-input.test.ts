@@ -39,6 +39,72 @@ describe.skipIf(missing !== '')(`announcing${missing === '' ? '' : ` (missing: $
     expect(await first.refused()).toEqual([]);
   });
 
+  it('leaves an address that two clusters take at once to the node with the lower MAC address; the other one says so', async () => {
+    const first = await AnnouncingCluster.start(2);
+    closing.push(() => first.close());
+    const second = await first.other('node-2');
+    closing.push(() => second.close());
+    await first.separate(['node-1', 'node-2'], true);
+    const addresses = [address, '2001:db8::f200'];
+    for (const [cluster, node] of [[first, 'node-1'] as const, [second, 'node-2'] as const]) {
+      await cluster.service('web', addresses);
+      cluster.startAgent(node);
+    }
+    for (const one of addresses) await expect.poll(() => first.holders(one)).toEqual(['node-1', 'node-2']);
+    await first.separate(['node-1', 'node-2'], false);
+
+    const order = async (node: string): Promise<string> => (await first.mac(node)).slice(3);
+    const isFirst = (await order('node-1')) < (await order('node-2'));
+    const winner = isFirst ? 'node-1' : 'node-2';
+    for (const one of addresses) await expect.poll(() => first.holders(one)).toEqual([winner]);
+    const [keeping, leaving] = isFirst ? [first, second] : [second, first];
+    await expect
+      .poll(() => leaving.refused())
+      .toEqual(addresses.map((one) => `${one} AddressConflict`).toSorted());
+    // It has announced them again.
+    for (const one of addresses) await expect.poll(() => first.whoAnswers(one)).toBe(winner);
+    // Longer than the next look at both.
+    await sleep(5000);
+    for (const one of addresses) {
+      expect(await first.holders(one)).toEqual([winner]);
+      expect((await first.history.holders(one)).at(-1)).toEqual([winner]);
+    }
+    expect(await keeping.refused()).toEqual([]);
+  });
+
+  it('says which addresses of pools are the node’s own or its router’s before a Service has one', async () => {
+    const cluster = await AnnouncingCluster.start(1);
+    closing.push(() => cluster.close());
+    cluster.startAgent('node-1');
+    await expect.poll(() => cluster.announced()).toEqual(new Map([['node-1', []]]));
+    expect(await cluster.refused()).toEqual([]);
+    await cluster.pool('overlapping', {
+      addresses: ['192.0.2.1-192.0.2.20', '2001:db8::/120'],
+      exclude: ['2001:db8::10-2001:db8::ff'],
+    });
+    await expect
+      .poll(() => cluster.refused())
+      .toEqual(['192.0.2.11 NodeAddress', '192.0.2.2 GatewayAddress', '2001:db8::2 GatewayAddress']);
+  });
+
+  it('lets an announced address go that another machine takes, says so, and takes it again when it is free', async () => {
+    const cluster = await AnnouncingCluster.start(2);
+    closing.push(() => cluster.close());
+    await cluster.service('web', [address]);
+    await cluster.service('beside', ['192.0.2.201']);
+    // The other machine runs no agent.
+    cluster.startAgent('node-1');
+    await expect.poll(() => cluster.holders(address)).toEqual(['node-1']);
+    await cluster.ip('node-2', 'link', 'set', 'eth0', 'address', '02:00:00:00:00:01');
+    await cluster.ip('node-2', 'address', 'add', `${address}/32`, 'dev', 'eth0');
+    await expect.poll(() => cluster.holders(address)).toEqual(['node-2']);
+    await expect.poll(() => cluster.refused()).toEqual([`${address} AddressConflict`]);
+    expect(await cluster.holders('192.0.2.201')).toEqual(['node-1']);
+    await cluster.ip('node-2', 'address', 'del', `${address}/32`, 'dev', 'eth0');
+    await expect.poll(() => cluster.holders(address)).toEqual(['node-1']);
+    await expect.poll(() => cluster.refused()).toEqual([]);
+  }, 240_000);
+
   it('goes on while clocks of nodes jump by a day, forth and back', async () => {
     const cluster = await AnnouncingCluster.start(2);
     closing.push(() => cluster.close());

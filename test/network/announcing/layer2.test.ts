@@ -22,7 +22,6 @@ describe.skipIf(missing !== '')(`layer 2${missing === '' ? '' : ` (missing: ${mi
   let network: TestNetwork;
   let announcers: Layer2Announcer[] = [];
   let logged: string[] = [];
-
   beforeAll(async () => {
     network = await startNetwork('user', { 'node-1': [], 'node-2': [] });
     for (const node of ['node-1', 'node-2']) await network.at(node).machine.serve(80);
@@ -36,14 +35,14 @@ describe.skipIf(missing !== '')(`layer 2${missing === '' ? '' : ` (missing: ${mi
 
   const announcer = async (
     node: string,
-    options: Partial<Pick<Layer2Options, 'on' | 'arping'>> = {},
+    options: Partial<Pick<Layer2Options, 'on' | 'arping' | 'clock'>> = {},
     host: Host = network.at(node).machine.host,
   ): Promise<Layer2Announcer> => {
     const made = new Layer2Announcer({
       ...{ host, clock: systemClock, on: 'macvlan', arping: false, ...options },
       log: pino({ base: null }, { write: (line: string) => logged.push(line) }),
       ...{ lifetime: () => 60, ownerOfMac: () => undefined },
-      ...{ isNodeAddress: () => false, isAgents: () => true },
+      ...{ isNodeAddress: () => false, isPooled: () => false, isAgents: () => true },
     });
     await made.open();
     announcers.push(made);
@@ -157,6 +156,45 @@ describe.skipIf(missing !== '')(`layer 2${missing === '' ? '' : ` (missing: ${mi
     await made.announce([]);
     expect(made.announced.size).toBe(0);
   });
+
+  it.each(['macvlan', 'interface'] as const)(
+    'announces an address again for which a machine with a higher MAC address answers, and lets it go after a minute (%s)',
+    async (on) => {
+      const address = '192.0.2.207';
+      let skipped = 0;
+      const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skipped };
+      const made = await announcer('node-1', { on, clock });
+      await made.announce(onEth0(address));
+      await expect.poll(() => whoAnswers(address)).toBe('node-1');
+      const rival = network.at('node-2').machine.host;
+      const { stdout } = await rival.exec('cat', ['/sys/class/net/eth0/address']);
+      await rival.exec('ip', ['link', 'set', 'eth0', 'address', '02:ff:ff:ff:ff:fe']);
+      await rival.exec('ip', ['address', 'add', `${address}/32`, 'dev', 'eth0']);
+      await rival.exec('arping', ['-U', '-c', '1', '-I', 'eth0', address]);
+      await expect.poll(() => known(address)).toBe('02:ff:ff:ff:ff:fe');
+
+      const reasons = (): readonly string[] => logged.map((line) => textAt(JSON.parse(line), 'reason'));
+      const goOn = async (seconds: number): Promise<void> => {
+        skipped += seconds * 1000;
+        await made.announce(onEth0(...(made.refused.length === 0 ? [address] : [])));
+      };
+      await goOn(3);
+      await expect.poll(reasons).toEqual(['AddressConflict']);
+      await goOn(0);
+      await expect
+        .poll(() => known(address).then(async (mac) => (await macsOf('node-1')).includes(mac)))
+        .toBe(true);
+      expect(made.refused).toEqual([]);
+      await goOn(61);
+      await expect
+        .poll(() => made.refused)
+        .toEqual([{ address, reason: 'AddressConflict', holder: '02:ff:ff:ff:ff:fe' }]);
+      await goOn(0);
+      expect(made.announced.size).toBe(0);
+      await rival.exec('ip', ['address', 'del', `${address}/32`, 'dev', 'eth0']);
+      await rival.exec('ip', ['link', 'set', 'eth0', 'address', stdout.trim()]);
+    },
+  );
 
   it('does not announce the address of the router, nor of the node itself', async () => {
     const made = await announcer('node-1');

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Milliseconds that the first question has to be answered. */
 const firstTimeout = 100;
-/** The same for the second one: a client's, whose SYN may be lost once. */
-const clientTimeout = 1000;
+/** The same for the second one: a client's, whose SYN may be lost once, and is sent again after 1 s. */
+const clientTimeout = 3000;
 /**
  * Milliseconds for a second question that is about to measure a gap: a lost SYN is sent again after 1 s, and would be
  * answered up to so much later than the address is there (RFC 6298).

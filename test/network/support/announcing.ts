@@ -293,6 +293,21 @@ export class AnnouncingCluster {
     await this.cluster.network.script([`ip link set lan-${node} ${isPlugged ? 'up' : 'down'}`]);
   }
 
+  /** Keeps nodes from each other's packets, as switches without a cable between them do: the client reaches all of them. */
+  async separate(nodes: readonly string[], areSeparate: boolean): Promise<void> {
+    const isolated = areSeparate ? 'on' : 'off';
+    await this.cluster.network.script(
+      nodes.map((node) => `ip link set lan-${node} type bridge_slave isolated ${isolated}`),
+    );
+  }
+
+  /** The MAC address of a node's interface on the LAN. */
+  async mac(node: string): Promise<string> {
+    const { stdout } = await this.ip(node, '-json', 'link', 'show', 'dev', 'eth0');
+    const links: unknown = JSON.parse(stdout);
+    return textAt(listAt({ links }, 'links')[0], 'address');
+  }
+
   async label(node: string, labels: object): Promise<void> {
     await this.cluster.send('PATCH', `/api/v1/nodes/${node}`, { metadata: { labels } });
   }

@@ -22,6 +22,8 @@ export interface AddressRefusalsOptions {
   readonly ownerOfMac: (mac: string, address: string) => 'agent' | 'node' | undefined;
   /** Whether an address is a node's own, as its Node object says. */
   readonly isNodeAddress: (address: string) => boolean;
+  /** Whether a pool has an address that it may give to a Service. */
+  readonly isPooled: (address: string) => boolean;
   /** Whether another agent of the cluster announces an address, or did until a moment ago, and none knows of a conflict. */
   readonly isAgents: (address: string) => boolean;
 }
@@ -29,10 +31,7 @@ export interface AddressRefusalsOptions {
 /** Milliseconds between two questions for an address that another machine has. */
 const askAgainEvery = 30_000;
 
-/** How many addresses of others are asked for at once: lifetimes are not refreshed meanwhile. */
-const checkedAtOnce = 250;
-
-/** Where kube-proxy in mode ipvs keeps the addresses of all Services: it answers no ARP and no NDP. */
+/** Where kube-proxy in mode ipvs keeps the addresses of all Services on every node, so that all nodes may answer ARP. */
 const ipvsInterface = 'kube-ipvs0';
 
 /** The addresses that a node does not announce by layer 2 although it could, since something else has them. */
@@ -42,22 +41,37 @@ export class AddressRefusals {
   /** Addresses that another machine answered for when they were last asked for: a second time decides. */
   readonly #suspects = new Map<string, string>();
   #gateways: ReadonlySet<string> = new Set();
-  #checkedAt: number;
-  /** How many of the addresses of others were asked for: the next ones follow. */
-  #checked = 0;
+  /** When the default routers were read, monotonic. */
+  #openedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: AddressRefusalsOptions) {
     this.#options = options;
-    this.#checkedAt = options.clock.monotonic();
   }
 
   /** Reads the default routers. Comes before all other calls. @throws {Error} where they are not listed. */
   async open(): Promise<void> {
+    this.#openedAt = this.#options.clock.monotonic();
     this.#gateways = await defaultGateways(this.#options.host);
   }
 
-  get list(): readonly AnnouncementRefusal[] {
-    return [...this.#refusals.values()].map(({ address, reason, holder }) => ({ address, reason, holder }));
+  /** All refusals, and what pools contain that no Service can use: the machine's own addresses, and its routers'. */
+  list(links: readonly Link[]): readonly AnnouncementRefusal[] {
+    const refused = new Map<string, AnnouncementRefusal>();
+    for (const address of this.#gateways)
+      refused.set(address, { address, reason: 'GatewayAddress', holder: '' });
+    for (const { name, addresses } of links) {
+      if (ownLinkName.test(name)) continue;
+      for (const one of addresses) {
+        const address = one.address.canonical;
+        if (!one.isGlobal || isHostPrefix(one)) continue;
+        refused.set(address, { address, reason: 'NodeAddress', holder: name });
+      }
+    }
+    for (const address of [...refused.keys()]) if (!this.#options.isPooled(address)) refused.delete(address);
+    for (const { address, reason, holder } of this.#refusals.values()) {
+      refused.set(address, { address, reason, holder });
+    }
+    return [...refused.values()];
   }
 
   /** Forgets refusals of addresses that no Service has any more, and those that an agent turned out to have. */
@@ -77,7 +91,7 @@ export class AddressRefusals {
    */
   async free(addresses: readonly string[], links: readonly Link[]): Promise<ReadonlySet<string>> {
     const known = addresses.flatMap((address) => this.#knownHolder(address, links) ?? []);
-    for (const { address, reason, holder } of known) this.#refuse(address, reason, holder);
+    for (const { address, reason, holder } of known) this.refuse(address, reason, holder);
     const others = addresses.filter((address) => !known.some((one) => one.address === address));
     const agents = others.filter(this.#options.isAgents);
     const asked = others.filter((address) => !agents.includes(address));
@@ -87,23 +101,35 @@ export class AddressRefusals {
     return new Set(free);
   }
 
-  /**
-   * Asks again for what is refused: whose an address is that has become free is planned anew. As often it asks for
-   * addresses that other agents announce, since a machine may have taken one later: only another node can find out.
-   */
-  async askAgain(others: readonly string[], links: readonly Link[]): Promise<void> {
+  /** Asks again for what is refused: whose an address is that has become free is planned anew. */
+  async askAgain(links: readonly Link[]): Promise<void> {
     const now = this.#options.clock.monotonic();
+    if (now - this.#openedAt >= askAgainEvery) await this.open();
     const due = [...this.#refusals.values()].filter(({ askedAt }) => now - askedAt >= askAgainEvery);
-    if (due.length > 0) await this.open();
     if (due.length > 0) await this.#askForRefused(due, links);
-    if (now - this.#checkedAt < askAgainEvery) return;
-    this.#checkedAt = now;
-    const all = others.filter((address) => !this.#refusals.has(address));
-    const begin = all.length <= checkedAtOnce ? 0 : this.#checked % all.length;
-    const asked = all.slice(begin, begin + checkedAtOnce);
-    this.#checked = begin + asked.length;
-    const holders = await this.#holders(asked, links);
-    for (const address of asked) this.#isFree(address, holders.get(address));
+  }
+
+  /** Refuses an address, which something else has. */
+  refuse(address: string, reason: AnnouncementRefusalReason, holder: string): void {
+    this.#suspects.delete(address);
+    const known = this.#refusals.get(address);
+    if (known?.reason !== reason || known.holder !== holder) {
+      this.#options.log.warn({ address, reason, holder }, refusalTexts[reason]);
+    }
+    this.#refusals.set(address, { address, reason, holder, askedAt: this.#options.clock.monotonic() });
+  }
+
+  /**
+   * Who it is that answers for an address which this node announces: a node of this cluster that does not announce it,
+   * another machine, or nothing that matters (undefined).
+   */
+  rivalOf(address: string, mac: string, links: readonly Link[]): 'node' | 'machine' | undefined {
+    if (links.some((link) => link.mac === mac)) return undefined;
+    const owner = this.#options.ownerOfMac(mac, address);
+    if (owner === undefined) return 'machine';
+    const ofIPVS = links.find(({ name }) => name === ipvsInterface)?.addresses ?? [];
+    const isWithAll = ofIPVS.some((one) => one.address.canonical === address);
+    return owner === 'node' && !isWithAll ? 'node' : undefined;
   }
 
   async #askForRefused(
@@ -137,7 +163,7 @@ export class AddressRefusals {
     }
     // An agent that has just begun may not have said yet that the MAC address is its own.
     if (this.#suspects.get(address) === mac) {
-      this.#refuse(address, owner === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac);
+      this.refuse(address, owner === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac);
     } else this.#suspects.set(address, mac);
     return false;
   }
@@ -164,15 +190,6 @@ export class AddressRefusals {
       return { address, reason: isHostPrefix(found) ? 'OtherAnnouncer' : 'NodeAddress', holder: name };
     }
     return undefined;
-  }
-
-  #refuse(address: string, reason: AnnouncementRefusalReason, holder: string): void {
-    this.#suspects.delete(address);
-    const known = this.#refusals.get(address);
-    if (known?.reason !== reason || known.holder !== holder) {
-      this.#options.log.warn({ address, reason, holder }, refusalTexts[reason]);
-    }
-    this.#refusals.set(address, { address, reason, holder, askedAt: this.#options.clock.monotonic() });
   }
 }
 

@@ -1,3 +1,4 @@
+import type { AddressOnLink } from './conflict-probe.ts';
 import { isPlaced, type Link, ownLinkName } from './links.ts';
 
 /** The name of our own interface on a link ({@link ownLinkName}). */
@@ -38,6 +39,15 @@ export class Carriers {
       }
     }
     return found;
+  }
+
+  /** Our addresses, and the interfaces with a link for which they are carried. */
+  announced(): readonly AddressOnLink[] {
+    return this.links.flatMap((link) => {
+      const carrier = link.hasCarrier && !ownLinkName.test(link.name) ? this.of(link) : undefined;
+      if (carrier === undefined) return [];
+      return this.placedOn(carrier).map((address) => ({ address, link }));
+    });
   }
 
   /** Our addresses on an interface, canonical. */

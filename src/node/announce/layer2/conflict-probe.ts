@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host } from '../../../host/host.ts';
-import { neighbours } from './links.ts';
+import { type Link, neighbours } from './links.ts';
 
 /** Addresses that are asked for at once: the kernel remembers 1,024 neighbours by default. */
 const atOnce = 256;
@@ -37,10 +37,57 @@ export async function whoHas(host: Host, addresses: readonly string[]): Promise<
   return found;
 }
 
+/** An address that this machine announces, and the interface of the machine's own on whose network it is. */
+export interface AddressOnLink {
+  readonly address: string;
+  readonly link: Link;
+}
+
+/** Milliseconds after which those that have an address, too, have answered. */
+const elseReadAfter = 150;
+
+/**
+ * Asks the network who else has addresses of this machine, each once, without a raw socket: an entry of a neighbour that is
+ * to be used makes the kernel ask, even for an address of its own. It does not hear its own answers: interfaces of ours
+ * hear nothing of the ones below. On the interface itself (`on: 'interface'`) it ignores those of IPv6.
+ *
+ * @param asked at most 256: the kernel remembers 1,024 neighbours by default.
+ * @returns the MAC address of who has answered; of several, one.
+ * @throws {Error} where the neighbours are not listed, or not asked.
+ */
+export async function whoElseHas(
+  host: Host,
+  asked: readonly AddressOnLink[],
+): Promise<ReadonlyMap<string, string>> {
+  const addresses = asked.map(({ address }) => address);
+  const lines = [
+    ...addresses.map(forgetLine),
+    ...asked.map(({ address, link }) => `neighbour replace ${address} dev ${link.name} nud none use`),
+  ];
+  const { exitCode, stderr } = await host.exec('ip', ['-force', '-batch', '-'], {
+    input: `${lines.join('\n')}\n`,
+  });
+  if (exitCode !== 0) throw new Error(`ip neighbour replace: ${stderr.trim().slice(-200)}`);
+  await sleep(elseReadAfter);
+  const known = await neighbours(host);
+  const found = new Map(
+    addresses.flatMap((address) => {
+      const mac = known.get(address);
+      return mac === undefined ? [] : [[address, mac] as const];
+    }),
+  );
+  await forget(host, addresses);
+  return found;
+}
+
 /** An entry of an earlier holder would count as an answer. */
 async function forget(host: Host, addresses: readonly string[]): Promise<void> {
-  const lines = addresses.map((address) => `neighbour flush to ${address}`);
+  const lines = addresses.map(forgetLine);
   await host.exec('ip', ['-force', '-batch', '-'], { input: `${lines.join('\n')}\n` });
+}
+
+function forgetLine(address: string): string {
+  return `neighbour flush to ${address}`;
 }
 
 async function askFor(host: Host, addresses: readonly string[]): Promise<void> {

@@ -1,11 +1,13 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../../client/clock.ts';
 import type { Host } from '../../../host/host.ts';
+import { announcerMac } from '../../../network/announcing/address-conflict.ts';
 import type {
   AnnouncementRefusal,
   AnnouncerInterface,
 } from '../../../network/announcing/announcement-plan.ts';
 import type { AddressAnnouncer, AddressToAnnounce } from '../address-announcer.ts';
+import { AddressDefence } from './address-defence.ts';
 import { AddressRefusals, type AddressRefusalsOptions } from './address-refusals.ts';
 import { Arping } from './arping.ts';
 import { AnnouncementTimes } from './announcement-times.ts';
@@ -37,8 +39,6 @@ interface Place {
 
 /** What {@link Layer2Announcer.announce} considers beside its addresses. */
 export interface AnnounceOptions {
-  /** Addresses that other agents announce, which this node is to ask for. */
-  readonly others: readonly string[];
   /** Names of interfaces on which this node may have to take over: ours on them are made before. */
   readonly standby: ReadonlySet<string>;
   /** Those of the addresses that another node is to have, once it announces them. */
@@ -56,6 +56,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   readonly #options: Layer2Options;
   #carriers: Carriers;
   readonly #refusals: AddressRefusals;
+  readonly #defence: AddressDefence;
   readonly #sysctls: LinkSysctls;
   readonly #batch: IpBatch;
   /** New ones that are not announced to neighbours yet. */
@@ -71,6 +72,16 @@ export class Layer2Announcer implements AddressAnnouncer {
     this.#options = options;
     this.#carriers = new Carriers([], options.on);
     this.#refusals = new AddressRefusals(options);
+    this.#defence = new AddressDefence({
+      ...options,
+      rivalOf: (address, mac) => this.#refusals.rivalOf(address, mac, this.#carriers.links),
+      announceAgain: (link) => {
+        const carrier = this.#carriers.of(link);
+        if (carrier !== undefined) this.#times.added(carrier.name, options.clock.monotonic());
+      },
+      letGo: (address, rival, mac) =>
+        this.#refusals.refuse(address, rival === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac),
+    });
     this.#batch = new IpBatch(options.host);
     this.#arping = new Arping(options.host, (name, { reason, message, error }) =>
       this.#once(reason, { interface: name, err: error }, message),
@@ -93,6 +104,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   /** Reads what the kernel has: it forgets addresses by itself. */
   async look(): Promise<void> {
     this.#setLinks(await this.#batch.change([]));
+    await this.#refusals.open();
   }
 
   get announced(): ReadonlySet<string> {
@@ -114,7 +126,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 
   get refused(): readonly AnnouncementRefusal[] {
-    return this.#refusals.list;
+    return this.#refusals.list(this.#carriers.links);
   }
 
   /** Interfaces with a link on which addresses can be announced: those with a subnet, and others by their name. */
@@ -143,7 +155,7 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   async announce(
     addresses: readonly AddressToAnnounce[],
-    { others, standby, leaving }: Partial<AnnounceOptions> = {},
+    { standby, leaving }: Partial<AnnounceOptions> = {},
   ): Promise<void> {
     const wanted = new Map(addresses.map((address) => [address.address, address]));
     const placed = this.#carriers.placed();
@@ -167,12 +179,14 @@ export class Layer2Announcer implements AddressAnnouncer {
     );
     if (fresh.length > 0 && this.#options.lifetime() > 0) await this.#add(fresh);
     await this.#announceAgain(leaving ?? new Set());
-    await this.#refusals.askAgain(others ?? [], this.#carriers.links);
+    this.#defence.look(this.#carriers.announced());
+    await this.#refusals.askAgain(this.#carriers.links);
   }
 
   /** Lets addresses live on for some seconds without this process; others end now. */
   async leave(addresses: ReadonlySet<string>, seconds: number): Promise<void> {
     this.#arping.end();
+    await this.#defence.close();
     const lines: string[] = [];
     for (const [address, names] of this.#carriers.placed()) {
       for (const name of names) {
@@ -235,7 +249,7 @@ export class Layer2Announcer implements AddressAnnouncer {
       if (now < (this.#makeAgainAt.get(link.name) ?? now)) continue;
       const name = ownNameFor(link);
       const { errors } = await this.#change([
-        `link add link ${link.name} name ${name} type macvlan mode bridge`,
+        `link add link ${link.name} name ${name} address ${announcerMac(link.mac)} type macvlan mode bridge`,
         `link set ${name} addrgenmode none`,
       ]);
       if (!this.#carriers.links.some((made) => made.name === name)) {
