@@ -94,12 +94,17 @@ export class ClusterNetwork {
     return asSocket(handle);
   }
 
-  /** Prepares a place for a program. @throws {Error} where there is none such. */
-  async enter(where: Where): Promise<Entered> {
+  /**
+   * Prepares a place for a program.
+   *
+   * @param folder where it begins; by default that of this process.
+   * @throws {Error} where there is no such place.
+   */
+  async enter(where: Where, folder = process.cwd()): Promise<Entered> {
     const { result: place } = await this.#caller.call({ call: 'place', where });
     if (!isPlace(place)) throw new Error('no place came');
     return {
-      words: wordsAt(this.#sandbox.enter, place),
+      words: wordsAt(this.#sandbox.enter, place, folder),
       leave: async () => {
         await this.#caller.call({ call: 'leave', place });
       },

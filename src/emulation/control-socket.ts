@@ -57,7 +57,8 @@ export interface ControlServer {
 }
 
 /**
- * Answers `servicenet run`: a line of JSON, `{"where":…}`, is answered with a line, `{"words":[…]}` or `{"error":…}`.
+ * Answers `servicenet run`: a line of JSON, `{"where":…,"folder":…}`, is answered with a line, `{"words":[…]}` or
+ * `{"error":…}`.
  * The place is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
  * replaced.
  *
@@ -106,7 +107,8 @@ async function serve(socket: Socket, network: ClusterNetwork): Promise<void> {
   const request: unknown = JSON.parse(await firstLine(socket));
   const where = isRecord(request) ? request['where'] : undefined;
   if (!isWhere(where)) throw new Error('a request has a member "where"');
-  const entered: Entered = await network.enter(where);
+  const folder = isRecord(request) ? request['folder'] : undefined;
+  const entered: Entered = await network.enter(where, typeof folder === 'string' ? folder : undefined);
   socket.write(`${JSON.stringify({ words: entered.words })}\n`);
   await closed;
   await entered.leave();
@@ -135,7 +137,7 @@ export interface Prepared {
 }
 
 /**
- * Asks the `up` at a socket for a place. Removes the socket of one that was killed.
+ * Asks the `up` at a socket for a place, for a program that begins in the folder of this process. Removes the socket of one that was killed.
  *
  * @throws {Error} where none listens, or there is no such place.
  */
@@ -149,7 +151,7 @@ export async function askControl(path: string, where: Where): Promise<Prepared> 
     await rm(path, { force: true });
     throw new Error(`the servicenet up at ${path} was killed, and its cluster is gone: ${advice}`);
   }
-  socket.write(`${JSON.stringify({ where })}\n`);
+  socket.write(`${JSON.stringify({ where, folder: process.cwd() })}\n`);
   const answer: unknown = JSON.parse(await firstLine(socket));
   const words = isRecord(answer) ? answer['words'] : undefined;
   if (Array.isArray(words)) return { words: words.map(String), end: () => void socket.destroy() };

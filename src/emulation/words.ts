@@ -10,7 +10,7 @@ export const insideKubeconfigPath = '/run/kubeconfig';
  * @param enter those that lead into the first namespaces.
  * @param folder where the program begins.
  */
-export function wordsAt(enter: readonly string[], place: Place, folder = process.cwd()): readonly string[] {
+export function wordsAt(enter: readonly string[], place: Place, folder: string): readonly string[] {
   const { namespace, resolvConf } = place;
   return [
     // Without these, the program would outlive its parent or nsenter.

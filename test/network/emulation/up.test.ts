@@ -43,6 +43,12 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     expect(run([], '/no/such/program').status).toBe(127);
   });
 
+  it('begins programs in the folder that it was called in, which is not that of up', () => {
+    for (const place of [[], ['--node', 'node-1'], ['--outside']]) {
+      expect(run(place, 'pwd').stdout).toBe(`${home.folder}\n`);
+    }
+  });
+
   it('gives programs a kubeconfig that works where they run', () => {
     for (const place of [[], ['--node', 'node-2'], ['--outside']]) {
       const { stdout, stderr } = run(place, 'kubectl', 'get', 'nodes', '-o', 'name');

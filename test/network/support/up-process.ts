@@ -57,10 +57,12 @@ export class UpHome {
     return { process, said };
   }
 
-  /** Runs a command of servicenet to its end; `typed` is its standard input. */
+  /** Runs a command of servicenet to its end, in the folder of this home; `typed` is its standard input. */
   servicenet(...args: readonly string[]) {
     const [program = '', ...rest] = [...this.#words, ...args];
-    return spawnSync(program, rest, { encoding: 'utf8', env: this.environment, input: 'typed' });
+    return spawnSync(program, rest, {
+      ...{ encoding: 'utf8', env: this.environment, input: 'typed', cwd: this.folder },
+    });
   }
 
   /** `servicenet run`, to the end of the program. */
