@@ -3,7 +3,7 @@ import { isAlreadyExists, isNotFound } from '../client/errors.ts';
 import { ResourceClient } from '../client/resource-client.ts';
 import { services, addressPools } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { loadBalancerReadyCondition } from '../controllers/load-balancer/status.ts';
+import { loadBalancerReadyCondition } from '../network/announcing/assigned-addresses.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import definitions from './definitions.generated.json' with { type: 'json' };
 import { applyObjects } from './apply.ts';

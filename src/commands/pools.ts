@@ -4,10 +4,10 @@ import type { PoolsConfig } from '../config/pools.ts';
 import { type IPPoolReport, reportIPPools } from '../controllers/index.ts';
 import { readPooledCluster } from '../pools/read-cluster.ts';
 import { planReport, type PoolReport } from '../pools/plan-report.ts';
-import { firstFew } from '../controllers/load-balancer/reasons.ts';
 import { connectCluster } from './cluster.ts';
 import { type EgressRow, egressRows } from './egress-rows.ts';
 import { columns } from './tables.ts';
+import { firstFew } from '../objects/lists.ts';
 
 /**
  * Prints the AddressPools of a cluster, the holder of each address, the Services that wait for one, and the nodes that have

@@ -9,3 +9,18 @@ export function maxOf(numbers: Iterable<number>): number {
   for (const number of numbers) if (number > max) max = number;
   return max;
 }
+
+const maxItems = 5;
+const maxItemLength = 300;
+
+/**
+ * The first items of a list and the number of the others: `a, b, c, d, e, and 3 more`. A condition's message has at most
+ * 32,768 characters.
+ */
+export function firstFew(list: readonly string[], separator = ', '): string {
+  const named = list
+    .slice(0, maxItems)
+    .map((text) => (text.length > maxItemLength ? `${text.slice(0, maxItemLength)}…` : text));
+  const more = list.length - named.length;
+  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(separator);
+}

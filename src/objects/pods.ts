@@ -1,17 +1,10 @@
 /** The fields of a Pod and of a Node that controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
 import { compareText } from './go-text.ts';
 import type { OwnerReference, KubeObject } from './meta.ts';
-import type { ContainerPort, Node, Pod, PodCondition, PodSpec } from './types/core.generated.ts';
+import type { ContainerPort, Node, Pod, PodSpec } from './types/core.generated.ts';
 import { conditionStatus, listAt } from './read.ts';
 import { parseTime } from './time.ts';
-
-/** A condition by its type. */
-export function conditionOf<T extends PodCondition>(
-  conditions: readonly T[] | undefined,
-  type: string,
-): T | undefined {
-  return conditions?.find((condition) => condition.type === type);
-}
+import { conditionOf } from './conditions.ts';
 
 /** The ports of the containers that run as long as the Pod: sidecars are init containers. */
 export function lastingPorts({ containers = [], initContainers = [] }: PodSpec): readonly ContainerPort[] {

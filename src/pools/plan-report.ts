@@ -1,9 +1,9 @@
 import type { IPFamily } from '../objects/address.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { Allocation } from '../controllers/load-balancer/allocations.ts';
-import { announcedBy } from '../controllers/load-balancer/plan-announced.ts';
+import { announcedBy } from '../controllers/announcement-status/plan.ts';
 import type { AddressPool, FamilyUsage } from '../objects/types/servicenet.ts';
-import { loadBalancerReadyCondition } from '../controllers/load-balancer/status.ts';
+import { loadBalancerReadyCondition } from '../network/announcing/assigned-addresses.ts';
 import { poolProblems, startController, type PooledCluster } from './plan-cluster.ts';
 
 /** The pools, which Service has which address, and which Services wait and why. */

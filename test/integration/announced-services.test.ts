@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { addressPools, leases, nodes, services } from '../../src/client/resources.ts';
-import { announcedConditionOf } from '../../src/controllers/load-balancer/plan-announced.ts';
+import { announcedConditionOf } from '../../src/controllers/announcement-status/plan.ts';
 import type { RunningControllers } from '../../src/controllers/run.ts';
 import { type AgentReport, encodeReport } from '../../src/network/announcing/agent-report.ts';
 import {

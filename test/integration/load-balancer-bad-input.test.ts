@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { services, type ResourceType, addressPools } from '../../src/client/resources.ts';
-import { conditionType, loadBalancerReadyCondition } from '../../src/controllers/load-balancer/status.ts';
+import {
+  loadBalancerReady,
+  loadBalancerReadyCondition,
+} from '../../src/network/announcing/assigned-addresses.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { AddressPool } from '../../src/objects/types/servicenet.ts';
 import type { RunningControllers } from '../../src/controllers/run.ts';
@@ -226,7 +229,7 @@ describe('load-balancer-controller and bad input', () => {
       (service) => loadBalancerReadyCondition(service) !== undefined,
     );
     expect(mended.status.loadBalancer?.ingress).toEqual([own, { hostname: 'lb.example.com' }]);
-    expect(mended.status.conditions?.map(({ type }) => type)).toEqual([theirs.type, conditionType]);
+    expect(mended.status.conditions?.map(({ type }) => type)).toEqual([theirs.type, loadBalancerReady]);
   });
 
   test('status: a port that another Service serves has an error until that Service is deleted', async () => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { services } from '../../src/client/resources.ts';
-import { loadBalancerReadyCondition } from '../../src/controllers/load-balancer/status.ts';
+import { loadBalancerReadyCondition } from '../../src/network/announcing/assigned-addresses.ts';
 import type { Condition } from '../../src/objects/meta.ts';
 import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
 import { overtaken } from '../support/overtaken.ts';

@@ -8,7 +8,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { services, addressPools } from '../../src/client/resources.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import { loadBalancerCleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
-import { conditionType } from '../../src/controllers/load-balancer/status.ts';
+import { loadBalancerReady } from '../../src/network/announcing/assigned-addresses.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
@@ -90,7 +90,7 @@ describe('load-balancer-controller', () => {
   };
 
   const reasonOf = (service: Service): string | undefined =>
-    service.status.conditions?.find(({ type }) => type === conditionType)?.reason;
+    service.status.conditions?.find(({ type }) => type === loadBalancerReady)?.reason;
   const addressesOf = (service: Service): (string | undefined)[] =>
     (service.status.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
 

@@ -6,7 +6,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import type { AddressPool, AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
-import { loadBalancerReadyCondition } from '../../src/controllers/load-balancer/status.ts';
+import { loadBalancerReadyCondition } from '../../src/network/announcing/assigned-addresses.ts';
 import { runControllers, type RunningControllers, type RunOptions } from '../../src/controllers/run.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';

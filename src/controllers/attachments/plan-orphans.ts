@@ -5,7 +5,8 @@ import { poolName } from '../../allocation/whereabouts-range.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
 import { isAttached, networkStatusOf } from '../../network/attachments/network-status.ts';
 import { formatAddress, parseAddress, parseCidr } from '../../objects/address.ts';
-import { conditionOf, isFinished } from '../../objects/pods.ts';
+import { conditionOf } from '../../objects/conditions.ts';
+import { isFinished } from '../../objects/pods.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 

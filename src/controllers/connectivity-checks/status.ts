@@ -9,6 +9,8 @@ import type {
   OutageEntry,
 } from '../../objects/types/connectivity-check.ts';
 import { formatMicroTime, formatTime, parseTime } from '../../objects/time.ts';
+import type { PlannedEvent } from '../../client/events/events.ts';
+import { replacedCondition, transitionTime } from '../../objects/conditions.ts';
 
 /** An action of a check: when it began, and how many milliseconds it took. */
 interface Action {
@@ -33,12 +35,7 @@ export type CheckSource =
   /** That of the process of servicenet: the source Pod has no network that it is in. */
   | 'Process';
 
-/** An Event to be recorded. */
-export interface CheckEvent {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: 'ConnectivityOutageDetected' | 'ConnectivityRestored';
-  readonly message: string;
-}
+export type CheckEvent = PlannedEvent<'ConnectivityOutageDetected' | 'ConnectivityRestored'>;
 
 const maxEntries = 10;
 const maxOutages = 20;
@@ -63,7 +60,11 @@ export function statusAfter(
   );
   const { outages, event } = outagesAfter(status.outages ?? [], failures[0], successes[0]);
   const conditions = [reachable(outages, failures[0], successes[0]), sourceCondition(source)].reduce(
-    (present, condition) => setCondition(present, condition, now),
+    (present, condition) =>
+      replacedCondition(present, {
+        ...condition,
+        lastTransitionTime: transitionTime(present, condition, now),
+      }),
     status.conditions ?? [],
   );
   return { status: stored({ successes, failures, outages, conditions }), event };
@@ -186,19 +187,6 @@ function sourceCondition(source: CheckSource): Omit<CheckCondition, 'lastTransit
         reason: source,
         message: 'servicenet connects from its own process: it has no way into a network of the source Pod',
       };
-}
-
-function setCondition(
-  present: readonly CheckCondition[],
-  wanted: Omit<CheckCondition, 'lastTransitionTime'>,
-  now: number,
-): CheckCondition[] {
-  const old = present.find(({ type }) => type === wanted.type);
-  const lastTransitionTime = old?.status === wanted.status ? old.lastTransitionTime : formatTime(now);
-  const condition = { ...wanted, lastTransitionTime };
-  return old === undefined
-    ? [...present, condition]
-    : present.map((each) => (each === old ? condition : each));
 }
 
 /** The newest first, ten at most. */

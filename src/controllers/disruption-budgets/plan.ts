@@ -2,9 +2,11 @@
 import type { Condition, LabelSelector } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
-import { formatTime, parseTime } from '../../objects/time.ts';
-import { conditionOf, controllerOf, isPodReady } from '../../objects/pods.ts';
+import { parseTime } from '../../objects/time.ts';
+import { transitionTime } from '../../objects/conditions.ts';
+import { controllerOf, isPodReady } from '../../objects/pods.ts';
 import { scaledValue } from '../workloads/plan-scaled-value.ts';
+import type { PlannedEvent } from '../../client/events/events.ts';
 
 /** Milliseconds after which an eviction that did not lead to a deletion no longer counts. */
 const deletionTimeout = 120_000;
@@ -32,14 +34,11 @@ export function planBudgetStatus(
   ).length;
   const allowed = total <= 0 ? 0 : Math.max(0, healthy - desired);
   const isAllowed = allowed > 0;
-  const present = conditionOf(status.conditions, 'DisruptionAllowed');
-  const conditionState = isAllowed ? 'True' : 'False';
+  const state = { type: 'DisruptionAllowed', status: isAllowed ? 'True' : 'False' } as const;
   const condition: Condition = {
-    type: 'DisruptionAllowed',
-    status: conditionState,
+    ...state,
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
-    lastTransitionTime:
-      (present?.status === conditionState ? present.lastTransitionTime : undefined) ?? formatTime(now),
+    lastTransitionTime: transitionTime(status.conditions, state, now),
     reason: isAllowed ? 'SufficientPods' : 'InsufficientPods',
     message: '',
   };
@@ -111,18 +110,11 @@ export function expectedScale(
   return [...scales.values()].reduce((sum, replicas) => sum + replicas, 0);
 }
 
-/** An Event of a budget. */
-export interface BudgetEvent {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: 'NoPods' | 'UnmanagedPods';
-  readonly message: string;
-}
-
 /** The Event about the Pods of a budget, if there is one to record. */
 export function planBudgetEvent(
   { spec }: PodDisruptionBudget,
   pods: readonly Pod[],
-): BudgetEvent | undefined {
+): PlannedEvent<'NoPods' | 'UnmanagedPods'> | undefined {
   if (pods.length === 0) return { type: 'Normal', reason: 'NoPods', message: 'No matching pods found' };
   const needsControllers = spec.maxUnavailable !== undefined || typeof spec.minAvailable === 'string';
   if (!needsControllers || pods.every((pod) => controllerOf(pod) !== undefined)) return undefined;

@@ -3,11 +3,11 @@ import { egressQoSes } from '../../client/resources.ts';
 import { qosRules } from '../../network/egress/egress-qos.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Condition } from '../../objects/meta.ts';
-import { formatTime } from '../../objects/time.ts';
 import type { EgressQoS } from '../../objects/types/ovn.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { whereServed } from '../../runtime/where-served.ts';
+import { transitionTime } from '../../objects/conditions.ts';
 
 /** Of the only zone, which all nodes are (`Ready-In-Zone-<zone>`). */
 const conditionType = 'Ready-In-Zone-global';
@@ -56,8 +56,7 @@ function start(context: ControllerContext): readonly Runnable[] {
       const before = conditions.find(({ type }) => type === conditionType);
       const isSame = before?.status === condition.status && before.message === condition.message;
       if (isSame && present === summary) return undefined;
-      const lastTransitionTime =
-        before?.status === condition.status ? before.lastTransitionTime : formatTime(context.clock.now());
+      const lastTransitionTime = transitionTime(conditions, condition, context.clock.now());
       const others = conditions.filter(({ type }) => type !== conditionType);
       const status = { status: summary, conditions: [...others, { ...condition, lastTransitionTime }] };
       const patch = { metadata: { resourceVersion }, status };

@@ -3,7 +3,6 @@ import { egressRouters, networkAttachmentDefinitions } from '../../client/resour
 import { jsonEqual } from '../../objects/json.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { formatTime } from '../../objects/time.ts';
 import type { EgressRouter } from '../../objects/types/egress-router.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
@@ -69,7 +68,7 @@ function start(context: ControllerContext, resync: number): readonly Runnable[] 
     around: RouterSurroundings,
     signal: AbortSignal,
   ): Promise<void> => {
-    const conditions = routerConditions(router, around, formatTime(clock.now()));
+    const conditions = routerConditions(router, around, clock.now());
     if (jsonEqual(router.status?.conditions, conditions)) return;
     const { namespace = '', name: own = '', resourceVersion } = router.metadata;
     const patch = { metadata: { resourceVersion }, status: { conditions } };

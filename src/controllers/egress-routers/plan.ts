@@ -9,6 +9,7 @@ import { controllerOf } from '../../objects/pods.ts';
 import type { Deployment } from '../../objects/types/apps.generated.ts';
 import type { EgressRouter, RedirectRule } from '../../objects/types/egress-router.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
+import { transitionTime } from '../../objects/conditions.ts';
 
 /** The same for every EgressRouter: two of them in one namespace overwrite each other's objects. */
 export const attachmentName = 'egress-router-cni-nad';
@@ -121,7 +122,7 @@ const label = 'Said by servicenet; OpenShift says nothing here.';
 export function routerConditions(
   router: EgressRouter,
   around: RouterSurroundings,
-  now: string,
+  now: number,
 ): readonly Condition[] {
   const fault = faultOf(router, around);
   const ok: Said = { status: 'False', reason: 'AsExpected', message: '' };
@@ -130,9 +131,8 @@ export function routerConditions(
     Degraded: fault === undefined ? ok : { status: 'True' as const, ...fault },
   };
   return Object.entries(said).map(([type, { status, reason, message: text }]) => {
-    const before = router.status?.conditions.find((condition) => condition.type === type);
     const message = [text, label].filter((part) => part !== '').join(' ');
-    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : now;
+    const lastTransitionTime = transitionTime(router.status?.conditions, { type, status }, now);
     return { type, status, reason, message, lastTransitionTime };
   });
 }

@@ -12,7 +12,8 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../ru
 import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
 import { Expectations } from '../../runtime/expectations.ts';
-import { conditionOf, isFinished } from '../../objects/pods.ts';
+import { conditionOf } from '../../objects/conditions.ts';
+import { isFinished } from '../../objects/pods.ts';
 import { lookAgain } from '../../runtime/status-writer.ts';
 import { AwaitedNetworks } from './awaited-networks.ts';
 import { type ContainerRuntime, noRuntime } from './container-runtime.ts';

@@ -1,7 +1,6 @@
 /** The conditions of a Pod's status (pkg/kubelet/status/generate.go). */
 import type { ContainerStatus, Pod, PodCondition } from '../../objects/types/core.generated.ts';
-import { conditionOf } from '../../objects/pods.ts';
-import { formatTime } from '../../objects/time.ts';
+import { transitionTime, conditionOf } from '../../objects/conditions.ts';
 
 /** What the conditions follow from. */
 export interface ConditionInput {
@@ -30,15 +29,13 @@ export function conditionsOf(input: ConditionInput): PodCondition[] {
     ['PodScheduled', met],
   ]);
   const written = [...verdicts].map(([type, verdict]): PodCondition => {
-    const present = conditionOf(pod.status.conditions, type);
     const { generation } = pod.metadata;
     return {
       type,
       ...(generation === undefined ? {} : { observedGeneration: generation }),
       status: verdict.status,
       lastProbeTime: null,
-      lastTransitionTime:
-        (present?.status === verdict.status ? present.lastTransitionTime : undefined) ?? formatTime(now),
+      lastTransitionTime: transitionTime(pod.status.conditions, { type, status: verdict.status }, now),
       ...(verdict.reason === undefined ? {} : { reason: verdict.reason }),
       ...(verdict.message === undefined ? {} : { message: verdict.message }),
     };

@@ -4,11 +4,12 @@ import { formatAddress, parseStrictAddress, type IPFamily } from '../../objects/
 import type { ObjectKey } from '../../objects/key.ts';
 import type { AllocatingPool, Allocations } from './allocations.ts';
 import { isSelective, poolSelects, type Origin } from './pool.ts';
-import { firstFew, type LoadBalancerReason } from './reasons.ts';
+import { type LoadBalancerReason } from './reasons.ts';
 import type { AddressRequest } from './request.ts';
 import { sharingRefusal, type SharedAddressIndex } from './sharing.ts';
 import type { StatusAddress } from './status.ts';
 import { waitKeys } from './waiting-services.ts';
+import { firstFew } from '../../objects/lists.ts';
 
 /** The result for one family of a request. */
 export type Choice = GrantedAddress | RefusedAddress;

@@ -18,7 +18,7 @@ import {
   type StatusAddress,
 } from './status.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
-import { AnnouncedReconciler } from './announced-controller.ts';
+import { AnnouncedReconciler } from '../announcement-status/reconciler.ts';
 import { LoadBalancerMetrics } from './metrics.ts';
 import {
   needsManagedFields,

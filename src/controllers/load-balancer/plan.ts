@@ -9,22 +9,18 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { fieldManager } from '../../runtime/field-manager.ts';
+import { releasedEvent, type OutcomeAddress, type Outcome, type LoadBalancerReason } from './reasons.ts';
 import {
-  firstFew,
-  releasedEvent,
-  type PlannedEvent,
-  type OutcomeAddress,
-  type Outcome,
-  type LoadBalancerReason,
-} from './reasons.ts';
-import { announcedCondition, type PoolAnnounced, poolCondition, refusedAddresses } from './plan-announced.ts';
+  announcedCondition,
+  type PoolAnnounced,
+  poolCondition,
+  refusedAddresses,
+} from '../announcement-status/plan.ts';
 import {
-  assignedText,
-  conditionType,
-  sharingKeyText,
+  loadBalancerReady,
   loadBalancerReadyCondition,
-  type StatusAddress,
-} from './status.ts';
+} from '../../network/announcing/assigned-addresses.ts';
+import { assignedText, sharingKeyText, type StatusAddress } from './status.ts';
 import type {
   FamilyUsage,
   AddressPool,
@@ -32,6 +28,9 @@ import type {
   RestingAddress,
 } from '../../objects/types/servicenet.ts';
 import type { QuarantinedAddress } from './quarantine.ts';
+import { replacedCondition, transitionTime } from '../../objects/conditions.ts';
+import type { PlannedEvent } from '../../client/events/events.ts';
+import { firstFew } from '../../objects/lists.ts';
 
 /** The finalizer of all load balancers (`k8s.io/cloud-provider/service/helpers`). */
 export const loadBalancerCleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
@@ -62,7 +61,7 @@ export function planServed(
   const outcome = asInCondition(service, allocated);
   const message = messageOf(outcome);
   const condition = conditionSince(service.status.conditions ?? [], now, {
-    type: conditionType,
+    type: loadBalancerReady,
     status: outcome.reason === 'Assigned' ? 'True' : 'False',
     reason: outcome.reason,
     message,
@@ -155,7 +154,7 @@ function statusWith(
   ingress: readonly LoadBalancerIngress[],
   condition: Condition | undefined,
 ): ServiceStatus {
-  const ofOwn: readonly string[] = [conditionType, announcedCondition];
+  const ofOwn: readonly string[] = [loadBalancerReady, announcedCondition];
   const others = (service.status.conditions ?? []).filter(({ type }) => !ofOwn.includes(type));
   const conditions =
     condition === undefined ? others : replacedCondition(service.status.conditions ?? [], condition);
@@ -163,12 +162,6 @@ function statusWith(
     loadBalancer: ingress.length === 0 ? {} : { ingress: [...ingress] },
     ...(conditions.length === 0 ? {} : { conditions }),
   };
-}
-
-/** Replaces a condition at its index, or appends it. */
-export function replacedCondition(conditions: readonly Condition[], condition: Condition): Condition[] {
-  const at = conditions.findIndex(({ type }) => type === condition.type);
-  return at < 0 ? [...conditions, condition] : conditions.with(at, condition);
 }
 
 /** The outcome with the explanation of the Service's condition, if that is still true. */
@@ -318,7 +311,5 @@ function conditionSince(
   now: number,
   wanted: Omit<Condition, 'lastTransitionTime'>,
 ): Condition {
-  const present = before.find(({ type }) => type === wanted.type);
-  const since = present?.status === wanted.status ? present.lastTransitionTime : formatTime(now);
-  return { ...wanted, lastTransitionTime: since };
+  return { ...wanted, lastTransitionTime: transitionTime(before, wanted, now) };
 }

@@ -6,6 +6,7 @@ import { type Bitmap } from '../../allocation/bitmap.ts';
 import { createBitmap } from '../../allocation/create-bitmap.ts';
 import { formatAddress, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { indexOfSpan, intersectSpans, mergeSpans, type Span, subtractSpans } from '../../objects/spans.ts';
+import type { HostAddress } from '../announcement-status/plan.ts';
 import type { Pool } from './pool.ts';
 
 /** Addresses that the cluster uses itself, so that no pool may assign them. */
@@ -25,13 +26,6 @@ export interface PoolLayout {
 
 /** Why an address of a pool is not free. */
 export type AddressState = 'used' | 'quarantined' | 'reserved';
-
-/** An address that a machine of the nodes' network has. */
-export interface HostAddress {
-  readonly address: string;
-  /** As {@link ForbiddenRange.owner}. */
-  readonly owner: string;
-}
 
 /** The addresses of nodes, their pod CIDRs and the ServiceCIDRs, and the addresses that only agents of nodes know. */
 export function forbiddenRanges(

@@ -11,11 +11,11 @@ import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
 import type { LoadBalancerMetrics } from './metrics.ts';
 import { planPoolStatus } from './plan.ts';
-import type { PoolAnnounced } from './plan-announced.ts';
+import type { HostAddress, PoolAnnounced } from '../announcement-status/plan.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import { addressPools } from '../../client/resources.ts';
 import { readPool } from './pool.ts';
-import { forbiddenRanges, type HostAddress, type PoolLayout } from './pool-addresses.ts';
+import { forbiddenRanges, type PoolLayout } from './pool-addresses.ts';
 import { readQuarantined } from './quarantine.ts';
 
 type Syncable = Pick<Informer<KubeObject>, 'synced'>;

@@ -38,13 +38,6 @@ export const releasedEvent = 'Released';
 /** Event: another client removes our addresses from a status repeatedly. */
 export const overwrittenEvent = 'Overwritten';
 
-/** An Event to send about a Service. */
-export interface PlannedEvent {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
-}
-
 interface Explanation {
   readonly reason: LoadBalancerReason;
   readonly message: string;
@@ -120,19 +113,4 @@ export function explain(
 export function poolNameOf(allocations: Allocations, address: string): string | undefined {
   const parsed = parseStrictAddress(address);
   return parsed === undefined ? undefined : allocations.poolOf(parsed.family, parsed.value)?.pool.name;
-}
-
-const maxItems = 5;
-const maxItemLength = 300;
-
-/**
- * The first items of a list and the number of the others: `a, b, c, d, e, and 3 more`. A condition's message has at most
- * 32,768 characters.
- */
-export function firstFew(list: readonly string[], separator = ', '): string {
-  const named = list
-    .slice(0, maxItems)
-    .map((text) => (text.length > maxItemLength ? `${text.slice(0, maxItemLength)}…` : text));
-  const more = list.length - named.length;
-  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(separator);
 }

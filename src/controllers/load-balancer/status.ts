@@ -1,19 +1,11 @@
 /** What the status of a Service says about its addresses: the only record that outlives the process. */
+import { loadBalancerReadyCondition } from '../../network/announcing/assigned-addresses.ts';
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { LoadBalancerIngress, Service } from '../../objects/types/core.generated.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { Condition } from '../../objects/meta.ts';
 import { backoffDelay } from '../../runtime/backoff.ts';
 import type { Origin } from './pool.ts';
 import type { AddressRequest } from './request.ts';
-
-/** The condition of every Service that is served. */
-export const conditionType = 'servicenet.dev/LoadBalancerReady';
-
-/** The condition of a Service that this controller serves or served. */
-export function loadBalancerReadyCondition(service: Service): Condition | undefined {
-  return service.status.conditions?.find(({ type }) => type === conditionType);
-}
 
 /** One address in the message of the condition. */
 export interface AssignedText {

@@ -7,7 +7,7 @@ import { parseCidr, formatAddress } from '../../objects/address.ts';
 import type { NodeSystemInfo } from '../../objects/types/core.generated.ts';
 import type { Node, NodeCondition, Taint } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
-import { conditionOf } from '../../objects/pods.ts';
+import { conditionOf } from '../../objects/conditions.ts';
 
 /** The annotation of Nodes that this program simulates: `simulated`. */
 const kubeletAnnotation = 'servicenet.dev/kubelet';

@@ -5,10 +5,10 @@ import { nodes as nodesResource, pods as podsResource } from '../../client/resou
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
-import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
-import { conditionOf, isFinished } from '../../objects/pods.ts';
+import { conditionOf, transitionTime } from '../../objects/conditions.ts';
+import { isFinished } from '../../objects/pods.ts';
 import { Occupancy } from './occupancy.ts';
 import { placePod } from './plan.ts';
 
@@ -104,14 +104,12 @@ class SchedulerReconciler extends Reconciler {
     const { namespace = '', name = '', uid, resourceVersion, generation } = pod.metadata;
     const present = conditionOf(pod.status.conditions, 'PodScheduled');
     if (present?.status === 'False' && present.message === message) return;
+    const unscheduled = { type: 'PodScheduled', status: 'False' };
     const condition: PodCondition = {
-      type: 'PodScheduled',
+      ...unscheduled,
       ...(generation === undefined ? {} : { observedGeneration: generation }),
-      status: 'False',
       lastProbeTime: null,
-      lastTransitionTime:
-        (present?.status === 'False' ? present.lastTransitionTime : undefined) ??
-        formatTime(this.context.clock.now()),
+      lastTransitionTime: transitionTime(pod.status.conditions, unscheduled, this.context.clock.now()),
       reason: 'Unschedulable',
       message,
     };

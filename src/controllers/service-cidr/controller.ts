@@ -8,6 +8,7 @@ import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { type CidrStep, planCidr, serviceCidrFinalizer } from './plan.ts';
+import { replacedCondition } from '../../objects/conditions.ts';
 
 const managedByLabel = 'ipaddress.kubernetes.io/managed-by';
 const ipAllocator = 'ipallocator.k8s.io';
@@ -58,10 +59,7 @@ function start(context: ControllerContext): readonly Runnable[] {
         break;
       }
       case 'set condition': {
-        const conditions = [...(cidr.status.conditions ?? [])];
-        const at = conditions.findIndex(({ type }) => type === step.condition.type);
-        if (at === -1) conditions.push(step.condition);
-        else conditions[at] = step.condition;
+        const conditions = replacedCondition(cidr.status.conditions ?? [], step.condition);
         await client.replaceStatus({ ...cidr, status: { ...cidr.status, conditions } }, { signal });
         break;
       }

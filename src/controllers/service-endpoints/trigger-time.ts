@@ -1,6 +1,6 @@
 import { parseTime } from '../../objects/time.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
-import { conditionOf } from '../../objects/pods.ts';
+import { conditionOf } from '../../objects/conditions.ts';
 
 /** The annotation with the time of the change that a write of endpoints answers. */
 export const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';

@@ -3,7 +3,8 @@ import { compareText } from '../../objects/go-text.ts';
 import { maxOf } from '../../objects/lists.ts';
 import type { ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
-import { conditionOf, isPodReady } from '../../objects/pods.ts';
+import { conditionOf } from '../../objects/conditions.ts';
+import { isPodReady } from '../../objects/pods.ts';
 
 const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';
 const phases = new Map([

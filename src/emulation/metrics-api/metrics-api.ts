@@ -8,7 +8,7 @@ import { localHost } from '../../host/local-host.ts';
 import { matchesFields, parseFieldSelector } from '../../objects/field-selector.ts';
 import { matchesLabels, parseLabelSelector } from '../../objects/labels/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { conditionOf } from '../../objects/pods.ts';
+import { conditionOf } from '../../objects/conditions.ts';
 import { StatusError } from '../../objects/status.ts';
 import { methodNotAllowed, notFound, plainError, resourceNotFound } from '../../objects/status-errors.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';

@@ -2,6 +2,8 @@ import { type AddressRange, parseAddressRange } from '../../allocation/address-r
 import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
+import { conditionOf } from '../../objects/conditions.ts';
+import type { Condition } from '../../objects/meta.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import type { EgressRule } from '../egress/egress-rules.ts';
@@ -24,8 +26,13 @@ export interface AnnouncedPool {
   readonly announcement: PoolAnnouncement;
 }
 
-/** The condition of Services that have addresses from AddressPools (`controllers/load-balancer/status.ts`). */
-const readyCondition = 'servicenet.dev/LoadBalancerReady';
+/** The condition of every Service that the load balancer serves. */
+export const loadBalancerReady = 'servicenet.dev/LoadBalancerReady';
+
+/** The condition of a Service that the load balancer serves or served. */
+export function loadBalancerReadyCondition({ status }: Service): Condition | undefined {
+  return conditionOf(status.conditions, loadBalancerReady);
+}
 
 /** The pools in their order: of two that overlap, the older one has the address. */
 export function announcedPools(pools: Iterable<AddressPool>): readonly AnnouncedPool[] {
@@ -113,9 +120,10 @@ export function egressAddresses(rules: readonly EgressRule[]): readonly ServiceA
 
 const byDefault = readAnnounce(undefined).announcement;
 
-function hasPoolAddresses({ metadata, status }: Service): boolean {
-  if (metadata.deletionTimestamp !== undefined) return false;
-  return (status.conditions ?? []).some(({ type }) => type === readyCondition);
+function hasPoolAddresses(service: Service): boolean {
+  return (
+    service.metadata.deletionTimestamp === undefined && loadBalancerReadyCondition(service) !== undefined
+  );
 }
 
 /**

@@ -24,6 +24,7 @@ import { type SliceDraft, packGroup, type Packing } from './plan-packing.ts';
 import { hintByCapacity, type HintsByZone } from './plan-topology.ts';
 import { isOwnedBy, labelsDiffer, newSlice, sliceLabels } from './slice-metadata.ts';
 import type { ZoneShares } from './zone-capacity.ts';
+import type { PlannedEvent } from '../../../client/events/events.ts';
 
 /** The input of a plan. */
 export interface SlicesInput {
@@ -45,12 +46,8 @@ export interface SlicesInput {
   maxPerSlice: number;
 }
 
-/** An event to record about the Service. */
-export interface HintsEvent {
-  type: 'Normal' | 'Warning';
-  reason: 'TopologyAwareHintsEnabled' | 'TopologyAwareHintsDisabled';
-  message: string;
-}
+/** An Event about the Service. */
+export type HintsEvent = PlannedEvent<'TopologyAwareHintsEnabled' | 'TopologyAwareHintsDisabled'>;
 
 /** The writes of a plan. Updates carry the name and resourceVersion of the slices that they replace. */
 export interface SlicesPlan {

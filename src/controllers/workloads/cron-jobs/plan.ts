@@ -4,8 +4,10 @@ import type { CronJob, CronJobStatus, Job } from '../../../objects/types/batch.g
 import type { ObjectReference } from '../../../objects/types/core.generated.ts';
 import { type CronSchedule, CronScheduleError, parseCronSchedule } from '../../../objects/cron-schedule.ts';
 import { maxOf } from '../../../objects/lists.ts';
-import { conditionOf, controllerReference } from '../../../objects/pods.ts';
+import { conditionOf } from '../../../objects/conditions.ts';
+import { controllerReference } from '../../../objects/pods.ts';
 import { formatTime, parseTime } from '../../../objects/time.ts';
+import type { PlannedEvent } from '../../../client/events/events.ts';
 
 const scheduledTimeAnnotation = 'batch.kubernetes.io/cronjob-scheduled-timestamp';
 /** Milliseconds after a time of the schedule at which it is looked at, so that it has come (`nextScheduleDelta`). */
@@ -13,27 +15,20 @@ const delay = 100;
 /** So many missed times are worth an Event. */
 const manyMissed = 100;
 
-/** An Event for users. */
-export interface CronJobEvent {
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
-}
-
 export interface CronJobPlan {
   /** The Job of a time that has come; with `status.lastScheduleTime` and `status.active` to set once it exists. */
   readonly create: Draft<Job> | undefined;
   /** Beyond the limits of history, or replaced. */
   readonly remove: readonly Job[];
   readonly status: CronJobStatus;
-  readonly events: readonly CronJobEvent[];
+  readonly events: readonly PlannedEvent[];
   /** Milliseconds since 1970 at which to look again. */
   readonly next: number | undefined;
 }
 
 /** Plans the Job to create and those to delete, and the status. @param jobs that the CronJob controls. */
 export function planCronJob(cronJob: CronJob, jobs: readonly Job[], now: number): CronJobPlan {
-  const events: CronJobEvent[] = [];
+  const events: PlannedEvent[] = [];
   const status = currentStatus(cronJob, jobs, events);
   const remove = beyondHistory(cronJob, jobs);
   const nothing = { create: undefined, remove, status, events, next: undefined };
@@ -79,7 +74,7 @@ export function withCreatedJob(status: CronJobStatus, job: Job): CronJobStatus {
 }
 
 /** The list of active Jobs without those that have ended or are gone, and the last success. */
-function currentStatus(cronJob: CronJob, jobs: readonly Job[], events: CronJobEvent[]): CronJobStatus {
+function currentStatus(cronJob: CronJob, jobs: readonly Job[], events: PlannedEvent[]): CronJobStatus {
   const byUid = new Map(jobs.map((job) => [job.metadata.uid, job]));
   const active: ObjectReference[] = [];
   for (const reference of cronJob.status.active ?? []) {
@@ -123,7 +118,7 @@ function beyondHistory({ spec }: CronJob, jobs: readonly Job[]): Job[] {
   ];
 }
 
-function readSchedule({ spec }: CronJob, events: CronJobEvent[]): CronSchedule | undefined {
+function readSchedule({ spec }: CronJob, events: PlannedEvent[]): CronSchedule | undefined {
   try {
     return parseCronSchedule(spec.schedule);
   } catch (error) {
@@ -200,10 +195,10 @@ function startOf({ metadata, status }: Job): number {
   return parseTime(status.startTime ?? metadata.creationTimestamp ?? '') ?? 0;
 }
 
-function normal(reason: string, message: string): CronJobEvent {
+function normal(reason: string, message: string): PlannedEvent {
   return { type: 'Normal', reason, message };
 }
 
-function warning(reason: string, message: string): CronJobEvent {
+function warning(reason: string, message: string): PlannedEvent {
   return { type: 'Warning', reason, message };
 }

@@ -2,7 +2,7 @@
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { Deployment, DeploymentStatus, ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
-import { conditionOf } from '../../../objects/pods.ts';
+import { conditionOf, transitionTime } from '../../../objects/conditions.ts';
 import { maxUnavailable } from './plan-limits.ts';
 import type { Generations } from './plan-revisions.ts';
 
@@ -19,15 +19,13 @@ function withCondition(
 ): WorkloadCondition[] {
   const present = conditionOf(conditions, change.type);
   if (present?.status === change.status && present.reason === change.reason) return [...conditions];
-  const time = formatTime(now);
-  const since = present?.status === change.status ? present.lastTransitionTime : undefined;
   return [
     ...conditions.filter(({ type }) => type !== change.type),
     {
       type: change.type,
       status: change.status,
-      lastUpdateTime: time,
-      lastTransitionTime: since ?? time,
+      lastUpdateTime: formatTime(now),
+      lastTransitionTime: transitionTime(conditions, change, now),
       ...(change.reason === undefined ? {} : { reason: change.reason }),
       ...(change.message === undefined ? {} : { message: change.message }),
     },
@@ -177,15 +175,13 @@ function withProgress(
     );
   }
   if (hasProgressed(deployment.status, status)) {
-    const present = conditionOf(conditions, 'Progressing');
-    const time = formatTime(now);
+    const progressing = { type: 'Progressing', status: 'True' };
     return [
       ...conditions.filter(({ type }) => type !== 'Progressing'),
       {
-        type: 'Progressing',
-        status: 'True',
-        lastUpdateTime: time,
-        lastTransitionTime: (present?.status === 'True' ? present.lastTransitionTime : undefined) ?? time,
+        ...progressing,
+        lastUpdateTime: formatTime(now),
+        lastTransitionTime: transitionTime(conditions, progressing, now),
         reason: 'ReplicaSetUpdated',
         message: `${name} is progressing.`,
       },

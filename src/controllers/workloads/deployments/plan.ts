@@ -5,7 +5,7 @@
 import { jsonEqual } from '../../../objects/json.ts';
 import type { Draft } from '../../../client/resource-client.ts';
 import type { Deployment, DeploymentStatus, ReplicaSet } from '../../../objects/types/apps.generated.ts';
-import { conditionOf } from '../../../objects/pods.ts';
+import { conditionOf } from '../../../objects/conditions.ts';
 import { isRolling } from './plan-limits.ts';
 import {
   draftReplicaSet,

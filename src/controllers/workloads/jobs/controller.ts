@@ -9,7 +9,7 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../..
 import type { ReconcileResult } from '../../../runtime/controller.ts';
 import { Reconciler } from '../../../runtime/reconciler.ts';
 import { Ownership } from '../ownership.ts';
-import { conditionOf } from '../../../objects/pods.ts';
+import { conditionOf } from '../../../objects/conditions.ts';
 import { PodControl } from '../pod-control.ts';
 import { jobs as jobsResource } from '../resources.ts';
 import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';

@@ -98,7 +98,7 @@ describe('the objects', () => {
 });
 
 describe('the status', () => {
-  const now = '2026-11-25T12:00:00Z';
+  const now = Date.UTC(2026, 10, 25, 12);
   const ownedBy = (name: string): { metadata: Deployment['metadata'] } => {
     const reference = { apiVersion: 'network.operator.openshift.io/v1', kind: 'EgressRouter', name };
     return { metadata: { ownerReferences: [{ ...reference, uid: `uid-${name}`, controller: true }] } };
@@ -201,11 +201,11 @@ describe('the status', () => {
   test('is labelled as an addition, and a time moves with its status alone', () => {
     const [first] = routerConditions(routerWith({}), around('a', 'False'), now);
     expect(first?.message).toBe('no Pod. Said by servicenet; OpenShift says nothing here.');
-    const before = routerConditions(routerWith({}), around('a', 'False'), '2026-11-25T11:00:00Z');
+    const before = routerConditions(routerWith({}), around('a', 'False'), now - 3_600_000);
     const router = { ...routerWith({}), status: { conditions: [...before] } };
     const times = routerConditions(router, around('a', 'True'), now).map(
       ({ lastTransitionTime }) => lastTransitionTime,
     );
-    expect(times).toEqual([now, '2026-11-25T11:00:00Z']);
+    expect(times).toEqual(['2026-11-25T12:00:00Z', '2026-11-25T11:00:00Z']);
   });
 });

@@ -1,7 +1,7 @@
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import { expect, test } from 'vitest';
 import { ConflictBackoff } from '../../../../src/controllers/load-balancer/status.ts';
-import { conditionType } from '../../../../src/controllers/load-balancer/status.ts';
+import { loadBalancerReady } from '../../../../src/network/announcing/assigned-addresses.ts';
 
 function withStatus(...ips: string[]): Service {
   return {
@@ -11,7 +11,7 @@ function withStatus(...ips: string[]): Service {
       loadBalancer: { ingress: ips.map((ip) => ({ ip })) },
       conditions: [
         {
-          type: conditionType,
+          type: loadBalancerReady,
           status: 'True',
           lastTransitionTime: '2026-01-01T00:00:00Z',
           reason: 'Assigned',

@@ -8,11 +8,8 @@ import {
 } from '../../../../src/controllers/load-balancer/plan.ts';
 import { readQuarantined } from '../../../../src/controllers/load-balancer/quarantine.ts';
 import type { Outcome } from '../../../../src/controllers/load-balancer/reasons.ts';
-import {
-  conditionType,
-  isForeign,
-  statusAddresses,
-} from '../../../../src/controllers/load-balancer/status.ts';
+import { loadBalancerReady } from '../../../../src/network/announcing/assigned-addresses.ts';
+import { isForeign, statusAddresses } from '../../../../src/controllers/load-balancer/status.ts';
 import type { Service, ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
 import type { Condition } from '../../../../src/objects/meta.ts';
 import { inStatus } from './samples.ts';
@@ -50,7 +47,7 @@ function outcome(addresses: string[], reason: Outcome['reason'] = 'Assigned', me
 }
 
 const ready = (reason = 'Assigned', message = '192.0.2.1 from pool p'): Condition => ({
-  type: conditionType,
+  type: loadBalancerReady,
   status: reason === 'Assigned' ? 'True' : 'False',
   lastTransitionTime: '2025-12-31T00:00:00Z',
   reason,
@@ -143,7 +140,7 @@ describe('planServed', () => {
       { ip: '198.51.100.7', ipMode: 'Proxy' },
       { hostname: 'lb.example.com' },
     ]);
-    expect(status?.conditions?.map(({ type }) => type)).toEqual(['example.com/Announced', conditionType]);
+    expect(status?.conditions?.map(({ type }) => type)).toEqual(['example.com/Announced', loadBalancerReady]);
   });
 
   test('marks a port that another Service serves', () => {

@@ -6,7 +6,7 @@ import {
   type PlannedAddress,
   poolCondition,
   refusedAddresses,
-} from '../../../../src/controllers/load-balancer/plan-announced.ts';
+} from '../../../../src/controllers/announcement-status/plan.ts';
 import type { AgentReport } from '../../../../src/network/announcing/agent-report.ts';
 import type { AnnouncementPlan } from '../../../../src/network/announcing/announcement-plan.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';

@@ -26,19 +26,19 @@ import type { AddressPool } from '../../objects/types/servicenet.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
-import { replacedCondition } from './plan.ts';
+import { replacedCondition } from '../../objects/conditions.ts';
 import {
   type AnnouncedPlan,
   type AnnouncedReason,
   announcedCondition,
   announcedConditionOf,
   planAnnounced,
+  type HostAddress,
   type PlannedAddress,
   type PoolAnnounced,
   reasonOf,
-} from './plan-announced.ts';
-import type { HostAddress } from './pool-addresses.ts';
-import { loadBalancerReadyCondition } from './status.ts';
+} from './plan.ts';
+import { loadBalancerReadyCondition } from '../../network/announcing/assigned-addresses.ts';
 
 /** The key of the work queue that plans for all Services; their keys have a slash. */
 const everyKey = '*every';

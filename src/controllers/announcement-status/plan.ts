@@ -9,7 +9,8 @@ import type { Service } from '../../objects/types/core.generated.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { RefusedPoolAddress } from '../../objects/types/servicenet.ts';
 import { formatTime } from '../../objects/time.ts';
-import { firstFew, type PlannedEvent } from './reasons.ts';
+import { firstFew } from '../../objects/lists.ts';
+import type { PlannedEvent } from '../../client/events/events.ts';
 
 /** The condition of Services whose addresses nodes announce, or do not. */
 export const announcedCondition = 'servicenet.dev/Announced';
@@ -163,6 +164,13 @@ const notAnnounced: Readonly<Record<NotAnnouncedReason, string>> = {
   OtherAnnouncer: 'another announcer on a node of this cluster has it: MetalLB, kube-vip, Cilium',
   AddressConflict: 'another machine answers for it',
 };
+
+/** An address that a machine of the nodes' network has, so that no pool may assign it. */
+export interface HostAddress {
+  readonly address: string;
+  /** `node a`, `the router of node a`. */
+  readonly owner: string;
+}
 
 /** What the status of a pool says about announcing. */
 export interface PoolAnnounced {
