@@ -1,7 +1,6 @@
 import type { ServiceCidr } from '../allocation/address-range.ts';
 import { jsonEqual } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import type { Service } from '../objects/types/core.generated.ts';
 import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { builtInResources } from '../registry/catalog.ts';
 import type { ReviewAccess } from '../registry/route/route/custom-host.ts';
@@ -20,6 +19,7 @@ import { builtinSchema } from './schema/builtin.ts';
 import { listPrefix, objectKey } from './storage/storage.ts';
 import { virtualResources } from './subresources/virtual.ts';
 import { tableConverter } from './tables/converters.ts';
+import { isService } from './bootstrap/system-objects.ts';
 
 /** The ranges of the flags `--service-cluster-ip-range` and `--service-node-port-range`. */
 export interface ServiceRangeOptions {
@@ -129,10 +129,6 @@ function followCidr(allocators: ServiceAllocators, object: KubeObject): void {
   const ready = object.status.conditions?.find((condition) => condition.type === 'Ready')?.status ?? 'True';
   const usable = object.metadata.deletionTimestamp === undefined && ready === 'True';
   allocators.setServiceCIDR(object.metadata.name ?? '', object.spec.cidrs ?? [], usable);
-}
-
-function isService(object: KubeObject): object is Service {
-  return object.kind === 'Service' && 'spec' in object;
 }
 
 function isServiceCidr(object: KubeObject): object is ServiceCIDR {

@@ -81,7 +81,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 async function startOn(dataDirectory: string | undefined, options: EmbeddedOptions): Promise<Embedded> {
-  if (dataDirectory !== undefined) await refuseLostStore(dataDirectory);
+  if (dataDirectory !== undefined) refuseLostStore(dataDirectory);
   const store = await openStore(new ResourceTable(), options.log, dataDirectory);
   try {
     const now = new Date();
@@ -94,10 +94,9 @@ async function startOn(dataDirectory: string | undefined, options: EmbeddedOptio
 }
 
 /** An identity is written when the log is there: without one, what clients stored is gone. @throws {MissingLogError} */
-async function refuseLostStore(directory: string): Promise<void> {
+function refuseLostStore(directory: string): void {
   const identity = identityFile(directory);
   if (identity === undefined) return;
-  const { holdsStore } = await import('./storage/disk/file-names.ts');
   if (!holdsStore(directory)) throw new MissingLogError(directory, identity);
 }
 

@@ -1,9 +1,9 @@
 import { isRecord } from '../objects/json.ts';
 import type { FlowSchema, PolicyRulesWithSubjects, Subject } from '../objects/types/flowcontrol.generated.ts';
 import { flowcontrolGroup } from '../registry/flowcontrol/prioritylevelconfiguration/bootstrap.ts';
-import type { UserInfo } from './authentication/users.ts';
 import type { RequestInfo } from './http/exchange.ts';
 import { listPrefix, objectKey, type Storage } from './storage/storage.ts';
+import type { UserInfo } from '../registry/generic/strategy.ts';
 
 /**
  * Finds the FlowSchema of requests, which their answers name (apiserver `server/filters/priority-and-fairness.go`).

@@ -3,7 +3,6 @@ import type { Aggregator } from './aggregation/aggregator.ts';
 import type { ExtensionNetwork } from './aggregation/extension-server.ts';
 import { passOn, passOnUpgrade } from './aggregation/handler.ts';
 import { wantedUser } from './authentication/impersonation.ts';
-import type { UserInfo } from './authentication/users.ts';
 import { impersonated } from './authorization/impersonation-modes.ts';
 import { FlowSchemas } from './flow-schemas.ts';
 import { checkRequestTimeout, isLongRunning } from './http/request-timeout.ts';
@@ -33,6 +32,7 @@ import { servedForDiscovery } from './subresources/rows.ts';
 import { admitConnection } from './subresources/admit.ts';
 import type { KubeletAccess } from './subresources/kubelet.ts';
 import { streamHandler, wantsContainer } from './subresources/pod-streams.ts';
+import type { UserInfo } from '../registry/generic/strategy.ts';
 
 /** Everything behind authentication. */
 export interface Serving {

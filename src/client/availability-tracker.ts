@@ -5,6 +5,7 @@ import { connectionAdvice } from './connection-advice.ts';
 import type { Clock } from './clock.ts';
 import { errorWord } from './errors.ts';
 import type { ApiResponse, ApiStream, RequestOptions, StreamOptions, Transport } from './transport.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 /**
  * A transport that notices when the API server cannot be reached or refuses the credentials (401), and when it answers
@@ -69,7 +70,7 @@ export class AvailabilityTracker implements Transport {
     const now = this.#clock.monotonic();
     this.#since ??= now;
     const seconds = Math.round((now - this.#since) / 1000);
-    const detail = error instanceof Error ? error.message : String(error);
+    const detail = errorMessage(error);
     this.#log.error({ server: this.server, reason, detail, seconds }, `${advice}; trying again`);
   }
 

@@ -1,8 +1,10 @@
 import type { Clock, Random } from './clock.ts';
 
-/** Shortest and longest pause in milliseconds. */
-interface LoopLimits {
+/** Milliseconds. */
+export interface BackoffLimits {
+  /** The first delay. */
   readonly base: number;
+  /** Upper limit of a delay. */
   readonly max: number;
 }
 
@@ -10,18 +12,18 @@ interface LoopLimits {
  * client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s, reset after two minutes without a
  * failure.
  */
-const reflectorLimits: LoopLimits = { base: 800, max: 30_000 };
+const reflectorLimits: BackoffLimits = { base: 800, max: 30_000 };
 const quiet = 120_000;
 
 /** The pauses between failures of one loop. */
 export class LoopBackoff {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #limits: LoopLimits;
+  readonly #limits: BackoffLimits;
   #failures = 0;
   #lastAt = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Clock, random: Random, limits: LoopLimits = reflectorLimits) {
+  constructor(clock: Clock, random: Random, limits: BackoffLimits = reflectorLimits) {
     this.#clock = clock;
     this.#random = random;
     this.#limits = limits;
@@ -40,4 +42,16 @@ export class LoopBackoff {
     this.#failures++;
     return Math.max(base, step * (0.5 + 0.5 * this.#random()));
   }
+}
+
+/**
+ * Jitter: up to this part of a delay is added at random, so that keys that failed together are not retried together.
+ */
+const jitter = 0.25;
+
+/** The delay after the given number of earlier failures: `base · 2^failures` up to `max`, and jitter on top. */
+export function backoffDelay(failures: number, { base, max }: BackoffLimits, random: Random): number {
+  // 2^failures overflows to Infinity for large counts, which the minimum handles; 0 · Infinity would not be a number.
+  const plain = base === 0 ? 0 : Math.min(base * 2 ** failures, max);
+  return plain * (1 + jitter * random());
 }

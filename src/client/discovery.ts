@@ -2,6 +2,7 @@ import type { ResourceType } from './resources.ts';
 import type { Transport } from './transport.ts';
 import { isRecord, isStringList } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 /** A resource from discovery, in the version that the server prefers. */
 export interface DiscoveredType extends ResourceType {
@@ -26,7 +27,7 @@ export interface DiscoveryFailure {
 
 /** Names the group version that could not be read, and the reason. */
 export function describeDiscoveryFailure({ group, version, error }: DiscoveryFailure): string {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorMessage(error);
   return `${group === '' ? version : `${group}/${version}`}: ${why}`;
 }
 

@@ -18,6 +18,7 @@ import {
   type Transport,
   UnexpectedAnswer,
 } from './transport.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 const requestTimeout = 60_000;
 const streamTimeout = 30_000;
@@ -181,7 +182,7 @@ export class HttpTransport implements Transport {
     try {
       return await this.#identity.credentials();
     } catch (error) {
-      throw new ConnectionError('CREDENTIALS', error instanceof Error ? error.message : String(error), error);
+      throw new ConnectionError('CREDENTIALS', errorMessage(error), error);
     }
   }
 

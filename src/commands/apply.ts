@@ -6,6 +6,7 @@ import { isRecord } from '../objects/json.ts';
 import { pushAll } from '../objects/lists.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { isKubeObject } from '../client/resources.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 const fieldManager = 'servicenet-up';
 
@@ -37,7 +38,7 @@ export async function applyManifests(client: Transport, manifests: readonly Mani
     try {
       pushAll(lines, await applyObjects(client, objects));
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new Error(`${manifest.file}: ${why}`, { cause: error });
     }
   }
@@ -63,7 +64,7 @@ export async function applyObjects(client: Transport, objects: readonly KubeObje
         body: object,
       });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new Error(`${kind} ${name}: ${why}`, { cause: error });
     }
     lines.push(`${kind.toLowerCase()}/${name}`);
@@ -92,7 +93,7 @@ async function documentsOf(file: string, yaml: string): Promise<unknown[]> {
   try {
     return readYaml(yaml);
   } catch (error) {
-    throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${file}: ${errorMessage(error)}`, { cause: error });
   }
 }
 
@@ -100,7 +101,7 @@ async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    throw new Error(`cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new Error(`cannot read ${file}: ${errorMessage(error)}`, {
       cause: error,
     });
   }

@@ -6,6 +6,7 @@ import { ConfigError } from './errors.ts';
 import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';
 import { type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
 import { nodePortRange, readServiceCidrs } from './service-ranges.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 const seconds = 1000;
 
@@ -95,6 +96,6 @@ function labelSelector(flag: string, text: string): readonly LabelRequirement[] 
   try {
     return parseLabelSelector(text);
   } catch (error) {
-    throw new ConfigError(`${flag}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new ConfigError(`${flag}: ${errorMessage(error)}`);
   }
 }

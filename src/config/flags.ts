@@ -1,6 +1,7 @@
-import { parseStrictAddress } from '../objects/address.ts';
+import { parseStrictAddress, type ParsedCidr, parseCidr } from '../objects/address.ts';
 import { isDNS1123Subdomain } from '../objects/names.ts';
 import { ConfigError, WrongValue } from './errors.ts';
+import { splitList } from '../objects/lists.ts';
 
 /** What a value means; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
 export type FlagReader<T> = (value: unknown) => T;
@@ -92,10 +93,7 @@ export function address(value: unknown): string {
 
 /** A list with commas: `*,-name`. */
 export function list(value: unknown): readonly string[] {
-  return text(value)
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
+  return splitList(text(value));
 }
 
 /** An IP address or a DNS name. */
@@ -151,4 +149,11 @@ export function serverUrl(value: unknown): string {
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (url?.protocol === 'https:' || url?.protocol === 'http:') return given;
   throw new WrongValue('must be a URL such as https://10.0.0.1:6443');
+}
+
+/** A CIDR among the values of a flag. @throws {ConfigError} naming the flag. */
+export function cidrOf(flag: string, value: string): ParsedCidr {
+  const cidr = parseCidr(value);
+  if (cidr === undefined) throw new ConfigError(`${flag}: "${value}" is not a CIDR`);
+  return cidr;
 }

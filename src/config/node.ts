@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { parseAddress, type ParsedCidr, parseCidr } from '../objects/address.ts';
+import { parseAddress, type ParsedCidr } from '../objects/address.ts';
 import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
 import {
   bindAddress,
@@ -12,6 +12,7 @@ import {
   text,
   textOf,
   yesOrNo,
+  cidrOf,
 } from './flags.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../objects/names.ts';
 import { ConfigError, WrongValue } from './errors.ts';
@@ -223,12 +224,6 @@ function interfaceName(flags: Flags, name: 'podBridgeInterface' | 'podInterfaceN
 function nodePortAddresses(given: readonly string[]): NodeConfig['nodePortAddresses'] {
   if (given.length === 1 && given[0] === 'primary') return 'primary';
   return given.map((cidr) => cidrOf('--nodeport-addresses', cidr));
-}
-
-function cidrOf(flag: string, value: string): ParsedCidr {
-  const cidr = parseCidr(value);
-  if (cidr === undefined) throw new ConfigError(`${flag}: "${value}" is not a CIDR`);
-  return cidr;
 }
 
 function syncPeriod(milliseconds: number): number {

@@ -1,7 +1,7 @@
-import { type ParsedCidr, parseCidr } from '../objects/address.ts';
+import { type ParsedCidr } from '../objects/address.ts';
 import { clusterConfig, type ClusterConfig } from './common-flags.ts';
 import { ConfigError } from './errors.ts';
-import { address, Flags, wholeNumber, list, oneOf, optional, textOf, yesOrNo } from './flags.ts';
+import { address, Flags, wholeNumber, list, oneOf, optional, textOf, yesOrNo, cidrOf } from './flags.ts';
 
 /** Options of the proxy that translates Services; undefined: as the cluster says. */
 export interface TraceProxyFlags {
@@ -46,7 +46,7 @@ export function traceConfig(
     protocol,
     check,
     proxy: {
-      clusterCidrs: flags.read('clusterCidr', optional(list))?.map((text) => cidr('--cluster-cidr', text)),
+      clusterCidrs: flags.read('clusterCidr', optional(list))?.map((text) => cidrOf('--cluster-cidr', text)),
       masqueradeAll: flags.read('masqueradeAll', optional(yesOrNo)),
       nodePortAddresses: nodePortAddresses(flags.read('nodeportAddresses', optional(list))),
     },
@@ -75,11 +75,5 @@ function subject(flags: Flags, operands: readonly string[]): TraceConfig['subjec
 function nodePortAddresses(given: readonly string[] | undefined): TraceProxyFlags['nodePortAddresses'] {
   if (given === undefined) return undefined;
   if (given.length === 1 && given[0] === 'primary') return 'primary';
-  return given.map((text) => cidr('--nodeport-addresses', text));
-}
-
-function cidr(flag: string, text: string): ParsedCidr {
-  const parsed = parseCidr(text);
-  if (parsed === undefined) throw new ConfigError(`${flag}: "${text}" is not a CIDR`);
-  return parsed;
+  return given.map((text) => cidrOf('--nodeport-addresses', text));
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../client/clock.ts';
 import { asError, type Host } from '../host/host.ts';
 import { MessageFrames, framed } from './message-frames.ts';
 import { headerLength, maxUdpSize, type DnsQuery } from './query.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 /** A DNS server for names outside the cluster. */
 export interface Upstream {
@@ -89,7 +90,7 @@ export class Forwarder {
         return answer;
       } catch (error) {
         this.#failedAt.set(upstream, clock.monotonic());
-        problems.push(`${upstream.address}: ${error instanceof Error ? error.message : String(error)}`);
+        problems.push(`${upstream.address}: ${errorMessage(error)}`);
       } finally {
         timer.cancel();
       }

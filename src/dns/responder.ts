@@ -8,6 +8,7 @@ import type { DnsMetrics } from './dns-metrics.ts';
 import { ForwardError, type Forwarder } from './forwarder.ts';
 import { MessageWriter, type Rcode, type DnsReply } from './message-writer.ts';
 import { type DnsQuery, readAnswers, readQuery, type RefusedQuery } from './query.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 export interface ResponderOptions {
   readonly zone: Zone;
@@ -172,7 +173,7 @@ export class DnsResponder {
 
   #tell({ name, type }: DnsQuery, error: unknown): void {
     const { log } = this.#options;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     if (!(error instanceof ForwardError)) {
       log.error({ name, type, err: error }, 'a name outside the cluster could not be asked for');
     } else if (this.#throttle.isDue(message)) {

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { isRecord } from '../objects/json.ts';
 import type { Where } from './calls.ts';
 import type { ClusterNetwork, Entered } from './cluster-network.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 /** The socket of the `up` that has written a kubeconfig. */
 export function controlSocketPath(kubeconfigPath: string): string {
@@ -79,7 +80,7 @@ export async function serveControl(
   await rm(made, { force: true });
   const server = createServer((socket) => {
     serve(socket, network).catch((error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = errorMessage(error);
       // A client may go away before it has asked, and the network while its program runs.
       if (socket.writable) socket.end(`${JSON.stringify({ error: message })}\n`);
       else log.debug({ err: error }, 'a servicenet run has gone away');

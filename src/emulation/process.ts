@@ -4,6 +4,7 @@ import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { type AnswersMessage, answerCalls, type FirstMessage } from './calls.ts';
 import type { Inside } from './inside.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 /** Why native code cannot be called here: its package is not installed, or is for another libc; undefined: it can. */
 async function obstacle(): Promise<string | undefined> {
@@ -11,7 +12,7 @@ async function obstacle(): Promise<string | undefined> {
     await import('./namespaces/network-namespace.ts');
     return undefined;
   } catch (error) {
-    const [first = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+    const [first = ''] = errorMessage(error).split('\n');
     return `the package koffi cannot be loaded: install it with its optional dependencies, by npm ci (${first})`;
   }
 }

@@ -17,6 +17,7 @@ import { NftablesWriter } from './nftables/nftables-writer.ts';
 import { otherProxies } from './nftables/other-proxies.ts';
 import { ProblemReports } from './problem-reports.ts';
 import { ProxyMetrics } from './proxy-metrics.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 /** What makes a node forward as a plan says. One call at a time. */
 export interface DataPath {
@@ -200,7 +201,7 @@ export class NodeAgent implements Runnable {
     } catch (error) {
       this.#triggered = [...triggered, ...this.#triggered];
       this.#metrics.failed(forwarding.families);
-      const message = `Services are forwarded as they were before: ${error instanceof Error ? error.message : String(error)}`;
+      const message = `Services are forwarded as they were before: ${errorMessage(error)}`;
       // By its name as kube-proxy has it in its Events, which reads no uid either.
       const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName, uid: nodeName } };
       context.events.event(node, 'Warning', 'FailedToForward', message);
@@ -262,7 +263,7 @@ export class NodeAgent implements Runnable {
       if (this.#takenPorts.has(id)) continue;
       const { log } = this.#options.context;
       log.warn({ key: service, port, err: error }, 'cannot serve the health check of a Service yet');
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       const message = `node ${this.#options.nodeName} cannot serve health checks on port ${port}: ${why}`;
       this.#problems.warn(service, 'FailedToStartServiceHealthcheck', message);
     }

@@ -5,7 +5,7 @@ import type { ForwardingPlan } from '../network/forwarding/forwarding-plan.ts';
 import { ForwardingPlanner, type ServiceChange } from '../network/forwarding/forwarding-planner.ts';
 import type { ForwardingNode, ForwardingOptions } from '../network/forwarding/options.ts';
 import { bySliceService, indexBySliceService, serviceOfSlice } from '../network/forwarding/service-key.ts';
-import { type ParsedAddress, parseAddress, parseCidr } from '../objects/address.ts';
+import { type ParsedAddress, parseAddress, parseCidr, ipFamilies } from '../objects/address.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../objects/json.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
@@ -176,7 +176,7 @@ export class ForwardingView {
     const internal = (node.status.addresses ?? []).flatMap(({ type, address }) =>
       type === 'InternalIP' ? (parseAddress(address) ?? []) : [],
     );
-    const primaryAddresses = (['IPv4', 'IPv6'] as const).flatMap(
+    const primaryAddresses = ipFamilies.flatMap(
       (family) => internal.find((address) => address.family === family) ?? [],
     );
     return { name: this.#nodeName, labels: node.metadata.labels ?? {}, primaryAddresses, interfaceAddresses };

@@ -4,6 +4,8 @@ import ipaddr from 'ipaddr.js';
 /** `spec.ipFamilies[]` of a Service, and what each address belongs to. */
 export type IPFamily = 'IPv4' | 'IPv6';
 
+export const ipFamilies: readonly IPFamily[] = ['IPv4', 'IPv6'];
+
 /**
  * An IP address as Kubernetes reads it. Its validation (`apimachinery/pkg/util/validation/ip.go`) parses leniently
  * first (Go 1.16's `net.ParseIP`: leading zeros are decimal) and then names what a strict parser would refuse; the
@@ -211,4 +213,9 @@ function parseV6(text: string): ParsedAddress | undefined {
   const family = ipv4Mapped ? 'IPv4' : 'IPv6';
   if (ipv4Mapped) value &= 0xffff_ffffn;
   return { family, value, canonical: formatAddress(family, value), leadingZeros, ipv4Mapped };
+}
+
+/** `192.0.2.1:80`, `[2001:db8::1]:80`, `name:80` (Go's `net.JoinHostPort`). */
+export function joinHostPort(host: string, port: number | string): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -51,3 +51,8 @@ export function goJson(value: unknown): string {
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
+
+/** The first 64 characters of a text, quoted: for messages about values that may be long. */
+export function quotedStart(text: string): string {
+  return JSON.stringify(text.slice(0, 64));
+}

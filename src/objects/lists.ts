@@ -24,3 +24,11 @@ export function firstFew(list: readonly string[], separator = ', '): string {
   const more = list.length - named.length;
   return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(separator);
 }
+
+/** The items of a list with commas, trimmed, without empty ones. */
+export function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}

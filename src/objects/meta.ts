@@ -1,4 +1,5 @@
 /** The parts that all Kubernetes objects share (apimachinery `meta/v1/types.go`), as plain JSON. */
+import { isRecord } from './json.ts';
 
 /** One owner in `metadata.ownerReferences`. */
 export interface OwnerReference {
@@ -54,6 +55,11 @@ export interface KubeObject {
   apiVersion?: string;
   kind?: string;
   metadata: ObjectMeta;
+}
+
+/** True for parsed JSON that has metadata. */
+export function hasMetadata(value: unknown): value is KubeObject {
+  return isRecord(value) && isRecord(value['metadata']);
 }
 
 /** `metadata` of a list. */

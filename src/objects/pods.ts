@@ -1,15 +1,24 @@
 /** The fields of a Pod and of a Node that controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
 import { compareText } from './go-text.ts';
 import type { OwnerReference, KubeObject } from './meta.ts';
-import type { ContainerPort, Node, Pod, PodSpec } from './types/core.generated.ts';
+import type { ContainerPort, Node, Pod, PodSpec, Container } from './types/core.generated.ts';
 import { conditionStatus, listAt } from './read.ts';
 import { parseTime } from './time.ts';
 import { conditionOf } from './conditions.ts';
 
 /** The ports of the containers that run as long as the Pod: sidecars are init containers. */
 export function lastingPorts({ containers = [], initContainers = [] }: PodSpec): readonly ContainerPort[] {
-  const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
-  return [...containers, ...sidecars].flatMap(({ ports = [] }) => ports);
+  return [...containers, ...initContainers.filter(isSidecar)].flatMap(({ ports = [] }) => ports);
+}
+
+/** True for an init container that runs as long as the Pod (KEP-753). */
+export function isSidecar({ restartPolicy }: Container): boolean {
+  return restartPolicy === 'Always';
+}
+
+/** True for a Pod that is being deleted. */
+export function isPodTerminating({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined;
 }
 
 /** True for a Pod whose containers have all ended and are not restarted. */

@@ -3,6 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { plainHost, wildcardOf } from '../network/http/rule.ts';
 import type { ObjectKey } from '../objects/key.ts';
+import { errorMessage } from '../objects/error-message.ts';
 
 /** A certificate with its key, both PEM. */
 export interface KeyPair {
@@ -52,7 +53,7 @@ export function keyPairProblem({ certificate, key }: KeyPair): string | undefine
   try {
     createSecureContext({ cert: certificate, key });
   } catch (error) {
-    return `OpenSSL refuses it: ${error instanceof Error ? error.message : String(error)}`;
+    return `OpenSSL refuses it: ${errorMessage(error)}`;
   }
   return undefined;
 }

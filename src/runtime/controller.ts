@@ -4,7 +4,7 @@ import { whenAborted } from '../client/abort.ts';
 import { isConflict, isForbidden, isUnreached, retryAfterOf } from '../client/errors.ts';
 import { LeaseLost } from '../client/leases.ts';
 import type { ObjectKey } from '../objects/key.ts';
-import type { BackoffLimits } from './backoff.ts';
+import type { BackoffLimits } from '../client/backoff.ts';
 import type { ControllerContext, Runnable } from './context.ts';
 import { recordQueue } from './queue-metrics.ts';
 import { RateLimitedQueue } from './rate-limited-queue.ts';

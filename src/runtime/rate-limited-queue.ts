@@ -1,5 +1,5 @@
 import type { Random } from '../client/clock.ts';
-import { backoffDelay, type BackoffLimits } from './backoff.ts';
+import { backoffDelay, type BackoffLimits } from '../client/backoff.ts';
 import { DelayingQueue } from './delaying-queue.ts';
 import type { KeyedQueueOptions } from './work-queue.ts';
 import type { QueueRecorder } from './queue-metrics.ts';

@@ -2,9 +2,9 @@ import { jsonEqual } from '../../objects/json.ts';
 import { at, textAt } from '../../objects/read.ts';
 import { forbidden } from '../../objects/status-errors.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { requestedOrganizations } from '../pki/signing-request.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 const group = 'certificates.k8s.io';
 const clientSigner = 'kubernetes.io/kube-apiserver-client';

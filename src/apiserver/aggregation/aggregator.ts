@@ -17,6 +17,7 @@ import {
 } from './availability.ts';
 import { type ExtensionNetwork, type ExtensionServer, extensionServer } from './extension-server.ts';
 import { discoverRemote } from './remote-discovery.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 const plural = 'apiservices';
 const serviceNameLabel = 'kubernetes.io/service-name';
@@ -226,7 +227,7 @@ export class Aggregator {
       );
       return undefined;
     } catch (error) {
-      return failedDiscovery(error instanceof Error ? error.message : String(error));
+      return failedDiscovery(errorMessage(error));
     }
   }
 

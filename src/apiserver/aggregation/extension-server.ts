@@ -3,10 +3,10 @@ import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { APIServiceSpec } from '../../objects/types/apiregistration.generated.ts';
-import type { WebhookNetwork } from '../admission/webhooks/client.ts';
-import { joinHostPort } from '../proxy/backend.ts';
+import type { WebhookNetwork, ServiceTarget } from '../admission/webhooks/client.ts';
 import { dialInTime, noClusterNetwork } from '../proxy/dial-pod.ts';
 import type { FrontProxy } from './front-proxy.ts';
+import { joinHostPort } from '../../objects/address.ts';
 
 /** How extension API servers are reached, and as whom. */
 export interface ExtensionNetwork {
@@ -22,14 +22,6 @@ export interface ExtensionServer {
   /** PEM; undefined: the authorities of the system. */
   readonly ca: string | undefined;
   readonly insecureSkipTLSVerify: boolean;
-}
-
-/** Where a request to an extension API server goes. */
-export interface ExtensionTarget {
-  /** An address or a DNS name. */
-  readonly host: string;
-  readonly port: number;
-  readonly isPod: boolean;
 }
 
 /** What is requested of an extension API server. */
@@ -56,7 +48,7 @@ export function extensionServer(spec: APIServiceSpec): ExtensionServer | undefin
 export async function openExtensionRequest(
   { network, frontProxy }: ExtensionNetwork,
   server: ExtensionServer,
-  target: ExtensionTarget,
+  target: ServiceTarget,
   requested: ExtensionRequest,
   signal: AbortSignal,
 ): Promise<ClientRequest> {
@@ -81,7 +73,7 @@ export async function openExtensionRequest(
 }
 
 /** An address that the cluster gives away is reached through the cluster network only. */
-async function dial(network: WebhookNetwork, target: ExtensionTarget, signal: AbortSignal): Promise<Socket> {
+async function dial(network: WebhookNetwork, target: ServiceTarget, signal: AbortSignal): Promise<Socket> {
   const { host, port, isPod } = target;
   if (isPod || network.isSimulated(host)) {
     if (network.dialPod === undefined) {

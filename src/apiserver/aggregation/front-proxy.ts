@@ -1,5 +1,5 @@
-import type { UserInfo } from '../authentication/users.ts';
 import { type CertificateAuthority, issueClientCertificate } from '../pki/certificates.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** Who this server is to extension API servers, which trust the user that its headers name. */
 export interface FrontProxy {

@@ -4,13 +4,9 @@ import { describeDialFailure } from '../proxy/backend.ts';
 import { copy, forward } from '../proxy/exchange.ts';
 import { headersToBackend, headersToClient } from '../proxy/forwarding.ts';
 import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
-import {
-  type ExtensionNetwork,
-  type ExtensionServer,
-  type ExtensionTarget,
-  openExtensionRequest,
-} from './extension-server.ts';
+import { type ExtensionNetwork, type ExtensionServer, openExtensionRequest } from './extension-server.ts';
 import { userHeaders } from './front-proxy.ts';
+import type { ServiceTarget } from '../admission/webhooks/client.ts';
 
 /** An extension API server, and whether requests are passed on to it now. */
 type Target = ExtensionServer & { readonly isAvailable: boolean };
@@ -77,7 +73,7 @@ class Unreachable extends Error {
 }
 
 /** Undefined where the server is not available, or its Service has no endpoint. */
-function resolve({ network }: ExtensionNetwork, server: Target): ExtensionTarget | undefined {
+function resolve({ network }: ExtensionNetwork, server: Target): ServiceTarget | undefined {
   if (!server.isAvailable) return undefined;
   try {
     return network.resolve(server.namespace, server.name, server.port);

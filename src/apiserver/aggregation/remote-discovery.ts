@@ -1,12 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { textAt } from '../../objects/read.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { partOfV2 } from '../discovery/openapi/merge-v2.ts';
 import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
-import { answerOf, joinHostPort } from '../proxy/backend.ts';
+import { answerOf } from '../proxy/backend.ts';
 import { type ExtensionNetwork, type ExtensionServer, openExtensionRequest } from './extension-server.ts';
 import { userHeaders } from './front-proxy.ts';
 import { remoteResources } from './remote-resources.ts';
+import { errorMessage } from '../../objects/error-message.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { joinHostPort } from '../../objects/address.ts';
 
 /** Questions at one time, as kube-aggregator has it: each may go to another endpoint, and one answer is enough. */
 const attempts = 5;
@@ -110,7 +112,7 @@ async function readDocument(
     ({ response } = await answerOf(outgoing));
   } catch (error) {
     if (signal.aborted) throw new Error(`timed out waiting for ${url}`, { cause: error });
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     throw new Error(`failing or missing response from ${url}: Get ${JSON.stringify(url)}: ${why}`, {
       cause: error,
     });

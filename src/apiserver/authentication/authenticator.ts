@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { unauthorized } from '../../objects/status-errors.ts';
-import { type UserInfo, anonymousUser, withAuthenticatedGroup } from './users.ts';
+import { anonymousUser, withAuthenticatedGroup } from './users.ts';
 import { clientCertificateUser } from './client-certificate.ts';
 import { isUtf8 } from 'buffer';
 import type { IncomingHttpHeaders } from 'http';
 import { decodeBase64Url } from '../../objects/base64url.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** Says who sent a request. */
 export interface Authenticator {

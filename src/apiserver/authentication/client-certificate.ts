@@ -1,7 +1,8 @@
 import { createHash, type X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
-import { type UserInfo, credentialId, withAuthenticatedGroup } from './users.ts';
+import { credentialId, withAuthenticatedGroup } from './users.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** The user in a connection's certificate. */
 interface Shown {

@@ -4,14 +4,7 @@
  */
 import { badRequest } from '../../objects/status-errors.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../objects/names.ts';
-
-/** The user that the headers ask for (apiserver `user.DefaultInfo`), not authorized yet. */
-export interface WantedUser {
-  readonly name: string;
-  readonly uid: string;
-  readonly groups: readonly string[];
-  readonly extra: Readonly<Record<string, readonly string[]>>;
-}
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 const serviceAccountPrefix = 'system:serviceaccount:';
 const prefix = 'impersonate-';
@@ -26,7 +19,7 @@ const shortest = prefix.length + 3;
  * @param rawHeaders names and values in turn, as Node has them: what it joins cannot be taken apart again.
  * @throws {StatusError} 400 for a group, uid or extra without a user.
  */
-export function wantedUser(rawHeaders: readonly string[]): WantedUser | undefined {
+export function wantedUser(rawHeaders: readonly string[]): UserInfo | undefined {
   let name: string | undefined;
   let uid: string | undefined;
   const groups: string[] = [];
@@ -53,7 +46,7 @@ export function wantedUser(rawHeaders: readonly string[]): WantedUser | undefine
 }
 
 /** As Go prints a `*user.DefaultInfo` with `%#v`. */
-function goText({ name, uid, groups, extra }: WantedUser): string {
+function goText({ name, uid, groups, extra }: UserInfo): string {
   const list = (texts: readonly string[]) =>
     texts.length === 0
       ? '[]string(nil)'

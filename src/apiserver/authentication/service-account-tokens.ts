@@ -13,8 +13,10 @@ import {
 } from 'node:crypto';
 import { decodeBase64Url } from '../../objects/base64url.ts';
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import { type UserInfo, credentialId } from './users.ts';
+import { credentialId } from './users.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
+import { recordAt } from '../../objects/read.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 export interface ServiceAccountTokensOptions {
   /** EC P-256, private. */
@@ -124,15 +126,15 @@ function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserI
   const { exp, nbf, aud, jti } = claims;
   if (typeof exp !== 'number' || typeof nbf !== 'number' || seconds >= exp || seconds < nbf) return undefined;
   if (!isStringList(aud) || !aud.includes(options.issuer)) return undefined;
-  const kubernetes = recordOf(claims, 'kubernetes.io');
+  const kubernetes = recordAt(claims, 'kubernetes.io');
   const { namespace } = kubernetes;
-  const { name, uid } = recordOf(kubernetes, 'serviceaccount');
+  const { name, uid } = recordAt(kubernetes, 'serviceaccount');
   if (typeof namespace !== 'string' || typeof name !== 'string' || typeof uid !== 'string') return undefined;
   if (options.accountUid(namespace, name) !== uid) return undefined;
   const extra: Record<string, readonly string[]> = {};
   if (typeof jti === 'string') extra[credentialId] = [`JTI=${jti}`];
   for (const kind of ['Pod', 'Secret', 'Node'] as const) {
-    const bound = recordOf(kubernetes, kind.toLowerCase());
+    const bound = recordAt(kubernetes, kind.toLowerCase());
     if (typeof bound['name'] !== 'string' || typeof bound['uid'] !== 'string') continue;
     if (options.boundUid(kind, namespace, bound['name']) !== bound['uid']) return undefined;
     const key = `authentication.kubernetes.io/${kind.toLowerCase()}`;
@@ -147,11 +149,6 @@ function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserI
 
 function userName(namespace: string, name: string): string {
   return `system:serviceaccount:${namespace}:${name}`;
-}
-
-function recordOf(value: JsonRecord, member: string): JsonRecord {
-  const found = value[member];
-  return isRecord(found) ? found : {};
 }
 
 function encodePart(value: unknown): string {

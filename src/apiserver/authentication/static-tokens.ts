@@ -1,6 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { UserInfo } from './users.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 export interface StaticToken {
   readonly token: string;

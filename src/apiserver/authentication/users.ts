@@ -1,3 +1,4 @@
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 const authenticatedGroup = 'system:authenticated';
 export const unauthenticatedGroup = 'system:unauthenticated';
 
@@ -16,12 +17,4 @@ export const anonymousUser: UserInfo = {
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
   if (user.groups.includes(authenticatedGroup)) return user;
   return { ...user, groups: [...user.groups, authenticatedGroup] };
-}
-
-/** Who a request comes from (authentication.k8s.io UserInfo). */
-export interface UserInfo {
-  readonly name: string;
-  readonly uid: string;
-  readonly groups: readonly string[];
-  readonly extra: Readonly<Record<string, readonly string[]>>;
 }

@@ -1,7 +1,7 @@
 import type { RequestInfo } from '../http/exchange.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { StatusError } from '../../objects/status.ts';
 import { forbidden } from '../../objects/status-errors.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** What a request accesses: a resource, or a path outside of the API groups (authorization.k8s.io attributes). */
 export interface AccessAttributes {

@@ -3,18 +3,14 @@
  * by the first of several modes whose permissions its user has. The mode of associated nodes is left out: it needs
  * tokens of Pods that name their node.
  */
-import {
-  type UserInfo,
-  anonymousUser,
-  unauthenticatedGroup,
-  withAuthenticatedGroup,
-} from '../authentication/users.ts';
+import { anonymousUser, unauthenticatedGroup, withAuthenticatedGroup } from '../authentication/users.ts';
 import { StatusError } from '../../objects/status.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { domainPrefixedPathErrors } from '../../registry/validation/domain-prefixed-path.ts';
 import { isDNS1123Subdomain } from '../../objects/names.ts';
-import { serviceAccount, type WantedUser } from '../authentication/impersonation.ts';
+import { serviceAccount } from '../authentication/impersonation.ts';
 import { type AccessAttributes, accessForbidden, type Authorizer, requireAccess } from './authorizer.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 const authentication = 'authentication.k8s.io';
 const masters = 'system:masters';
@@ -25,7 +21,7 @@ const nodePrefix = 'system:node:';
 const manyChecks = 4;
 
 /** The constrained modes with the users that they are for; the old permission is tried behind them. */
-const modes: readonly (readonly [mode: string, isFor: (wanted: WantedUser) => boolean])[] = [
+const modes: readonly (readonly [mode: string, isFor: (wanted: UserInfo) => boolean])[] = [
   ['arbitrary-node', (wanted) => isNode(wanted) && isNameOnly(wanted)],
   ['serviceaccount', (wanted) => serviceAccount(wanted.name) !== undefined && isNameOnly(wanted)],
   ['user-info', (wanted) => !isNode(wanted) && serviceAccount(wanted.name) === undefined],
@@ -41,7 +37,7 @@ export function impersonated(
   authorizer: Authorizer,
   user: UserInfo,
   access: AccessAttributes,
-  wanted: WantedUser,
+  wanted: UserInfo,
 ): UserInfo {
   let refusal: StatusError | undefined;
   const passes = (check: () => void): boolean => {
@@ -84,14 +80,14 @@ class IdentityCheck {
   }
 
   /** @throws {StatusError} 403 for the first part that is not granted. */
-  require(wanted: WantedUser): void {
+  require(wanted: UserInfo): void {
     this.#requireName(wanted);
     if (wanted.uid !== '') this.#require(this.#asking(authentication, 'uids', { name: wanted.uid }));
     this.#requireGroups(wanted.groups);
     this.#requireExtras(Object.entries(wanted.extra));
   }
 
-  #requireName(wanted: WantedUser): void {
+  #requireName(wanted: UserInfo): void {
     const account = serviceAccount(wanted.name);
     if (account !== undefined) this.#require(this.#asking(this.#group, 'serviceaccounts', account));
     else if (this.#constrained && isNode(wanted)) {
@@ -165,7 +161,7 @@ function extraFault(extras: readonly Extra[]): string | undefined {
   return undefined;
 }
 
-function actingUser(wanted: WantedUser): UserInfo {
+function actingUser(wanted: UserInfo): UserInfo {
   const { name, groups } = wanted;
   const namespace = serviceAccount(name)?.namespace;
   const own =
@@ -178,10 +174,10 @@ function actingUser(wanted: WantedUser): UserInfo {
   return isUnknown ? user : { ...user, groups: [...own, unauthenticatedGroup] };
 }
 
-function isNode({ name }: WantedUser): boolean {
+function isNode({ name }: UserInfo): boolean {
   return name.startsWith(nodePrefix) && isDNS1123Subdomain(name.slice(nodePrefix.length)).length === 0;
 }
 
-function isNameOnly({ uid, groups, extra }: WantedUser): boolean {
+function isNameOnly({ uid, groups, extra }: UserInfo): boolean {
   return uid === '' && groups.length === 0 && Object.keys(extra).length === 0;
 }

@@ -1,9 +1,10 @@
 import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { AccessAttributes, Authorizer } from './authorizer.ts';
+import { textAt } from '../../objects/read.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** One rule of a Role or ClusterRole, with an empty list for each that it lacks. */
 export type WholeRule = { readonly [Member in keyof PolicyRule]-?: readonly string[] };
@@ -139,12 +140,12 @@ function bindingOf(object: KubeObject): Binding[] {
     {
       name: object.metadata.name ?? '',
       namespace: object.metadata.namespace ?? '',
-      roleKind: text(kind),
-      roleName: text(name),
+      roleKind: textAt(kind),
+      roleName: textAt(name),
       subjects: subjects.map((subject) => ({
-        kind: text(subject['kind']),
-        name: text(subject['name']),
-        namespace: text(subject['namespace']),
+        kind: textAt(subject['kind']),
+        name: textAt(subject['name']),
+        namespace: textAt(subject['namespace']),
       })),
     },
   ];
@@ -161,10 +162,6 @@ export function policyRulesOf(object: KubeObject): WholeRule[] {
     resourceNames: list(rule['resourceNames']),
     nonResourceURLs: list(rule['nonResourceURLs']),
   }));
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }
 
 function list(value: unknown): readonly string[] {

@@ -3,11 +3,11 @@ import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { updateObject } from '../rest/update.ts';
 import { listPrefix } from '../storage/storage.ts';
 import { rbacGroup } from '../../registry/rbac/role.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 const prefix = listPrefix(rbacGroup, 'clusterroles');
 const controller: UserInfo = {

@@ -8,11 +8,11 @@ import type { BootstrapRole, BootstrapBinding } from './rule-rows.ts';
 import { componentBindings, componentRoles } from './component-roles.ts';
 import { controllerBindings, controllerRoles } from './controller-roles.ts';
 import { namespaceBindings, namespaceRoles } from './namespace-roles.ts';
+import { allVerbs } from '../../registry/generic/resource-row.ts';
 
 const read = ['get', 'list', 'watch'];
 const certificates = 'certificates.k8s.io';
 const write = ['create', 'delete', 'deletecollection', 'patch', 'update'];
-const all = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
 function rule(group: string, resources: readonly string[], verbs: readonly string[]): PolicyRule {
   return { verbs: [...verbs], apiGroups: [group], resources: [...resources] };
@@ -39,7 +39,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
     partOf: toAdmin,
     rules: [
       rule('authorization.k8s.io', ['localsubjectaccessreviews'], ['create']),
-      rule('rbac.authorization.k8s.io', ['rolebindings', 'roles'], all),
+      rule('rbac.authorization.k8s.io', ['rolebindings', 'roles'], allVerbs),
     ],
   },
   {
@@ -103,7 +103,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
       ),
       rule('policy', ['poddisruptionbudgets'], write),
       rule('networking.k8s.io', ['ingresses', 'networkpolicies'], write),
-      rule('coordination.k8s.io', ['leases'], all),
+      rule('coordination.k8s.io', ['leases'], allVerbs),
       rule('resource.k8s.io', ['resourceclaims', 'resourceclaimtemplates'], write),
     ],
   },

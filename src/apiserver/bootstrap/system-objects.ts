@@ -3,11 +3,11 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import { StatusError } from '../../objects/status.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { createObject } from '../rest/create.ts';
 import { storageKeyOf, type ServedResource } from '../rest/served-resource.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey, PreconditionError, type Write } from '../storage/storage.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** What the system's own objects depend on. */
 export interface SystemObjects {
@@ -211,7 +211,7 @@ async function updateTargetPort(core: ServerCore, { port }: SystemObjects): Prom
   await commitUnlessOvertaken(core, { key: stored.key, expect: stored.revision, object });
 }
 
-function isService(object: KubeObject): object is Service {
+export function isService(object: KubeObject): object is Service {
   return object.kind === 'Service' && 'spec' in object;
 }
 

@@ -1,10 +1,10 @@
 import { StatusError } from '../../objects/status.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { deleteObject } from '../rest/delete.ts';
 import type { CheckedDeleteOptions } from '../rest/options/delete-options.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { listPrefix } from '../storage/storage.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 const finalizer: UserInfo = { name: 'system:apiserver', uid: '', groups: ['system:masters'], extra: {} };
 const options: CheckedDeleteOptions = {

@@ -9,6 +9,7 @@ import type { ConnectedWebhook, WebhookClient } from '../admission/webhooks/clie
 import { typeText } from '../admission/webhooks/review.ts';
 import { checkSameObject, convertedMetadata } from './converted-metadata.ts';
 import { conversionReview, conversionReviewOf, convertedObjects } from './conversion-review.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** Seconds that a question may take, all tries together (`apiserver/pkg/util/webhook/authentication.go`). */
 const timeoutSeconds = 30;
@@ -92,7 +93,7 @@ export class WebhookConverter {
       const answer = await this.#client.ask(conversionReviewOf(texts, apiVersion, version, uid));
       answers = convertedObjects(readAnswer(answer, conversionReview, version), version, uid);
     } catch (error) {
-      throw plainError(`${failed} failed: ${messageOf(error)}`);
+      throw plainError(`${failed} failed: ${errorMessage(error)}`);
     }
     if (answers.length !== question.length) {
       throw plainError(`${failed} returned ${answers.length} objects, expected ${question.length}`);
@@ -150,13 +151,13 @@ function convertedObject(
   try {
     checkSameObject(original, converted);
   } catch (error) {
-    throw plainError(`${failed} returned invalid object: ${messageOf(error)}`);
+    throw plainError(`${failed} returned invalid object: ${errorMessage(error)}`);
   }
   try {
     const metadata = convertedMetadata(original.metadata, converted);
     return { ...rest, apiVersion, ...(original.kind === undefined ? {} : { kind: original.kind }), metadata };
   } catch (error) {
-    throw plainError(`${failed} returned invalid metadata: ${messageOf(error)}`);
+    throw plainError(`${failed} returned invalid metadata: ${errorMessage(error)}`);
   }
 }
 
@@ -168,8 +169,4 @@ function objectOf(answer: unknown): JsonRecord {
     throw plainError(`Object 'Kind' is missing in '${JSON.stringify(answer)}'`);
   }
   return answer;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

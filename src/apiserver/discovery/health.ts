@@ -1,5 +1,6 @@
 import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
 import { replyNotFound } from '../http/router.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 type HealthPath = 'healthz' | 'livez' | 'readyz';
 
@@ -137,6 +138,6 @@ function failureOf(check: ServerCheck): string | undefined {
     check.check();
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }

@@ -1,7 +1,7 @@
-import type { UserInfo } from '../authentication/users.ts';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { LongBody } from './long-body.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** What a path and method ask for (apiserver `endpoints/request/requestinfo.go`). */
 export interface RequestInfo {

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { badRequest } from '../../objects/status-errors.ts';
 import { readBody } from './body.ts';
 import type { ApiRequest, RequestInfo } from './exchange.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { requestInfo } from './request-info.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** A request target, taken apart. */
 export interface Target {

@@ -25,7 +25,7 @@ export function applyMergePatch(target: JsonRecord, patch: JsonRecord): JsonReco
   return result;
 }
 
-function isObject(value: unknown): value is JsonRecord {
+export function isObject(value: unknown): value is JsonRecord {
   return isRecord(value) && !(value instanceof RawNumber);
 }
 

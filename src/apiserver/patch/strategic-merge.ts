@@ -2,7 +2,7 @@
  * Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch in which the schema says which lists are
  * merged by a key, with directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`).
  */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { type JsonRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/json/go-json.ts';
 import { type Field, type Schema, setMember } from '../schema/schema.ts';
 import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
@@ -15,6 +15,7 @@ import {
   mergeList,
   ordered,
 } from './strategic-lists.ts';
+import { isObject } from './merge-patch.ts';
 
 export const retainKeys = '$retainKeys';
 export const deleteFromList = '$deleteFromPrimitiveList';
@@ -151,10 +152,6 @@ function nameBehind(key: string, prefix: string): string {
     throw badFormat(prefix === setElementOrder ? 'setElementOrder list' : 'primitive list');
   }
   return key.slice(prefix.length + 1);
-}
-
-export function isObject(value: unknown): value is JsonRecord {
-  return isRecord(value) && !(value instanceof RawNumber);
 }
 
 /** Go's dynamic type, as far as the merge looks at it. */

@@ -8,12 +8,12 @@ import { directive, placesOf, scalar } from './strategic-lists.ts';
 import {
   deleteFromList,
   structField,
-  isObject,
   kindOf,
   memberSchemaOf,
   retainKeys,
   setElementOrder,
 } from './strategic-merge.ts';
+import { isObject } from './merge-patch.ts';
 
 /** The rest of a patch that was merged into `live`; the patch stays as it is. */
 export function restOfPatch(schema: Schema | undefined, live: JsonRecord, patch: JsonRecord): JsonRecord {

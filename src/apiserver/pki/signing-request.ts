@@ -2,6 +2,7 @@
 import { createPublicKey, verify, X509Certificate } from 'node:crypto';
 import { derValues, type DerValue, oidText } from './der-reader.ts';
 import type { CertificateReader } from '../../registry/certificates/certificatesigningrequest/strategy.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 interface PemBlock {
   readonly type: string;
@@ -108,7 +109,7 @@ export const certificateReader: CertificateReader = {
       readRequest(pem);
       return undefined;
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return errorMessage(error);
     }
   },
   certificateFault(pem) {

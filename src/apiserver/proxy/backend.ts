@@ -2,6 +2,8 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { isRecord } from '../../objects/json.ts';
 import type { ProxyTarget } from './endpoint-resolver.ts';
+import { joinHostPort } from '../../objects/address.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** How a backend answered: with a response, or by switching protocols. */
 export interface BackendAnswer {
@@ -27,11 +29,6 @@ const reasons: ReadonlyMap<string, string> = new Map([
   ['ETIMEDOUT', 'i/o timeout'],
 ]);
 
-/** Go's `net.JoinHostPort`. */
-export function joinHostPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
 /** A failure to reach a backend in the words of Go's net package. */
 export function describeDialFailure(
   error: unknown,
@@ -42,5 +39,5 @@ export function describeDialFailure(
   const reason = reasons.get(code);
   if (reason !== undefined) return `dial tcp ${address}: ${reason}`;
   if (code === 'ECONNRESET') return 'EOF';
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }

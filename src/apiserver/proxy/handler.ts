@@ -1,6 +1,6 @@
 import { resourceNotFound, serviceUnavailable } from '../../objects/status-errors.ts';
 import type { ApiRequest, Handler } from '../http/exchange.ts';
-import { describeDialFailure, joinHostPort } from './backend.ts';
+import { describeDialFailure } from './backend.ts';
 import { type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
 import type { CertificatePair } from '../pki/certificates.ts';
 import type { EndpointResolver, ProxyTarget } from './endpoint-resolver.ts';
@@ -15,6 +15,7 @@ import {
 } from './forwarding.ts';
 import { rewriteLinks } from './html-links.ts';
 import { readPage } from './page.ts';
+import { joinHostPort } from '../../objects/address.ts';
 
 /**
  * Serves `services/<id>/proxy/…`, `pods/<id>/proxy/…` and `nodes/<id>/proxy/…` for every method: the request goes to an

@@ -1,10 +1,10 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, notFound } from '../../objects/status-errors.ts';
 import type { Namespace } from '../../objects/types/core.generated.ts';
-import type { UserInfo } from '../authentication/users.ts';
 import { objectKey, type Storage } from '../storage/storage.ts';
 import { Reinvocation } from './reinvocation.ts';
 import type { ServedResource } from './served-resource.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** A write as admission sees it (`admission/v1` AdmissionRequest). */
 export interface AdmissionAttributes {

@@ -1,8 +1,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { conflict, notFound } from '../../objects/status-errors.ts';
-import type { Strategy } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../authentication/users.ts';
+import type { Strategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';

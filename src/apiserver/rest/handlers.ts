@@ -5,7 +5,7 @@ import { applyConverting, applyObject } from '../patch/apply/apply.ts';
 import type { ApplyRequest } from '../patch/apply/apply-run.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { bodyMediaType, patchType } from '../http/media-types.ts';
-import { patchInSteps } from '../patch/patch.ts';
+import { patchInSteps, type Patched } from '../patch/patch.ts';
 import { decodeBody, type ExpectedKind } from '../schema/decode-body.ts';
 import { createObject } from './create.ts';
 import { deleteCollection } from './delete-collection.ts';
@@ -218,12 +218,6 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
   });
   await respond.written(updated.created ? 201 : 200, updated);
 };
-
-/** What a patch or an apply makes of an object. */
-interface Patched {
-  readonly object: KubeObject;
-  readonly warnings: readonly string[];
-}
 
 export const handleDelete: ResourceHandler = async (core, resource, request, reply) => {
   const respond = responderTo(core, resource, request, reply, 'object');

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import type { ClusterReader, StrategyContext } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../authentication/users.ts';
+import type { ClusterReader, StrategyContext, UserInfo } from '../../registry/generic/strategy.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
 import type { OpenWatches } from './watch/open-watches.ts';

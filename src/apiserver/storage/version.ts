@@ -1,7 +1,6 @@
 import { deepFreeze } from '../../objects/freeze.ts';
 import { countJsonValues } from '../../objects/json-size.ts';
-import { isRecord } from '../../objects/json.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import { type KubeObject, hasMetadata } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
 import type { StoredObject } from './storage.ts';
 
@@ -93,13 +92,9 @@ class TextVersion implements StoredObject {
 function decode(text: string): KubeObject {
   const object: unknown = JSON.parse(text);
   // Guards against a broken encoder only: damage on the disk is found by checksums.
-  if (!isKubeObject(object)) throw new TypeError('a stored version is not a Kubernetes object');
+  if (!hasMetadata(object)) throw new TypeError('a stored version is not a Kubernetes object');
   deepFreeze(object);
   return object;
-}
-
-function isKubeObject(value: unknown): value is KubeObject {
-  return isRecord(value) && isRecord(value['metadata']);
 }
 
 /**

@@ -2,6 +2,7 @@
 import { labelsText } from './label-text.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
+import { joinHostPort } from '../../objects/address.ts';
 
 /** So many entries are shown before the rest is counted. */
 const shown = 3;
@@ -71,7 +72,7 @@ export const endpointsTable: TableConverter = {
       const addresses = listAt(subset, 'addresses').map((address) => textAt(address, 'ip'));
       const ports = listAt(subset, 'ports').map((port) => numberAt(port, 'port'));
       if (ports.length === 0) return addresses;
-      return ports.flatMap((port) => addresses.map((address) => hostPort(address, port)));
+      return ports.flatMap((port) => addresses.map((address) => joinHostPort(address, port)));
     });
     const text = subsets.length === 0 ? '<none>' : withMore(all);
     return [nameOf(object), text, ageOf(object, now)];
@@ -105,10 +106,6 @@ export const endpointSlicesTable: TableConverter = {
     ];
   },
 };
-
-function hostPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
 
 /** The first few entries, and how many more there are. */
 function withMore(entries: readonly string[]): string {

@@ -4,6 +4,7 @@ import { boolType, doubleType, intType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
 import { walk } from '../walk.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 const quantityType = opaque('kubernetes.Quantity');
 const nano = 1_000_000_000n;
@@ -25,7 +26,7 @@ function read(value: string): QuantityValue {
   try {
     return new QuantityValue(parseQuantity(value).nanos);
   } catch (error) {
-    throw new EvaluationError(error instanceof Error ? error.message : String(error));
+    throw new EvaluationError(errorMessage(error));
   }
 }
 

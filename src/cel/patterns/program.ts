@@ -3,6 +3,7 @@ import { EvaluationError } from '../values.ts';
 import type { CharacterSet } from './character-set.ts';
 import { compileSteps, maxCompileSteps } from './size.ts';
 import { type Part, parsePattern } from './syntax.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /**
  * An instruction of a compiled pattern. `next` is the one that follows; a branch prefers it to `other`; a place is
@@ -54,7 +55,7 @@ export function compilePattern(pattern: string): PatternProgram {
   try {
     RE2JS.compile(pattern);
   } catch (error) {
-    throw new EvaluationError(error instanceof Error ? error.message : String(error));
+    throw new EvaluationError(errorMessage(error));
   }
   const made = new Compiler().compile(parsePattern(pattern));
   if (compiled.size >= maxCompiled) compiled.clear();

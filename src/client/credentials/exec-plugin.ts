@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { resolve, sep } from 'node:path';
 import { z } from 'zod';
 import type { Credential } from './login.ts';
+import { jsonOf } from './oidc.ts';
 
 /** `users[].user.exec` of a kubeconfig. */
 const execSettings = z.object({
@@ -120,14 +121,6 @@ function run(
       else failed(new Error(`${what} failed (${signal ?? `exit code ${code ?? ''}`}): ${complaint.trim()}`));
     });
   });
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isText(value: string | null | undefined): value is string {

@@ -123,7 +123,8 @@ function expiryOf(token: string): number {
   return typeof seconds === 'number' ? seconds * 1000 - margin : 0;
 }
 
-function jsonOf(text: string): unknown {
+/** Parsed JSON; undefined for other texts. */
+export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -6,6 +6,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { numberAt, textAt } from '../../objects/read.ts';
 import type { EgressRow } from '../egress-rows.ts';
 import { externalAddresses, port } from '../tables.ts';
+import { ipFamilies } from '../../objects/address.ts';
 
 /** One Service. */
 export interface ServiceRow {
@@ -102,7 +103,7 @@ export function lastAnswer(service: ObjectKey, counts: ReadonlyMap<ObjectKey, nu
 /** The rows of an AddressPool: one for each family that it has addresses of. */
 export function poolRows(pool: KubeObject): PoolRow[] {
   const status: unknown = Reflect.get(pool, 'status');
-  return (['IPv4', 'IPv6'] as const).flatMap((family) => {
+  return ipFamilies.flatMap((family) => {
     const member = family.toLowerCase();
     const total = numberAt(status, member, 'total');
     if (total === 0) return [];

@@ -18,6 +18,7 @@ import {
   type CloudStep,
   type words,
 } from './plan.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** As cloud-network-config-controller has it. */
 const maxRetries = 15;
@@ -94,7 +95,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
     try {
       await act(address);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       await say(present, pendingAt, verb, { kind: 'failed', why }, signal);
       throw error;
     }

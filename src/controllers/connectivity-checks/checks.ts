@@ -2,9 +2,9 @@
  * The PodNetworkConnectivityChecks that there should be (cluster-network-operator
  * `pkg/controller/connectivitycheck`): from each source Pod to each target. PURE.
  */
-import { isIPv6 } from 'node:net';
 import type { Endpoints, Node, Pod, Service } from '../../objects/types/core.generated.ts';
 import type { PodNetworkConnectivityCheck } from '../../objects/types/connectivity-check.ts';
+import { joinHostPort } from '../../objects/address.ts';
 
 /** The namespace of the checks, of their source Pods and of `network-check-target`. */
 export const diagnosticsNamespace = 'openshift-network-diagnostics';
@@ -112,5 +112,5 @@ function nodePart(name: string): string {
 }
 
 function joinPort(address: string, port: number): string {
-  return isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`;
+  return joinHostPort(address, port);
 }

@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { connect as tcpConnect, isIP, type Socket } from 'node:net';
 import type { Clock } from '../../client/clock.ts';
 import { type CheckResult, hostAndPort } from './status.ts';
+import { joinHostPort } from '../../objects/address.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** A network that connections are opened from. */
 export interface CheckNetwork {
@@ -75,7 +77,7 @@ export async function checkEndpoint(
     socket.destroy();
     return { ...(dns === undefined ? {} : { dns }), connect: { start, latency: since() - waited } };
   } catch (error) {
-    const where = isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+    const where = joinHostPort(address, port);
     return {
       ...(dns === undefined ? {} : { dns }),
       connect: { start, latency: since() - waited },
@@ -97,13 +99,13 @@ const words: Readonly<Record<string, string>> = {
 
 function systemError(error: unknown): string {
   const known = words[codeOf(error)];
-  return known ?? (error instanceof Error ? error.message : String(error));
+  return known ?? errorMessage(error);
 }
 
 function lookupError(error: unknown): string {
   const code = codeOf(error);
   if (code === 'ENOTFOUND' || code === 'ENODATA') return 'no such host';
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }
 
 function codeOf(error: unknown): string {

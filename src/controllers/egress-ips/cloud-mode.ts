@@ -9,6 +9,7 @@ import type { CloudPrivateIPConfig } from '../../objects/types/cloud-network.ts'
 import type { EgressIP, EgressIPItem } from '../../objects/types/ovn.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { addressOf, isAssigned, objectNameOf } from '../cloud-private-ips/plan.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** Names the EgressIP that a CloudPrivateIPConfig is for. */
 const ownerAnnotation = 'k8s.ovn.org/egressip-owner-ref';
@@ -68,7 +69,7 @@ export class CloudMode {
         await work;
       } catch (error) {
         if (isNotFound(error)) return;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         const message = `egress IP: ${config} for object EgressIP: ${name} could not be ${verb}, err: ${why}`;
         this.#context.events.event(object, 'Warning', reason, message);
         throw error;

@@ -15,6 +15,7 @@ import {
   type RouterSurroundings,
   routerObjects,
 } from './plan.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 const name = 'egress-router-controller';
 
@@ -95,7 +96,7 @@ function start(context: ControllerContext, resync: number): readonly Runnable[] 
       try {
         await say(router, { ...(await apply(router, signal)), others }, signal);
       } catch (error) {
-        const failure = error instanceof Error ? error.message : String(error);
+        const failure = errorMessage(error);
         await say(router, { attachment: undefined, deployment: undefined, others, failure }, signal);
         throw error;
       }

@@ -1,6 +1,7 @@
 import { connect, constants } from 'node:http2';
 import type { GRPCAction, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
+import { joinHostPort } from '../../objects/address.ts';
 
 /** `grpc.health.v1.HealthCheckResponse.ServingStatus`. */
 const statuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
@@ -14,7 +15,7 @@ export async function askGrpc(
   { timeoutSeconds = 1 }: Probe,
   signal: AbortSignal,
 ): Promise<ProbeResult> {
-  const at = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  const at = joinHostPort(address, port);
   const late = {
     success: false,
     output: `timeout: failed to connect service "${at}" within ${timeoutSeconds}s`,

@@ -12,6 +12,8 @@ import type {
   TCPSocketAction,
 } from '../../objects/types/core.generated.ts';
 import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
+import { errorMessage } from '../../objects/error-message.ts';
+import { joinHostPort } from '../../objects/address.ts';
 
 /** Bytes of a program's output that an Event shows (pkg/probe `maxProbeMessageLength`). */
 const maxOutputBytes = 10 * 1024;
@@ -69,7 +71,7 @@ async function askExec(
     const code = await runtime.exec(pod, name, command, { stdout: output, stderr: output, signal });
     return { success: code === 0, output: Buffer.concat(said).toString() };
   } catch (error) {
-    if (!signal.aborted) return { success: false, output: messageOf(error) };
+    if (!signal.aborted) return { success: false, output: errorMessage(error) };
     const shown = JSON.stringify(command.join(' '));
     return { success: false, output: `command timed out: ${shown} timed out after ${timeoutSeconds}s` };
   }
@@ -186,7 +188,7 @@ function portOf({ ports = [] }: Container, port: number | string): number {
 }
 
 function joined({ host, port }: { readonly host: string; readonly port: number }): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return joinHostPort(host, port);
 }
 
 const failures: ReadonlyMap<string, string> = new Map([
@@ -199,9 +201,5 @@ const failures: ReadonlyMap<string, string> = new Map([
 /** A failed connection in the words of Go's net package. */
 function connectFailure(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return failures.get(code) ?? messageOf(error);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return failures.get(code) ?? errorMessage(error);
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../client/clock.ts';
 import type { Container, LifecycleHandler, Pod } from '../../objects/types/core.generated.ts';
 import { askHttp } from './ask-probe.ts';
 import type { ContainerRuntime } from './container-runtime.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /**
  * Runs a postStart or preStop handler to its end (pkg/kubelet/lifecycle/handlers.go).
@@ -38,6 +39,6 @@ export async function runHook(
     }
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }

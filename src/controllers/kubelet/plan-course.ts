@@ -9,6 +9,7 @@ import {
   type Restarts,
   type Run,
 } from './plan-containers.ts';
+import { isSidecar } from '../../objects/pods.ts';
 
 /** What the course of a container depends on. */
 export interface CourseInput {
@@ -142,11 +143,6 @@ export function earliest(times: readonly (number | undefined)[]): number | undef
     (first, time) => (first === undefined || (time ?? Infinity) < first ? time : first),
     undefined,
   );
-}
-
-/** True for an init container that runs beside the others (`restartPolicy: Always`). */
-export function isSidecar({ restartPolicy }: Container): boolean {
-  return restartPolicy === 'Always';
 }
 
 /** The status of a container, of whatever kind. */

@@ -9,10 +9,10 @@ import {
   type CourseInput,
   earliest,
   endSidecar,
-  isSidecar,
   type ContainerPlan,
   statusOfContainer,
 } from './plan-course.ts';
+import { isSidecar } from '../../objects/pods.ts';
 
 export interface KubeletInput extends CourseInput {
   readonly node: Node;

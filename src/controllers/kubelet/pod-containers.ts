@@ -7,11 +7,11 @@ import { runHook } from './hooks.ts';
 import { behaviourOf } from './plan-behaviour.ts';
 import { ContainerConfigError } from './plan-environment.ts';
 import type { Attempt } from './plan.ts';
-import { isSidecar } from './plan-course.ts';
 import { type ProbeKind, probeKinds } from './plan-probes.ts';
 import type { PodFiles } from './pod-files.ts';
 import type { PodState } from './pod-state.ts';
 import { ProbeWorker } from './probe-worker.ts';
+import { isSidecar } from '../../objects/pods.ts';
 
 /** Milliseconds until a container that cannot be configured is tried again. */
 const problemRetry = 5000;

@@ -17,6 +17,7 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import type { WantedVolume } from './container-runtime.ts';
 import { planEnvironment, type ReferencedObjects } from './plan-environment.ts';
 import { MountError, planVolumes, referencesOf, setUpError, tokenKey, tokensOf } from './plan-volumes.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
 
@@ -126,7 +127,7 @@ export class PodFiles {
         answer = await this.#accounts.post(namespace, account, 'token', body, { signal });
       } catch (error) {
         if (known !== undefined && known.end > this.#now()) continue;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         throw setUpError(volume, `failed to fetch token: ${why}`);
       }
       held.set(key, tokenOf(answer, this.#now()));

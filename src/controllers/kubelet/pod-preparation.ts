@@ -8,6 +8,7 @@ import { evictionMessage, limitsStorage } from './plan-eviction.ts';
 import { MountError, setUpError } from './plan-volumes.ts';
 import type { PodFiles } from './pod-files.ts';
 import type { PodState } from './pod-state.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** Milliseconds after which a sandbox that could not be made is tried again. */
 export const sandboxRetry = 1000;
@@ -112,7 +113,7 @@ export class PodPreparation {
         await this.#runtime.writeVolume(pod, volume);
       } catch (error) {
         // Such as a full disk.
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         throw setUpError(volume.name, why);
       }
     }

@@ -1,4 +1,4 @@
-import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
+import { parseStrictAddress, type IPFamily, ipFamilies } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { FamilyUsage } from '../../objects/types/servicenet.ts';
 import type { Pool, Origin } from './pool.ts';
@@ -126,7 +126,7 @@ export class Allocations {
       const addresses = { IPv4: new PoolAddresses(spans.IPv4), IPv6: new PoolAddresses(spans.IPv6) };
       const owner = { pool, addresses };
       this.#pools.set(pool.name, owner);
-      for (const family of ['IPv4', 'IPv6'] as const) {
+      for (const family of ipFamilies) {
         for (const span of spans[family]) this.#spans[family].push({ ...span, owner });
       }
       for (const [address, service] of pool.reservations) this.#reserve(address, service, addresses);

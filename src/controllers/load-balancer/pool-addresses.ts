@@ -4,7 +4,7 @@ import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { type Bitmap } from '../../allocation/bitmap.ts';
 import { createBitmap } from '../../allocation/create-bitmap.ts';
-import { formatAddress, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
+import { formatAddress, parseStrictAddress, type IPFamily, ipFamilies } from '../../objects/address.ts';
 import { indexOfSpan, intersectSpans, mergeSpans, type Span, subtractSpans } from '../../objects/spans.ts';
 import type { HostAddress } from '../announcement-status/plan.ts';
 import type { Pool } from './pool.ts';
@@ -69,7 +69,7 @@ export function layOut(
   for (const pool of [...pools].sort(byAge)) {
     const conflicts: string[] = [];
     const spans: Record<IPFamily, readonly Span[]> = { IPv4: [], IPv6: [] };
-    for (const family of ['IPv4', 'IPv6'] as const) {
+    for (const family of ipFamilies) {
       spans[family] = subtractSpans(spansOf(pool.ranges, family), spansOf(pool.excluded, family));
       const takeOut = (others: readonly Span[], owner: string): void => {
         const overlap = intersectSpans(spans[family], others);

@@ -2,6 +2,7 @@ import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
+import { splitList } from '../../objects/lists.ts';
 
 /** What a Service requests by its spec and annotations. */
 export interface AddressRequest {
@@ -128,9 +129,9 @@ export function readRequest(
     families,
     needsAll: spec.ipFamilyPolicy !== 'PreferDualStack',
     addresses: readAddresses(read(names.addresses), spec.loadBalancerIP ?? '', families, problems),
-    pools: items(read(names.pool).value),
+    pools: splitList(read(names.pool).value),
     sharingKey: read(names.sharingKey).value,
-    sharingNamespaces: new Set(items(read(names.sharingNamespaces).value)),
+    sharingNamespaces: new Set(splitList(read(names.sharingNamespaces).value)),
     ports: (spec.ports ?? []).map(({ port, protocol }) => `${protocol ?? 'TCP'}/${port}`),
     backend: spec.externalTrafficPolicy === 'Local' ? selectorText(spec.selector ?? {}) : '',
     problems,
@@ -153,7 +154,7 @@ function readAddresses(
   const addresses = new Map<IPFamily, string>();
   const { name: source, value } =
     annotation.value === '' ? { name: 'spec.loadBalancerIP', value: loadBalancerIP } : annotation;
-  const texts = new Set(items(value));
+  const texts = new Set(splitList(value));
   const problem = (text: string): number => problems.push(`requests ${text} in ${source}`);
   if (texts.size > maxAddresses) {
     problem(`${texts.size} addresses (at most one per family)`);
@@ -174,13 +175,6 @@ function readAddresses(
 
 /** Longer lists are not parsed. */
 const maxAddresses = 8;
-
-function items(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-}
 
 function selectorText(selector: Readonly<Record<string, string>>): string {
   const pairs = Object.keys(selector).sort();

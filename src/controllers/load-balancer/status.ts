@@ -3,7 +3,7 @@ import { loadBalancerReadyCondition } from '../../network/announcing/assigned-ad
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { LoadBalancerIngress, Service } from '../../objects/types/core.generated.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import { backoffDelay } from '../../runtime/backoff.ts';
+import { backoffDelay } from '../../client/backoff.ts';
 import type { Origin } from './pool.ts';
 import type { AddressRequest } from './request.ts';
 

@@ -6,6 +6,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
 import { describeDiscoveryFailure, discover, type DiscoveredType } from '../../client/discovery.ts';
 import type { Pass } from './plan.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** Deletes everything in a namespace once, Pods first, and reports what remains. */
 export async function deleteContent(
@@ -36,7 +37,7 @@ export async function deleteContent(
       if (isPods(resource) && left.length > 0) break;
     } catch (error) {
       if (signal.aborted) throw error;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       pass.contentErrors.push(why);
     }
   }

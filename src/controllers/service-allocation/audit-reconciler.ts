@@ -1,5 +1,3 @@
-import type { PortRange } from '../../allocation/port-allocator.ts';
-import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
 import { TimeSlices } from '../../client/slices.ts';
@@ -14,11 +12,7 @@ import { AllocationMetrics } from './metrics.ts';
 import { planAudit, type Finding } from './plan-audit.ts';
 import { viewOf } from './plan-view.ts';
 import { rangesOf, rangesOfFlags, type ServedKinds } from './ranges.ts';
-
-export interface AuditingOptions {
-  readonly serviceCidrs?: readonly ServiceCidr[];
-  readonly nodePorts: PortRange;
-}
+import type { AllocatingOptions } from './allocation-reconciler.ts';
 
 /** The only key of the work queue. */
 const clusterKey = 'cluster';
@@ -33,7 +27,7 @@ const resyncMs = 180_000;
 export class AuditReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
-  readonly #options: AuditingOptions;
+  readonly #options: AllocatingOptions;
   readonly #services: Informer<Service>;
   readonly #addresses: Informer<IPAddress> | undefined;
   readonly #cidrs: Informer<ServiceCIDR> | undefined;
@@ -42,7 +36,7 @@ export class AuditReconciler {
   /** When a finding was first seen (monotonic milliseconds), and whether it was reported. */
   readonly #known = new Map<string, { readonly since: number; isReported: boolean }>();
 
-  constructor(context: ControllerContext, options: AuditingOptions, served: ServedKinds) {
+  constructor(context: ControllerContext, options: AllocatingOptions, served: ServedKinds) {
     this.#context = context;
     this.#options = options;
     this.#services = context.informers.informer(services);

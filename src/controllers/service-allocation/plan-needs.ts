@@ -1,6 +1,7 @@
 /** Which addresses and node ports a Service needs (`pkg/registry/core/service/storage/alloc.go`). Pure. */
 import type { IPFamily } from '../../objects/address.ts';
 import { type AllocationClaim, type ServiceView, familyOf } from './plan-view.ts';
+import { quotedStart } from '../../objects/go-text.ts';
 
 /** The families of the Service CIDRs, primary first; empty while none is known. */
 export type KnownFamilies = readonly IPFamily[];
@@ -29,7 +30,8 @@ export function decideAddressing(view: ServiceView, cluster: KnownFamilies): Add
   const asked = single && wasDual ? view.families.slice(0, 1) : view.families;
   const families: IPFamily[] = [];
   for (const family of asked) {
-    if (family !== 'IPv4' && family !== 'IPv6') return `ipFamilies: ${quoted(family)} is not an IP family`;
+    if (family !== 'IPv4' && family !== 'IPv6')
+      return `ipFamilies: ${quotedStart(family)} is not an IP family`;
     if (families.includes(family)) return `ipFamilies: ${family} is listed twice`;
     families.push(family);
   }
@@ -97,8 +99,4 @@ export function fits(view: ServiceView, addressing: Addressing | undefined, clai
     claim.addresses.length === missing.length &&
     claim.addresses.every((address, i) => familyOf(address) === missing[i])
   );
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.slice(0, 64));
 }

@@ -1,5 +1,5 @@
 /** Which Pods back which Services, by index: no Service is compared with all Pods, nor the reverse. */
-import { isPodReady } from '../../objects/pods.ts';
+import { isPodReady, isPodTerminating } from '../../objects/pods.ts';
 import type { CacheReader } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
@@ -7,7 +7,7 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { containsLabels } from '../../objects/labels/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
-import { isPodTerminating, managedSelector } from './pod.ts';
+import { managedSelector } from './pod.ts';
 
 const bySelectorPair = 'one pair of the selector';
 const byLabelPair = 'each pair of the labels';

@@ -2,13 +2,10 @@
  * The fields of a Pod that the endpoints controllers read (k8s.io/endpointslice/util, `controller_utils.go`). All
  * functions are pure and accept missing fields, which a broken server may send.
  */
+import { isIPv4 } from 'node:net';
+import { type IPFamily, parseAddress } from '../../objects/address.ts';
 import { isStringMap } from '../../objects/json.ts';
 import type { ObjectReference, Pod, Service } from '../../objects/types/core.generated.ts';
-
-/** True while a Pod is being deleted. */
-export function isPodTerminating(pod: Pod): boolean {
-  return pod.metadata.deletionTimestamp !== undefined;
-}
 
 /** True when a Pod may back a Service: not finished, and it has an address. */
 export function mayBackService(pod: Pod): boolean {
@@ -46,4 +43,21 @@ export function managedSelector(service: Service): Readonly<Record<string, strin
 export function selectorOf(service: Service): Readonly<Record<string, string>> | undefined {
   const selector: unknown = service.spec.selector;
   return isStringMap(selector) && Object.keys(selector).length > 0 ? selector : undefined;
+}
+
+/** An address as text in canonical form, and its family. */
+export interface CanonicalIP {
+  ip: string;
+  family: IPFamily;
+}
+
+/**
+ * Reads an address as Go's `ParseIPSloppy` does and returns it as `net.IP.String` prints it: decimal fields with
+ * leading zeros are read, IPv6 is compressed, IPv4-mapped IPv6 is IPv4. Undefined for other texts.
+ */
+export function canonicalIP(text: string): CanonicalIP | undefined {
+  // A fast path without big integers, for nearly all Pods.
+  if (isIPv4(text)) return { ip: text, family: 'IPv4' };
+  const parsed = parseAddress(text);
+  return parsed === undefined ? undefined : { ip: parsed.canonical, family: parsed.family };
 }

@@ -7,6 +7,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Expectations } from '../../runtime/expectations.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** Pods created at once; the first one alone, so that a template that is refused costs one request. */
 const widest = 16;
@@ -91,7 +92,7 @@ export class PodControl {
       if (isNamespaceTerminating(error)) return;
       // The cache has not shown a Pod with a fixed name yet, or the Pod has another owner.
       if (name === undefined || !isAlreadyExists(error)) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         events.event(owner, 'Warning', 'FailedCreate', this.#words.notCreated(name ?? '', ownerName, why));
       }
       throw error;
@@ -112,7 +113,7 @@ export class PodControl {
           events.event(owner, 'Normal', 'SuccessfulDelete', this.#words.deleted(name, ownerName));
         } catch (error) {
           if (isNotFound(error)) return;
-          const why = error instanceof Error ? error.message : String(error);
+          const why = errorMessage(error);
           events.event(owner, 'Warning', 'FailedDelete', this.#words.notDeleted(name, ownerName, why));
           failures.push(error);
         }

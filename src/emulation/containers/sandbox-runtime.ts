@@ -28,6 +28,7 @@ import { folderBytes, PodFolder, podsFolder } from './pod-folder.ts';
 import { isMapped } from './security-context.ts';
 import { canBeAsked } from './stand-in.ts';
 import { terminationMessage } from './termination-message.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 export interface SandboxRuntimeOptions extends ContainerProgramsOptions {
   readonly networks: NamespaceSandboxes;
@@ -130,7 +131,7 @@ export class SandboxRuntime implements ContainerRuntime {
     } catch (error) {
       log.close();
       if (error instanceof ContainerError) throw error;
-      throw new ContainerError('RunContainerError', error instanceof Error ? error.message : String(error));
+      throw new ContainerError('RunContainerError', errorMessage(error));
     }
     if (program.failed !== undefined) {
       log.close();

@@ -4,6 +4,7 @@ import type { ContainerExit } from '../../controllers/kubelet/container-runtime.
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { type DeclaredPort, PodServer } from '../programs/pod-server.ts';
 import type { ContainerProgram } from '../programs/program.ts';
+import { isSidecar } from '../../objects/pods.ts';
 
 /** Starts the server of one container. Ports of its Pod that another container has are left out. @throws the system's error. */
 export async function startStandIn(
@@ -37,10 +38,6 @@ function ownPorts({ spec }: Pod, container: Container): readonly DeclaredPort[] 
   const taken = new Set(before.flatMap(declaredPorts).map(keyOf));
   const ports = new Map(declaredPorts(container).map((port) => [keyOf(port), port]));
   return [...ports].filter(([key]) => !taken.has(key)).map(([, port]) => port);
-}
-
-function isSidecar({ restartPolicy }: Container): boolean {
-  return restartPolicy === 'Always';
 }
 
 function keyOf({ protocol, port }: DeclaredPort): string {

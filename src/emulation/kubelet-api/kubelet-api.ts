@@ -18,6 +18,7 @@ import {
   tunnelProtocol,
 } from './port-forward.ts';
 import { type RemoteCommand, remoteCommandProtocols, serveRemoteCommand } from './remote-command.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 export interface KubeletApiOptions {
   readonly runtime: ContainerRuntime;
@@ -263,7 +264,7 @@ function answerTo(error: unknown): { readonly code: number; readonly message: st
   if (error instanceof KubeletError) return error;
   // Logs of a container that has none yet (`GetKubeletContainerLogs`).
   if (error instanceof ContainerError) return { code: 400, message: error.message };
-  return { code: 500, message: error instanceof Error ? error.message : String(error) };
+  return { code: 500, message: errorMessage(error) };
 }
 
 function refuse(socket: Duplex, error: unknown): void {

@@ -6,6 +6,7 @@ import type { ExecStreams, TerminalSize } from '../../controllers/kubelet/contai
 import { isRecord } from '../../objects/json.ts';
 import { writeTo } from '../write-to.ts';
 import { onMessages, sendOn } from './channels.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** The protocols that are spoken, the newest first. v5 can end standard input. */
 export const remoteCommandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const;
@@ -113,7 +114,7 @@ async function statusOf(ended: Promise<number>): Promise<object> {
       details: { causes: [{ reason: 'ExitCode', message: String(code) }] },
     };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     return {
       metadata: {},
       status: 'Failure',

@@ -8,6 +8,7 @@ import { NetworkNamespace } from '../namespaces/network-namespace.ts';
 import type { HostPort } from './host-ports.ts';
 import type { PodInterfaces } from './pod-interfaces.ts';
 import type { NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** The network of a Pod. */
 export interface PodNetwork {
@@ -100,7 +101,7 @@ export class NamespaceSandboxes {
     try {
       this.#sandboxes.set(uid, await this.#make(wanted));
     } catch (error) {
-      throw new SandboxError(error instanceof Error ? error.message : String(error), { cause: error });
+      throw new SandboxError(errorMessage(error), { cause: error });
     }
   }
 

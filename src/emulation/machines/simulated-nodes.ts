@@ -23,6 +23,7 @@ import { serveProxyStatus } from './proxy-status.ts';
 import { SecondLans } from './second-lans.ts';
 import { NamespaceHost } from '../namespaces/namespace-host.ts';
 import { NetworkNamespace } from '../namespaces/network-namespace.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 export interface SimulatedNodesOptions {
   readonly forwarding: NodeForwardingOptions;
@@ -142,7 +143,7 @@ export class SimulatedNodes extends Reconciler {
       const present = this.#machines.get(name) ?? (await this.#add(name, addresses, podCIDRs));
       await this.#setDown(present, isDown(node));
     } catch (error) {
-      this.#failures.set(name, error instanceof Error ? error.message : String(error));
+      this.#failures.set(name, errorMessage(error));
       throw error;
     } finally {
       for (const wake of this.#waiting) wake();

@@ -15,15 +15,10 @@ import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { createMetricsObjects, metricsPort, readProxyAuthority } from './objects.ts';
 import { metricsVersion, nodeMetrics, podMetrics } from './usage.ts';
+import type { KeyPair } from '../../router/certificates.ts';
 
 const root = `/apis/${metricsVersion}`;
 const group = 'metrics.k8s.io';
-
-/** PEM of the server. */
-export interface MetricsApiTls {
-  readonly certificate: string;
-  readonly key: string;
-}
 
 /** What is at a path of the API. */
 type Answer = { readonly body: unknown };
@@ -35,13 +30,13 @@ type Answer = { readonly body: unknown };
 export class MetricsApi implements Runnable {
   readonly #context: ControllerContext;
   readonly #addresses: readonly string[];
-  readonly #tls: MetricsApiTls;
+  readonly #tls: KeyPair;
   readonly #log: Logger;
   readonly #pods: Informer<Pod>;
   readonly #nodes: Informer<Node>;
 
   /** @param addresses of the control plane. */
-  constructor(context: ControllerContext, addresses: readonly string[], tls: MetricsApiTls) {
+  constructor(context: ControllerContext, addresses: readonly string[], tls: KeyPair) {
     this.#context = context;
     this.#addresses = addresses;
     this.#tls = tls;

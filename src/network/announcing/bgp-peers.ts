@@ -3,6 +3,7 @@ import type { Node } from '../../objects/types/core.generated.ts';
 import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
 import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import type { Peer } from '../bgp/peer.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** Why a node opens no session with a BGPPeer that selects it. */
 export interface PeerProblem {
@@ -55,7 +56,7 @@ function readPeer(
     if (nodeSelector !== undefined && !matchesLabels(compileLabelSelector(nodeSelector), labels))
       return undefined;
   } catch (error) {
-    return `spec.nodeSelector: ${error instanceof Error ? error.message : String(error)}`;
+    return `spec.nodeSelector: ${errorMessage(error)}`;
   }
   const address = parseStrictAddress(spec.peerAddress);
   if (address === undefined) return `spec.peerAddress: "${spec.peerAddress}" is no address`;

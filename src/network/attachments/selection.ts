@@ -3,6 +3,7 @@ import { parseCidr, parseStrictAddress } from '../../objects/address.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import { AttachmentError } from './errors.ts';
 import { parseMac } from './mac.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** The annotation of a Pod with the networks that it asks for. */
 export const networksAnnotation = 'k8s.v1.cni.cncf.io/networks';
@@ -66,7 +67,7 @@ function parseJson(text: string, ofPod: string): readonly NetworkSelection[] {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw failure(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+    throw failure(`${what}: ${errorMessage(error)}`);
   }
   if (!Array.isArray(value)) throw failure(`${what}: it is no list`);
   return value.map((item: unknown) => {

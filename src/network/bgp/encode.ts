@@ -1,4 +1,4 @@
-import { type IPFamily, parseStrictAddress } from '../../objects/address.ts';
+import { type IPFamily, parseStrictAddress, ipFamilies } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { asTrans, maxMessageLength, type Notification, type Open, type Prefix } from './message.ts';
 import { attributesKey, type BGPRoute, type RouteChanges } from './route.ts';
@@ -70,7 +70,7 @@ export function endOfRib(family: IPFamily): Uint8Array {
 /** UPDATE messages for changes, as few as there can be; withdrawals first. */
 export function encodeUpdates({ withdrawn, announced }: RouteChanges, dialect: Dialect): Uint8Array[] {
   const messages: Uint8Array[] = [];
-  for (const family of ['IPv4', 'IPv6'] as const) {
+  for (const family of ipFamilies) {
     const gone = withdrawn.filter((prefix) => prefix.family === family).map(prefixBytes);
     const withdraw = family === 'IPv4' ? [] : [0, 2, 1];
     for (const part of packed(gone, withdraw.length)) {

@@ -6,6 +6,7 @@ import type { IPFamily } from '../../objects/address.ts';
 import type { PlannedEndpoint, Protocol } from './forwarding-plan.ts';
 import { isPort, portKey, protocolOf } from './port.ts';
 import type { Problems } from './problem.ts';
+import { quotedStart } from '../../objects/go-text.ts';
 
 /** An endpoint of one Service port, usable or not. */
 export interface ServiceEndpoint {
@@ -86,7 +87,7 @@ function readAddress(
   }
   const parsed = parseAddress(text);
   if (parsed === undefined) {
-    problems.add('InvalidAddress', 'EndpointSlice', slice, `endpoint ${quoted(text)} is no address`);
+    problems.add('InvalidAddress', 'EndpointSlice', slice, `endpoint ${quotedStart(text)} is no address`);
     return undefined;
   }
   // The text that the slice holds anyway takes no memory of its own.
@@ -104,13 +105,14 @@ function readPorts(
   const read: { join: string; port: number }[] = [];
   for (const { name, port, protocol } of slice.ports ?? []) {
     if (name === undefined || port === undefined || !isPort(port)) {
-      const what = name === undefined ? 'a port has no name' : `port ${quoted(name)} is ${port ?? 'absent'}`;
+      const what =
+        name === undefined ? 'a port has no name' : `port ${quotedStart(name)} is ${port ?? 'absent'}`;
       problems.add('InvalidPort', 'EndpointSlice', key, `${what} and is left out`);
       continue;
     }
     const known: Protocol | undefined = protocolOf(protocol);
     if (known === undefined) {
-      const what = `port ${quoted(name)} has protocol ${quoted(protocol ?? '')}`;
+      const what = `port ${quotedStart(name)} has protocol ${quotedStart(protocol ?? '')}`;
       problems.add('InvalidProtocol', 'EndpointSlice', key, `${what} and is left out`);
       continue;
     }
@@ -152,8 +154,4 @@ function countLocalReady(byPort: ReadonlyMap<string, readonly ServiceEndpoint[]>
     }
   }
   return addresses.size;
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.slice(0, 64));
 }

@@ -1,4 +1,4 @@
-import type { ParsedAddress, ParsedCidr } from '../../objects/address.ts';
+import { type ParsedAddress, type ParsedCidr, ipFamilies } from '../../objects/address.ts';
 import { addressBits } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { NodeFamilyPlan, NodePlan, PodDetection } from './forwarding-plan.ts';
@@ -17,9 +17,6 @@ export function planNode(node: ForwardingNode, options: ForwardingOptions): Node
       .map((family) => planNodeFamily(family, node, options)),
   };
 }
-
-/** Their order in all plans. */
-const ipFamilies: readonly IPFamily[] = ['IPv4', 'IPv6'];
 
 function planNodeFamily(family: IPFamily, node: ForwardingNode, options: ForwardingOptions): NodeFamilyPlan {
   return {

@@ -7,6 +7,7 @@ import { cidrContains } from './node-plan.ts';
 import type { NodeFamilyPlan } from './forwarding-plan.ts';
 import type { ForwardingOptions } from './options.ts';
 import type { Problems } from './problem.ts';
+import { quotedStart } from '../../objects/go-text.ts';
 
 /** The addresses of one family. Canonical, sorted, each once. */
 export interface ServiceAddresses {
@@ -49,7 +50,7 @@ export function readAddresses(
         'InvalidAddress',
         'Service',
         keyOf(service),
-        `${field}: ${shortened(text)} is no address and is left out`,
+        `${field}: ${quotedStart(text)} is no address and is left out`,
       );
       return [];
     });
@@ -74,7 +75,7 @@ function readRanges(service: Service, problems: Problems): ParsedCidr[] {
   return (service.spec.loadBalancerSourceRanges ?? []).flatMap((text) => {
     const parsed = parseCidr(text.trim());
     if (parsed !== undefined) return [parsed];
-    const what = `spec.loadBalancerSourceRanges: ${shortened(text)} is no CIDR and is left out`;
+    const what = `spec.loadBalancerSourceRanges: ${quotedStart(text)} is no CIDR and is left out`;
     problems.add('InvalidAddress', 'Service', keyOf(service), what);
     return [];
   });
@@ -141,8 +142,4 @@ function widest(ranges: ParsedCidr[]): readonly string[] {
 function ofFamily(addresses: readonly FamilyAddress[], family: IPFamily): readonly string[] {
   const texts = addresses.flatMap((address) => (address.family === family ? [address.canonical] : []));
   return texts.length < 2 ? texts : [...new Set(texts)].sort();
-}
-
-function shortened(text: string): string {
-  return JSON.stringify(text.slice(0, 64));
 }

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 
 const serviceNameLabel = 'kubernetes.io/service-name';
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
-const headlessLabel = 'service.kubernetes.io/headless';
+export const headlessLabel = 'service.kubernetes.io/headless';
 
 /** True for Services and slices that another proxy carries: the label decides, whatever its value. */
 export function isOfOtherProxy(object: KubeObject): boolean {

@@ -4,6 +4,7 @@ import {
   type ParsedCidr,
   parseAddress,
   parseCidr,
+  ipFamilies,
 } from '../../objects/address.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
 import type { Namespace, Node, Pod, Service } from '../../objects/types/core.generated.ts';
@@ -176,8 +177,7 @@ export function ofFamily(addresses: readonly ParsedAddress[], family: IPFamily):
 }
 
 function primary(addresses: readonly ParsedAddress[]): readonly ParsedAddress[] {
-  const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
-  return families.flatMap((family) => addresses.find((address) => address.family === family) ?? []);
+  return ipFamilies.flatMap((family) => addresses.find((address) => address.family === family) ?? []);
 }
 
 /** The range of the cluster where it is known, else those of the nodes. */

@@ -1,5 +1,5 @@
 /** The way of a connection's first packet through the cluster, stage by stage. */
-import { parseAddress } from '../../objects/address.ts';
+import { parseAddress, joinHostPort } from '../../objects/address.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { Protocol, Source } from '../forwarding/forwarding-plan.ts';
@@ -131,7 +131,7 @@ function translate(
     destinationAddress: address,
     destinationPort: port,
   });
-  const where = `${protocol} ${joinPort(address, port)}`;
+  const where = `${protocol} ${joinHostPort(address, port)}`;
   switch (verdict.verdict) {
     case 'pass':
       return {
@@ -251,8 +251,4 @@ function reachableOf(stage: Stage, paths: readonly EndpointPath[]): boolean | un
   if (stage.verdict === 'unknown' || paths.some(({ reachable }) => reachable === undefined)) return undefined;
   if (paths.every(({ reachable }) => reachable === true)) return true;
   return paths.every(({ reachable }) => reachable === false) ? false : undefined;
-}
-
-function joinPort(address: string, port: number): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -10,6 +10,7 @@ import {
 import type { EgressFirewall, EgressFirewallRule } from '../../objects/types/ovn.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** One EgressFirewall, parsed; with problems, none of its rules is in force. */
 export interface FirewallRules {
@@ -91,7 +92,7 @@ function problemOf({ to: { cidrSelector, dnsName, nodeSelector } }: EgressFirewa
     compileLabelSelector(nodeSelector);
     return undefined;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     return `rule destination has invalid node selector, err: ${why}`;
   }
 }

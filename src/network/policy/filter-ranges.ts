@@ -1,16 +1,11 @@
 /** Ranges of addresses and ports as sets that do not overlap: the kernel takes no others. */
 import { addressBits, formatAddress, type ParsedCidr } from '../../objects/address.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
-
-/** Both ends belong to it. */
-interface Range {
-  readonly first: bigint;
-  readonly last: bigint;
-}
+import type { Span } from '../../objects/spans.ts';
 
 /** A CIDR without others, as `<first>-<last>` in order. */
 export function addressRanges(cidr: ParsedCidr, except: readonly ParsedCidr[]): readonly string[] {
-  let left: readonly Range[] = [rangeOf(cidr)];
+  let left: readonly Span[] = [rangeOf(cidr)];
   for (const each of except) {
     if (each.family === cidr.family) left = left.flatMap((range) => without(range, rangeOf(each)));
   }
@@ -19,12 +14,12 @@ export function addressRanges(cidr: ParsedCidr, except: readonly ParsedCidr[]): 
   );
 }
 
-function rangeOf({ family, network, prefixLength }: ParsedCidr): Range {
+function rangeOf({ family, network, prefixLength }: ParsedCidr): Span {
   const size = 1n << BigInt(addressBits(family) - prefixLength);
   return { first: network, last: network + size - 1n };
 }
 
-function without(range: Range, gap: Range): readonly Range[] {
+function without(range: Span, gap: Span): readonly Span[] {
   if (gap.last < range.first || range.last < gap.first) return [range];
   const before = { first: range.first, last: gap.first - 1n };
   const after = { first: gap.last + 1n, last: range.last };

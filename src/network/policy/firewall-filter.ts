@@ -5,6 +5,7 @@ import {
   type IPFamily,
   type ParsedCidr,
   parseAddress,
+  ipFamilies,
 } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { matchesLabels } from '../../objects/labels/labels.ts';
@@ -27,8 +28,6 @@ interface Step {
   readonly ports: readonly string[] | undefined;
   readonly to: Record<IPFamily, Span[]>;
 }
-
-const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
 
 /** Ranges of one set: it is written by one message, which may not be larger than a socket's buffer. */
 const rangesPerSet = 1000;
@@ -55,7 +54,7 @@ export function firewallFilter(
     { allow: true, ports: undefined, to: spansOf(surroundings.clusterCidrs) },
     ...steps,
   ].flatMap(({ allow, ports, to }) =>
-    families.flatMap((family) =>
+    ipFamilies.flatMap((family) =>
       chunks(mergeSpans(to[family])).map((spans): FilterRule => {
         const elements = new Set(spans.map((span) => rangeText(span, family)));
         return {
@@ -74,12 +73,12 @@ function stepsOf(rules: readonly FirewallRule[], surroundings: FirewallSurroundi
   for (const rule of rules) {
     const to = targetOf(rule, surroundings);
     const ports = portsOf(rule);
-    if (ports?.length === 0 || families.every((family) => to[family].length === 0)) continue;
+    if (ports?.length === 0 || ipFamilies.every((family) => to[family].length === 0)) continue;
     const last = steps.at(-1);
     if (last === undefined || last.allow !== rule.allow || !jsonEqual(last.ports, ports)) {
       steps.push({ allow: rule.allow, ports, to });
     } else {
-      for (const family of families) for (const span of to[family]) last.to[family].push(span);
+      for (const family of ipFamilies) for (const span of to[family]) last.to[family].push(span);
     }
   }
   return steps;

@@ -1,4 +1,4 @@
-import type { IPFamily } from '../../objects/address.ts';
+import { type IPFamily, ipFamilies } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Labels } from '../../objects/labels/label-requirement.ts';
 import { matchesLabels } from '../../objects/labels/labels.ts';
@@ -9,7 +9,6 @@ import { addressRanges, portRanges } from './filter-ranges.ts';
 import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
 import { blockHas, isOf, podAddressesOf, podMatcher, podsOf, scopeOf } from './policy-peers.ts';
 
-const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
 const directions: readonly Direction[] = ['ingress', 'egress'];
 
 /** The chains of one policy, and the sets that they name. */
@@ -135,7 +134,7 @@ export class PolicyIndex {
       for (const [name, set] of policy.sets) sets.set(name, set);
     }
     const filtered = [...new Set([...subjects.ingress.keys(), ...subjects.egress.keys()])];
-    for (const family of families) {
+    for (const family of ipFamilies) {
       const elements = new Set(filtered.filter((address) => isOf(address, family)));
       sets.set(selfSets[family], { kind: 'self', family, elements });
     }
@@ -220,7 +219,7 @@ export class PolicyIndex {
       rules.push({ kind: 'allow', direction, ...none, ...step });
     };
     for (const peer of peers === 'all' ? [undefined] : peers) {
-      for (const family of families) {
+      for (const family of ipFamilies) {
         const other = peer === undefined ? undefined : this.#peerSet(peer, policy.namespace, family, sets);
         if (peer !== undefined && other === undefined) continue;
         const side = { family, peers: other };

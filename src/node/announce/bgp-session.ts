@@ -7,6 +7,8 @@ import type { BGPRoute } from '../../network/bgp/route.ts';
 import { Session } from '../../network/bgp/session.ts';
 import type { SessionAction, SessionReason, SessionState } from '../../network/bgp/session-io.ts';
 import { type NextHops, nextHopsOf } from './next-hops.ts';
+import { ipFamilies } from '../../objects/address.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** What is known of a session. */
 export interface BGPSessionStatus {
@@ -199,7 +201,7 @@ export class BGPSession {
   }
 
   #warnings(): readonly BGPWarning[] {
-    const lacking = (['IPv4', 'IPv6'] as const).filter((family) => this.#nextHops[family] === undefined);
+    const lacking = ipFamilies.filter((family) => this.#nextHops[family] === undefined);
     const isLacking = [...this.#routes.values()].some(({ prefix }) => lacking.includes(prefix.family));
     return [
       ...(lacking.length > 0 && isLacking ? (['NoNextHop'] as const) : []),
@@ -284,7 +286,7 @@ export class BGPSession {
 
 function whyUnconnected(error: unknown, peer: Peer): { reason: SessionReason; message: string } {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   if (code === 'ECONNREFUSED')
     return { reason: 'ConnectionRefused', message: `nothing listens on ${peer.address} port ${peer.port}` };
   if (code === 'EADDRNOTAVAIL' && peer.sourceAddress !== undefined) {

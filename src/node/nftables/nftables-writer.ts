@@ -1,7 +1,7 @@
 import type { ForwardingPlan } from '../../network/forwarding/forwarding-plan.ts';
 import type { Host } from '../../host/host.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/address.ts';
+import { type IPFamily, ipFamilies } from '../../objects/address.ts';
 import { tableName } from './commands.ts';
 import { defaultMarkMask } from './marks.ts';
 import { Nft } from './nft.ts';
@@ -64,7 +64,7 @@ export class NftablesWriter {
   async cleanUp(): Promise<void> {
     this.#tables.clear();
     await this.#nft.run(
-      (['IPv4', 'IPv6'] as const).flatMap((family) => {
+      ipFamilies.flatMap((family) => {
         const table = { family: nftFamily(family), name: tableName };
         return [{ add: { table } }, { delete: { table } }];
       }),

@@ -1,7 +1,6 @@
 /** The table `inet servicenet-policy` in nft's JSON: what is always there, and what a plan brings. */
 import type { Direction } from '../../network/policy/network-policy.ts';
 import type { FilterRule, FilterSet, FilterStage } from '../../network/policy/policy-plan.ts';
-import type { IPFamily } from '../../objects/address.ts';
 import {
   type Command,
   concat,
@@ -13,6 +12,7 @@ import {
   type NftFamily,
   verdictOf,
 } from '../nftables/commands.ts';
+import { nftFamily } from '../nftables/nftables-table.ts';
 
 /** Ours alone. */
 export const policyTable = { family: 'inet', name: 'servicenet-policy' } as const;
@@ -226,8 +226,4 @@ function expressions(rule: FilterRule, sets: ReadonlyMap<string, FilterSet>): re
 
 function portMatch(set: string): NftExpression {
   return match(concat(field.protocol, field.destinationPort), `@${set}`);
-}
-
-function nftFamily(family: IPFamily): NftFamily {
-  return family === 'IPv4' ? 'ip' : 'ip6';
 }

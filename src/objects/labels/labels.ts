@@ -7,6 +7,7 @@ import {
   requirementHolds,
 } from './label-requirement.ts';
 import type { LabelSelector } from '../meta.ts';
+import { errorMessage } from '../error-message.ts';
 
 /** A selector that matches every object has no requirements; one that matches none is `nothing`. */
 export type ParsedLabelSelector = readonly LabelRequirement[] | 'nothing';
@@ -73,7 +74,7 @@ export function readLabelSelector(
   try {
     return compileLabelSelector(selector);
   } catch (error) {
-    problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}; ${consequence}`);
+    problems.push(`${path}: ${errorMessage(error)}; ${consequence}`);
     return 'nothing';
   }
 }

@@ -5,6 +5,7 @@ import { parseCidr } from '../../objects/address.ts';
 import { isRecord, isStringList, isStringMap } from '../../objects/json.ts';
 import { compileLabelSelector } from '../../objects/labels/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 /** Most entries of `spec.addresses` of an AddressPool (deploy/crds). */
 export const maxEntries = 256;
@@ -103,7 +104,7 @@ export function selectorProblem(selector: LabelSelector): string | undefined {
     compileLabelSelector(selector);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }
 

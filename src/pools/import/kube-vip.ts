@@ -3,6 +3,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { importedAddresses } from './foreign.ts';
 import { kubeVipAnnouncing } from './kube-vip-announce.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
+import { splitList } from '../../objects/lists.ts';
 
 /**
  * The ConfigMap `kubevip` of kube-vip's cloud provider as AddressPools: `cidr-<namespace>`, `range-<namespace>`,
@@ -23,7 +24,7 @@ export function importKubeVip(configMap: KubeObject, daemonSet?: KubeObject): Im
     if (what === undefined || typeof text !== 'string') notes.push(`${key}: has no counterpart`);
     else if (what === 'allow-share') {
       if (text.trim() === 'true') shared.add(scope);
-    } else addresses.set(scope, [...(addresses.get(scope) ?? []), ...items(text)]);
+    } else addresses.set(scope, [...(addresses.get(scope) ?? []), ...splitList(text)]);
   }
   const pools = [...addresses].map(([scope, list]): ForeignPool => {
     const isGlobal = scope === 'global';
@@ -37,11 +38,4 @@ export function importKubeVip(configMap: KubeObject, daemonSet?: KubeObject): Im
     return { name, spec };
   });
   return { pools: asPools(pools, notes), peers: announcing?.peers ?? [], notes };
-}
-
-function items(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
 }

@@ -12,6 +12,7 @@ import {
   type MetalLBAnnouncing,
 } from './metallb-announce.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
+import { errorMessage } from '../../objects/error-message.ts';
 
 const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];
 const knownOfAllocation = ['priority', 'namespaces', 'namespaceSelectors', 'serviceSelectors'];
@@ -71,7 +72,7 @@ function configOf(text: string): unknown {
   try {
     return readYaml(text)[0];
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     throw new Error(`the ConfigMap's config is no YAML: ${why}`, { cause: error });
   }
 }

@@ -14,13 +14,13 @@ export interface StrategyContext {
   /**
    * The user of the request; absent for requests of the server itself: then fields about the author are not checked.
    */
-  readonly user?: Requester;
+  readonly user?: UserInfo;
   /** The other objects, as they are now, for rules that read them (default IngressClass). */
   readonly cluster: ClusterReader;
 }
 
-/** The user of a request in objects (`authentication/v1` UserInfo). */
-export interface Requester {
+/** Who a request comes from (authentication.k8s.io UserInfo). */
+export interface UserInfo {
   readonly name: string;
   readonly uid: string;
   readonly groups: readonly string[];

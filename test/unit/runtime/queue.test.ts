@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { backoffDelay } from '../../../src/runtime/backoff.ts';
+import { backoffDelay } from '../../../src/client/backoff.ts';
 import { DelayingQueue } from '../../../src/runtime/delaying-queue.ts';
 import { Heap } from '../../../src/runtime/heap.ts';
 import { WorkQueue } from '../../../src/runtime/work-queue.ts';

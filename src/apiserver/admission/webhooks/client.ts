@@ -4,9 +4,10 @@ import type { Agent, buildConnector, Dispatcher } from 'undici';
 
 import type { WebhookAnswer } from './answer.ts';
 import { postUntilAnswered, WaitingTooLong } from './attempts.ts';
-import { describeDialFailure, joinHostPort } from '../../proxy/backend.ts';
+import { describeDialFailure } from '../../proxy/backend.ts';
 import { type DialPod, dialInTime, noClusterNetwork } from '../../proxy/dial-pod.ts';
 import { isRecord } from '../../../objects/json.ts';
+import { joinHostPort } from '../../../objects/address.ts';
 
 /** Calls one webhook. */
 export interface WebhookClient {
@@ -19,7 +20,7 @@ export interface WebhookClient {
 }
 
 /** Where a Service's requests go: an address or a DNS name. */
-interface ServiceTarget {
+export interface ServiceTarget {
   readonly host: string;
   readonly port: number;
   /** A Pod has the address. */

@@ -26,6 +26,7 @@ import {
   reviewResponseOf,
   versionedFor,
 } from './review.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** A webhook could not be called, or its answer is invalid: `failurePolicy` decides. */
 class WebhookFailure extends Error {
@@ -265,12 +266,12 @@ async function ask(
     const answer = await hook.client.ask(reviewOf(invocation, attributes, uid));
     review = readAnswer(answer, admissionReview, hook.reviewVersion);
   } catch (error) {
-    throw new WebhookFailure(`failed to call webhook: ${messageOf(error)}`, { cause: error });
+    throw new WebhookFailure(`failed to call webhook: ${errorMessage(error)}`, { cause: error });
   }
   try {
     return reviewResponseOf(review, hook.reviewVersion, uid, mutating);
   } catch (error) {
-    throw new WebhookFailure(`received invalid webhook response: ${messageOf(error)}`, { cause: error });
+    throw new WebhookFailure(`received invalid webhook response: ${errorMessage(error)}`, { cause: error });
   }
 }
 
@@ -305,8 +306,4 @@ function applyPatch(
     if (!(error instanceof StatusError)) throw error;
     throw internalError(error.cause instanceof Error ? error.cause.message : error.message, error);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

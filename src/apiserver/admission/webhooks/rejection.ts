@@ -1,16 +1,17 @@
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { StatusError, type StatusCause, type StatusDetails } from '../../../objects/status.ts';
+import { textAt } from '../../../objects/read.ts';
 
 /** The answer to a write that a webhook denied (`webhookerrors.ToStatusErr`): its own Status, within bounds. */
 export function deniedBy(webhook: string, result: JsonRecord): StatusError {
   const { code, reason, message, details } = result;
   const denied = `admission webhook ${JSON.stringify(webhook)} denied the request`;
-  const why = text(message) || text(reason);
+  const why = textAt(message) || textAt(reason);
   // A denial is never a success, and clients accept no code above 599.
   const status = typeof code === 'number' && code >= 400 && code <= 599 ? Math.trunc(code) : 400;
   return new StatusError(
     status,
-    text(reason),
+    textAt(reason),
     why === '' ? `${denied} without explanation` : `${denied}: ${why}`,
     {
       ...(isRecord(details) ? { details: detailsOf(details) } : {}),
@@ -21,10 +22,10 @@ export function deniedBy(webhook: string, result: JsonRecord): StatusError {
 function detailsOf(details: JsonRecord): StatusDetails {
   const { name, group, kind, uid, causes, retryAfterSeconds } = details;
   return {
-    ...(text(name) === '' ? {} : { name: text(name) }),
-    ...(text(group) === '' ? {} : { group: text(group) }),
-    ...(text(kind) === '' ? {} : { kind: text(kind) }),
-    ...(text(uid) === '' ? {} : { uid: text(uid) }),
+    ...(textAt(name) === '' ? {} : { name: textAt(name) }),
+    ...(textAt(group) === '' ? {} : { group: textAt(group) }),
+    ...(textAt(kind) === '' ? {} : { kind: textAt(kind) }),
+    ...(textAt(uid) === '' ? {} : { uid: textAt(uid) }),
     ...(Array.isArray(causes) ? { causes: causes.filter(isRecord).map(causeOf) } : {}),
     ...(typeof retryAfterSeconds === 'number' ? { retryAfterSeconds } : {}),
   };
@@ -32,12 +33,8 @@ function detailsOf(details: JsonRecord): StatusDetails {
 
 function causeOf({ reason, message, field }: JsonRecord): StatusCause {
   return {
-    ...(text(reason) === '' ? {} : { reason: text(reason) }),
-    ...(text(message) === '' ? {} : { message: text(message) }),
-    ...(text(field) === '' ? {} : { field: text(field) }),
+    ...(textAt(reason) === '' ? {} : { reason: textAt(reason) }),
+    ...(textAt(message) === '' ? {} : { message: textAt(message) }),
+    ...(textAt(field) === '' ? {} : { field: textAt(field) }),
   };
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -7,6 +7,7 @@ import { builtinSchema } from '../../schema/builtin.ts';
 import { encodeObject } from '../../schema/encode.ts';
 import type { ReviewKind, ReviewVersion } from './answer.ts';
 import type { WebhookInvocation } from './matching.ts';
+import { textAt } from '../../../objects/read.ts';
 
 /** The answer of a webhook. */
 export interface ReviewResponse {
@@ -160,11 +161,11 @@ export function reviewResponseOf(
   if (version === 'v1') {
     if (response['uid'] !== uid) {
       throw new Error(
-        `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(text(response['uid']))}`,
+        `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(textAt(response['uid']))}`,
       );
     }
     const wanted = typeText(`${group}/v1`, kind);
-    const got = typeText(text(review['apiVersion']), text(review['kind']));
+    const got = typeText(textAt(review['apiVersion']), textAt(review['kind']));
     if (got !== wanted) throw new Error(`expected webhook response of ${wanted}, got ${got}`);
   }
   const { warnings, status } = response;
@@ -186,7 +187,7 @@ function patchOf(
   version: ReviewVersion,
   mutating: boolean,
 ): { patch: string; patchType: string } {
-  const patch = Buffer.from(text(response['patch']), 'base64').toString();
+  const patch = Buffer.from(textAt(response['patch']), 'base64').toString();
   const { patchType } = response;
   const hasType = patchType !== undefined && patchType !== null;
   if (version === 'v1beta1')
@@ -199,9 +200,5 @@ function patchOf(
   if (patch !== '' && !hasType) throw new Error('webhook returned response.patch but not response.patchType');
   if (patch === '' && hasType) throw new Error('webhook returned response.patchType but not response.patch');
   if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
-  return { patch, patchType: text(patchType) };
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+  return { patch, patchType: textAt(patchType) };
 }

@@ -1,34 +1,35 @@
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import type { AccessAttributes } from '../authorizer.ts';
-import type { UserInfo } from '../../authentication/users.ts';
+import { textAt } from '../../../objects/read.ts';
+import type { UserInfo } from '../../../registry/generic/strategy.ts';
 
 /** `spec` of an access review as the authorizer takes it; undefined when it names neither a resource nor a path. */
 export function attributesOf(spec: JsonRecord): AccessAttributes | undefined {
   const resource = spec['resourceAttributes'];
   if (isRecord(resource)) {
     return {
-      verb: text(resource['verb']),
+      verb: textAt(resource['verb']),
       path: '',
       resource: {
-        group: text(resource['group']),
-        resource: text(resource['resource']),
-        subresource: text(resource['subresource']),
-        namespace: text(resource['namespace']),
-        name: text(resource['name']),
+        group: textAt(resource['group']),
+        resource: textAt(resource['resource']),
+        subresource: textAt(resource['subresource']),
+        namespace: textAt(resource['namespace']),
+        name: textAt(resource['name']),
       },
     };
   }
   const path = spec['nonResourceAttributes'];
   if (!isRecord(path)) return undefined;
-  return { verb: text(path['verb']), path: text(path['path']), resource: undefined };
+  return { verb: textAt(path['verb']), path: textAt(path['path']), resource: undefined };
 }
 
 /** The user of a SubjectAccessReview. */
 export function reviewedUserOf(spec: JsonRecord): UserInfo {
   const extra = isRecord(spec['extra']) ? spec['extra'] : {};
   return {
-    name: text(spec['user']),
-    uid: text(spec['uid']),
+    name: textAt(spec['user']),
+    uid: textAt(spec['uid']),
     groups: isStringList(spec['groups']) ? spec['groups'] : [],
     extra: Object.fromEntries(
       Object.entries(extra).filter((entry): entry is [string, string[]] => isStringList(entry[1])),
@@ -44,8 +45,4 @@ export function userInfo(user: UserInfo): JsonRecord {
     ...(user.groups.length === 0 ? {} : { groups: [...user.groups] }),
     ...(Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
   };
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -4,10 +4,9 @@ import type { DiscoveredResource } from '../discovered-resource.ts';
 import { type Components, closure, listComponentOf, metaV1, referenced } from './components.ts';
 import { customComponentV2 } from './custom-v2.ts';
 import { describeCode, documentInfo } from './document-v3.ts';
-import { type Operation, type PathItem, pathItemsOf } from './operations.ts';
+import { type Operation, pathItemsOf, pathItem, answerTypes } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 
-const answerTypes = ['application/json', 'application/yaml'];
 /** Deeper schemas are cut. */
 const maxDepth = 100;
 
@@ -35,21 +34,12 @@ export function* openApiV2(
   return {
     swagger: '2.0',
     info: documentInfo(),
-    paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
+    paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item, operationOf, parameter)])),
     definitions,
     securityDefinitions: {
       BearerToken: { description: 'A bearer token.', type: 'apiKey', name: 'authorization', in: 'header' },
     },
     security: [{ BearerToken: [] }],
-  };
-}
-
-function pathItem(item: PathItem): JsonRecord {
-  return {
-    ...Object.fromEntries(
-      item.operations.map((operation) => [operation.method, operationOf(operation, item.tag)]),
-    ),
-    parameters: item.parameters.map(parameter),
   };
 }
 

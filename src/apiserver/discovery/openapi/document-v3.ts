@@ -3,10 +3,8 @@ import type { DiscoveredResource } from '../discovered-resource.ts';
 import { kubernetesVersion } from '../version.ts';
 import { type Components, closure, reference } from './components.ts';
 import { publishedSchema } from './custom-component.ts';
-import { type Operation, type PathItem, pathItemsOf } from './operations.ts';
+import { type Operation, pathItemsOf, pathItem, answerTypes } from './operations.ts';
 import type { Parameter } from './parameters.ts';
-
-const answerTypes = ['application/json', 'application/yaml'];
 
 /** `info` of both versions. */
 export function documentInfo(): JsonRecord {
@@ -31,7 +29,7 @@ export function* openApiV3(
   return {
     openapi: '3.0.0',
     info: documentInfo(),
-    paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
+    paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item, operationOf, parameter)])),
     components: {
       schemas,
       securitySchemes: {
@@ -49,15 +47,6 @@ export function* openApiV3(
 function addComponents(operation: Operation, into: Set<string>): void {
   if (operation.body !== undefined) into.add(operation.body.component);
   for (const [, component] of operation.responses) if (component !== undefined) into.add(component);
-}
-
-function pathItem(item: PathItem): JsonRecord {
-  return {
-    ...Object.fromEntries(
-      item.operations.map((operation) => [operation.method, operationOf(operation, item.tag)]),
-    ),
-    parameters: item.parameters.map(parameter),
-  };
 }
 
 function operationOf(operation: Operation, tag: string): JsonRecord {

@@ -162,10 +162,7 @@ async function writeProtobuf(snapshot: Snapshot, source: Source): Promise<Buffer
 }
 
 async function protobufOf({ build, version }: Source, components: Components): Promise<Buffer> {
-  const gnostic =
-    version === 'v2'
-      ? (await import('./gnostic-v2.ts')).writeGnosticV2
-      : (await import('./gnostic-v3.ts')).writeGnosticV3;
+  const gnostic = version === 'v2' ? writeGnosticV2 : writeGnosticV3;
   return await runInSlices(gnostic(await runInSlices(build(components))));
 }
 

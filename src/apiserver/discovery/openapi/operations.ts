@@ -13,6 +13,7 @@ import {
   pretty,
   writeParameters,
 } from './parameters.ts';
+import type { JsonRecord } from '../../../objects/json.ts';
 
 type HttpMethod = 'get' | 'put' | 'post' | 'delete' | 'patch';
 
@@ -275,4 +276,19 @@ function subresourceComponent(resource: DiscoveredResource, row: SubresourceRow)
   const group = row.kindGroup ?? resource.group;
   const packageName = group === '' ? 'core' : (group.split('.')[0] ?? group);
   return `io.k8s.api.${packageName}.${row.kindVersion ?? resource.version}.${row.kind}`;
+}
+
+/** Media types of answers with objects. */
+export const answerTypes = ['application/json', 'application/yaml'];
+
+/** A path item as a document has it, by how its version of OpenAPI writes operations and parameters. */
+export function pathItem(
+  { operations, parameters, tag }: PathItem,
+  operationOf: (operation: Operation, tag: string) => JsonRecord,
+  parameterOf: (parameter: Parameter) => JsonRecord,
+): JsonRecord {
+  return {
+    ...Object.fromEntries(operations.map((operation) => [operation.method, operationOf(operation, tag)])),
+    parameters: parameters.map(parameterOf),
+  };
 }

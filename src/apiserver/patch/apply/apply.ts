@@ -7,13 +7,7 @@ import { encodeManagers, type Managers } from './managers.ts';
 import { Conversions, noOtherVersions, type OtherVersions } from './other-versions.ts';
 import { checkConfigKind, parseConfig } from './parse-config.ts';
 import { prune, pruneInVersions } from './prune.ts';
-
-export interface Applied {
-  /** The merged object with its new managedFields: decoded, defaulted, with apiVersion and kind. */
-  readonly object: KubeObject;
-  /** Texts for `Warning` headers (fieldValidation Warn). */
-  readonly warnings: readonly string[];
-}
+import type { Patched } from '../patch.ts';
 
 /**
  * Server-side apply: merges a configuration into the stored object, removes what its manager no longer applies, and
@@ -24,7 +18,7 @@ export interface Applied {
  * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values that do
  *   not fit the schema, as kube-apiserver.
  */
-export function* applyObject(request: ApplyRequest): Generator<undefined, Applied, undefined> {
+export function* applyObject(request: ApplyRequest): Generator<undefined, Patched, undefined> {
   const { config, duplicates } = readConfig(request);
   yield;
   const run = new ApplyRun(request, config);
@@ -48,7 +42,7 @@ export function* applyObject(request: ApplyRequest): Generator<undefined, Applie
 }
 
 /** As {@link applyObject}, where managers may use versions that a webhook converts to. */
-export async function applyConverting(request: ApplyRequest, versions: OtherVersions): Promise<Applied> {
+export async function applyConverting(request: ApplyRequest, versions: OtherVersions): Promise<Patched> {
   const { config, duplicates } = readConfig(request);
   const run = new ApplyRun(request, config);
   const conversions = new Conversions(versions);
@@ -80,7 +74,7 @@ function readConfig({ bytes, expected }: ApplyRequest): ReturnType<typeof parseC
   return parsed;
 }
 
-function applied(request: ApplyRequest, object: KubeObject, duplicates: string | undefined): Applied {
+function applied(request: ApplyRequest, object: KubeObject, duplicates: string | undefined): Patched {
   if (duplicates !== undefined) {
     const text = `error converting YAML to JSON: ${duplicates}`;
     if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`);

@@ -2,8 +2,7 @@
  * Ownership of fields in other versions than that of a request, for kinds whose versions have different fields
  * (structured-merge-diff `merge/update.go`, which uses a Converter).
  */
-import { isRecord } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import { type KubeObject, hasMetadata } from '../../../objects/meta.ts';
 import type { StructSchema } from '../../schema/schema.ts';
 import { changedFields, removedFields } from './compare.ts';
 import type { FieldSet } from './field-set.ts';
@@ -49,7 +48,8 @@ export class Conversions {
    * @throws {StatusError} when it cannot be converted.
    */
   async convert(value: unknown, apiVersion: string): Promise<unknown> {
-    if (!isObject(value) || value.apiVersion === undefined || value.apiVersion === apiVersion) return value;
+    if (!hasMetadata(value) || value.apiVersion === undefined || value.apiVersion === apiVersion)
+      return value;
     let known = this.#known.get(value);
     if (known === undefined) this.#known.set(value, (known = new Map<string, KubeObject>()));
     const converted = known.get(apiVersion) ?? (await this.#versions.toVersion(value, apiVersion));
@@ -78,8 +78,4 @@ export class Conversions {
     }
     return changes;
   }
-}
-
-function isObject(value: unknown): value is KubeObject {
-  return isRecord(value) && isRecord(value['metadata']);
 }

@@ -8,6 +8,7 @@ import { convertEvents } from './watch-conversion.ts';
 import { SessionLines, type WatchRequest } from './session-lines.ts';
 import { joinLines } from './watch-lines.ts';
 import { WatchWriter } from './watch-writer.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Milliseconds between bookmarks (`bookmarkFrequency`). */
 const bookmarkEvery = 60_000;
@@ -280,5 +281,5 @@ export class WatchSession implements Sender {
 
 /** Why the objects of a watch cannot be had (`etcd3` transformErrorToEvent). */
 function conversionFailure(error: unknown): StatusError {
-  return internalError(error instanceof Error ? error.message : String(error));
+  return internalError(errorMessage(error));
 }

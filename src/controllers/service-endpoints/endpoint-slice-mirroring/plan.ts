@@ -10,7 +10,7 @@ import { endpointKey, sameEndpoint } from '../endpoint-slices/plan-groups.ts';
 import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';
 import { type Offer, repack } from '../endpoints/repack.ts';
 import { slicePortsInOrder } from '../hash-order.ts';
-import { canonicalIP } from '../pod-ip.ts';
+import { canonicalIP } from '../pod.ts';
 import { portsKey } from '../target-port.ts';
 import { triggerTimeAnnotation } from '../trigger-time.ts';
 

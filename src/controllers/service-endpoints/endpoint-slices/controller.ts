@@ -21,6 +21,7 @@ import { SliceTracker } from './slice-tracker.ts';
 import { SliceWriter } from './slice-writer.ts';
 import { TopologyHints } from './topology-hints.ts';
 import { zoneOf } from './zone-capacity.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** The informer of Nodes that all controllers of service networking share. */
 function nodeInformer(context: Pick<ControllerContext, 'informers'>): Informer<Node> {
@@ -197,7 +198,7 @@ class EndpointSliceReconciler extends Reconciler {
     if (reported.length > 0) {
       const { namespace = '', name = '' } = service.metadata;
       const reasons = reported.map(({ attempt, error }) => {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         return `${attempt} for Service ${joinKey(namespace, name)}: ${why}`;
       });
       this.#fail(key, service, reasons);

@@ -1,10 +1,9 @@
 /** From Pods to endpoints, grouped by the ports that they serve. Pure. */
-import { isPodReady } from '../../../objects/pods.ts';
+import { isPodReady, isPodTerminating } from '../../../objects/pods.ts';
 import type { IPFamily } from '../../../objects/address.ts';
 import type { Pod, Service } from '../../../objects/types/core.generated.ts';
 import type { Endpoint, EndpointPort } from '../../../objects/types/discovery.generated.ts';
-import { canonicalIP } from '../pod-ip.ts';
-import { isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
+import { canonicalIP, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { portsKey, resolvePorts } from '../target-port.ts';
 
 /** The parts of a Node that a plan reads: that it exists, and its zone. */

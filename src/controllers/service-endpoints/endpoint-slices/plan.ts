@@ -8,7 +8,7 @@ import type { EndpointSlice } from '../../../objects/types/discovery.generated.t
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { slicePortsInOrder } from '../hash-order.ts';
-import { canonicalIP } from '../pod-ip.ts';
+import { canonicalIP } from '../pod.ts';
 import { clusterIPOf, namedFamilies } from '../service.ts';
 import { portsKey } from '../target-port.ts';
 import { withTriggerTime } from '../trigger-time.ts';

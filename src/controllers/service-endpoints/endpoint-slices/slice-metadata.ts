@@ -4,6 +4,7 @@ import type { Service } from '../../../objects/types/core.generated.ts';
 import type { EndpointPort, EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { isHeadless } from '../service.ts';
+import { headlessLabel } from '../../../network/forwarding/service-key.ts';
 
 /** The label with the name of a slice's Service. */
 export const serviceNameLabel = 'kubernetes.io/service-name';
@@ -12,7 +13,6 @@ export const managedByLabel = 'endpointslice.kubernetes.io/managed-by';
 /** The value of {@link managedByLabel} on slices of the endpointslice controller. */
 export const endpointSliceController = 'endpointslice-controller.k8s.io';
 
-const headlessLabel = 'service.kubernetes.io/headless';
 const reserved: readonly string[] = [serviceNameLabel, managedByLabel, headlessLabel];
 
 /** The labels of a Service's slices: its own, except for three keys that the controller sets. */

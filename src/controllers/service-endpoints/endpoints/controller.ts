@@ -15,6 +15,7 @@ import { managedSelector } from '../pod.ts';
 import { podInformer } from '../pod-cache.ts';
 import { TriggerTimes } from '../trigger-time.ts';
 import { isManagedEndpoints, planEndpoints } from './plan.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
 
@@ -177,7 +178,7 @@ class EndpointsReconciler extends Reconciler {
         throw error;
       }
       const { namespace, name } = splitKey(key);
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       if (verb === 'create') {
         const message = `Failed to create endpoint for service ${namespace}/${name}: ${why}`;
         this.context.events.event(endpoints, 'Warning', 'FailedToCreateEndpoint', message);

@@ -2,7 +2,7 @@
  * Plans the Endpoints of a Service (pkg/controller/endpoint, `endpoints_controller.go`). Pure: from a Service, Pods and
  * the existing object it computes one write or none.
  */
-import { isPodReady } from '../../../objects/pods.ts';
+import { isPodReady, isPodTerminating } from '../../../objects/pods.ts';
 import type {
   EndpointAddress,
   EndpointPort,
@@ -12,16 +12,15 @@ import type {
   EndpointSubset,
 } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { canonicalIP } from '../pod-ip.ts';
-import { isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
+import { canonicalIP, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { clusterIPOf, isHeadless, namedFamilies, portsOf } from '../service.ts';
 import { resolvePorts } from '../target-port.ts';
 import { withTriggerTime } from '../trigger-time.ts';
 import { type Offer, repack, sameSubsets } from './repack.ts';
+import { headlessLabel } from '../../../network/forwarding/service-key.ts';
 
 const managedByLabel = 'endpoints.kubernetes.io/managed-by';
 const managedBy = 'endpoint-controller';
-const headlessLabel = 'service.kubernetes.io/headless';
 const overCapacityAnnotation = 'endpoints.kubernetes.io/over-capacity';
 
 /** The input of a plan. */

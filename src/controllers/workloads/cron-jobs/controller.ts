@@ -11,6 +11,7 @@ import { Reconciler } from '../../../runtime/reconciler.ts';
 import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { cronJobs as cronJobsResource, jobs as jobsResource } from '../resources.ts';
 import { planCronJob, withCreatedJob } from './plan.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Creates the Jobs of CronJobs (kube-controller-manager's `cronjob-controller`). */
 export const cronJobsController: ControllerDefinition = {
@@ -73,7 +74,7 @@ class CronJobReconciler extends Reconciler {
       return job;
     } catch (error) {
       if (isAlreadyExists(error)) return undefined;
-      const message = `Error creating job: ${error instanceof Error ? error.message : String(error)}`;
+      const message = `Error creating job: ${errorMessage(error)}`;
       events.event(cronJob, 'Warning', 'FailedCreate', message);
       throw error;
     }

@@ -5,7 +5,14 @@ import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
 import type { Node, Pod, PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
 import { untolerated } from '../../nodes/plan-taints.ts';
 import { matchesNode } from '../../scheduler/plan.ts';
-import { byCreation, isActive, isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
+import {
+  byCreation,
+  isActive,
+  isPodAvailable,
+  isFinished,
+  isPodReady,
+  isPodTerminating,
+} from '../../../objects/pods.ts';
 import { scaledValue } from '../plan-scaled-value.ts';
 import { controllerRevisionHash, podFromTemplate } from '../plan-template.ts';
 
@@ -75,7 +82,7 @@ function planNodes(input: DaemonSetInput, byNode: ReadonlyMap<string, readonly P
   }
   for (const node of nodes) {
     const name = node.metadata.name ?? '';
-    const there = (byNode.get(name) ?? []).filter((pod) => !isLeaving(pod));
+    const there = (byNode.get(name) ?? []).filter((pod) => !isPodTerminating(pod));
     if (!fit(daemonSet, node).stay) {
       pushAll(remove, there);
       continue;
@@ -89,7 +96,7 @@ function planNodes(input: DaemonSetInput, byNode: ReadonlyMap<string, readonly P
     if (known.has(name)) continue;
     pushAll(
       remove,
-      there.filter((pod) => (pod.spec.nodeName ?? '') === '' && !isLeaving(pod)),
+      there.filter((pod) => (pod.spec.nodeName ?? '') === '' && !isPodTerminating(pod)),
     );
   }
   return { create, remove, ended };
@@ -192,17 +199,13 @@ function nodeOf({ spec }: Pod): string {
 function podsByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   const byNode = new Map<string, Pod[]>();
   for (const pod of pods) {
-    if (isFinished(pod) && isLeaving(pod)) continue;
+    if (isFinished(pod) && isPodTerminating(pod)) continue;
     const node = nodeOf(pod);
     const there = byNode.get(node);
     if (there === undefined) byNode.set(node, [pod]);
     else there.push(pod);
   }
   return byNode;
-}
-
-function isLeaving({ metadata }: Pod): boolean {
-  return metadata.deletionTimestamp !== undefined;
 }
 
 function isNew(pod: Pod, hash: string): boolean {

@@ -18,6 +18,7 @@ import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planDeployment, type ReplicaSetChange } from './plan.ts';
 import { revisionAnnotation } from './plan-revisions.ts';
 import { progressDeadline, statusOfRefusal } from './plan-status.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Milliseconds over which changes of ReplicaSets are batched. */
 const gather = 5;
@@ -117,7 +118,7 @@ class DeploymentReconciler extends Reconciler {
     } catch (error) {
       if (isNamespaceTerminating(error)) return true;
       if (!isAlreadyExists(error)) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         const message = `Failed to create new replica set "${name}": ${why}`;
         events.event(deployment, 'Warning', 'ReplicaSetCreateError', message);
         const refused = statusOfRefusal(deployment, message, this.context.clock.now());

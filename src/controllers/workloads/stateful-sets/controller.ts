@@ -18,6 +18,7 @@ import { persistentVolumeClaims, statefulSets as statefulSetsResource } from '..
 import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planStatefulSet, planStatefulSetStatus, type StatefulSetInput } from './plan.ts';
 import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan-pod.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Runs the Pods of StatefulSets one after another (kube-controller-manager's `statefulset-controller`). */
 export const statefulSetsController: ControllerDefinition = {
@@ -115,7 +116,7 @@ class StatefulSetReconciler extends Reconciler {
       } catch (error) {
         // A claim exists longer than its Pod, and than the StatefulSet.
         if (isAlreadyExists(error)) continue;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         const message = `create Claim ${claimName} for Pod ${pod} in StatefulSet ${name} failed error: ${why}`;
         events.event(set, 'Warning', 'FailedCreate', message);
         throw error;

@@ -4,7 +4,7 @@
  */
 import type { ControllerRevision, StatefulSet } from '../../../objects/types/apps.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
-import { isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
+import { isPodAvailable, isFinished, isPodReady, isPodTerminating } from '../../../objects/pods.ts';
 import { ordinalOf, revisionNameOf } from './plan-pod.ts';
 
 export interface StatefulSetInput {
@@ -35,7 +35,7 @@ export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
   for (let ordinal = start; ordinal < end; ordinal++) {
     const pod = byOrdinal.get(ordinal);
     if (pod === undefined) create.push({ ordinal, revision: revisionFor(input, ordinal) });
-    else if (isFinished(pod) && !isLeaving(pod)) remove.push(pod);
+    else if (isFinished(pod) && !isPodTerminating(pod)) remove.push(pod);
     else if (parallel || isSteady(input, pod)) continue;
     if (!parallel) return { create, remove };
   }
@@ -50,7 +50,7 @@ export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
   const firstUnsteady = condemned.findLast(({ pod }) => !isSteady(input, pod));
   for (const each of condemned) {
     const isWaiting = !parallel && !isSteady(input, each.pod) && each !== firstUnsteady;
-    if (!isLeaving(each.pod) && !isWaiting) remove.push(each.pod);
+    if (!isPodTerminating(each.pod) && !isWaiting) remove.push(each.pod);
     if (!parallel) return { create, remove };
   }
   if (create.length > 0 || remove.length > 0) return { create, remove };
@@ -69,8 +69,8 @@ function nextToUpdate(
   for (let ordinal = end - 1; ordinal >= lowest; ordinal--) {
     const pod = byOrdinal.get(ordinal);
     if (pod === undefined) return [];
-    if (revisionNameOf(pod) !== update.metadata.name && !isLeaving(pod)) return [pod];
-    if (isLeaving(pod) || !isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now)) return [];
+    if (revisionNameOf(pod) !== update.metadata.name && !isPodTerminating(pod)) return [pod];
+    if (isPodTerminating(pod) || !isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now)) return [];
   }
   return [];
 }
@@ -82,12 +82,8 @@ function revisionFor({ set, current, update }: StatefulSetInput, ordinal: number
   return ordinal < (set.spec.ordinals?.start ?? 0) + kept ? current : update;
 }
 
-function isLeaving({ metadata }: Pod): boolean {
-  return metadata.deletionTimestamp !== undefined;
-}
-
 function isSteady({ set, now }: StatefulSetInput, pod: Pod): boolean {
-  return !isLeaving(pod) && isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now);
+  return !isPodTerminating(pod) && isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now);
 }
 
 /** The status to report (`updateStatefulSet`, `completeRollingUpdate`). */
@@ -103,7 +99,7 @@ export function planStatefulSetStatus({
   const members = pods.filter(({ status }) => (status.phase ?? '') !== '');
   const ready = members.filter((pod) => pod.status.phase === 'Running' && isPodReady(pod));
   const available = ready.filter((pod) => isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now));
-  const staying = members.filter((pod) => !isLeaving(pod));
+  const staying = members.filter((pod) => !isPodTerminating(pod));
   const of = (revision: ControllerRevision): number =>
     staying.filter((pod) => revisionNameOf(pod) === revision.metadata.name).length;
   const updated = of(update);

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgnhostRun } from './context.ts';
 import { responseOf } from './dial.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Connects to `HOST:PORT`, and says what went wrong (test/images/agnhost/connect). */
 export async function connect(run: AgnhostRun): Promise<void> {
@@ -36,7 +37,7 @@ export async function connect(run: AgnhostRun): Promise<void> {
     if (signal.aborted || code === 'ETIMEDOUT') fail('TIMEOUT');
     else if (code === 'ECONNREFUSED') fail('REFUSED');
     else if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') fail(`DNS: ${name}`);
-    else fail(`OTHER: ${error instanceof Error ? error.message : String(error)}`);
+    else fail(`OTHER: ${errorMessage(error)}`);
   }
 }
 
@@ -63,7 +64,7 @@ export async function inClusterClient(run: AgnhostRun): Promise<void> {
       response.resume();
       if (response.statusCode !== 200) run.print(`status with error: ${response.statusCode}`);
     } catch (error) {
-      run.print(`error: ${error instanceof Error ? error.message : String(error)}`);
+      run.print(`error: ${errorMessage(error)}`);
     }
     await delay(interval);
   }

@@ -4,6 +4,7 @@ import { type ClientRequest, type IncomingMessage, request as httpRequest } from
 import { isIPv6 } from 'node:net';
 import type { Host } from '../../../host/host.ts';
 import type { AgnhostPlace } from './context.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Milliseconds that one attempt has. */
 const timeoutMs = 5000;
@@ -41,7 +42,7 @@ export async function dial(
   try {
     [address = ''] = await resolve(name === '' ? 'localhost' : name);
   } catch (error) {
-    return refused(`host and/or port param are invalid. ${messageOf(error)}`);
+    return refused(`host and/or port param are invalid. ${errorMessage(error)}`);
   }
   const responses: string[] = [];
   const errors: string[] = [];
@@ -49,7 +50,7 @@ export async function dial(
     try {
       responses.push(await ask(host, address, Number(port), request));
     } catch (error) {
-      errors.push(messageOf(error));
+      errors.push(errorMessage(error));
     }
   }
   return {
@@ -102,7 +103,7 @@ async function askUdp(host: Host, address: string, port: number, request: string
     return String(received[0]);
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'AbortError';
-    const why = isLate ? 'i/o timeout' : messageOf(error);
+    const why = isLate ? 'i/o timeout' : errorMessage(error);
     throw new Error(`reading from udp connection failed. err:'read udp ${address}:${port}: ${why}'`, {
       cause: error,
     });
@@ -114,9 +115,4 @@ async function askUdp(host: Host, address: string, port: number, request: string
 /** Node.js has no sockets of SCTP: what Linux says without its module. */
 function askSctp(): Promise<string> {
   return Promise.reject(new Error('sctp dial failed. err:protocol not supported'));
-}
-
-/** The message of whatever was thrown. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,8 +2,9 @@
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRecord } from '../../../objects/json.ts';
-import { bodyFrom, messageOf } from './dial.ts';
+import { bodyFrom } from './dial.ts';
 import type { AgnhostRun } from './context.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Milliseconds that a replica tries to reach its primary, and between two tries. */
 const registrationMs = 15_000;
@@ -25,7 +26,7 @@ export async function guestbook(run: AgnhostRun): Promise<void> {
       run.print(`GET ${url.pathname}${url.search}`);
       book.answer(url).then(
         ({ status, text }) => response.writeHead(status).end(text),
-        (error: unknown) => response.writeHead(417).end(`encountered error: ${messageOf(error)}\n`),
+        (error: unknown) => response.writeHead(417).end(`encountered error: ${errorMessage(error)}\n`),
       );
     }),
   );
@@ -33,7 +34,7 @@ export async function guestbook(run: AgnhostRun): Promise<void> {
   if (primary === '') return;
   // It serves before: the primary may come later.
   book.register(primary).catch((error: unknown) => {
-    run.place.write('stderr', `${messageOf(error)}\n`);
+    run.place.write('stderr', `${errorMessage(error)}\n`);
     run.end(1);
   });
 }
@@ -97,7 +98,7 @@ class Guestbook {
         return;
       } catch (error) {
         this.#run.print(
-          `encountered error while registering to primary: ${messageOf(error)}. Retrying in 1s.`,
+          `encountered error while registering to primary: ${errorMessage(error)}. Retrying in 1s.`,
         );
       }
       await delay(pause);

@@ -5,6 +5,7 @@ import { hostname } from 'node:os';
 import { localHost } from '../../../host/local-host.ts';
 import { run } from '../../../host/run.ts';
 import { runAgnhost } from './start.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 const environment = new Map(Object.entries(process.env).map(([name, value = '']) => [name, value]));
 
@@ -24,6 +25,6 @@ try {
   process.exitCode = exitCode;
   process.exit();
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`${errorMessage(error)}\n`);
   process.exit(1);
 }

@@ -5,6 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AgnhostRun } from './context.ts';
 import { dial } from './dial.ts';
 import { tlsFile } from './localhost-certificate.ts';
+import { joinHostPort } from '../../../objects/address.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Starts the servers. @throws the system's error. */
 export async function netexec(run: AgnhostRun): Promise<void> {
@@ -62,7 +64,7 @@ function answerDatagram(
 ): string | undefined {
   const text = message.toString().trim().toLowerCase();
   if (text === 'hostname') return place.hostname;
-  if (text === 'clientip') return joined(address, port);
+  if (text === 'clientip') return joinHostPort(address, port);
   return text.startsWith('echo ') ? text.slice('echo '.length) : undefined;
 }
 
@@ -72,7 +74,7 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
   const form = request.method === 'POST' ? await formOf(request) : new URLSearchParams();
   const value = (name: string): string => url.searchParams.get(name) ?? form.get(name) ?? '';
   request.resume();
-  const remote = joined(request.socket.remoteAddress ?? '', request.socket.remotePort ?? 0);
+  const remote = joinHostPort(request.socket.remoteAddress ?? '', request.socket.remotePort ?? 0);
   run.print(`GET ${request.url ?? '/'} from ${remote}`);
   const plain = (text: string, status = 200): void => {
     response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(text);
@@ -144,7 +146,7 @@ async function shell({ place }: AgnhostRun, command: string): Promise<{ output?:
       ...(exitCode === 0 ? {} : { error: `exit status ${exitCode}` }),
     };
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
+    return { error: errorMessage(error) };
   }
 }
 
@@ -166,9 +168,4 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
     if (size <= maxFormBytes) chunks.push(chunk);
   }
   return new URLSearchParams(Buffer.concat(chunks).toString());
-}
-
-/** Go's `net.JoinHostPort`. */
-function joined(address: string, port: number): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

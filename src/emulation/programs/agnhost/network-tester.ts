@@ -4,6 +4,7 @@ import { createServer as createTcpServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRecord } from '../../../objects/json.ts';
 import type { AgnhostRun } from './context.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Says what it does, and throws where the peer does not what it should. */
 type Runner = (run: AgnhostRun, options: Options, say: (text: string) => void) => Promise<void>;
@@ -73,7 +74,7 @@ async function execute(
     await runner(run, optionsIn(text), (line) => (output += `# ${line}\n`));
     return { output };
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error), output };
+    return { error: errorMessage(error), output };
   }
 }
 
@@ -82,7 +83,7 @@ function optionsIn(text: string): Options {
   try {
     options = JSON.parse(text);
   } catch (error) {
-    throw new Error(`Invalid options JSON: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new Error(`Invalid options JSON: ${errorMessage(error)}`, {
       cause: error,
     });
   }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgnhostRun } from './context.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Milliseconds that a client has to take the end before the connection is closed. */
 const closingMs = 500;
@@ -71,6 +72,6 @@ async function received(socket: Socket): Promise<readonly [chunk: string, why?: 
   const came = once(socket, 'data').then((chunks: unknown[]): readonly [string] => [String(chunks[0])]);
   return await Promise.race([came, ended]).catch((error: unknown): readonly [string, string] => [
     '',
-    error instanceof Error ? error.message : String(error),
+    errorMessage(error),
   ]);
 }

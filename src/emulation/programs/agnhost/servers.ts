@@ -5,6 +5,7 @@ import { createServer as createTcpServer, isIP } from 'node:net';
 import type { AgnhostRun } from './context.ts';
 import { bodyFrom } from './dial.ts';
 import { tlsFile } from './localhost-certificate.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Answers every request with the host name: HTTP, unless `--http=false`; then TCP, UDP or both. */
 export async function serveHostname(run: AgnhostRun): Promise<void> {
@@ -167,7 +168,7 @@ export async function noSnatTest(run: AgnhostRun): Promise<void> {
       if (seen === node) return `${not}, == my Node ip "${node}" - SNAT`;
       return `${not} or my Node ip "${node}" - SNAT to unexpected ip (possible SNAT through unexpected interface on the way into another node)`;
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return errorMessage(error);
     }
   };
   await run.listen(run.args.number('port', 8080), () =>

@@ -20,6 +20,7 @@ import {
 } from './servers.ts';
 import { portForwardTester } from './port-forward-tester.ts';
 import { conversionWebhook, webhook } from './webhook.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 type Subcommand = (run: AgnhostRun) => Promise<void>;
 
@@ -94,7 +95,7 @@ async function begin(
   const run = new AgnhostRun(place, new AgnhostArguments(words.slice(2), switches), words);
   const ended = run.ended.then((exitCode): ContainerExit => ({ exitCode }));
   const fail = (error: unknown): void => {
-    place.write('stderr', `${error instanceof Error ? error.message : String(error)}\n`);
+    place.write('stderr', `${errorMessage(error)}\n`);
     run.end(1);
   };
   // Some resolve when they end, some as soon as they listen.

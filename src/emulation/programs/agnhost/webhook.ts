@@ -4,6 +4,7 @@ import { createServer } from 'node:https';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { admit } from './admission-answers.ts';
 import type { AgnhostRun } from './context.ts';
+import { recordAt } from '../../../objects/read.ts';
 
 /** Serves the webhooks of Kubernetes' tests with TLS. @throws the system's error. */
 export async function webhook(run: AgnhostRun): Promise<void> {
@@ -71,9 +72,4 @@ async function handle(request: IncomingMessage, response: ServerResponse, answer
   const said = isRecord(review) ? await answer(path, review) : undefined;
   if (said === undefined) response.writeHead(404).end('404 page not found\n');
   else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(said));
-}
-
-function recordAt(value: JsonRecord, member: string): JsonRecord {
-  const found = value[member];
-  return isRecord(found) ? found : {};
 }

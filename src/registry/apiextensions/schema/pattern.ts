@@ -1,5 +1,6 @@
 import { RE2JS } from 're2js';
 import type { ValidationBudget } from './validation-budget.ts';
+import { errorMessage } from '../../../objects/error-message.ts';
 
 /**
  * Patterns of schemas, in Go's syntax and in time linear to the text (RE2, as kube-apiserver uses it). Compiled ones are
@@ -22,7 +23,7 @@ export function patternFault(pattern: string): string | undefined {
     compile(pattern);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }
 

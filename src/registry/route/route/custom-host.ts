@@ -1,7 +1,7 @@
 /** Hosts and certificates of Routes that not every user may choose, and the host of a Route without one. */
 import { routeDomain } from '../../../objects/route-domain.ts';
 import type { Route, TLSConfig } from '../../../objects/types/route.generated.ts';
-import type { Requester, StrategyContext } from '../../generic/strategy.ts';
+import type { UserInfo, StrategyContext } from '../../generic/strategy.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 
 /** One thing that a user may do or not, in a namespace. */
@@ -15,7 +15,7 @@ export interface RouteAccess {
 }
 
 /** Whether a user may do something: what OpenShift asks by a SubjectAccessReview. */
-export type ReviewAccess = (user: Requester, access: RouteAccess) => boolean;
+export type ReviewAccess = (user: UserInfo, access: RouteAccess) => boolean;
 
 const generatedAnnotation = 'openshift.io/host.generated';
 const hostMessage = 'you do not have permission to set the host field of the route';

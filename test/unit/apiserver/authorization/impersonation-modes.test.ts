@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { wantedUser } from '../../../../src/apiserver/authentication/impersonation.ts';
 import type { AccessAttributes, Authorizer } from '../../../../src/apiserver/authorization/authorizer.ts';
 import { impersonated } from '../../../../src/apiserver/authorization/impersonation-modes.ts';
-import type { UserInfo } from '../../../../src/apiserver/authentication/users.ts';
+import type { UserInfo } from '../../../../src/registry/generic/strategy.ts';
 
 const asker: UserInfo = { name: 'ann', uid: '', groups: [], extra: {} };
 const listOfPods: AccessAttributes = {
