@@ -9,6 +9,7 @@ import { type CertificatePair, issueClientCertificate, issueServerCertificate } 
 import { ResourceTable } from './rest/resource-table.ts';
 import { MissingLogError, UnusableDirectoryError } from './storage/disk/errors.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from './server.ts';
+import { holdsStore } from './storage/disk/file-names.ts';
 
 /** What a caller decides; identity and certificates are made here. */
 export type EmbeddedOptions = Omit<
@@ -46,7 +47,7 @@ export interface Embedded extends ApiServer {
   issueKubeletCertificate(addresses: readonly string[]): CertificatePair;
 }
 
-/** The name of the server in the certificate that kubelets know it by, as kubeadm has it. */
+/** The server's name in the client certificate for kubelets, as in kubeadm. */
 export const kubeletClientName = 'kube-apiserver-kubelet-client';
 
 const adminGroups = ['system:masters'];

@@ -6,10 +6,7 @@ import { isRecord } from '../objects/json.ts';
 /** Stops a loop. */
 export type Stop = () => void;
 
-/**
- * Runs `work` at an interval in milliseconds until stopped, never twice at once; a failure is logged and the loop goes
- * on.
- */
+/** Runs `work` at an interval in milliseconds until stopped, one run at a time. A failure is logged. */
 export function every(milliseconds: number, name: string, log: Logger, work: () => Promise<void>): Stop {
   let running = false;
   const timer = setInterval(() => {
@@ -42,7 +39,7 @@ export async function expireEvents(core: ServerCore): Promise<void> {
     try {
       await core.storage.commit([{ key: stored.key, expect: stored.revision, object: undefined }]);
     } catch (error) {
-      // It changed in between, so it is not old any more.
+      // It changed in between, so it is not old.
       if (!(error instanceof PreconditionError)) throw error;
     }
   }

@@ -47,8 +47,8 @@ export async function openStore(
 }
 
 /**
- * The JSON of an object as it is stored: by its own apiVersion and kind. Custom objects, also those of versions that
- * are not served (any more), have their members sorted.
+ * The JSON of an object as it is stored: by its own apiVersion and kind. The members of custom objects are sorted,
+ * also in versions that are not served.
  */
 function encodeStored(resources: ResourceTable, object: KubeObject): string {
   const schema = schemaOf(resources, object);

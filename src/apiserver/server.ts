@@ -70,7 +70,7 @@ export interface ApiServerOptions {
   readonly authorizationMode: AuthorizationMode;
   /** Signs the tokens of service accounts: EC P-256, private. */
   readonly serviceAccountKey: KeyObject;
-  /** Signs what extension API servers know this server by. */
+  /** The CA of the front proxy's client certificate, which extension API servers trust. */
   readonly frontProxyAuthority: CertificateAuthority;
   /** What Endpoints and the slice of `default/kubernetes` show. */
   readonly advertiseAddress: string;
@@ -78,14 +78,14 @@ export interface ApiServerOptions {
   readonly limits?: Partial<HttpLimits>;
   /** The way to Pods, for proxies and webhooks. Without it no Pod is reached: their addresses are simulated. */
   readonly dialPod?: DialPod;
-  /** CIDRs that `dialPod` leads to beside those that the API knows: the LAN of the nodes. Default: none. */
+  /** CIDRs that `dialPod` reaches besides those in the API: the LAN of the nodes. Default: none. */
   readonly lanCidrs?: readonly string[];
   /**
    * Runs the ServiceAccount plugin: Pods get an account, and a volume with its token. There must be the controllers that
    * make the account `default` and the ConfigMap `kube-root-ca.crt` of every namespace. Default: off.
    */
   readonly admitServiceAccounts?: boolean;
-  /** What kubelets know this server by. Without it and `dialPod`, Pods have no logs and streams. */
+  /** The client certificate for kubelets. Without it and `dialPod`, Pods have no logs and streams. */
   readonly kubeletClient?: CertificatePair;
   /** Refuses requests, for tests of clients. */
   readonly refuse?: RefuseRequest;

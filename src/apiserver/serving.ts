@@ -8,17 +8,15 @@ import { FlowSchemas } from './flow-schemas.ts';
 import { checkRequestTimeout, isLongRunning } from './http/request-timeout.ts';
 import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
-import { discoveryHandler } from './discovery/handler.ts';
+import { discoveryHandler, pathsHandler } from './discovery/handler.ts';
 import { HealthCheckResults, type ServerCheck, healthHandler, healthPaths } from './discovery/health.ts';
 import { metricsHandler } from './discovery/metrics.ts';
 import { openIdPaths, openIdProvider } from './discovery/openid.ts';
-import { pathsHandler } from './discovery/paths.ts';
 import { versionHandler } from './discovery/version.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
 import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
 import { refusalError, type RefuseRequest } from './http/refusal.ts';
 import { createRouter } from './http/router.ts';
-import { definitionSchemas } from './discovery/openapi/definition-schemas.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
 import { proxyHandler } from './proxy/handler.ts';
@@ -33,6 +31,7 @@ import { admitConnection } from './subresources/admit.ts';
 import type { KubeletAccess } from './subresources/kubelet.ts';
 import { streamHandler, wantsContainer } from './subresources/pod-streams.ts';
 import type { UserInfo } from '../registry/generic/strategy.ts';
+import { definitionSchemas } from './discovery/openapi/components.ts';
 
 /** Everything behind authentication. */
 export interface Serving {
@@ -56,7 +55,7 @@ export interface ServingOptions {
   readonly refuse: RefuseRequest | undefined;
   /** The way to Pods; undefined when there is none. */
   readonly dialPod: DialPod | undefined;
-  /** The way to kubelets; undefined where Pods are nothing but objects. */
+  /** The connection to kubelets; undefined if Pods are objects only. */
   readonly kubelets: KubeletAccess | undefined;
   readonly aggregator: Aggregator;
   /** The way to extension API servers. */
@@ -113,7 +112,7 @@ export function createServing(options: ServingOptions): Serving {
   };
   const checks: readonly ServerCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
-    // The storage under the name that probes and `?exclude=` know; what is read comes from memory.
+    // The storage, under the name that probes and `?exclude=` use. Reads are served from memory.
     { name: 'etcd', on: ['healthz', 'livez', 'readyz'], check: () => core.storage.revision },
     {
       name: 'poststarthook/bootstrap-controller',

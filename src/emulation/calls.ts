@@ -29,7 +29,7 @@ export type InsideCall =
   /** The program at a place has ended. */
   | { readonly call: 'leave'; readonly place: Place };
 
-/** What the process inside says when it has begun. */
+/** The first message of the process inside. */
 export interface FirstMessage {
   /** Why it cannot work; empty: it can. */
   readonly obstacle: string;
@@ -39,7 +39,7 @@ export function isFirstMessage(message: unknown): message is FirstMessage {
   return isRecord(message) && 'obstacle' in message;
 }
 
-/** What the process inside says of its own accord, from then on. */
+/** Messages of the process inside that answer no call. */
 export interface AnswersMessage {
   readonly answers: PodAnswers;
 }
@@ -48,7 +48,7 @@ function isAnswersMessage(message: unknown): message is AnswersMessage {
   return isRecord(message) && Array.isArray(message['answers']);
 }
 
-/** What `up` says of the cluster; plain values. */
+/** The settings of the cluster, from `up`; plain values. */
 export interface InsideConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: (typeof logFormats)[number];

@@ -9,7 +9,7 @@ import type { PodAnswers } from './programs/answers.ts';
 import { Sandbox, type SandboxOptions } from './sandbox.ts';
 import { wordsAt } from './words.ts';
 
-/** MiB of the young objects of the process inside: V8 would take 48, and an idle process keeps them. */
+/** MiB of V8's young generation in the process inside; its default is 48, which an idle process keeps. */
 const youngHeap = 4;
 
 /** Milliseconds before a network that has ended is made anew; twice as many after each failure. */

@@ -33,7 +33,7 @@ export async function clearControl(path: string): Promise<'killed' | 'running' |
   return 'running';
 }
 
-/** What the system says where there is no socket. */
+/** Error codes of the system for a missing socket. */
 const noSocket: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EINVAL']);
 
 /** A connection to the `up` at a path; or that it was killed and has left its socket; or that there is nothing. */

@@ -7,7 +7,7 @@ export const namespaceFolder = '/run/netns';
 /**
  * Runs lines of `ip -batch` (package iproute2), in the namespace of this process or in a named one.
  *
- * @throws {Error} with what `ip` says of the line that failed; lines before it were done.
+ * @throws {Error} with the message of `ip` about the line that failed; lines before it were done.
  */
 export async function ip(lines: readonly string[], namespace?: string): Promise<void> {
   const inside = namespace === undefined ? [] : ['-n', namespace];

@@ -8,11 +8,11 @@ import { parseResolvConf } from '../network/dns/resolv-conf.ts';
 const types = { A: 1, AAAA: 28 } as const;
 
 /**
- * Looks a name up as a program in a Pod does: from the Pod's network, with the servers and the search list of its
+ * Resolves a name as a program in a Pod does: from the Pod's network, with the servers and the search list of its
  * `/etc/resolv.conf`. IPv4 addresses come first.
  *
  * @param text the file.
- * @throws {Error} `no such host` where no server knows the name, or why none answers.
+ * @throws {Error} `no such host` if no server has the name, or why none answers.
  */
 export async function lookUpInPod(
   pod: { readonly host: Host; readonly clock: Clock },

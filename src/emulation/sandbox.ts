@@ -7,7 +7,7 @@ import { type FirstMessage, type Forwarding, isFirstMessage } from './calls.ts';
 import { lanLines, outsideLines } from './lan.ts';
 import { advice, missingProgram } from './unavailable.ts';
 
-/** The cluster network cannot be made on this machine. The message says what to install or to switch on. */
+/** The cluster network cannot be made on this machine. The message names what to install or to enable. */
 export class NetworkUnavailableError extends Error {
   override readonly name = 'NetworkUnavailableError';
 }
@@ -21,11 +21,11 @@ export interface SandboxOptions {
 }
 
 /**
- * Namespaces around a process: network, mount and PID; for an ordinary user a user namespace around them. All that
- * runs inside ends with that process, and it ends with this one, by whatever signal.
+ * Namespaces around a process: network, mount and PID; for an ordinary user a user namespace around them.
+ * Everything inside ends with that process, which ends with this one, also by a signal.
  */
 export class Sandbox {
-  /** The process inside, or what stands before it: messages go to it and come from it. */
+  /** The process inside, or its launcher: messages are sent to it and received from it. */
   readonly channel: ChildProcess;
   /** The words before a program that is to run inside, in its first network namespace. */
   readonly enter: readonly string[];
@@ -100,7 +100,7 @@ export class Sandbox {
   }
 }
 
-/** The word that {@link script} says at its end, on descriptor 4. */
+/** The word that {@link script} prints at its end, on descriptor 4. */
 const enteredWords: Readonly<Record<Forwarding, string>> = {
   nftables: 'entered',
   userspace: 'entered-without-nft',
@@ -145,7 +145,7 @@ async function entered(child: ChildProcess): Promise<Forwarding | undefined> {
   return await Promise.race([said, failed.promise]);
 }
 
-/** Undefined: the process has ended before it said anything. */
+/** Undefined: the process ended without a message. */
 async function begun(child: ChildProcess): Promise<FirstMessage | undefined> {
   const ended = Promise.withResolvers<undefined>();
   child.once('error', () => ended.resolve(undefined));

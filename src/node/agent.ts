@@ -19,7 +19,7 @@ import { ProblemReports } from './problem-reports.ts';
 import { ProxyMetrics } from './proxy-metrics.ts';
 import { errorMessage } from '../objects/error-message.ts';
 
-/** What makes a node forward as a plan says. One call at a time. */
+/** Programs a node by a forwarding plan. One call at a time. */
 export interface DataPath {
   /** @param touched the Services whose plans may have changed since the last sync. */
   sync(plan: ForwardingPlan, touched: Iterable<ObjectKey>): Promise<Written>;
@@ -29,8 +29,8 @@ export interface DataPath {
 
 export interface NodeAgentOptions {
   /**
-   * Its informers are to see no Service and no EndpointSlice of another proxy, and none with the label of headless ones:
-   * {@link forwardingSelectors} says so to the API server.
+   * Its informers must not see Services and EndpointSlices of another proxy or with the headless label: the API
+   * server filters by {@link forwardingSelectors}.
    */
   readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
   readonly host: Host;
@@ -70,8 +70,8 @@ const everything = 'node';
 const healthCheckRetry = 30_000;
 
 /**
- * The agent of one node: it keeps the node's kernel as the plan says. One process may have several, a Host each, on
- * shared informers.
+ * The agent of one node: it keeps the node's kernel in line with the plan. One process may have several, a Host
+ * each, on shared informers.
  */
 export class NodeAgent implements Runnable {
   readonly #options: NodeAgentOptions;

@@ -33,7 +33,10 @@ export interface Planned {
 /** What has happened to an object that forwarding depends on. */
 export interface ViewChange {
   readonly kind: 'service' | 'endpoints' | 'other';
-  /** When that began which a new or changed slice tells, in milliseconds since 1970; undefined where it does not say. */
+  /**
+   * When the cause of a new or changed slice occurred, in milliseconds since 1970; undefined if the slice has no
+   * such annotation.
+   */
   readonly triggered: number | undefined;
 }
 
@@ -129,10 +132,10 @@ export class ForwardingView {
   }
 
   /**
-   * Plans what was touched since the last call; everything the first time.
+   * Plans what changed since the last call; everything the first time.
    *
    * @param interfaceAddresses of the node.
-   * @returns undefined while the API knows no such node.
+   * @returns undefined while the API has no such node.
    */
   update(interfaceAddresses: readonly ParsedAddress[]): Planned | undefined {
     const node = this.#node(interfaceAddresses);

@@ -3,7 +3,7 @@ import type { Container, Node, Pod, Service } from '../objects/types/core.genera
 import type { Endpoint, EndpointConditions, EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
-/** Says when what a slice tells began to change (RFC 3339), written by the controller of the slice. */
+/** The time of the change behind a slice (RFC 3339), written by the controller of the slice. */
 export const triggerTime = 'endpoints.kubernetes.io/last-change-trigger-time';
 
 /** A Service without annotations and selector. */

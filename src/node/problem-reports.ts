@@ -4,7 +4,7 @@ import type { ServiceChange } from '../network/forwarding/forwarding-planner.ts'
 import type { Service } from '../objects/types/core.generated.ts';
 import type { ObjectKey } from '../objects/key.ts';
 
-/** Tells users what is odd in their Services and slices. */
+/** Reports problems of Services and slices to users. */
 export class ProblemReports {
   readonly #log: Logger;
   readonly #events: EventRecorder;

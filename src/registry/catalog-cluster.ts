@@ -14,10 +14,9 @@ import { priorityClassStrategy } from './scheduling/priorityclass/strategy.ts';
 import { priorityLevelStrategy } from './flowcontrol/prioritylevelconfiguration/strategy.ts';
 import { rowsOf } from './generic/resource-row.ts';
 import { runtimeClassStrategy } from './node/runtimeclass/strategy.ts';
-import { storageClassStrategy } from './storage/storageclass/strategy.ts';
+import { storageClassStrategy, volumeAttributesClassStrategy } from './storage/storageclass/strategy.ts';
 import type { ResourceDefinition } from './generic/strategy.ts';
 import { volumeAttachmentStrategy } from './storage/volumeattachment/strategy.ts';
-import { volumeAttributesClassStrategy } from './storage/volumeattributesclass/strategy.ts';
 import { flowcontrolGroup } from './flowcontrol/prioritylevelconfiguration/bootstrap.ts';
 
 const cluster = { namespaced: false };

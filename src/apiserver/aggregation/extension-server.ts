@@ -72,7 +72,7 @@ export async function openExtensionRequest(
   });
 }
 
-/** An address that the cluster gives away is reached through the cluster network only. */
+/** Addresses of the simulated cluster are reached through the cluster network only. */
 async function dial(network: WebhookNetwork, target: ServiceTarget, signal: AbortSignal): Promise<Socket> {
   const { host, port, isPod } = target;
   if (isPod || network.isSimulated(host)) {

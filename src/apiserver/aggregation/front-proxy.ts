@@ -51,7 +51,7 @@ export function userHeaders(user: UserInfo): Record<string, string | string[]> {
   return headers;
 }
 
-/** What no header name may have, and the percent sign, is escaped (`transport.headerKeyEscape`). */
+/** Escapes characters that a header name may not have, and the percent sign (`transport.headerKeyEscape`). */
 function escapeHeaderKey(key: string): string {
   return Array.from(Buffer.from(key), (byte) => {
     const character = String.fromCharCode(byte);

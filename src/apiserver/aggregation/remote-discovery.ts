@@ -28,12 +28,12 @@ const aggregatorUser: UserInfo = {
 };
 
 /**
- * Reads what an extension API server says of a group version: its resources, where its OpenAPI 3 document is, and its part
- * of the OpenAPI 2 document.
+ * Reads the discovery documents of an extension API server for a group version: its resources, where its OpenAPI 3
+ * document is, and its part of the OpenAPI 2 document.
  *
- * @param known what was read before.
+ * @param known the documents of the last read.
  * @param stopping ends the requests.
- * @throws {Error} in kube-aggregator's words, where none of the requests is answered in time.
+ * @throws {Error} in kube-aggregator's words, if no request is answered in time.
  */
 export async function discoverRemote(
   extension: ExtensionNetwork,
@@ -55,7 +55,7 @@ export async function discoverRemote(
     );
     const list = await Promise.any(asked);
     const openApi = await openApiAddress(extension, server, groupVersion, done.signal);
-    // The address has the hash of the document: the same address stands for the same documents.
+    // The address contains the hash of the document: the same address is the same document.
     const isSame = openApi !== undefined && openApi === known?.openApi && known.openApiV2 !== undefined;
     const openApiV2 = isSame
       ? known.openApiV2

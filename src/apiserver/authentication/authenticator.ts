@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from 'http';
 import { decodeBase64Url } from '../../objects/base64url.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
-/** Says who sent a request. */
+/** Finds the user of a request. */
 export interface Authenticator {
   /** @throws {StatusError} 401 when no accepted credential is present, or a wrong one. */
   authenticate(request: IncomingMessage): UserInfo;

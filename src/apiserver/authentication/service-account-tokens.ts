@@ -120,7 +120,7 @@ export function serviceAccountTokens(options: ServiceAccountTokensOptions): Serv
   };
 }
 
-/** The user of claims that this server signed; undefined when they no longer hold. */
+/** The user of claims that this server signed; undefined if their objects are gone. */
 function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserInfo | undefined {
   const seconds = options.now() / 1000;
   const { exp, nbf, aud, jti } = claims;

@@ -19,7 +19,7 @@ export interface AccessAttributes {
   readonly path: string;
 }
 
-/** Says whether a user may do something (`--authorization-mode`). */
+/** Decides whether a user may do something (`--authorization-mode`). */
 export interface Authorizer {
   /** The reason for the decision, "" for none. */
   authorize(

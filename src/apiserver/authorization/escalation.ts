@@ -96,9 +96,9 @@ function aggregates(object: KubeObject | undefined): boolean {
 }
 
 /**
- * True when an update changes nothing but what the garbage collector has to change before it can delete the object
- * (`pkg/registry/rbac/helpers.go`, IsOnlyMutatingGCFields). A label is more than that: it may bring the rules of a
- * role into another one that aggregates them.
+ * True when an update changes only what the garbage collector changes before it deletes the object
+ * (`pkg/registry/rbac/helpers.go`, IsOnlyMutatingGCFields). Labels do not count as such: a label can add the rules
+ * of a role to one that aggregates them.
  */
 function onlyCollected(object: KubeObject, oldObject: KubeObject | undefined): boolean {
   return oldObject !== undefined && jsonEqual(withoutCollected(object), withoutCollected(oldObject));

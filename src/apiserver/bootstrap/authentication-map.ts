@@ -41,7 +41,7 @@ export async function ensureAuthenticationMap(
   try {
     await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
   } catch (error) {
-    // Another writer was faster: the next round checks again.
+    // Conflict: the next round checks again.
     if (!(error instanceof PreconditionError)) throw error;
   }
 }

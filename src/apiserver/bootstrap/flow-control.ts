@@ -55,7 +55,7 @@ async function ensureSpec(core: ServerCore, plural: string, wanted: Specified): 
   try {
     await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
   } catch (error) {
-    // Another writer was faster: the next round checks again.
+    // Conflict: the next round checks again.
     if (!(error instanceof PreconditionError)) throw error;
   }
 }

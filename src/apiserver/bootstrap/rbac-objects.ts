@@ -55,7 +55,7 @@ async function commit(core: ServerCore, stored: StoredObject, next: KubeObject |
   try {
     await core.storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
   } catch (error) {
-    // Another writer was faster: the next start checks again.
+    // Conflict: the next start checks again.
     if (!(error instanceof PreconditionError)) throw error;
     core.log.warn({ object: stored.key }, 'cannot add to a bootstrap role or binding: it has just changed');
   }

@@ -75,7 +75,7 @@ export async function ensureObject(
       track: () => undefined,
     });
   } catch (error) {
-    // Another writer was faster, or the namespace is being deleted: the next round tries again.
+    // Conflict, or the namespace is being deleted: the next round tries again.
     if (!(error instanceof StatusError)) throw error;
     core.log.warn(
       { object: `${namespace}/${name}`, resource: plural, reason: error.reason, err: error },

@@ -1,5 +1,5 @@
 import type { JSONSchemaProps } from '../../objects/types/apiextensions.generated.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import { type KubeObject, hasMetadata } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
 import { dropNulls, mayDefault, withDefaults } from '../../registry/apiextensions/schema/defaulting.ts';
 
@@ -8,8 +8,9 @@ import { pruneCustomObject } from '../schema/custom-object.ts';
 import { DecodeError } from '../schema/decode.ts';
 import type { StructSchema } from '../schema/schema.ts';
 import type { StoredObject } from '../storage/storage.ts';
-import { ConvertedVersion } from './converted-version.ts';
 import type { WebhookConverter } from './webhook-converter.ts';
+import { deepFreeze } from '../../objects/freeze.ts';
+import { encodeSorted } from '../schema/encode.ts';
 
 /** The schemas of one version of a definition. */
 export interface VersionSchemas {
@@ -163,4 +164,41 @@ function unversioned(object: KubeObject): KubeObject {
 function withRevision(object: KubeObject, { metadata: { resourceVersion } }: KubeObject): KubeObject {
   if (resourceVersion !== undefined) object.metadata = { ...object.metadata, resourceVersion };
   return object;
+}
+
+/** A stored version in another version of its resource, or with defaults that it was not stored with. */
+class ConvertedVersion implements StoredObject {
+  readonly key: string;
+  readonly revision: number;
+  isDecorated = true;
+  readonly #bytes: Buffer;
+  #object: KubeObject | undefined;
+
+  constructor({ key, revision }: StoredObject, object: KubeObject) {
+    this.key = key;
+    this.revision = revision;
+    this.#bytes = Buffer.from(encodeSorted(object));
+  }
+
+  get object(): KubeObject {
+    if (this.#object === undefined) {
+      const parsed: unknown = JSON.parse(this.text());
+      if (!hasMetadata(parsed)) throw new TypeError('a converted version is not a Kubernetes object');
+      deepFreeze(parsed);
+      this.#object = parsed;
+    }
+    return this.#object;
+  }
+
+  text(): string {
+    return this.#bytes.toString();
+  }
+
+  get byteLength(): number {
+    return this.#bytes.length;
+  }
+
+  writeTo(target: Buffer, at: number, skip = 0): number {
+    return at + this.#bytes.copy(target, at, skip);
+  }
 }

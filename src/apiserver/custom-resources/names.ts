@@ -11,7 +11,7 @@ import {
   withCondition,
 } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
 
-/** What of a definition the others of its group must know. */
+/** The parts of a definition that others of its group are compared with. */
 export interface NamedDefinition {
   readonly status: Pick<CustomResourceDefinition['status'], 'acceptedNames'>;
 }
@@ -82,9 +82,9 @@ export function areNamesAccepted({ spec, status }: CustomResourceDefinition): bo
 }
 
 /**
- * The conditions of a definition whose names are accepted for the first time: from then on it is established, whatever
- * happens to its names (apiextensions `pkg/controller/establish`). One whose conversion webhook could not be trusted
- * waits for a certificate.
+ * The conditions of a definition whose names are accepted for the first time: it is established, and stays so when
+ * its names change (apiextensions `pkg/controller/establish`). One whose conversion webhook is not trusted waits
+ * for a certificate.
  */
 export function establish(
   definition: CustomResourceDefinition,

@@ -67,8 +67,8 @@ interface Document {
   /** Unique among the documents. */
   readonly name: string;
   /**
-   * The aggregator's documents, and those of versions of custom resources, are not behind go-restful, which refuses
-   * other methods than GET and names of media types that it does not know.
+   * The aggregator's documents and those of custom resource versions do not pass go-restful, which refuses methods
+   * other than GET and unknown media types.
    */
   readonly unguarded?: boolean;
   /** Has an aggregated form with these groups. */
@@ -162,4 +162,22 @@ function unserved({ info }: ApiRequest, reply: Reply, { groups }: Snapshot): voi
     throw resourceNotFound();
   }
   replyNotFound(reply);
+}
+
+/** Serves `/`: the paths there are (apiserver `server/routes/index.go`). */
+export function pathsHandler(
+  served: DiscoveredResources,
+  remoteVersions: () => readonly RemoteGroupVersion[],
+  more: readonly string[],
+): Handler {
+  return async (_request, reply) => {
+    await Promise.resolve();
+    const paths = new Set<string>(['/api', '/apis', ...more]);
+    for (const group of groupResources(served(), remoteVersions()).values()) {
+      const root = group.name === '' ? '/api' : `/apis/${group.name}`;
+      paths.add(root);
+      for (const version of group.versions.keys()) paths.add(`${root}/${version}`);
+    }
+    reply.send(200, 'application/json', JSON.stringify({ paths: [...paths].sort() }, null, 2));
+  };
 }

@@ -5,7 +5,7 @@ import type { RemoteDocumentV2 } from './openapi/merge-v2.ts';
 export interface RemoteGroupVersion {
   readonly group: string;
   readonly version: string;
-  /** Where the group stands among others. */
+  /** The priority of the group. */
   readonly groupPriorityMinimum: number;
   /** Empty where the server could not be reached yet. */
   readonly resources: readonly DiscoveredResource[];

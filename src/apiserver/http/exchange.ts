@@ -41,7 +41,7 @@ export interface ApiRequest {
 export interface Reply {
   /** Adds a `Warning: 299 - "…"` header; before the answer. */
   warn(text: string): void;
-  /** Adds a header to the answer, whatever that is; before it. */
+  /** Adds a header to the answer, whatever its status. Call it before the answer is sent. */
   addHeader(name: string, value: string): void;
   /** A body of known length. Compressed when large and the client accepts it. Content type "" sends none. */
   send(

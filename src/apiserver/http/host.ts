@@ -5,9 +5,8 @@ import { badRequest } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
 
 /**
- * Refuses requests for another server (RFC 9110, 15.5.20). A page in a browser whose name resolves to this server (DNS
- * rebinding) sends that name, whatever certificate the browser accepts. Addresses are always accepted: they cannot be
- * rebound.
+ * Refuses requests for another server (RFC 9110, 15.5.20): a web page whose name resolves to this server (DNS
+ * rebinding) sends that name in `Host`. Addresses are always accepted: they cannot be rebound.
  */
 export class HostCheck {
   readonly #certificate: X509Certificate;

@@ -83,11 +83,10 @@ export function negotiateError(accept: string | undefined): MediaType | undefine
 }
 
 /**
- * Whether a client accepts the aggregated discovery (`apidiscovery.k8s.io/v2`) rather than the plain documents, and in
- * which media type. A client that knows only v2beta1, which is no longer served, gets the plain documents if it takes
- * them.
+ * Whether a client accepts the aggregated discovery (`apidiscovery.k8s.io/v2`) rather than the plain documents, and
+ * in which media type. v2beta1 is not served: its clients get the plain documents if they accept them.
  *
- * @param guarded whether go-restful is in front, which must find a media type by its name.
+ * @param guarded whether go-restful comes first, which must find a media type by its name.
  * @throws {StatusError} 406
  */
 export function negotiateDiscovery(

@@ -1,7 +1,7 @@
 import type { LongBody } from './long-body.ts';
 
 /**
- * Whether an answer shall be indented: `?pretty=true`, or a client in which people read the text (apiserver
+ * Whether an answer is indented: `?pretty=true`, or a client that shows text to people (apiserver
  * `handlers/negotiation`, isPrettyPrint).
  */
 export function wantsPretty(query: string, userAgent: string | undefined): boolean {

@@ -1,6 +1,6 @@
 import { StatusError } from '../../objects/status.ts';
 
-/** A response that tells the client to retry. */
+/** A response with Retry-After. */
 export interface Refusal {
   readonly code: 429 | 503;
   /** Whole seconds, from 0; in the header `Retry-After`, and in the Status unless it is 0. */

@@ -14,7 +14,7 @@ const compressFrom = 128 * 1024;
 /** Headers of an answer; a proxied one may repeat them, and brings its own `cache-control` in lower case. */
 type ExtraHeaders = Readonly<Record<string, string | readonly string[]>>;
 
-/** What a reply needs to know of its request. */
+/** The parts of a request that its reply depends on. */
 export interface ReplyContext {
   readonly auditId: string;
   readonly accept: string | undefined;

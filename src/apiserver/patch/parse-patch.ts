@@ -24,7 +24,7 @@ export type ParsedPatchType = 'json' | 'merge' | 'strategic';
 export interface ParsedPatch {
   /** Strategic: an object or null. Merge: an object or, with Ignore, a list. JSON: a list or null. */
   readonly value: unknown;
-  /** What Strict mode complains of in the patch itself; looked for whatever the mode. */
+  /** The strict errors of the patch itself; collected in every mode. */
   readonly strictErrors: readonly string[];
   /** JSON: the strings that are not spelt as Go spells them. */
   readonly misspelt?: ReadonlySet<string>;

@@ -23,8 +23,8 @@ export const directive = '$patch';
 export interface MergedList {
   items: unknown[];
   /**
-   * What then counts as the order of the live list. In Go the merge works inside the live list: elements that it
-   * adds come to stand where deletions left room, and so have a place among the live ones.
+   * The order of the live list for the merge. Go merges inside the live list: added elements take the places of
+   * deleted ones, and so have a place among the live ones.
    */
   liveOrder: readonly unknown[];
 }

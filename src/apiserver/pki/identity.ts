@@ -21,7 +21,7 @@ export interface ServerIdentity {
   readonly adminToken: string;
   /** EC P-256: signs the tokens of service accounts. */
   readonly serviceAccountKey: KeyObject;
-  /** Signs what extension API servers know this server by. */
+  /** The CA of the front proxy's client certificate, which extension API servers trust. */
   readonly frontProxyAuthority: CertificateAuthority;
 }
 

@@ -53,7 +53,7 @@ export async function dialInTime(
 /**
  * Begins a request to a backend over a connection that was opened for it.
  *
- * @param client what the backend knows this server by.
+ * @param client the client certificate of this server.
  */
 export async function openRequest(
   dialPod: DialPod,

@@ -12,7 +12,7 @@ export interface ProxyTarget {
   readonly port: number;
   /** A Pod has the address. */
   readonly isPod: boolean;
-  /** It is the port of a Node's kubelet, which knows this server by its certificate. */
+  /** The port of a Node's kubelet, which authenticates this server by its client certificate. */
   readonly isKubelet?: boolean;
 }
 

@@ -4,10 +4,10 @@ import type { ApiRequest, ReplyStream } from '../http/exchange.ts';
 import { answerOf } from './backend.ts';
 
 /**
- * Sends the body of a request on, and waits for the head of the answer.
+ * Forwards the body of a request and waits for the head of the answer.
  *
- * @param open begins the request to the other side.
- * @param unreachable says to the client why there is no answer.
+ * @param open begins the request to the backend.
+ * @param unreachable reports to the client why there is no answer.
  */
 export async function forward(
   request: ApiRequest,

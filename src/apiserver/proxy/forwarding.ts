@@ -71,8 +71,8 @@ export function queryOf(url: string): string {
 export function headersToBackend(request: ApiRequest): Record<string, string | string[]> {
   const { headers, incoming } = request;
   const forwarded = endToEnd(headers, (name) => consumed.test(name));
-  // The framing of the body is set here, the same as in the request, whatever `Connection` names: bytes after a body
-  // without framing would be read as another request. Without a length, chunked encoding must be set.
+  // The framing of the body is set here, as in the request, even if `Connection` names it: bytes after a body
+  // without framing would be read as another request. Without a length, the encoding must be chunked.
   if (headers['content-length'] !== undefined) forwarded['content-length'] = headers['content-length'];
   if (headers['transfer-encoding'] !== undefined) forwarded['transfer-encoding'] = 'chunked';
   const client = incoming.socket.remoteAddress;

@@ -29,7 +29,7 @@ const linkAttributes: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   }).map(([element, attributes]) => [element, new Set(attributes.split(' '))]),
 );
 
-/** Elements whose content is text, whatever it looks like, with how they end. */
+/** Elements whose content is always text, and how they end. */
 const rawText: ReadonlyMap<string, RegExp> = new Map(
   ['script', 'style', 'textarea', 'title', 'xmp', 'iframe', 'noscript'].map((name) => [
     name,
@@ -37,10 +37,7 @@ const rawText: ReadonlyMap<string, RegExp> = new Map(
   ]),
 );
 
-/**
- * Passes every link of a page through `rewrite` and leaves all else as it is, byte for byte. One pass over the text,
- * whatever is in it.
- */
+/** Rewrites every link of a page and leaves all other bytes as they are, in one pass over the text. */
 export function rewriteLinks(html: string, rewrite: (link: string) => string): string {
   let result = '';
   let copied = 0;

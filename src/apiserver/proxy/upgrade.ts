@@ -45,11 +45,11 @@ export function upgradeHeaders(request: ApiRequest): Record<string, string | str
 }
 
 /**
- * Sends an upgrade on; once the backend has switched protocols, bytes go both ways. A refusal of the backend is handed
- * on.
+ * Forwards an upgrade. Once the backend has switched protocols, bytes pass both ways; a refusal is passed to the
+ * client.
  *
- * @param open begins the request to the other side; the signal aborts when the client is gone.
- * @param unreachable says to the client why there is no answer.
+ * @param open begins the request to the backend; the signal aborts when the client is gone.
+ * @param unreachable reports to the client why there is no answer.
  */
 export async function forwardUpgrade(
   client: Duplex,

@@ -6,7 +6,7 @@ import { parseJson } from '../schema/json/parse-json.ts';
 import { JsonSyntaxError, RawNumber } from '../schema/json/go-json.ts';
 import { jsonTypeName } from '../schema/version-kind.ts';
 
-/** Where a chunked list goes on (apiserver `storage/continue.go`). */
+/** The position at which a chunked list continues (apiserver `storage/continue.go`). */
 export interface ContinueToken {
   /** The revision of the first page; -1: go on at the newest state, consistency is lost. */
   readonly revision: number;

@@ -1,6 +1,6 @@
 /**
- * How requests for custom objects find their handlers (apiextensions `apiserver/customresource_handler.go`): by the
- * verb and not by the method and path, as no route table stands before them.
+ * Finds the handler of a request for custom objects (apiextensions `apiserver/customresource_handler.go`): by the
+ * verb, not by method and path, because there is no route table for them.
  */
 import { badRequest, methodNotSupported, notFound } from '../../objects/status-errors.ts';
 import type { RequestInfo } from '../http/exchange.ts';

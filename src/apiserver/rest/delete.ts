@@ -148,7 +148,7 @@ function markForDeletion(
     if (!strategy.termination.finished(object)) return 'pending';
   }
   const graceful = markGraceful(strategy, object, options, now);
-  // Finalizers cannot be changed any more while a grace period runs.
+  // Finalizers cannot change during a grace period.
   if (graceful === 'pending') return 'pending';
   const present = metadata.finalizers ?? [];
   const finalizers = garbageCollectionFinalizers(strategy, present, options);

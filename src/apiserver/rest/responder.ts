@@ -174,7 +174,7 @@ function goType(resource: ServedResource, suffix = ''): string {
   return `*${registeredKind(group, version, kind)?.internalPackage ?? ''}.${kind}${suffix}`;
 }
 
-/** A list as YAML, whose members come sorted: the items stand between `apiVersion` and `kind`. */
+/** A list as YAML. Members are sorted: `items` is between `apiVersion` and `kind`. */
 function* yamlList(
   resource: ServedResource,
   items: readonly StoredObject[],

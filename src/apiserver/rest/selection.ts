@@ -17,9 +17,10 @@ export interface Selection {
 
 /**
  * Compiles the selectors of a list or watch.
+ *
  * @param name the name in the path of a legacy watch of one object, "" for none.
- * @throws {StatusError} 400 for selectors that do not parse, for fields that the kind does not know, and for a field
- *   selector beside a name that does not ask for this name (apiserver `pkg/endpoints/handlers/get.go`).
+ * @throws {StatusError} 400 for selectors that do not parse, for unknown fields of the kind, and for a field
+ *   selector that contradicts the name (apiserver `pkg/endpoints/handlers/get.go`).
  */
 export function selectionOf(resource: ServedResource, options: ListOptions, name = ''): Selection {
   const labels = parseLabels(options.labelSelector);

@@ -73,7 +73,7 @@ const maxAttempts = 20;
 
 /**
  * Replaces or patches an object (`Store.Update`): read, compute, admission, allocation, validation, store; again
- * from the start when another writer was faster and the client named no resourceVersion.
+ * from the start after a conflict, if the client named no resourceVersion.
  *
  * @throws {StatusError}
  */
@@ -243,7 +243,7 @@ async function createByUpdate(
   try {
     return { ...(await createObject(core, resource, creation)), created: true };
   } catch (error) {
-    // Another request was faster: the update begins again, from what that one stored.
+    // Conflict: the update starts again from the version that is stored now.
     const key = storageKeyOf(resource, namespace, name);
     const present = core.storage.getForUpdate(key);
     const isTaken = error instanceof StatusError && error.reason === 'AlreadyExists';

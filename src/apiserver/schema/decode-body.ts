@@ -33,7 +33,7 @@ export interface ExpectedKind {
 
 export interface BodyToDecode {
   readonly bytes: Buffer;
-  /** JSON, YAML or protobuf, parameters cut off; whatever else is refused before (415). */
+  /** JSON, YAML or protobuf, without parameters; other types were refused before (415). */
   readonly contentType: string;
   readonly expected: ExpectedKind;
   readonly fieldValidation: FieldValidation;

@@ -12,7 +12,7 @@ interface Width {
   readonly min: bigint;
   readonly max: bigint;
 }
-/** Known to errors only. */
+/** Used in errors only. */
 const uint8: LeafSchema = { type: 'int32', goType: 'uint8' };
 const int32: Width = { bits: 32, min: -(2n ** 31n), max: 2n ** 31n - 1n };
 const int64: Width = { bits: 64, min: -(2n ** 63n), max: 2n ** 63n - 1n };

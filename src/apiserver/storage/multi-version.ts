@@ -47,9 +47,8 @@ export interface StartingPoint {
 }
 
 /**
- * The store in memory, in two states: what is staged (all writes accepted so far) and what is published (the writes
- * that readers and watchers see). Both are roots of one immutable tree, so publishing is an assignment and so is
- * taking staged writes back.
+ * The store in memory, in two states: staged (all writes accepted so far) and published (the writes that readers
+ * and watchers see). Both are roots of one immutable tree, so publishing and rolling back are assignments.
  */
 export class MultiVersionStore {
   readonly #encode: Encode;

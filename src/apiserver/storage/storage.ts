@@ -37,8 +37,10 @@ export interface Storage {
    */
   watch(prefix: string, after: number, listener: (event: StorageEvent) => void): Unsubscribe;
   /**
-   * The first `limit` events below a prefix with a revision greater than `after`, in order: for a watcher that goes on at
-   * its own pace. @throws {CompactedError} when `after` is too old.
+   * The first `limit` events below a prefix with a revision greater than `after`, in order: a watcher reads at its
+   * own pace.
+   *
+   * @throws {CompactedError} when `after` is too old.
    */
   events(prefix: string, after: number, limit: number): readonly StorageEvent[];
   /** Flushes and releases everything; later commits reject. */
@@ -104,7 +106,7 @@ export interface StorageEvent {
   readonly previous: StoredObject | undefined;
 }
 
-/** The revision is no longer kept: clients get 410. */
+/** The revision is compacted: clients get 410. */
 export class CompactedError extends Error {
   override readonly name = 'CompactedError';
   readonly revision: number;

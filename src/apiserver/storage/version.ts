@@ -53,8 +53,8 @@ export function loadedVersion(key: string, revision: number, encoded: Buffer): S
 }
 
 /**
- * A version that is kept as its text, in UTF-8. A buffer is outside V8's heap; as strings in it, texts take up to twice
- * their size until the next collection.
+ * A version that is kept as UTF-8 text in a buffer, outside V8's heap: as strings, texts take up to twice their
+ * size until the next collection.
  */
 class TextVersion implements StoredObject {
   readonly key: string;

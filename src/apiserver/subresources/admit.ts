@@ -20,7 +20,7 @@ export interface Posted {
   readonly options: CheckedWriteOptions;
 }
 
-/** The object as the plugins want it. @throws {StatusError} when one refuses it. */
+/** The object as admission plugins change it. @throws {StatusError} when one refuses it. */
 export async function admitPosted(
   core: ServerCore,
   resource: ServedResource,

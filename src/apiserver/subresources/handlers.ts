@@ -20,7 +20,7 @@ export interface SpecialSources {
   readonly serviceAccountTokens: ServiceAccountTokens;
   /** Serves `services/proxy`, `pods/proxy` and `nodes/proxy`. */
   readonly proxy: Handler;
-  /** The way to kubelets; undefined where Pods are nothing but objects. */
+  /** The connection to kubelets; undefined if Pods are objects only. */
   readonly kubelets: KubeletAccess | undefined;
 }
 

@@ -40,10 +40,7 @@ export const virtualResources: readonly ResourceDefinition[] = [
   },
 ];
 
-/**
- * The server knows of the storage alone: the scheduler and the controllers are clients (`core/componentstatus/rest.go`).
- * It is read from memory, and a server without it ends.
- */
+/** Only the storage is checked: the scheduler and the controllers are clients (`core/componentstatus/rest.go`). */
 const storageStatus = {
   kind: 'ComponentStatus',
   apiVersion: 'v1',

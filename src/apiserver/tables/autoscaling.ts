@@ -28,7 +28,7 @@ export const horizontalPodAutoscalersTable: TableConverter = {
   ],
 };
 
-/** Of `/scale`, whatever is scaled. */
+/** The table of `/scale` of every kind. */
 export const scalesTable: TableConverter = {
   columns: [
     nameColumn,

@@ -2,16 +2,7 @@ import { goJson } from '../../objects/go-text.ts';
 import { timeSince } from './age.ts';
 import { type JsonPath, parseJsonPath } from './json-path.ts';
 import { type TableConverter, ageOf, column, nameColumn, nameOf } from './table.ts';
-
-/** `additionalPrinterColumns` of a CustomResourceDefinition version. */
-export interface PrinterColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly format?: string;
-  readonly description?: string;
-  readonly priority?: number;
-  readonly jsonPath: string;
-}
+import type { CustomResourceColumnDefinition } from '../../objects/types/apiextensions.generated.ts';
 
 const defaultTable: TableConverter = {
   columns: [nameColumn, column('Age', 'When the object was created.', { type: 'date' })],
@@ -23,7 +14,7 @@ const defaultTable: TableConverter = {
  * its own columns, or its name and age where it has none. A value that is missing or of another type than its column
  * is null.
  */
-export function customTableConverter(columns: readonly PrinterColumn[]): TableConverter {
+export function customTableConverter(columns: readonly CustomResourceColumnDefinition[]): TableConverter {
   if (columns.length === 0) return defaultTable;
   const paths: { find: JsonPath; type: string }[] = [];
   for (const { jsonPath, type } of columns) {

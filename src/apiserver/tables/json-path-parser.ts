@@ -1,6 +1,6 @@
 /**
- * Reads JSONPath as client-go does (`util/jsonpath/parser.go`): what stands between the braces of a template. Quirks
- * are its own: keys in brackets are in single quotes and may have dots that part them, `$` and `@` mean nothing.
+ * Reads JSONPath as client-go does (`util/jsonpath/parser.go`): the text between the braces of a template. Its own
+ * quirks: keys in brackets have single quotes and may have dots that separate them; `$` and `@` mean nothing.
  */
 import { pushAll } from '../../objects/lists.ts';
 

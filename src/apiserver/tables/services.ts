@@ -1,4 +1,4 @@
-/** Tables of Services and of what stands behind them (`pkg/printers/internalversion/printers.go`). */
+/** Tables of Services and their endpoints (`pkg/printers/internalversion/printers.go`). */
 import { labelsText } from './label-text.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';

@@ -108,7 +108,7 @@ function included(object: KubeObject, { includeObject, version, inOrder }: Table
   }
 }
 
-/** The bookmark that clients wait for shows what it is, also to those that want no objects. */
+/** The bookmark at the end of the initial events has its object, also for clients that asked for none. */
 function endsInitialEvents({ metadata: { annotations } }: KubeObject): boolean {
   return annotations?.['k8s.io/initial-events-end'] === 'true';
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { ObjectReference } from '../../objects/types/core.generated.ts';
+import type { Event } from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -10,19 +10,6 @@ import { type Correlation, EventCorrelator } from './event-correlator.ts';
 import type { EventRecorder } from './events.ts';
 import { ResourceClient } from '../resource-client.ts';
 import { ConnectionError, type Transport } from '../transport.ts';
-
-/** Core/v1 Event, as kube-controller-manager writes it. */
-interface Event extends KubeObject {
-  involvedObject: ObjectReference;
-  reason: string;
-  message: string;
-  source: { component: string };
-  firstTimestamp: string;
-  lastTimestamp: string;
-  count: number;
-  type: string;
-  reportingComponent: string;
-}
 
 const events = {
   group: '',

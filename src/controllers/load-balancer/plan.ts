@@ -6,6 +6,7 @@ import type {
   Service,
   ServicePort,
   ServiceStatus,
+  PortStatus,
 } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { fieldManager } from '../../runtime/field-manager.ts';
@@ -144,7 +145,7 @@ function ingressOf(
 function portStatus(
   { port, protocol = 'TCP' }: ServicePort,
   inUse: OutcomeAddress['portsInUse'],
-): { port: number; protocol: string; error?: string } {
+): PortStatus {
   const taken = inUse.has(`${protocol}/${port}`);
   return { port, protocol, ...(taken ? { error: 'servicenet.dev/PortInUse' } : {}) };
 }

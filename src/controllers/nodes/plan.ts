@@ -4,7 +4,7 @@
  */
 import { jsonEqual } from '../../objects/json.ts';
 import { parseCidr, formatAddress } from '../../objects/address.ts';
-import type { NodeSystemInfo } from '../../objects/types/core.generated.ts';
+import type { NodeSystemInfo, NodeAddress } from '../../objects/types/core.generated.ts';
 import type { Node, NodeCondition, Taint } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { conditionOf } from '../../objects/conditions.ts';
@@ -148,7 +148,7 @@ function nodeInfo({ metadata }: Node): NodeSystemInfo {
 const nodeNetworks = { IPv4: 0xac12_0002n, IPv6: 0xfd00_0172_0018_0000_0000_0000_0000_0002n } as const;
 
 /** InternalIPs by the position of the Node's pod CIDR, so that each Node has its own. */
-function addressesOf({ metadata, spec }: Node): { type: string; address: string }[] {
+function addressesOf({ metadata, spec }: Node): NodeAddress[] {
   const internal = (spec.podCIDRs ?? []).flatMap((text) => {
     const cidr = parseCidr(text);
     if (cidr === undefined) return [];

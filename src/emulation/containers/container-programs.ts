@@ -35,13 +35,13 @@ export interface ContainerProgramsOptions {
 /** What a program needs of its Pod. */
 export interface ProgramPod {
   readonly folder: PodFolder;
-  /** Whether stand-ins answer probes well; it changes. */
+  /** Whether the probes of stand-ins succeed; it changes. */
   readonly healthy: boolean;
 }
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Shells of small images know `[[`, which Debian's own does not: bash is nearer to them. */
+/** Shells of small images have `[[`, which Debian's sh lacks: bash is closer to them. */
 const shell = existsSync('/bin/bash') ? realpathSync('/bin/bash') : undefined;
 
 /** Our agnhost as a program of the container: TypeScript in the source tree, JavaScript in the package. */

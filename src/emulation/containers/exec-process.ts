@@ -14,7 +14,7 @@ export async function runInTerminal(
   signal?.throwIfAborted();
   const terminal = openTerminal();
   const { programEnd, stream } = terminal;
-  // Reading fails with EIO once no program has the terminal any more.
+  // Reading fails with EIO once no program has the terminal open.
   stream.on('error', () => stream.destroy());
   const child = spawn('setsid', ['--ctty', '--wait', ...words], {
     stdio: [programEnd, programEnd, programEnd],

@@ -1,9 +1,9 @@
-/** Which program an image stands for: no image is ever pulled. */
+/** The program of an image: no image is ever pulled. */
 import { accessSync, constants, statSync } from 'node:fs';
 import type { Container } from '../../objects/types/core.generated.ts';
 import { type TestImage, testImages } from '../programs/test-images/start.ts';
 
-/** A program that stands for an image. */
+/** The program of an image. */
 export type ImageProgram =
   /** A server of ours on the declared ports. */
   | { readonly kind: 'server' }

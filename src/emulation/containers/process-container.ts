@@ -56,7 +56,7 @@ export class ProcessContainer implements ContainerProgram {
     this.ended = ended;
   }
 
-  /** Resolves when the program has begun, or has failed to: then `ended` says why. */
+  /** Resolves when the program has started, or has failed to: then `ended` has the reason. */
   static async start(options: ProcessOptions): Promise<ProcessContainer> {
     const { network, sandbox, words, workingDirectory, environment, log, hasStdin, hasTerminal } = options;
     const terminal = hasTerminal ? openTerminal() : undefined;
@@ -207,7 +207,7 @@ async function endOf(child: ChildProcess): Promise<number> {
 
 /** Its end, and that of what it printed. */
 async function endInTerminal(child: ChildProcess, { stream }: Terminal): Promise<number> {
-  // Reading fails with EIO once no program has the terminal any more.
+  // Reading fails with EIO once no program has the terminal open.
   stream.on('error', () => stream.destroy());
   const printed = new Promise<void>((resolve) => stream.once('close', () => resolve()));
   const code = await endOf(child);

@@ -46,7 +46,7 @@ export function withPrivileges({
   return ['setpriv', '--no-new-privs', ...as, `--bounding-set=${set}`, `--inh-caps=-all`, '--'];
 }
 
-/** Says on descriptor 3 whether the program is there, then becomes it. */
+/** Writes to descriptor 3 whether the program exists, then executes it. */
 export const report = `cd "$0" 2>/dev/null || { echo "chdir to cwd (\\"$0\\") set in config.json failed: no such file or directory" >&3; exit 128; }
 if ! command -v -- "$1" >/dev/null 2>&1; then
   case "$1" in

@@ -7,7 +7,7 @@ import type { TerminalSize } from '../../controllers/kubelet/container-runtime.t
 export interface Terminal {
   /** The program's end; to be closed here once the program has it. */
   readonly programEnd: number;
-  /** Our end, both ways. Ends when no program has the other one any more. */
+  /** Our end, both ways. Ends when no program has the other end open. */
   readonly stream: ReadStream;
   readonly resize: (size: TerminalSize) => void;
 }

@@ -33,7 +33,7 @@ export class VolumeFolder {
       await mkdir(dirname(target), { recursive: true });
       await writeFile(target, content);
       if (group !== undefined) await chown(target, 0, group);
-      // Whatever the umask is.
+      // Independent of the umask.
       await chmod(target, group === undefined ? mode : mode | 0o440);
     }
     await mkdir(join(this.path, folder), { recursive: true });

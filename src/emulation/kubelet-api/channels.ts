@@ -7,8 +7,8 @@ const maxWaiting = 16;
 export const maxInTurn = 256;
 
 /**
- * Hands the messages of a connection to `handle`, one after the other, and reads no faster than it works. A failure
- * closes the connection and goes to `failed`.
+ * Passes the messages of a connection to `handle`, one after the other, and reads at its pace. A failure closes the
+ * connection and is passed to `failed`.
  */
 export function onMessages(
   socket: WebSocket,

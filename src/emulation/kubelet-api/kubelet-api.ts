@@ -55,7 +55,7 @@ export class KubeletApi {
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     maxPayload,
-    // The first that both speak, in the order of the client.
+    // The first protocol that both support, in the order of the client.
     handleProtocols: (offered) => [...offered].find((protocol) => spoken.has(protocol)) ?? false,
   });
   /** For {@link tunnelProtocol} alone: ws refuses its name, which is no token of HTTP. */

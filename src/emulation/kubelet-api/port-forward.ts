@@ -69,7 +69,7 @@ async function forwardStream(
   const connection = await target.connect(port, signal);
   signal.addEventListener('abort', () => connection.destroy(), { once: true });
   try {
-    // Each direction ends by itself: a client that has sent all still wants the answer.
+    // Each direction ends by itself: a client that has sent everything still reads the answer.
     await Promise.all([pipeline(stream, connection), pipeline(connection, stream)]);
   } finally {
     connection.destroy();

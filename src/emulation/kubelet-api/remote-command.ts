@@ -13,7 +13,7 @@ export const remoteCommandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io']
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 
-/** What a client wants to be connected to. */
+/** The streams that a client requests. */
 export interface RemoteCommand {
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -21,11 +21,7 @@ export interface RemoteCommand {
   readonly tty: boolean;
 }
 
-/**
- * Connects a client to a program, and tells how it ended.
- *
- * @param run resolves with the exit code.
- */
+/** Connects a client to a program, and reports its exit. @param run resolves with the exit code. */
 export async function serveRemoteCommand(
   socket: WebSocket,
   wanted: RemoteCommand,
@@ -74,7 +70,7 @@ export async function serveRemoteCommand(
   const stderr = output(channels.stderr, wanted.stderr);
   // They break when the client is gone; the signal then ends the program.
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
-  // Tells the client that the connection is open, also when the program prints nothing.
+  // Shows the client that the connection is open, also when the program prints nothing.
   await sendOn(socket, wanted.stdout ? channels.stdout : channels.error, Buffer.alloc(0));
   const status = await statusOf(
     run({

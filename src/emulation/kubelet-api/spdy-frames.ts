@@ -10,7 +10,7 @@ export type SpdyFrame =
   /** A control frame of a type that needs no answer. */
   | { readonly kind: 'other' };
 
-/** The peer does not speak SPDY/3.1, or sends more than is allowed. */
+/** The peer violates SPDY/3.1, or exceeds a limit. */
 export class SpdyError extends Error {
   override readonly name = 'SpdyError';
 }

@@ -71,7 +71,7 @@ export class SpdyStream extends Duplex {
   }
 }
 
-/** Status code of a reset: the stream is no longer wanted. */
+/** Status code of a reset: CANCEL. */
 const cancel = 5;
 /** Streams that a client has open at one time; kubectl opens two a connection. */
 const maxStreams = 2000;

@@ -7,8 +7,8 @@ import { outsideAddresses } from '../lan.ts';
 const table = { family: 'inet', name: 'masquerade' } as const;
 
 /**
- * What Pods send out of the cluster comes from their node, as network plugins do it: machines outside know no way to Pods.
- * It comes behind `servicenet-egress`, which decides first.
+ * Masquerades packets from Pods out of the cluster with the address of their node, as network plugins do: machines
+ * outside have no route to Pods. It runs after `servicenet-egress`, which decides first.
  *
  * @param podCIDRs of the node.
  * @throws {NftError}

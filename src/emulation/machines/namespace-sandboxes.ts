@@ -79,7 +79,7 @@ export class NamespaceSandboxes {
     return missing;
   }
 
-  /** Removes a sandbox that nothing runs in any more. */
+  /** Removes a sandbox without running containers. */
   remove(pod: Pod): Promise<void> {
     return this.#inTurn(pod, () => this.#remove(pod));
   }

@@ -1,4 +1,4 @@
-/** What kube-proxy says of itself on its node (cmd/kube-proxy/app/server.go `serveMetrics`). */
+/** The status endpoints of kube-proxy on its node (cmd/kube-proxy/app/server.go `serveMetrics`). */
 import { createServer } from 'node:http';
 import type { Host } from '../../host/host.ts';
 

@@ -6,7 +6,7 @@ import { run } from '../../host/run.ts';
 import { bindSocket, connectSocket } from '../../host/sockets.ts';
 import type { NetworkNamespace } from './network-namespace.ts';
 
-/** What `nsenter` says where it finds no program; it exits with 127 or 126 then. */
+/** The messages of `nsenter` about a program that it does not find; it exits with 127 or 126 then. */
 const programMissing = /^nsenter: failed to execute /;
 
 /** A network namespace as a machine: programs are those of this machine, run by `nsenter` (package util-linux). */

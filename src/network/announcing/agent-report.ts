@@ -3,7 +3,7 @@ import { isRecord } from '../../objects/json.ts';
 import { at, listAt, numberAt, textAt, textsAt } from '../../objects/read.ts';
 import type { Announcer, AnnouncerInterface, AnnouncementRefusal } from './announcement-plan.ts';
 
-/** What an agent says of its node in an annotation of its Lease, since others cannot see it; written when it changes. */
+/** The report of an agent about its node, in an annotation of its Lease; written when it changes. */
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
   /** What it announces now by layer 2: who had an address before lets it go only then. */
   readonly announced: readonly string[];
@@ -20,7 +20,7 @@ export interface KeptAddresses {
   readonly seconds: number;
 }
 
-/** What an agent says without the agents that its Lease names. */
+/** The report without the agents that the Lease names. */
 export type NodeReport = Omit<AgentReport, 'voters'>;
 
 /** A report as JSON: the same text for what is the same. */

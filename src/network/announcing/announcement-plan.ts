@@ -114,8 +114,8 @@ const order: readonly NotAnnouncedReason[] = [
 ];
 
 /**
- * Who announces an address: by layer 2 the one node that {@link ownerOf} says of those that can, by BGP all that can. A
- * function of what every agent sees, so that they agree without asking each other.
+ * Which nodes announce an address: by layer 2 the one that {@link ownerOf} picks among those that can, by BGP all
+ * that can. A function of objects that every agent sees, so that agents agree without asking each other.
  */
 export function planAnnouncement(
   assigned: AssignedAddress,

@@ -16,7 +16,7 @@ export function announcerLeaseName(node: string): string {
   return `${namePrefix}${node}`;
 }
 
-/** What the Lease of an agent says. */
+/** The contents of an agent's Lease. */
 export interface AnnouncerLease {
   readonly node: string;
   /** `metadata.resourceVersion`: another one after each renewal. */

@@ -13,7 +13,7 @@ import { type PoolAnnouncement, readAnnounce } from './pool-announcement.ts';
 /** An address, and the Services that have it. */
 export interface ServiceAddress extends AssignedAddress {
   readonly services: readonly ObjectKey[];
-  /** The pool that contains it; undefined: none does any more (`shrinkPolicy: Retain`), so it is announced by default. */
+  /** The pool that contains it; undefined if none does (`shrinkPolicy: Retain`): then it is announced by default. */
   readonly pool: string | undefined;
 }
 

@@ -13,7 +13,7 @@ export interface PeerProblem {
   readonly message: string;
 }
 
-/** Seconds; of a BGPPeer that says none. */
+/** Seconds, for a BGPPeer that sets none. */
 const defaultHoldTime = 9;
 
 /**

@@ -48,7 +48,7 @@ function routeTo(address: string, bgp: BGPAnnouncement): PeerRoute | undefined {
   };
 }
 
-/** Which of two pools' attributes a shared route has: the same on every node, in whatever order they come. */
+/** Which of two pools' attributes a shared route has: the same on every node, in any order of the pools. */
 function precedes(a: PeerRoute, b: PeerRoute): boolean {
   return a.communities !== b.communities && rank(a) < rank(b);
 }

@@ -26,7 +26,7 @@ export const renewEveryMs = 600;
 /** How far apart questions for consent are. */
 export const askEveryMs = 200;
 
-/** Kernels end lifetimes late: that of 2 s after 2.11 s, that of 1 s after 1.05 s (measured). */
+/** Kernels end lifetimes late: one of 2 s after up to 2.11 s. */
 const kernelLateMs = 120;
 
 /** Seconds: the longest lifetime that ends in time. */
@@ -46,8 +46,8 @@ export interface Renewal {
 export class Fence {
   readonly #holds: boolean;
   /**
-   * The renewal that was seen last, and those that were sent since, with the agents that they name: the Lease may be as any
-   * of them says.
+   * The renewal that was seen last, and those sent since, with the agents that they name: the Lease may be any of
+   * these.
    */
   #renewals: readonly Renewal[] = [];
   /** When the last question was sent to which each has consented. */

@@ -1,6 +1,6 @@
 /**
- * Whether agents live, by their Leases: a Lease lives for some time from when a renewal of it was seen. Clocks of nodes are
- * never compared, and the times in Leases not read, so a clock that is wrong, stands or jumps decides nothing.
+ * Whether agents are alive, by their Leases: a Lease is valid for some time after a renewal of it was seen. Neither
+ * the clocks of nodes nor the times in Leases are used, so that a wrong clock decides nothing.
  */
 export class Liveness {
   readonly #lastsMs: number;
@@ -30,7 +30,7 @@ export class Liveness {
     this.#seen.delete(node);
   }
 
-  /** Leases are seen again, after some time in which the silence of agents has said nothing: all begin anew. */
+  /** Leases are seen again after a time without any: all start anew. */
   resume(now: number): void {
     for (const seen of this.#seen.values()) seen.from = Math.max(seen.from, now);
   }

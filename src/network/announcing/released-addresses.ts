@@ -15,8 +15,8 @@ export class ReleasedAddresses {
   /**
    * A Lease was seen.
    *
-   * @param lease undefined: it is gone.
-   * @param announced what the agent said last.
+   * @param lease undefined: it was deleted.
+   * @param announced the addresses in the agent's last report.
    * @param now milliseconds of a monotonic clock.
    */
   observe(

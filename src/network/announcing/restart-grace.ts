@@ -35,11 +35,10 @@ export class RestartGrace {
 }
 
 /**
- * Whole seconds for which the kernel of an agent that ends may still have what its Lease says it leaves. They count from
- * before the Lease was written: others count from when they saw it, and so never end their waiting earlier, however long
- * the agent took or was stopped in between.
+ * Whole seconds for which the kernel of a stopped agent may still have the addresses in its Lease. They count from
+ * before the Lease was written: others count from when they saw it, and so never stop waiting earlier.
  *
- * @param seconds as the Lease says.
+ * @param seconds of the Lease.
  * @param saidFrom milliseconds of a monotonic clock, from before the Lease was written.
  * @returns 0: the time is over.
  */

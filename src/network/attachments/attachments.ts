@@ -93,10 +93,10 @@ export interface AttachedInterface {
 }
 
 /**
- * The further interfaces of a Pod that has its `network-status`: what is in it, with the prefix lengths of the networks.
+ * The further interfaces of a Pod by its `network-status`, with the prefix lengths of the networks.
  *
- * @returns undefined for a Pod that has no such annotation (yet).
- * @throws {AttachmentError} where a network has changed so that it cannot be attached any more.
+ * @returns undefined for a Pod without that annotation.
+ * @throws {AttachmentError} where a network has changed so that it cannot be attached.
  */
 export function attachedInterfaces(
   pod: Pod,

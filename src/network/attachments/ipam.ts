@@ -36,7 +36,7 @@ export interface HostLocalRange {
   readonly gateway: bigint;
 }
 
-/** What the `ipam` block says. */
+/** The `ipam` block of a configuration. */
 export type Ipam =
   /** No addresses: an interface of the link layer alone. */
   | { readonly type: 'none' }
@@ -96,7 +96,7 @@ function readStatic(block: unknown): Ipam {
   return { type: 'static', addresses, routes: readRoutes(block) };
 }
 
-/** @param failure what is said where the text is no CIDR. @throws {AttachmentError} */
+/** @param failure the message for a text that is no CIDR. @throws {AttachmentError} */
 export function readAddress(text: string, failure: string): AttachmentAddress {
   const cidr = parseCidr(text);
   const address = parseAddress(text.slice(0, Math.max(0, text.indexOf('/'))));

@@ -34,7 +34,7 @@ export class MessageStream {
   }
 }
 
-/** The length that a header says. @throws {ProtocolError} RFC 4271 §6.1. */
+/** The length in a header. @throws {ProtocolError} RFC 4271 §6.1. */
 function checkHeader(bytes: Uint8Array): number {
   for (let i = 0; i < markerLength; i++) {
     if (bytes[i] !== 0xff) throw new ProtocolError('the marker is not all ones', errorCode.messageHeader, 1);

@@ -114,7 +114,7 @@ export function notification(
   return { type: 'notification', code, subcode, data };
 }
 
-/** A message of the peer breaks the protocol: the session ends with a NOTIFICATION that says how. */
+/** A message of the peer violates the protocol: the session ends with this NOTIFICATION. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
   readonly notification: Notification;

@@ -29,7 +29,7 @@ export function attributesKey({
   return JSON.stringify([prefix.family, nextHop, localPref ?? null, communities, largeCommunities]);
 }
 
-/** What a peer has to be sent so that it knows `after` where it knew `before`; both by {@link prefixKey}. */
+/** The updates by which a peer comes from the routes `before` to `after`; both by {@link prefixKey}. */
 export interface RouteChanges {
   readonly withdrawn: readonly Prefix[];
   /** New ones, and those that changed: a route replaces the former one of its prefix (RFC 4271 §3.1). */

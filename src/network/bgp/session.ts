@@ -62,7 +62,7 @@ export class Session {
   #establishedAt = Number.POSITIVE_INFINITY;
   #restarting: boolean;
   #hasUnsent = false;
-  /** Families that the peer wants to be sent again. */
+  /** Families for which the peer requested a route refresh. */
   readonly #refreshing = new Set<IPFamily>();
   #received = 0;
   #receivedOwn = 0;

@@ -147,8 +147,8 @@ function negative(zone: Zone, apex: string, rcode: 'NOERROR' | 'NXDOMAIN'): Answ
 const reverseDomains = ['in-addr.arpa', 'ip6.arpa'] as const;
 
 /**
- * The address that a reverse name stands for, in canonical form: `10.0.96.10.in-addr.arpa` → `10.96.0.10` (RFC 1035,
- * 3.5; RFC 3596, 2.5). Undefined for every other name, and for the name of a network.
+ * The address of a reverse name, in canonical form: `10.0.96.10.in-addr.arpa` → `10.96.0.10` (RFC 1035, 3.5; RFC
+ * 3596, 2.5). Undefined for every other name, and for the name of a network.
  *
  * @param name in lower case, without a dot at the end.
  */

@@ -43,7 +43,7 @@ export function lookUp(zone: Zone, labels: readonly string[], apex: string): Fou
   });
 }
 
-/** What stands before the name of a Service. */
+/** The labels before the name of a Service. */
 interface Part {
   readonly endpoint?: string;
   readonly port?: string;

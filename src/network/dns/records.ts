@@ -54,7 +54,7 @@ export interface TxtRecord extends Owned {
 
 export type DnsRecord = AddressRecord | NameRecord | SrvRecord | SoaRecord | TxtRecord;
 
-/** What the zone says to a question. */
+/** The answer of the zone to a question. */
 export interface Answer {
   readonly rcode: 'NOERROR' | 'NXDOMAIN' | 'REFUSED';
   readonly answers: readonly DnsRecord[];

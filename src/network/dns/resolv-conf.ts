@@ -1,6 +1,6 @@
 import type { Pod, PodDNSConfig } from '../../objects/types/core.generated.ts';
 
-/** What the kubelet of a node knows of DNS. */
+/** The DNS settings of a node's kubelet. */
 export interface ResolvConfOptions {
   /** `--cluster-dns`: the addresses of kube-dns; none: Pods get the node's. */
   readonly servers: readonly string[];

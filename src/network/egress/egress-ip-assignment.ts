@@ -28,11 +28,10 @@ export interface EgressIPAssignment {
 }
 
 /**
- * Which node has each address of an EgressIP (ovn-kubernetes `go-controller/pkg/clustermanager/egressip_controller.go`).
- * Valid items stay, whatever nodes come. Where that project chooses by chance this does not: addresses in the
- * order of the spec, of nodes with as many allocations the first by name.
- *
- * A pass that takes items away adds none but for the same addresses: others wait for the next one.
+ * Assigns the addresses of an EgressIP to nodes (ovn-kubernetes
+ * `go-controller/pkg/clustermanager/egressip_controller.go`). Valid assignments stay. Where that project picks at
+ * random, this takes the addresses in the order of the spec, and of nodes with as many allocations the first by
+ * name. A pass that removes items adds none but for the same addresses; others follow in the next pass.
  *
  * @param nodes by name; all of the cluster.
  * @param allocations by canonical address: of all EgressIPs, this one's too.

@@ -6,13 +6,17 @@ import { cidrContains } from '../forwarding/node-plan.ts';
 /** What nodes that may have egress addresses are labelled with; its value does not matter. */
 export const assignableLabel = 'k8s.ovn.org/egress-assignable';
 
-/** Where OVN-Kubernetes says which networks a node is in: `{"ipv4":"10.0.0.2/24"}`, and `["10.0.0.2/24","10.1.0.2/24"]`. */
+/**
+ * OVN-Kubernetes' annotations with the networks of a node: `{"ipv4":"10.0.0.2/24"}`, and
+ * `["10.0.0.2/24","10.1.0.2/24"]`.
+ */
 const primaryAnnotation = 'k8s.ovn.org/node-primary-ifaddr';
 const networksAnnotation = 'k8s.ovn.org/host-cidrs';
 
 /**
- * Where cloud-network-config-controller says what a cloud's machine may have:
- * `[{"interface":"eni-1","ifaddr":{"ipv4":"10.0.0.0/24"},"capacity":{"ipv4":14,"ipv6":15}}]`. The first entry counts.
+ * cloud-network-config-controller's annotation with the capacity of a cloud's machine:
+ * `[{"interface":"eni-1","ifaddr":{"ipv4":"10.0.0.0/24"},"capacity":{"ipv4":14,"ipv6":15}}]`. The first entry
+ * counts.
  */
 const cloudAnnotation = 'cloud.network.openshift.io/egress-ipconfig';
 
@@ -53,8 +57,8 @@ export function isInCloud({ metadata }: Node): boolean {
 /**
  * Reads a Node. Annotations that do not parse count as absent.
  *
- * @param agent tells the networks of a node that has no annotation: the primary one is that of its addresses. Undefined:
- *   none has ever run there.
+ * @param agent reports the networks of a node without an annotation: the primary one is that of its addresses.
+ *   Undefined: no agent has run there.
  */
 export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent): EgressNode {
   const { name = '', labels = {}, annotations = {} } = metadata;
@@ -88,7 +92,7 @@ export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent
   };
 }
 
-/** The addresses of an annotation, of which one that cannot be read spoils the other. "" stands for a family without one. */
+/** The addresses of an annotation; none if one cannot be read. "" is a family without an address. */
 function primaryOf(annotation: string | undefined): readonly string[] {
   const given = Object.values(recordOf(annotation)).filter((text) => text !== '');
   return given.every((text) => parseCidr(text) !== undefined) ? given : [];

@@ -32,7 +32,7 @@ export interface EgressChoice {
 /**
  * Reads EgressIPs, the oldest first. A selector that does not parse selects nothing.
  *
- * @param said gets `<name>: <problem>`.
+ * @param said receives `<name>: <problem>`.
  */
 export function egressRules(objects: Iterable<EgressIP>, said: string[] = []): readonly EgressRule[] {
   return [...objects].sort(byAge).map(({ metadata, spec, status }) => {

@@ -11,7 +11,7 @@ import { quotedStart } from '../../objects/go-text.ts';
 /** An endpoint of one Service port, usable or not. */
 export interface ServiceEndpoint {
   readonly planned: PlannedEndpoint;
-  /** What its slice says of it. */
+  /** The endpoint in its slice. */
   readonly source: SliceEndpoint;
   readonly slice: ObjectKey;
 }
@@ -20,7 +20,7 @@ export interface ServiceEndpoint {
 export interface ServiceEndpoints {
   /** By {@link portKey}; sorted by address and port, without duplicates. */
   readonly byPort: ReadonlyMap<string, readonly ServiceEndpoint[]>;
-  /** Distinct addresses of ready endpoints on this node, whatever their port. */
+  /** Distinct addresses of ready endpoints on this node, of all ports. */
   readonly localReadyAddresses: number;
 }
 
@@ -42,8 +42,8 @@ export function isTerminating({ source }: ServiceEndpoint): boolean {
 /**
  * Merges the slices of one Service.
  *
- * @param slices of any family, sorted by name: where two have the same endpoint, the later one counts, unless it
- *   says that the endpoint terminates.
+ * @param slices of any family, sorted by name: if two have the same endpoint, the later one counts, unless its
+ *   endpoint is terminating.
  */
 export function collectEndpoints(
   slices: readonly EndpointSlice[],

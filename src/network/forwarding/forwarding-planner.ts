@@ -152,7 +152,7 @@ export class ForwardingPlanner {
     if (held.size === 1) this.#claims.set(key, held.owner);
   }
 
-  /** Plans a Service and claims what it wants. */
+  /** Plans a Service and claims its addresses and ports. */
   #claim({ key, service, slices }: ServiceInput, touched: FormerOwners): void {
     if (service === undefined) return;
     const plan = planService(service, slices, this.#node, this.#options);

@@ -13,7 +13,7 @@ export interface ForwardingNode {
   readonly interfaceAddresses: readonly ParsedAddress[];
 }
 
-/** What the command line says about forwarding; the flags are kube-proxy's. */
+/** The forwarding options of the command line; the flags are kube-proxy's. */
 export interface ForwardingOptions {
   /** The families that are served. */
   readonly families: readonly IPFamily[];

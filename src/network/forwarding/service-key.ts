@@ -6,7 +6,7 @@ const serviceNameLabel = 'kubernetes.io/service-name';
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
 export const headlessLabel = 'service.kubernetes.io/headless';
 
-/** True for Services and slices that another proxy carries: the label decides, whatever its value. */
+/** True for Services and slices of another proxy: they have the label, with any value. */
 export function isOfOtherProxy(object: KubeObject): boolean {
   return hasLabel(object, proxyNameLabel);
 }

@@ -14,7 +14,7 @@ import { cidrContains, isLoopback } from './node-plan.ts';
 
 /** The first packet of a connection, as it reaches the node. */
 export interface Packet {
-  /** Who sent it: what {@link sourceOf} says where Pods are recognised by their addresses. */
+  /** The source: the result of {@link sourceOf} where Pods are recognised by their addresses. */
   readonly source: Source;
   readonly sourceAddress: string;
   readonly protocol: Protocol;

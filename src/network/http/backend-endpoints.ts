@@ -6,7 +6,7 @@ import type { Backend } from './rule.ts';
 /** Where the requests of a backend may go. */
 export interface BackendEndpoints {
   readonly endpoints: readonly HttpEndpoint[];
-  /** Whether the Service's port says `kubernetes.io/h2c`: HTTP/2 without TLS. */
+  /** Whether the Service's port has the appProtocol `kubernetes.io/h2c`: HTTP/2 without TLS. */
   readonly isH2c: boolean;
   /** Why there is none. */
   readonly problem: 'NoService' | 'NoPort' | 'NoEndpoints' | undefined;

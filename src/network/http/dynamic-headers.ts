@@ -2,8 +2,8 @@ import type { Route } from '../../objects/types/route.generated.ts';
 import type { RouteRefusal } from './route-claims.ts';
 
 /**
- * Why a Route is refused for its header actions: HAProxy fills parts of values in with what it knows of a request
- * (`%[req.hdr(Host)]`), this router does not, and a backend would take the format for the value. `%%` is a percent sign.
+ * Why a Route is refused for its header actions. HAProxy expands formats in values (`%[req.hdr(Host)]`); this
+ * router does not, and a backend would receive the format. `%%` is a percent sign.
  */
 export function dynamicHeaderProblem({ spec }: Pick<Route, 'spec'>): RouteRefusal | undefined {
   const { request = [], response = [] } = spec.httpHeaders?.actions ?? {};

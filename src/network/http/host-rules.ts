@@ -13,7 +13,7 @@ interface PathRules {
  */
 export class HostRules {
   readonly #hosts = new Map<string, PathRules>();
-  /** The most slashes in a prefix so far: a request with 10,000 slashes costs no more than that. */
+  /** The most slashes in a prefix so far: it bounds the cost of a request with 10,000 slashes. */
   #depth = 0;
 
   add(rule: HttpRule): void {

@@ -76,7 +76,7 @@ export class HttpTable {
     return changed;
   }
 
-  /** What is said of a Route; undefined for an unknown one. */
+  /** The admission of a Route; undefined for an unknown one. */
   admissionOf(key: ObjectKey): RouteAdmission | undefined {
     const claim = this.#claims.admissionOf(key);
     if (claim === undefined || claim.refusal !== undefined) return claim;

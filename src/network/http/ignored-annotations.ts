@@ -6,8 +6,8 @@ const prefix = 'nginx.ingress.kubernetes.io/';
 const maxNames = 10;
 
 /**
- * What an Event says of annotations for ingress-nginx, which have no effect here; undefined where there are none. A value
- * that asks for what happens anyway counts too: who wrote it may expect more of it.
+ * The Event message about annotations for ingress-nginx, which have no effect here; undefined if there are none.
+ * Values that ask for the default behaviour count too.
  */
 export function ignoredAnnotations({ metadata }: Pick<Ingress, 'metadata'>): string | undefined {
   const names = Object.keys(metadata.annotations ?? {})

@@ -48,11 +48,11 @@ export interface RouterIdentity {
 }
 
 /**
- * The status of a Route with our entry; those of other routers stay as they are. An entry that says the same already keeps
- * its time (`status.go` of the router of OpenShift).
+ * The status of a Route with our entry; those of other routers stay. An entry that is already the same keeps its
+ * time (`status.go` of the router of OpenShift).
  *
- * @param admission undefined: our entry goes.
- * @param now as `lastTransitionTime` has it.
+ * @param admission undefined: our entry is removed.
+ * @param now RFC 3339, for `lastTransitionTime`.
  */
 export function routeStatus(
   { ingress = [] }: RouteStatus,

@@ -19,7 +19,7 @@ export interface RouteClaimOptions {
   readonly ownership: boolean;
 }
 
-/** What a router says of a Route. */
+/** The admission of a Route by a router. */
 export interface RouteAdmission {
   /** The host that the router serves, `*.` left out; "" for none. */
   readonly host: string;
@@ -116,7 +116,7 @@ export class RouteClaims {
     return { reason: 'InvalidHost', message: `the host ${JSON.stringify(host.slice(0, 64))} is no DNS name` };
   }
 
-  /** Goes through a group, the oldest Route first: each is admitted that no admitted one stands against. */
+  /** Admits the Routes of a group, the oldest first: each that conflicts with no admitted one. */
   #decide(group: string, changed: Set<ObjectKey>): void {
     const admitted = new AdmittedClaims(this.#options.ownership);
     for (const claim of this.#groups.get(group) ?? []) {
@@ -141,7 +141,10 @@ function compareClaims({ route: { metadata: a } }: Claim, { route: { metadata: b
   );
 }
 
-/** What is admitted in a group so far. A lookup for each kind of conflict: a group may have thousands of Routes. */
+/**
+ * The Routes that are admitted in a group, with a lookup for each kind of conflict: a group may have thousands of
+ * Routes.
+ */
 class AdmittedClaims {
   readonly #ownership: boolean;
   /** By host, with `*.` for wildcards; then path. */

@@ -1,4 +1,4 @@
-/** What an Ingress or a Route says of the requests for one host and path. Pure. */
+/** The rule of an Ingress or a Route for one host and path. Pure. */
 import { compareText } from '../../objects/go-text.ts';
 
 /** The object that a rule comes from. */
@@ -42,13 +42,13 @@ export interface HttpRule {
   /** Lower case; `*.example.com` for one label before the domain, "" for every host. */
   readonly host: string;
   /**
-   * Exact: the whole path. Otherwise its beginning: `/a` matches `/a` and `/a/b`, `/a/` only what goes on behind the
-   * slash, "" everything.
+   * Exact: the whole path. Otherwise a prefix by elements: `/a` matches `/a` and `/a/b`; `/a/` matches only paths
+   * below it; "" matches all.
    */
   readonly path: string;
   readonly match: PathMatch;
   readonly backends: readonly Backend[];
-  /** Undefined: the object says nothing of TLS. */
+  /** Undefined: the object has no TLS settings. */
   readonly termination: Termination | undefined;
   /** Whether requests with TLS are served. */
   readonly secure: boolean;

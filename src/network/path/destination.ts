@@ -1,4 +1,4 @@
-/** What a user names as a destination, and the addresses that it stands for. */
+/** A destination as a user names it, and its addresses. */
 import { type IPFamily, parseAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import { keyOf, joinKey, type ObjectKey } from '../../objects/key.ts';
@@ -39,8 +39,8 @@ export class DestinationError extends Error {
 }
 
 /**
- * Reads `svc/shop/catalog:80`, `pod/shop/cart:8080`, `node/node-1:30080`, `outside:443`, an address or a host name, with
- * a port by number or name. An IPv6 address with a port stands in brackets. Without a namespace, `namespace` is meant.
+ * Reads `svc/shop/catalog:80`, `pod/shop/cart:8080`, `node/node-1:30080`, `outside:443`, an address or a host name,
+ * with a port by number or name. An IPv6 address with a port is in brackets. The default namespace is `namespace`.
  *
  * @throws {DestinationError}
  */
@@ -124,7 +124,7 @@ export function resolveDestination(
   }
 }
 
-/** Says that a Pod is not there, and names up to three of a workload with its name. */
+/** The error for a missing Pod; it names up to three Pods of a workload of that name. */
 export function noPod({ objects }: ClusterView, key: ObjectKey): DestinationError {
   const like = objects.pods.map(keyOf).filter((each) => each.startsWith(`${key}-`));
   const hint = like.length === 0 ? '' : `: did you mean ${like.slice(0, 3).join(', ')}?`;

@@ -40,7 +40,7 @@ function fieldOf(direction: Direction, rule: RuleMatch | undefined): string {
   return `spec.${direction}[${rule.index}]${peer}`;
 }
 
-/** What the EgressFirewall of the source says. @param names addresses of its DNS names, as far as they were found. */
+/** The stage of the source's EgressFirewall. @param names addresses of its DNS names, as far as they were found. */
 export function firewallStage(
   view: ClusterView,
   { source, destinationAddress, protocol, port }: PolicyConnection,

@@ -9,10 +9,10 @@ export type StageName =
   | 'ingress NetworkPolicy'
   | 'target port';
 
-/** What one stage says. */
+/** The result of one stage. */
 export interface Stage {
   readonly stage: StageName;
-  /** `pass`: it is none of the stage's business; `unknown`: objects do not tell. */
+  /** `pass`: the stage does not apply; `unknown`: the objects do not decide it. */
   readonly verdict: 'pass' | 'allow' | 'deny' | 'unknown';
   /** The object that decided: `NetworkPolicy shop/deny-all`. */
   readonly object?: string;

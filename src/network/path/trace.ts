@@ -34,14 +34,14 @@ export interface EndpointPath {
   readonly port: number;
   /** `Pod shop/catalog-1`; undefined where no Pod has the address. */
   readonly object: string | undefined;
-  /** Undefined: objects do not tell. */
+  /** Undefined: the objects do not decide it. */
   readonly reachable: boolean | undefined;
   readonly stages: readonly Stage[];
 }
 
 /** The whole answer. */
 export interface Trace {
-  /** Undefined: objects do not tell, or endpoints differ. */
+  /** Undefined: the objects do not decide it, or endpoints differ. */
   readonly reachable: boolean | undefined;
   /** What is before the choice of an endpoint. */
   readonly stages: readonly Stage[];

@@ -40,7 +40,7 @@ export interface FirewallSurroundings {
   readonly names: ReadonlyMap<string, readonly string[]>;
 }
 
-/** What an EgressFirewall says to a connection. */
+/** The verdict of an EgressFirewall on a connection. */
 export interface FirewallVerdict {
   readonly allowed: boolean;
   readonly reason: 'InClusterNetwork' | 'RuleMatches' | 'NoRuleMatches' | 'NotInForce';

@@ -21,7 +21,7 @@ export interface FirewallFilter {
   readonly sets: ReadonlyMap<string, FilterSet>;
 }
 
-/** Rules that follow each other, do the same and have the same ports: their order says nothing. */
+/** Neighbouring rules with the same action and ports: their order does not matter. */
 interface Step {
   readonly allow: boolean;
   /** Elements of a set of ports; undefined: every protocol and port. */

@@ -27,8 +27,8 @@ interface Isolation {
 }
 
 /**
- * Policies, Pods and namespaces by what a node has to know of them. A change costs what depends on it: a Pod is looked at
- * once by each different selector.
+ * Policies, Pods and namespaces, as far as a node needs them. A change costs time by what depends on it: each
+ * selector is matched once with a changed Pod.
  */
 export class PolicyIndex {
   readonly #node: string;

@@ -29,7 +29,7 @@ export type DirectionReason =
   /** Policies select the Pod, and no rule of them matches. */
   | 'NoRuleMatches';
 
-/** What one policy says. */
+/** The verdict of one policy. */
 export interface PolicyMatch {
   readonly policy: ObjectKey;
   /** The first rule that matches; undefined: none does. */

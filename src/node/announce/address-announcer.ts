@@ -11,8 +11,8 @@ export interface AddressToAnnounce {
 }
 
 /**
- * One way to announce addresses of a node: layer 2, or BGP. Who announces what is planned outside of it
- * (`network/announcing`); an announcer makes it so, and knows no other node's share.
+ * One way to announce addresses of a node: layer 2, or BGP. Which addresses is planned outside
+ * (`network/announcing`).
  */
 export interface AddressAnnouncer {
   /**

@@ -72,7 +72,7 @@ export class AnnounceAgent implements Runnable {
   readonly #layer2: Layer2Announcer;
   readonly #share: Layer2Share;
   readonly #bgp: BGPAgent;
-  /** What this one leaves, as its Lease says. */
+  /** The addresses that this agent leaves in the kernel at its end, by its Lease. */
   #left: KeptAddresses | undefined;
   /** Rings when there may be something to do. */
   readonly #changes: Alarm;
@@ -189,7 +189,7 @@ export class AnnounceAgent implements Runnable {
     }
   }
 
-  /** Makes what is announced as the plan says, or keeps it while there is no plan. */
+  /** Makes the announcements equal to the plan, or keeps them while there is no plan. */
   async #sync(): Promise<void> {
     const { clock, log } = this.#options.context;
     await this.#lookAfterPause();
@@ -230,7 +230,7 @@ export class AnnounceAgent implements Runnable {
   #updateMayRoute(): void {
     const { isOpen } = this.#leases;
     if (this.#options.onAPILoss === 'hold' || isOpen === this.#mayRoute) return;
-    // What a former process announced stays at routers until this one knows.
+    // Announcements of a former process stay at routers until the first plan.
     if (!isOpen && this.#mayRoute === undefined) return;
     this.#mayRoute = isOpen;
     this.#bgp.planSoon();

@@ -11,7 +11,7 @@ export interface NodeAnnouncing {
   readonly sessions: readonly BGPSessionStatus[];
 }
 
-/** What agents announce, as metrics. One for all agents of a process, which tell them apart by their nodes. */
+/** Metrics of announced addresses. One object for all agents of a process, labelled by node. */
 export class AnnounceMetrics {
   static readonly #ofProcess = new WeakMap<Metrics, AnnounceMetrics>();
 

@@ -68,7 +68,7 @@ export class AnnouncementView {
     this.#slices.addIndex(bySliceService, indexBySliceService);
   }
 
-  /** Tells of what comes from now on, and at once of what there is. Call once. */
+  /** Reports all present objects at once, and all changes from then on. Call once. */
   follow({ changed: planSoon, leaseSeen }: ViewHandler): void {
     const changed = (): void => {
       this.#version++;
@@ -148,8 +148,8 @@ export class AnnouncementView {
   }
 
   /**
-   * Whether the agents need to know of each other: there are addresses, or EgressIPs that get some where it is known which
-   * networks nodes are in.
+   * Whether agents need each other's Leases: there are addresses, or EgressIPs with addresses in known networks of
+   * nodes.
    */
   get isNeeded(): boolean {
     return this.addresses.size > 0 || (this.#egressIPs?.cache.size ?? 0) > 0;
@@ -172,17 +172,17 @@ export class AnnouncementView {
     return new Set(this.#poolsInOrder.flatMap(({ announcement }) => announcement.layer2?.interfaces ?? []));
   }
 
-  /** The agents of nodes that the API knows, by node. */
+  /** The agents of nodes in the API, by node. */
   get reports(): ReadonlyMap<string, AgentReport> {
     return this.#reports;
   }
 
-  /** The agents of nodes that the API knows, and that have not given their Leases back. */
+  /** The agents of nodes in the API that have not given their Leases back. */
   members(): ReadonlyMap<string, HeldLease> {
     return new Map([...this.#held].filter(([node]) => this.#nodes.cache.get(node) !== undefined));
   }
 
-  /** A node with the report of its agent; undefined: the API knows no such node. */
+  /** A node with the report of its agent; undefined if the API has no such node. */
   announcer(node: string, report: NodeReport, isAlive: boolean): Announcer | undefined {
     const object = this.#nodes.cache.get(node);
     return object === undefined ? undefined : announcerOf(object, report, isAlive);

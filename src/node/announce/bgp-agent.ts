@@ -93,7 +93,7 @@ export class BGPAgent {
   }
 
   /**
-   * Announces until the signal aborts. Then peers that know graceful restart keep the routes for the next agent, unless
+   * Announces until the signal aborts. Then peers with graceful restart keep the routes for the next agent, unless
    * there is nothing to keep: the node is drained.
    */
   async run(signal: AbortSignal): Promise<void> {

@@ -50,8 +50,8 @@ export class BGPSpeaker {
   }
 
   /**
-   * Ends all sessions. Peers that know graceful restart keep the routes for the restart time; others, and where nothing is
-   * announced any more, get a NOTIFICATION.
+   * Ends all sessions. Peers with graceful restart keep the routes for the restart time; others, and all if nothing
+   * is announced, get a NOTIFICATION.
    *
    * @param text for their operators (RFC 9003).
    */

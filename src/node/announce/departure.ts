@@ -32,9 +32,9 @@ const leaveWithinMs = 5000;
 const lookEveryMs = 50;
 
 /**
- * The orderly end of an agent: gives the Lease back, so that others take over at once, and waits for them. What no other
- * node can announce stays for `restartGrace`, once the Lease says so and who has not seen that can no longer begin to
- * announce it.
+ * The orderly end of an agent: gives the Lease back, so that others take over at once, and waits for them.
+ * Addresses that no other node can announce stay for `restartGrace`, which the Lease says: an agent that has not
+ * seen it cannot begin to announce them.
  */
 export async function depart(options: DepartureOptions): Promise<void> {
   const { context, restartGrace, leases, layer2, changes } = options;
@@ -86,9 +86,10 @@ export async function depart(options: DepartureOptions): Promise<void> {
 }
 
 /**
- * What becomes of the addresses that this node has: those that no other one is to have, and whether others have the rest.
+ * What happens to the addresses of this node: which stay because no other node takes them, and whether others have
+ * the rest.
  *
- * @param kept those that the Lease says stay: no other one begins to announce them.
+ * @param kept the addresses that stay by the Lease: no other agent begins to announce them.
  */
 function succession(
   options: DepartureOptions,

@@ -39,7 +39,7 @@ export class Heartbeats {
   readonly #host: Host;
   readonly #port: number;
   readonly #log: Logger;
-  /** A consent to a question of a former process says nothing: its clock was another one. */
+  /** A consent to a question of a former process does not count: that process had another clock. */
   readonly #process = randomUUID();
   #sockets: readonly Socket[] = [];
 
@@ -114,7 +114,7 @@ interface Message {
   readonly except: readonly string[];
 }
 
-/** What does not parse says nothing. */
+/** Messages that do not parse are ignored. */
 function readMessage(bytes: Buffer): Message {
   let value: unknown;
   try {

@@ -17,7 +17,7 @@ export interface Layer2ShareOptions {
   readonly view: () => AnnouncementView;
   readonly leases: LeaseKeeper;
   readonly layer2: () => Pick<Layer2Announcer, 'announced' | 'interfacesOf'>;
-  /** What the Lease of this node says. */
+  /** The contents of this node's Lease. */
   readonly report: () => NodeReport;
   /** The agent is ending: others take over. */
   readonly isEnding: () => boolean;
@@ -46,7 +46,10 @@ export class Layer2Share {
     this.#options = options;
   }
 
-  /** A Lease of an agent was seen, this one's too; undefined: it is gone. Comes before the view says that it has changed. */
+  /**
+   * A Lease of an agent was seen, this one's too; undefined: it was deleted. Called before the view reports the
+   * change.
+   */
   leaseSeen(node: string, lease: AnnouncerLease | undefined): void {
     const { context, nodeName } = this.#options;
     const now = context.clock.monotonic();

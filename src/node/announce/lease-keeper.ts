@@ -31,7 +31,7 @@ export interface LeaseKeeperOptions extends HoldConsentOptions {
 /** Milliseconds between renewals while there is no address in the cluster. */
 const idleRenewMs = 10_000;
 
-/** Milliseconds without the own renewals seen, after which the silence of other agents says nothing. */
+/** Milliseconds without seeing own renewals, after which the silence of other agents means nothing. */
 const watchGapMs = 3 * renewEveryMs;
 
 /** Milliseconds until a Lease is tried again to be given back for an agent that has died. */
@@ -97,7 +97,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** The cluster has its first address, or none any more. */
+  /** The cluster got its first address, or lost its last one. */
   setActive(isActive: boolean): void {
     if (isActive === this.#isActive) return;
     this.#isActive = isActive;
@@ -223,7 +223,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** Counts a renewal that is written and seen, in whatever order that comes. */
+  /** Counts a renewal that is written and seen, in either order. */
   #count(): void {
     const renewal = this.#unseen.get(this.#seenVersion);
     if (renewal === undefined) return;

@@ -61,9 +61,10 @@ export class LeaseWriter {
   }
 
   /**
-   * Gives the Lease of another agent back, where it still has that version.
+   * Gives the Lease of another agent back, if it still has that version.
    *
-   * @returns false: the agent lives, or has been faster. @throws as {@link renew}.
+   * @returns false: the agent has renewed it.
+   * @throws as {@link renew}.
    */
   async giveBackOf(node: string, version: string): Promise<boolean> {
     const patch = { metadata: { resourceVersion: version }, spec: { holderIdentity: '' } };

@@ -33,7 +33,7 @@ export class Conntrack {
       ...(destination === undefined ? [] : ['--orig-dst', destination]),
       ...['--orig-port-dst', String(port), '--reply-src', replySource, '--reply-port-src', String(replyPort)],
     );
-    // It says with 1 that it found none: the flow has ended by itself.
+    // Exit code 1: it found none, the flow has ended by itself.
     if (exitCode !== 0 && !stderr.includes('0 flow entries')) {
       throw new Error(`conntrack -D: ${stderr.trim()}`);
     }

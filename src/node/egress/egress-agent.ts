@@ -59,9 +59,9 @@ export class EgressAgent implements Runnable {
   readonly #controller: Controller;
   readonly #routes: EgressRoutes;
   readonly #table: EgressTable;
-  /** Problems that were said. */
+  /** Problems that were logged. */
   #loggedProblems = '';
-  /** What Events have said: a Pod, the EgressIP that serves it, and one that does not. */
+  /** Events that were sent: a Pod, the EgressIP that serves it, and one that does not. */
   #standbys: ReadonlySet<string> = new Set();
 
   constructor(options: EgressAgentOptions) {
@@ -173,7 +173,7 @@ export class EgressAgent implements Runnable {
       });
   }
 
-  /** An Event for each EgressIP that stands by for a Pod, once, with OVN-Kubernetes' message. */
+  /** Sends an Event for each EgressIP that is on standby for a Pod, once, with OVN-Kubernetes' message. */
   #reportStandby(standbys: EgressPlan['standbys']): void {
     const reported = new Set<string>();
     for (const [pod, { servedBy, standby }] of standbys) {

@@ -22,7 +22,7 @@ const priority = 20_157;
 /** The routing table of node number 0. */
 const firstTable = 1_570_000;
 
-/** The way to a node: what `ip route get` says of its Pods. */
+/** The route to a node: the output of `ip route get` for its Pods. */
 interface Way {
   readonly family: IPFamily;
   readonly via: string;
@@ -30,8 +30,8 @@ interface Way {
 }
 
 /**
- * Keeps a routing table for each other node by which Pods leave the cluster, and a rule that leads packets with the mark of
- * that node to it. The way to a node is the way to its Pods, whatever the network plugin has made of that (a tunnel, a
+ * Keeps a routing table for each other node by which Pods leave the cluster, and a rule that sends packets with the
+ * mark of that node to it. The route to a node is that to its Pods, as the network plugin made it (a tunnel, a
  * route). One call at a time.
  */
 export class EgressRoutes {
@@ -125,7 +125,7 @@ export class EgressRoutes {
     const taken = new Set(this.#numbers.values());
     let number = 1;
     while (taken.has(number)) number++;
-    // Tells before anything is written that the mark has too few bits.
+    // Throws before anything is written if the mark has too few bits.
     egressMark(this.#markMask, number);
     return number;
   }

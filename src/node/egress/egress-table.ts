@@ -67,11 +67,11 @@ export class EgressTable {
   }
 
   /**
-   * Makes the kernel do what the plan says.
+   * Programs the kernel by the plan.
    *
    * @param numbers of the other nodes that the plan leaves by: their routing tables.
    * @throws {NftError} The next sync then makes the table anew.
-   * @throws {RangeError} where the mark has too few bits for the numbers.
+   * @throws {RangeError} if the mark has too few bits for the numbers.
    */
   async sync(plan: EgressPlan, numbers: ReadonlyMap<string, number>): Promise<void> {
     if (plan.leave.size === 0 && plan.sources.size === 0 && plan.marks.size === 0) {

@@ -41,7 +41,7 @@ export class ServiceHealthServers {
   }
 
   /**
-   * Opens and closes what the plan says; servers that stay are not touched.
+   * Opens and closes servers by the plan; servers that stay are not touched.
    *
    * @returns the Services with a port that is taken, once for each port: the next sync tries again.
    */

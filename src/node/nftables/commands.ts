@@ -12,7 +12,7 @@ export const tableName = 'servicenet';
 /** A part of an element's key or value: an address, a name of the kernel's (`tcp`), a port, a mark. */
 export type Atom = string | number;
 
-/** An expression, a statement: whatever JSON nft has for it. */
+/** An expression or a statement in JSON. */
 export type NftExpression =
   string | number | null | readonly NftExpression[] | { readonly [key: string]: NftExpression };
 
@@ -55,7 +55,7 @@ export function jump(target: string): NftExpression {
   return { jump: { target } };
 }
 
-/** Goes where the verdict map says; on without an element for the packet. */
+/** Jumps by the verdict map; continues without an element for the packet. */
 export function verdictOf(key: NftExpression, map: string): NftExpression {
   return { vmap: { key, data: `@${map}` } };
 }

@@ -38,7 +38,7 @@ export function difference(before: ElementsByText, after: Iterable<Element>): re
   return changes;
 }
 
-/** What tells an element from all others of the table. */
+/** The key of an element in the table. */
 export function elementText({ set, key }: Element): string {
   return `${set} ${keyText(key)}`;
 }

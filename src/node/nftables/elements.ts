@@ -23,7 +23,7 @@ export type EndpointValue = readonly [string, number];
 /** The mark of an endpoint. */
 export type MarkValue = readonly [number];
 
-/** What tells an element from all others of its set. */
+/** The key of an element in its set. */
 export function keyText(key: readonly KeyPart[]): string {
   return key.join(' ');
 }

@@ -79,7 +79,7 @@ export function tableLayout(options: LayoutOptions): TableLayout {
 
 /** The table is made by two transactions: first the text, then the commands. The chain of the name comes last. */
 export interface TableLayout {
-  /** Of an empty chain, which says what rules the table has. */
+  /** The name of an empty chain that identifies the rules of the table. */
   readonly name: string;
   readonly text: string;
   readonly commands: readonly Command[];

@@ -104,10 +104,10 @@ function sized(text: string): string {
   return `${Buffer.byteLength(text)}\n${text}`;
 }
 
-/** What sh says where it does not find a program, and where what it finds cannot be run. */
+/** The messages of sh about a program that it does not find, and one that cannot be run. */
 const noCommand: ReadonlySet<number> = new Set([126, 127]);
 
-/** nft repeats the whole input in what it says of a failure. */
+/** nft repeats the whole input in its error messages. */
 function firstLines(text: string): string {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return lines

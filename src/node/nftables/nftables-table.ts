@@ -1,6 +1,6 @@
 import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/forwarding-plan.ts';
 import { pushAll } from '../../objects/lists.ts';
-import { jsonEqual } from '../../objects/json.ts';
+import { jsonEqual, isRecord } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { type Command, type NftFamily, tableName } from './commands.ts';
@@ -14,7 +14,6 @@ import { pickChainDefinitions } from './pick-chain.ts';
 import { Programmed, type ProgrammingStep } from './programmed.ts';
 import { disjointRanges } from './ranges.ts';
 import { allSetNames, isNftMap, setNames } from './sets.ts';
-import { type ChainSizes, chainSizes, listedRules } from './table-chains.ts';
 import { cutCommands, Transactions } from './transactions.ts';
 
 /** What a sync wrote. */
@@ -24,7 +23,7 @@ export interface Written {
   readonly elements: number;
 }
 
-/** What the kernel has, as far as we know. */
+/** The contents of the kernel, as far as known. */
 interface Mirror {
   readonly options: LayoutOptions;
   readonly chains: Map<string, number>;
@@ -59,8 +58,8 @@ export class NftablesTable {
   }
 
   /**
-   * Makes the table what the plan says: by what is known of the table, or, the first time and after a failure, by what
-   * the kernel has in it.
+   * Makes the table equal to the plan: from its known contents or, the first time and after a failure, from the
+   * contents of the kernel.
    *
    * @param touched the Services whose plans may have changed since the last sync; undefined: all.
    * @throws {NftError} The next sync is then a full one.
@@ -193,4 +192,42 @@ function nodeElements({ podDetection, nodePortAddresses, serviceCIDRs }: NodeFam
       key: [address],
     })),
   ];
+}
+
+/** Chains by name, and how many rules each has: enough to find one that is incomplete, or that was tampered with. */
+type ChainSizes = ReadonlyMap<string, number>;
+
+/** The chains that commands make. */
+function chainSizes(commands: readonly Command[]): ChainSizes {
+  const sizes = new Map<string, number>();
+  for (const { add } of commands) count(add, sizes);
+  return sizes;
+}
+
+/** What our table has in what `nft -j -t list ruleset` printed: its chains, and the names of its sets and maps. */
+function listedRules(listing: string): {
+  readonly chains: ChainSizes;
+  readonly sets: ReadonlySet<string>;
+} {
+  const chains = new Map<string, number>();
+  const sets = new Set<string>();
+  const parsed: unknown = JSON.parse(listing);
+  const objects: unknown = isRecord(parsed) ? parsed['nftables'] : undefined;
+  for (const object of Array.isArray(objects) ? objects : []) {
+    count(object, chains);
+    const set: unknown = isRecord(object) ? (object['set'] ?? object['map']) : undefined;
+    if (isRecord(set) && set['table'] === tableName && typeof set['name'] === 'string') sets.add(set['name']);
+  }
+  return { chains, sets };
+}
+
+function count(object: unknown, sizes: Map<string, number>): void {
+  if (!isRecord(object)) return;
+  const { chain, rule } = object;
+  if (isRecord(chain) && chain['table'] === tableName && typeof chain['name'] === 'string') {
+    sizes.set(chain['name'], sizes.get(chain['name']) ?? 0);
+  }
+  if (isRecord(rule) && rule['table'] === tableName && typeof rule['chain'] === 'string') {
+    sizes.set(rule['chain'], (sizes.get(rule['chain']) ?? 0) + 1);
+  }
 }

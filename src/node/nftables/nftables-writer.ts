@@ -25,10 +25,10 @@ export class NftablesWriter {
   }
 
   /**
-   * Makes the kernel do what the plan says.
+   * Programs the kernel by the plan.
    *
    * @param touched the Services whose plans may have changed since the last sync; default all.
-   * @throws {NftError} The next sync then reads what the kernel has.
+   * @throws {NftError} The next sync then reads the contents of the kernel.
    */
   async sync(plan: ForwardingPlan, touched?: Iterable<ObjectKey>): Promise<Written> {
     try {
@@ -60,7 +60,7 @@ export class NftablesWriter {
     for (const table of this.#tables.values()) table.forget();
   }
 
-  /** Takes away all that was ever made, by whatever agent of ours. @throws {NftError} */
+  /** Removes the tables of all agents of this project. @throws {NftError} */
   async cleanUp(): Promise<void> {
     this.#tables.clear();
     await this.#nft.run(

@@ -139,8 +139,8 @@ export function addSet(family: NftFamily, name: keyof typeof setDefinitions): Co
 }
 
 /**
- * Makes the table with its maps to endpoints, and nothing else. This alone is text: up to nft 1.0.9, JSON knows no maps
- * to concatenations.
+ * Makes the table with its maps to endpoints only. This alone is text: up to nft 1.0.9, JSON cannot declare maps to
+ * concatenations.
  */
 export function tableText(family: NftFamily): string {
   const maps = endpointMaps.map((name) => {

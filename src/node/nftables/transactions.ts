@@ -5,9 +5,8 @@ import { hasRanges, type SetName, setNames } from './sets.ts';
 
 /**
  * Bytes of JSON for the elements of one transaction. Without NET_ADMIN in the initial namespace the kernel takes no
- * message larger than the default buffer of a socket (net.core.wmem_max, 212,992 bytes); the message for an element is
- * smaller than its JSON. Texts of more than 128 KiB are large objects to V8, which keeps them until its next full
- * collection: an agent that has written 10,000 Services may not need one for a long time.
+ * message larger than the default buffer of a socket (net.core.wmem_max, 212,992 bytes); the message for an element
+ * is smaller than its JSON. Texts above 128 KiB are large objects to V8, which are freed only by a full collection.
  */
 const transactionLimit = 100_000;
 
@@ -15,9 +14,9 @@ const transactionLimit = 100_000;
 const rulesLimit = 50_000;
 
 /**
- * Makes changes commands of nft, each text one transaction. Where one is enough, it is one. Otherwise the changes of one
- * Service stay together, and those of a Service that is too large for one come endpoints first, then what leads to them.
- * Endpoints to which nothing leads any more go last.
+ * Turns changes into commands of nft, each text one transaction; one is enough for most. Otherwise the changes of
+ * one Service stay together; of a Service that is too large for one, endpoints come first, then what refers to
+ * them. Endpoints without references are removed last.
  */
 export class Transactions {
   readonly #family: NftFamily;

@@ -57,8 +57,8 @@ const bridgeParameters = ['net/bridge/bridge-nf-call-iptables', 'net/bridge/brid
 const everything = 'policies';
 
 /**
- * Filters what the Pods of one node send and get as NetworkPolicies and EgressFirewalls say. What it wrote stays when it ends: the next agent
- * goes on from it. One process may have several, a Host each, on shared informers.
+ * Filters the traffic of one node's Pods by NetworkPolicies and EgressFirewalls. The rules stay when it ends: the
+ * next agent continues from them. One process may have several, a Host each, on shared informers.
  */
 export class PolicyAgent implements Runnable {
   readonly #options: PolicyAgentOptions;

@@ -50,7 +50,7 @@ export class PolicyTable {
     this.#programmed = undefined;
   }
 
-  /** Makes the kernel filter as the plan says. @throws {NftError} The next sync then reads what the kernel has. */
+  /** Programs the kernel by the plan. @throws {NftError} The next sync then reads the contents of the kernel. */
   async sync(plan: PolicyPlan): Promise<PolicyWritten> {
     try {
       const present = this.#programmed ?? (await readTable(this.#nft)) ?? 'none';

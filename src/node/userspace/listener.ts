@@ -2,6 +2,6 @@
 export interface Listener {
   /** Whether connections are open that came to its address. */
   readonly isInUse: boolean;
-  /** Nothing new comes in any more. */
+  /** Accepts nothing new. */
   close(): void;
 }

@@ -56,7 +56,7 @@ export class UdpListener implements Listener {
     return new UdpListener(host, await host.datagram(address, port), choose, clock, log);
   }
 
-  /** Ends flows whose endpoint does not serve any more: their next datagram goes to another one. */
+  /** Ends flows whose endpoint has stopped serving: their next datagram goes to another one. */
   keep(isServing: (endpoint: PlannedEndpoint) => boolean): void {
     for (const [client, flow] of this.#flows) if (!isServing(flow.endpoint)) this.#end(client, flow);
   }

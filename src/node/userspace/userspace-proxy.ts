@@ -54,7 +54,7 @@ export class UserspaceProxy implements DataPath {
   }
 
   /**
-   * Listens as the plan says. One call at a time.
+   * Listens by the plan. One call at a time.
    *
    * @throws {Error} where `ip` is missing or refuses an address; the next sync tries again.
    */

@@ -9,7 +9,6 @@ import {
   patchOf,
 } from '../../../registry/admissionregistration/admissionpolicy/mutate.ts';
 import type { PolicyBinding } from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
-import { findAtomics } from '../../patch/apply/atomics.ts';
 import { mergeValues } from '../../patch/apply/merge.ts';
 import { joinErrors, validateConfig } from '../../patch/apply/validate-config.ts';
 import type { Authorizer } from '../../authorization/authorizer.ts';
@@ -21,9 +20,10 @@ import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { runInSlices, TimeSlice } from '../../time-slice.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
-import type { StructSchema } from '../../schema/schema.ts';
+import type { StructSchema, Schema } from '../../schema/schema.ts';
 import { requestedForm, servedObject, versionedFor } from '../webhooks/review.ts';
 import { concerns, type PolicyInvocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
+import { listItemsOf, membersOf, memberSchema } from '../../patch/apply/typed-value.ts';
 
 const policies = policyKind<MutatingAdmissionPolicy>('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
 
@@ -173,4 +173,28 @@ function refused({ resource, name }: AdmissionAttributes, failures: readonly Fai
   const causes = texts.map((message) => ({ message }));
   const { details = {} } = forbidden(resource.groupResource, name, '', causes);
   return new StatusError(403, 'Invalid', texts[0] ?? '', { details });
+}
+
+/**
+ * Where a configuration sets a list, map or object that is one whole: `.spec.selector`. Patches of policies may set
+ * none, since they would take away what they do not name (apiserver `policy/mutating/patch/smd.go` findAtomics).
+ */
+function findAtomics(schema: Schema, value: unknown, path = ''): string[] {
+  if (schema.type === 'list') {
+    if (!Array.isArray(value)) return [];
+    const own = schema.listType === 'atomic' ? [path] : [];
+    return [
+      ...own,
+      ...listItemsOf(value).flatMap((item, i) => findAtomics(schema.items, item, `${path}[${i}]`)),
+    ];
+  }
+  if ((schema.type !== 'struct' && schema.type !== 'map') || typeof value !== 'object' || value === null) {
+    return [];
+  }
+  const own = schema.atomic ? [path] : [];
+  const members = Object.entries(membersOf(value)).flatMap(([name, member]) => {
+    const type = schema.type === 'struct' ? memberSchema(schema, name) : undefined;
+    return type === undefined ? [] : findAtomics(type, member, `${path}.${name}`);
+  });
+  return [...own, ...members];
 }

@@ -108,9 +108,9 @@ export interface RaisedWrite {
   readonly added: Usage;
 }
 
-/** Who counts quotas has to know what is on its way. */
+/** Usage counts include requests that are admitted and not stored yet. */
 export interface QuotaRaises {
-  /** A quota is about to be raised. @returns what says that it was not. */
+  /** Called before a quota is raised. @returns cancels: the quota was not raised. */
   begin(quota: string, write: RaisedWrite): () => void;
 }
 

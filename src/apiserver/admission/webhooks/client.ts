@@ -31,7 +31,7 @@ export interface ServiceTarget {
 export interface WebhookNetwork {
   /** Where a Service's requests go now. @throws {StatusError} when it has no endpoint. */
   resolve(namespace: string, name: string, port: number): ServiceTarget;
-  /** Whether an address is given away by the cluster, so that it means nothing in the network of the machine. */
+  /** Whether an address belongs to the simulated cluster network: it means nothing in the machine's network. */
   isSimulated(address: string): boolean;
   /** The way to Pods; undefined when there is none. */
   readonly dialPod: DialPod | undefined;
@@ -41,7 +41,7 @@ const defaultTimeout = 10;
 /** A review carries an object and a patch of it, both of at most 3 MiB, and base64. */
 const maxAnswerBytes = 12 * 1024 * 1024;
 
-/** What of a webhook says how it is reached. */
+/** The fields of a webhook that say how to reach it. */
 export type ConnectedWebhook = Partial<Pick<MutatingWebhook, 'clientConfig' | 'timeoutSeconds'>>;
 
 /** Makes the client of a webhook's `clientConfig`. Connections are kept, and made when they are needed. */

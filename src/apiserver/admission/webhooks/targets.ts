@@ -38,8 +38,8 @@ export function webhookNetwork(
 }
 
 /**
- * True for an address of the cluster network: one of a Node, of a Node's range for Pods, of a ServiceCIDR, or of the LAN.
- * What stands behind it is simulated; in the network of the machine it may be a real host.
+ * True for an address of the cluster network: of a Node, of a Node's Pod range, of a ServiceCIDR, or of the LAN.
+ * These are simulated: in the machine's network the same address may be another host.
  *
  * @param list all objects of a cluster-scoped resource.
  */

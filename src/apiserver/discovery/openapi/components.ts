@@ -2,6 +2,8 @@
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource } from '../discovered-resource.ts';
 import { metadataMember, typeMembers } from './custom-component.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { at, listAt, textAt } from '../../../objects/read.ts';
 
 /** Schemas by component name. */
 export type Components = ReadonlyMap<string, JsonRecord>;
@@ -155,4 +157,16 @@ function collectReferences(value: unknown, into: string[], depth: number): void 
     if (component !== undefined) into.push(component);
     for (const member of Object.values(value)) collectReferences(member, into, depth + 1);
   }
+}
+
+/** Schemas of custom resources from their definitions. @param get reads a CustomResourceDefinition by its name. */
+export function definitionSchemas(get: (name: string) => KubeObject | undefined): CustomSchema {
+  return ({ plural, group, version }) => {
+    const versions = listAt(get(`${plural}.${group}`), 'spec', 'versions');
+    const own = versions.find((candidate) => textAt(candidate, 'name') === version);
+    return {
+      schema: at(own, 'schema', 'openAPIV3Schema'),
+      selectableFields: listAt(own, 'selectableFields').map((field) => textAt(field, 'jsonPath')),
+    };
+  };
 }

@@ -15,6 +15,8 @@ import {
 import { openApiV2 } from './document-v2.ts';
 import { openApiV3 } from './document-v3.ts';
 import { withRemoteV2 } from './merge-v2.ts';
+import { writeGnosticV2 } from './gnostic-v2.ts';
+import { writeGnosticV3 } from './gnostic-v3.ts';
 
 /** Documents of one set of served resources, written at the first request for each: in slices, as they may be large. */
 interface Snapshot {
@@ -171,8 +173,8 @@ function sourceV3(name: string, resources: readonly DiscoveredResource[]): Sourc
 }
 
 /**
- * The index is JSON whatever the client accepts, but is called a text and has no ETag: it is put together for each
- * request (kube-aggregator `openapiv3/aggregator`).
+ * The index is always JSON, is labelled as text and has no ETag: kube-aggregator makes it for each request
+ * (`openapiv3/aggregator`).
  */
 async function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot): Promise<void> {
   const paths: JsonRecord = {};

@@ -1,7 +1,7 @@
 /** OpenAPI v2 documents of extension API servers in ours (kube-openapi `pkg/aggregator`). PURE */
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 
-/** What an extension API server's document says of one group version. */
+/** The part of an extension API server's document for one group version. */
 export interface RemoteDocumentV2 {
   readonly paths: JsonRecord;
   readonly definitions: JsonRecord;
@@ -64,7 +64,7 @@ function recordsOf(value: unknown): JsonRecord {
   );
 }
 
-/** The name itself where it is free, or stands for the same. */
+/** The name itself if it is free or has the same definition. */
 function freeName(definitions: JsonRecord, name: string, definition: unknown): string {
   let free = name;
   for (

@@ -79,7 +79,7 @@ export class ApplyRun {
     this.base = this.#live === undefined ? emptyObject(this.#schema) : untracked(this.#live);
   }
 
-  /** Merges. What the manager no longer applies is still there: see `prune.ts`. */
+  /** Merges. Fields that the manager stopped applying are still there: `prune.ts` removes them. */
   *start(): Generator<undefined, ApplyStart, undefined> {
     const errors = validateConfig(this.#schema, this.#config);
     yield;

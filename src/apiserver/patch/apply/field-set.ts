@@ -58,7 +58,7 @@ export function unionAll(sets: readonly FieldSet[]): FieldSet {
   );
 }
 
-/** The paths of `a` that are not in `b`; what lies below a path of `b` stays. */
+/** The paths of `a` that are not in `b`; paths below one of `b` stay. */
 export function fieldSetDifference(a: FieldSet, b: FieldSet): FieldSet {
   return combine(a, b, (mine, other) => mine && !other, true);
 }
@@ -90,7 +90,7 @@ function combine(
   return same && own === a.owned ? a : setOf(own, children);
 }
 
-/** The set without a named field, given by the names from the root on, and all that lies below it. */
+/** The set without a named field, given by the names from the root, and without the paths below it. */
 export function withoutPath(set: FieldSet, [name, ...rest]: readonly string[]): FieldSet {
   const element = `f:${name}`;
   const child = set.children.get(element);
@@ -103,7 +103,7 @@ export function withoutPath(set: FieldSet, [name, ...rest]: readonly string[]): 
   return setOf(set.owned, children);
 }
 
-/** All paths in the set, each as its elements: of each level its own paths first, then what lies below them. */
+/** All paths in the set, each as its elements: first the own paths of a level, then those below. */
 export function fieldPathsOf(set: FieldSet): string[][] {
   const paths: string[][] = [];
   const visit = ({ children }: FieldSet, path: readonly string[]): void => {

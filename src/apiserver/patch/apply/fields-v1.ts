@@ -27,7 +27,7 @@ const shared = new Map<string, Shared>();
 const sharedSets = new WeakMap<object, FieldSet>();
 /** Texts that are remembered, and what they may come to in characters: what belongs to one takes four times as much. */
 const maxShared = { texts: 4_096, characters: 4 * 2 ** 20 };
-/** A longer text is not remembered: it would push out many others, and hardly comes again. */
+/** Longer texts are not cached: one would evict many others and is rarely read twice. */
 const maxSharedLength = maxShared.characters / 64;
 let sharedCharacters = 0;
 const none: FieldsV1 = Object.freeze({});
@@ -125,7 +125,7 @@ function isFromLaterVersion(key: string): boolean {
   return /^[^fvki]:/.test(key);
 }
 
-/** Keys come sorted whatever a client wrote. */
+/** Keys are sorted, in whatever order the client sent them. */
 function canonicalElement(key: string): string {
   const content = key.slice(2);
   switch (key.slice(0, 2)) {

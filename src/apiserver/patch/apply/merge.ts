@@ -71,8 +71,8 @@ function mergeItems(schema: ListSchema, live: unknown, config: unknown): unknown
 }
 
 /**
- * The value without the paths of a set and what lies below them; null when nothing is left of something, as Go's nil
- * is written. Where a set reaches into an atomic value, the whole of it goes.
+ * The value without the paths of a set and all below them; null if nothing is left, as Go writes nil. An atomic
+ * value that the set reaches into is removed as a whole.
  */
 export function removeFields(schema: Schema, value: unknown, gone: FieldSet): unknown {
   const fields = asFields(schema, value);

@@ -10,7 +10,7 @@ import { checkJsonSize } from '../../schema/size-limits.ts';
 import { jsonTypeName, parseVersion, VersionKindError } from '../../schema/version-kind.ts';
 
 /**
- * The configuration, and the strict errors of repeated keys. JSON is YAML; its own parser is faster.
+ * The configuration, and the strict errors of repeated keys. JSON is YAML too, but has a parser of its own.
  *
  * @throws {StatusError} 400, or 413 for too many values.
  */

@@ -69,8 +69,8 @@ export function* trackingUpdate(update: UpdateToTrack): Tracking {
 }
 
 /**
- * As {@link trackUpdate}, where managers may use versions that a webhook converts to. An object that cannot be converted
- * has no managedFields any more (`FieldManager.UpdateNoErrors`).
+ * As {@link trackUpdate}, where managers may use versions that a webhook converts to. An object that cannot be
+ * converted loses its managedFields (`FieldManager.UpdateNoErrors`).
  */
 export async function trackConverting(
   update: UpdateToTrack,

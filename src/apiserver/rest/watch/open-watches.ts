@@ -18,7 +18,7 @@ export interface Sender {
 const maxUnread = 64 * 2 ** 20;
 /** Beyond these bytes, those that have waited longest are ended at once, down to {@link maxUnread}. */
 const maxUnreadOfAll = 2 * maxUnread;
-/** Clients have so many milliseconds to read on before they are taken for slow. */
+/** Milliseconds in which a client must read on before it counts as slow. */
 const slowAfter = 1_000;
 /** Bytes of a write at most, while most clients read. */
 const largePiece = 2 ** 20;
@@ -81,7 +81,7 @@ export class OpenWatches {
     if (this.#unreadBytes > maxUnreadOfAll) this.#endSlow(0);
   }
 
-  /** Notes that a watch does not wait any more. */
+  /** Notes that a watch has stopped waiting. */
   goesOn(sender: Sender): void {
     const unread = this.#unread.get(sender);
     if (unread === undefined) return;

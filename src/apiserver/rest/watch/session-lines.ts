@@ -26,7 +26,7 @@ export class SessionLines {
   readonly #core: Pick<ServerCore, 'now'>;
   #columnsSent = false;
 
-  /** @param core says the time, for the ages in tables. */
+  /** @param core has the clock, for the ages in tables. */
   constructor(watch: WatchRequest, core: Pick<ServerCore, 'now'>) {
     this.#watch = watch;
     this.#core = core;
@@ -72,7 +72,7 @@ export class SessionLines {
     return line(this.#mediaType, 'DELETED', encodeObject(resource.schema, shown));
   }
 
-  /** An event without object, that says how far the client has come. */
+  /** A bookmark: an event without an object, with the revision that the client has reached. */
   bookmark(revision: number, annotations?: Record<string, string>): Buffer {
     const { resource, output } = this.#watch;
     const empty: KubeObject = {

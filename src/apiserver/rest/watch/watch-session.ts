@@ -95,10 +95,10 @@ export class WatchSession implements Sender {
   }
 
   /**
-   * Sends what exists as ADDED events, no faster than the client reads.
+   * Sends the existing objects as ADDED events, at the client's pace.
    *
-   * @returns the revision from which to go on.
-   * @throws {CompactedError} when the client takes so long that the history has lost what it is shown.
+   * @returns the revision from which the watch continues.
+   * @throws {CompactedError} when the client is so slow that the history lacks a revision it needs.
    * @throws {StatusError} 500 when the objects cannot be converted.
    */
   async sendInitial(): Promise<number> {

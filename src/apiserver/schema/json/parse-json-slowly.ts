@@ -63,7 +63,7 @@ class SlowParser {
     throw this.#unexpected('looking for beginning of value');
   }
 
-  /** Goes on behind `{`, `[` or a finished element: to the next element, or to the end of the container. */
+  /** Continues after `{`, `[` or a finished element: to the next element, or to the end of the container. */
   #continueContainer(container: OpenContainer, first: boolean): unknown {
     this.#skipSpace();
     const isList = Array.isArray(container.value);

@@ -30,8 +30,8 @@ export function parseJson(bytes: Buffer): ParsedJson {
 }
 
 /**
- * The number of `key: value` pairs of a JSON text, or -1 when the text needs the slow parser: numbers that are not
- * spelt as JavaScript would, escaped surrogates, deep nesting. Says nothing about validity.
+ * The number of `key: value` pairs of a JSON text, or -1 if it needs the slow parser: numbers that JavaScript would
+ * spell otherwise, escaped surrogates, deep nesting. The text may be invalid.
  */
 function countMembers(bytes: Buffer): number {
   const end = bytes.length;

@@ -230,7 +230,7 @@ function items(bytes: Buffer, { values }: Reading): string[] {
   return found;
 }
 
-/** A schema, or what stands in its place: a list of schemas, a boolean, a list of names. */
+/** A schema, or a list of schemas, a boolean, or a list of names in its place. */
 function alternative(bytes: Buffer, reading: Reading, suffix: string): unknown {
   const read = readMessage(`apiextensions.v1.JSONSchemaProps${suffix}`, bytes, reading);
   return (

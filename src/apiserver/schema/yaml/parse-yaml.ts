@@ -49,7 +49,7 @@ export function parseYaml(bytes: Buffer): ParsedYaml {
 // The characters that YAML bans, read by code point: tab, line ends and text are fine, a byte order mark only leads.
 const banned = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]|(?!^)\ufeff/u;
 
-/** Nothing but blank lines and comments before a tab, which the library skips. */
+/** Blank lines and comments before a tab, which the library skips. */
 const leadingTab = /^(?: *(?:#[^\n]*)?\n)* *\t/;
 
 function parse(text: string): ParsedYaml {

@@ -45,7 +45,7 @@ function* partsOf(value: unknown, indent: string): Generator<string> {
       weight = 0;
     }
     if (own > maxAtOnce) {
-      // The head of a member is what stands before a value, with its colon.
+      // The head of a member: its key and colon.
       yield `${isList ? `${indent}-` : textOf({ [key]: 0 }, indent).slice(0, -' 0\n'.length)}\n`;
       yield* partsOf(member, `${indent}  `);
     } else {

@@ -70,7 +70,7 @@ export class DataDirectory {
     this.#writer.close();
   }
 
-  /** Goes on in a new log. @throws an I/O error */
+  /** Starts a new log. @throws an I/O error */
   async #startLog(): Promise<void> {
     await this.#writer.repair();
     const number = this.#writer.number + 1;

@@ -83,7 +83,8 @@ export class FrameReader {
       this.offset = end;
       return { kind: 'frame', payload };
     }
-    // The next frame is written when this one is durable. So whatever is behind proves that this one was complete.
+    // A frame is written only after the one before it is durable: bytes behind a frame prove that it was
+    // complete.
     const reason = 'the checksum of a frame is wrong';
     const torn = this.#isZeroFrom(end) && hasZeroSector(payload, start + frameHeaderSize);
     return { kind: torn ? 'torn' : 'damaged', reason };

@@ -7,7 +7,7 @@ import type { AgnhostRun } from './context.ts';
 import { responseOf } from './dial.ts';
 import { errorMessage } from '../../../objects/error-message.ts';
 
-/** Connects to `HOST:PORT`, and says what went wrong (test/images/agnhost/connect). */
+/** Connects to `HOST:PORT`, and reports the failure (test/images/agnhost/connect). */
 export async function connect(run: AgnhostRun): Promise<void> {
   const { args, place } = run;
   const [, name = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(args.others[0] ?? '') ?? [];

@@ -100,7 +100,7 @@ export class AgnhostArguments {
   /** What is no flag. */
   readonly others: readonly string[];
 
-  /** @param switches flags that stand alone. */
+  /** @param switches flags without a value. */
   constructor(args: readonly string[], switches: readonly string[] = []) {
     const others: string[] = [];
     for (let i = 0; i < args.length; i++) {

@@ -1,4 +1,4 @@
-/** `/dial` of netexec: asks another netexec, and says what came (test/images/agnhost/netexec `dialHandler`). */
+/** `/dial` of netexec: calls another netexec, and returns its answers (test/images/agnhost/netexec `dialHandler`). */
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
 import { isIPv6 } from 'node:net';
@@ -112,7 +112,7 @@ async function askUdp(host: Host, address: string, port: number, request: string
   }
 }
 
-/** Node.js has no sockets of SCTP: what Linux says without its module. */
+/** Node.js has no SCTP sockets: the error of Linux without its module. */
 function askSctp(): Promise<string> {
   return Promise.reject(new Error('sctp dial failed. err:protocol not supported'));
 }

@@ -111,7 +111,7 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
   }
 }
 
-/** The answer of a path that only tells something. */
+/** The answer of a path that only returns information. */
 function textOf(
   { place }: AgnhostRun,
   path: string,

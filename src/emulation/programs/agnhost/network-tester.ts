@@ -6,7 +6,7 @@ import { isRecord } from '../../../objects/json.ts';
 import type { AgnhostRun } from './context.ts';
 import { errorMessage } from '../../../objects/error-message.ts';
 
-/** Says what it does, and throws where the peer does not what it should. */
+/** Prints its steps, and throws if the peer behaves otherwise. */
 type Runner = (run: AgnhostRun, options: Options, say: (text: string) => void) => Promise<void>;
 
 type Options = Readonly<Record<string, unknown>>;

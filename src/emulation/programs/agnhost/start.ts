@@ -24,7 +24,7 @@ import { errorMessage } from '../../../objects/error-message.ts';
 
 type Subcommand = (run: AgnhostRun) => Promise<void>;
 
-/** Those that need nothing but the network of their container, and files of its volumes. */
+/** Those that need only the network of their container, and files of its volumes. */
 const light: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
   ...([
     ['netexec', netexec],

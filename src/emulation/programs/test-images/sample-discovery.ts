@@ -1,4 +1,4 @@
-/** What the sample API server says that it serves. */
+/** The discovery documents of the sample API server. */
 export const group = 'wardle.example.com';
 const version = 'v1alpha1';
 export const groupVersion = `${group}/${version}`;

@@ -20,7 +20,7 @@ export interface AddressRefusalsOptions {
    * (undefined).
    */
   readonly ownerOfMac: (mac: string, address: string) => 'agent' | 'node' | undefined;
-  /** Whether an address is a node's own, as its Node object says. */
+  /** Whether an address is in a Node's status. */
   readonly isNodeAddress: (address: string) => boolean;
   /** Whether a pool has an address that it may give to a Service. */
   readonly isPooled: (address: string) => boolean;
@@ -74,7 +74,7 @@ export class AddressRefusals {
     return [...refused.values()];
   }
 
-  /** Forgets refusals of addresses that no Service has any more, and those that an agent turned out to have. */
+  /** Forgets refusals of addresses that no Service has, and of those that an agent has. */
   retain(isAssigned: (address: string) => boolean): void {
     for (const { address, holder } of this.#refusals.values()) {
       const isAgents = this.#options.ownerOfMac(holder, address) === 'agent';
@@ -161,7 +161,7 @@ export class AddressRefusals {
       this.#suspects.delete(address);
       return true;
     }
-    // An agent that has just begun may not have said yet that the MAC address is its own.
+    // A new agent may not have reported its MAC address yet.
     if (this.#suspects.get(address) === mac) {
       this.refuse(address, owner === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac);
     } else this.#suspects.set(address, mac);
@@ -178,7 +178,7 @@ export class AddressRefusals {
     return asked.length === 0 ? new Map() : whoHas(this.#options.host, asked);
   }
 
-  /** Who has an address, as far as this machine knows without asking. */
+  /** Who has an address, by the objects that this machine has, without a probe. */
   #knownHolder(address: string, links: readonly Link[]): AnnouncementRefusal | undefined {
     if (this.#gateways.has(address)) return { address, reason: 'GatewayAddress', holder: '' };
     if (this.#options.isNodeAddress(address)) return { address, reason: 'NodeAddress', holder: '' };

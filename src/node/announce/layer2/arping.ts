@@ -11,8 +11,8 @@ export interface ArpingProblem {
 const atOnce = 250;
 
 /**
- * Tells neighbours by the program arping that interfaces have addresses; those of IPv6 the kernel announces when it gets
- * them (`arpingSysctls`). It needs the right NET_RAW.
+ * Announces addresses of interfaces to neighbours with the program arping. The kernel itself announces those of
+ * IPv6 when they are added (`arpingSysctls`). Needs the right NET_RAW.
  */
 export class Arping {
   readonly #host: Host;

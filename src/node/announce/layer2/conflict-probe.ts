@@ -12,11 +12,11 @@ const readAfter = [25, 175] as const;
 const discardPort = 9;
 
 /**
- * Asks the network who has addresses, without a raw socket: a byte to each makes the kernel ask by ARP and NDP, and its
- * neighbours tell who has answered. The addresses are in subnets of the machine, and none is its own.
+ * Probes who has addresses, without a raw socket: one byte to each makes the kernel ask by ARP and NDP, and its
+ * neighbour table has the answers. The addresses are in subnets of the machine, and none is its own.
  *
- * @returns the MAC address of those that are answered for, within 0.2 s for each 256 of them.
- * @throws {Error} where the neighbours are not listed.
+ * @returns the MAC address of each that was answered for, within 0.2 s for each 256 of them.
+ * @throws {Error} if the neighbours cannot be listed.
  */
 export async function whoHas(host: Host, addresses: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();

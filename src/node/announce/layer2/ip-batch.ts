@@ -1,7 +1,7 @@
 import type { Host } from '../../../host/host.ts';
 import { type Link, linksOf } from './links.ts';
 
-/** After so many batches the program begins anew: what it says of lines that fail is kept until its end. */
+/** The program is restarted after this number of batches: it keeps the messages about failed lines until its end. */
 const batchesEach = 1000;
 
 /** A batch that waits for its list. */
@@ -92,7 +92,7 @@ export class IpBatch {
   }
 }
 
-/** Text for a program that goes on reading. */
+/** Input of a program that keeps reading. */
 class Feed implements AsyncIterable<string> {
   readonly #texts: string[] = [];
   #wake: (() => void) | undefined;

@@ -142,7 +142,7 @@ export class Layer2Announcer implements AddressAnnouncer {
       .filter(({ name, subnets }) => subnets.length > 0 || named.has(name));
   }
 
-  /** Forgets refusals of addresses that no Service has any more, and those that an agent turned out to have. */
+  /** Forgets refusals of addresses that no Service has, and of those that an agent has. */
   retain(isAssigned: (address: string) => boolean): void {
     this.#refusals.retain(isAssigned);
   }
@@ -267,8 +267,8 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 
   /**
-   * Sends what tells neighbours the MAC address of every address, where it is due. With an address that another node is
-   * to have it waits, unless there are new ones: neighbours that know of the other node already would come back.
+   * Announces the MAC address of every address to neighbours, when it is due. If another node is to take one over
+   * it waits, unless there are new addresses: neighbours that know the other node already would switch back.
    */
   async #announceAgain(leaving: ReadonlySet<string>): Promise<void> {
     const now = this.#options.clock.monotonic();

@@ -26,7 +26,7 @@ export interface LinkAddress {
 /** The answer of a batch: what it listed, and what went wrong in lines before. */
 export interface LinkListing {
   readonly links: readonly Link[];
-  /** What `ip` said of lines that failed; the others were done. */
+  /** The messages of `ip` about lines that failed; the others were done. */
   readonly errors: string;
 }
 

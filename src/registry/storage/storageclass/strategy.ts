@@ -1,4 +1,4 @@
-import type { StorageClass } from '../../../objects/types/storage.generated.ts';
+import type { StorageClass, VolumeAttributesClass } from '../../../objects/types/storage.generated.ts';
 import type { TopologySelectorTerm } from '../../../objects/types/core.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
@@ -122,3 +122,16 @@ export function validateParameters(
   }
   return errors;
 }
+
+/** The rules of VolumeAttributesClasses (`apis/storage/validation` ValidateVolumeAttributesClass). */
+export const volumeAttributesClassStrategy = genericStrategy<VolumeAttributesClass>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  deleteReturnsObject: true,
+  repeatsCreate: 'after',
+  validateCreate: ({ driverName, parameters = {} }) => [
+    ...validateProvisioner(driverName, 'driverName'),
+    ...validateParameters(parameters, false),
+  ],
+  validateUpdate: (attributes, old) => forbidUpdates(attributes, old, ['driverName', 'parameters']),
+});

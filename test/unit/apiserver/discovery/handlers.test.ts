@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
-import { discoveryHandler } from '../../../../src/apiserver/discovery/handler.ts';
+import { discoveryHandler, pathsHandler } from '../../../../src/apiserver/discovery/handler.ts';
 import {
   HealthCheckResults,
   type ServerCheck,
@@ -8,7 +8,6 @@ import {
   healthPaths,
 } from '../../../../src/apiserver/discovery/health.ts';
 import { metricsHandler } from '../../../../src/apiserver/discovery/metrics.ts';
-import { pathsHandler } from '../../../../src/apiserver/discovery/paths.ts';
 import { versionHandler } from '../../../../src/apiserver/discovery/version.ts';
 import { call } from './exchange-fake.ts';
 
