@@ -3,6 +3,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Host, ProgramMissingError } from '../../src/host/host.ts';
+import { ResidentProgram } from '../../src/host/resident-program.ts';
 
 /** What every implementation of {@link Host} does. */
 export function describeHost(
@@ -81,6 +82,53 @@ export function describeHost(
       const running = host.exec('sleep', ['1000'], { signal: stopping.signal });
       stopping.abort(new Error('enough'));
       await expect(running).rejects.toThrow('enough');
+    });
+
+    describe('a program that stays', () => {
+      // Prints who it is and what it was asked.
+      const script =
+        'while read -r line; do case $line in die) kill -9 $$;; esac; echo "$$ $line"; echo end; done';
+      const start = (questionsEach: number): ResidentProgram =>
+        new ResidentProgram({ host, program: 'sh', args: ['-c', script], answerEnd: 'end\n', questionsEach });
+      const askedIn = async (program: ResidentProgram, question: string): Promise<string> => {
+        const [pid = '', ...rest] = (await program.ask(`${question}\n`)).trim().split(' ');
+        expect(rest.join(' ')).toBe(question);
+        return pid;
+      };
+
+      it('answers what it is asked in order, and begins anew after so many questions', async () => {
+        const program = start(3);
+        const former = await Promise.all(['a', 'b c', 'd'].map((question) => askedIn(program, question)));
+        expect(new Set(former).size).toBe(1);
+        expect(await askedIn(program, 'e')).not.toBe(former[0]);
+        await program.close();
+      });
+
+      it('fails what waits when it is killed, and starts again with the next question', async () => {
+        const program = start(100);
+        const former = await askedIn(program, 'a');
+        await expect(Promise.all([program.ask('die\n'), program.ask('b\n')])).rejects.toThrow(
+          'has ended with 137',
+        );
+        expect(await askedIn(program, 'c')).not.toBe(former);
+        await program.close();
+      });
+
+      it('is ended by close once it has answered, and closes where it never ran', async () => {
+        const program = start(100);
+        await program.close();
+        const pid = askedIn(program, 'a');
+        await program.close();
+        const { exitCode } = await host.exec('sh', ['-c', 'kill -0 "$0" 2>/dev/null', await pid]);
+        expect(exitCode).toBe(1);
+      });
+
+      it('is said to be missing', async () => {
+        const program = new ResidentProgram({
+          ...{ host, program: 'no-such-program', args: [], answerEnd: '\n', questionsEach: 1 },
+        });
+        await expect(program.ask('a\n')).rejects.toThrow(ProgramMissingError);
+      });
     });
 
     it.each(['127.0.0.1', '::1'])('listens, and connects, at %s', async (address) => {

@@ -90,7 +90,11 @@ export class Machine {
     }
     if (wantsInput === true) {
       waiting?.nextInput?.().then(
-        (text) => this.#process.send({ id: ++this.#asked, request: { call: 'feed', of: id, text } }),
+        (text) => {
+          // A machine that has ended feeds no programs.
+          if (!this.#process.connected) return;
+          this.#process.send({ id: ++this.#asked, request: { call: 'feed', of: id, text } });
+        },
         () => undefined,
       );
       return;
