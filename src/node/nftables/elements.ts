@@ -12,7 +12,7 @@ export interface Element {
   readonly service?: ObjectKey;
 }
 
-/** An atom, or in sets of intervals a prefix as `address/length`. */
+/** An atom, a protocol by its name, or in sets of intervals a prefix as `address/length`. */
 export type KeyPart = Atom;
 
 export type ElementValue = EndpointValue | MarkValue | { readonly goto: string } | 'drop';
@@ -46,8 +46,29 @@ export function valueExpression(value: ElementValue): NftExpression {
   return 'goto' in value ? { goto: { target: value.goto } } : keyExpression(value);
 }
 
+/**
+ * Protocols of Services, by the numbers of IANA: for each name of one, nft opens and reads `/etc/protocols`, which takes
+ * it as long as the rest of what it does for an element.
+ */
+const protocolNumbers: ReadonlyMap<string, number> = new Map([
+  ['tcp', 6],
+  ['udp', 17],
+  ['sctp', 132],
+]);
+
+const protocolNames: ReadonlyMap<number, string> = new Map(
+  Array.from(protocolNumbers, ([name, number]) => [number, name]),
+);
+
+/** The name of a protocol of Services, as keys have it; undefined: it is another one. */
+export function protocolName(number: number): string | undefined {
+  return protocolNames.get(number);
+}
+
 function partExpression(part: KeyPart): NftExpression {
   if (typeof part === 'number') return part;
+  const protocol = protocolNumbers.get(part);
+  if (protocol !== undefined) return protocol;
   const slash = part.indexOf('/');
   if (slash === -1) return part;
   return { prefix: { addr: part.slice(0, slash), len: Number(part.slice(slash + 1)) } };

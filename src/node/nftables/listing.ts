@@ -1,6 +1,6 @@
 import { parseAddress } from '../../objects/address.ts';
-import type { Element, ElementValue, KeyPart } from './elements.ts';
-import { type SetName, setNames } from './sets.ts';
+import { type Element, type ElementValue, type KeyPart, protocolName } from './elements.ts';
+import { protocolIndex, type SetName, setNames } from './sets.ts';
 
 /**
  * Reads the elements in what `nft -j list set` and `list map` print, piece by piece: as a whole, the listing of 10,000
@@ -87,11 +87,18 @@ const closeBrace = 0x7d;
 /** An element as nft writes it: a key, or `[key, value]`. */
 function toElement(set: SetName, json: unknown): Element {
   const pair: unknown[] | undefined = Array.isArray(json) ? json : undefined;
-  if (pair === undefined) return { set, key: toKey(json) };
-  return { set, key: toKey(pair[0]), value: toValue(pair[1]) };
+  if (pair === undefined) return { set, key: toKey(set, json) };
+  return { set, key: toKey(set, pair[0]), value: toValue(pair[1]) };
 }
 
-function toKey(json: unknown): readonly KeyPart[] {
+function toKey(set: SetName, json: unknown): readonly KeyPart[] {
+  const protocolAt = protocolIndex(set);
+  return toParts(json).map((part, index) =>
+    index === protocolAt && typeof part === 'number' ? (protocolName(part) ?? part) : part,
+  );
+}
+
+function toParts(json: unknown): readonly KeyPart[] {
   const parts: unknown = member(json, 'concat');
   return Array.isArray(parts) ? parts.map(toPart) : [toPart(json)];
 }
@@ -115,7 +122,7 @@ function toValue(json: unknown): ElementValue {
   if (member(json, 'drop') === null) return 'drop';
   const target = member(member(json, 'goto'), 'target');
   if (typeof target === 'string') return { goto: target };
-  const [first, second] = toKey(json);
+  const [first, second] = toParts(json);
   if (typeof first === 'string' && typeof second === 'number') return [first, second];
   if (typeof first === 'number' && second === undefined) return [first];
   throw unknownElement(json);

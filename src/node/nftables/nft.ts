@@ -12,7 +12,8 @@ class NftError extends Error {
  */
 const eachTransaction = 'while read -r bytes; do head -c "$bytes" | nft -j -f - || exit; done';
 
-const eachListing = 'for what; do nft -j list $what || exit; done';
+/** Protocols as numbers: nft looks each name up in `/etc/protocols`. */
+const eachListing = 'for what; do nft -j --numeric-protocol list $what || exit; done';
 
 /** The program `nft` of a machine. */
 export class Nft {
@@ -69,7 +70,7 @@ export class Nft {
   }
 
   /**
-   * What `nft -j list …` prints of one thing after the other.
+   * What `nft -j list …` prints of one thing after the other, with protocols as numbers.
    *
    * @param what each of words of ours only: `map ip servicenet service-ips`.
    * @param output is called with each piece of it, as they come.

@@ -110,6 +110,12 @@ export function ofDestinations(name: SetName): boolean {
   return key.includes('inet_service');
 }
 
+/** Which part of a key is a protocol; -1: none. */
+export function protocolIndex(name: SetName): number {
+  const { key }: SetDefinition = setDefinitions[name];
+  return key.indexOf('inet_proto');
+}
+
 /** Whether elements may be prefixes. */
 export function hasRanges(name: SetName): boolean {
   const { interval }: SetDefinition = setDefinitions[name];

@@ -160,10 +160,10 @@ describe('transactions', () => {
     bring(many(0, 4000, 100), many(1, 30, 0));
     bring(many(0, 6000, 0));
     bring({ ...many(0, 0, 0), service: undefined });
-    expect(table.has('service-ips 10.96.0.1 tcp 80')).toBe(false);
+    expect(table.has('service-ips 10.96.0.1 6 80')).toBe(false);
     bring(many(0, 1, 0), many(1, 0, 0));
     expect(sizes.filter((size) => size > 2 ** 17)).toEqual([]);
-    expect(table.get('service-ips 10.96.0.1 tcp 80')).toBe('pick-cluster-1-masquerade-all-but-pods');
+    expect(table.get('service-ips 10.96.0.1 6 80')).toBe('pick-cluster-1-masquerade-all-but-pods');
   });
 
   it('are one for a change of one Service', () => {
