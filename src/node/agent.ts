@@ -25,6 +25,8 @@ export interface DataPath {
   sync(plan: ForwardingPlan, touched: Iterable<ObjectKey>): Promise<Written>;
   /** The next sync compares everything with what there is. */
   distrust(): void;
+  /** Ends what cannot go on without its agent. */
+  close?(): Promise<void>;
 }
 
 export interface NodeAgentOptions {
@@ -156,6 +158,7 @@ export class NodeAgent implements Runnable {
     } finally {
       forget();
       await this.#healthChecks.close();
+      await this.#dataPath.close?.();
     }
   }
 

@@ -114,6 +114,7 @@ async function ours(count: number): Promise<Record<string, Took>> {
   const remove = await median((time) => apply(gone(count + time)));
   const restarted = new NftablesWriter({ host: localHost });
   const restart = await timed(() => restarted.sync(planner.plan));
+  await writer.close();
   return { load, change, add, remove, restart };
 }
 
@@ -185,11 +186,19 @@ async function median(work: (time: number) => Promise<Took>): Promise<Took> {
   return { passed: middle('passed'), cpu: took.reduce((sum, { cpu }) => sum + cpu, 0) / times };
 }
 
-/** Milliseconds of CPU that this process and the programs that it has run have taken so far. */
+/** Milliseconds of CPU that this process and the programs that it runs, or has run, have taken so far. */
 function spent(): number {
   const { user, system } = process.cpuUsage();
-  const stat = readFileSync('/proc/self/stat', 'utf8');
-  // Behind the name, fields 16 and 17 count ticks of 10 ms (proc_pid_stat(5)).
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim();
+  const running = children === '' ? [] : children.split(' ').map((pid) => ticks(pid, 'utime'));
+  return (user + system) / 1000 + [ticks('self', 'cutime'), ...running].reduce((a, b) => a + b);
+}
+
+/** Milliseconds by one of the pairs of times in `stat` of a process, in user space and in the kernel. */
+function ticks(pid: string, which: 'utime' | 'cutime'): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  // Behind the name, fields 14 to 17 count ticks of 10 ms (proc_pid_stat(5)).
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (user + system) / 1000 + (Number(fields[13]) + Number(fields[14])) * 10;
+  const first = which === 'utime' ? 11 : 13;
+  return (Number(fields[first]) + Number(fields[first + 1])) * 10;
 }

@@ -8,6 +8,7 @@ import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import type { TestNetwork } from './support/network.ts';
 import { endpointSlice } from './support/objects.ts';
+import { processesOf, residentNft } from './support/processes.ts';
 import { tellingTransactions } from './support/transactions.ts';
 
 const missing = missingFor('user');
@@ -130,6 +131,19 @@ describe.skipIf(missing !== '')(
       expect(gone.stderr).toBe('');
       await expectFrom('client', '10.96.0.70', 'a-1');
       await running.stop();
+    });
+
+    it('changes a Service by the nft that stays, and ends it with itself', async () => {
+      const { host } = network.at('node-1').machine;
+      const running = start(['node-1']);
+      await cluster.service('changed', { clusterIP: '10.96.0.71' });
+      for (const pod of ['a-1', 'b-2', 'a-1']) {
+        await endpoints('changed', [pod]);
+        await expectFrom('client', '10.96.0.71', pod);
+      }
+      expect(await processesOf(host, residentNft)).toHaveLength(1);
+      await running.stop();
+      expect(await processesOf(host, residentNft)).toEqual([]);
     });
 
     it('does not start beside kube-proxy without the flag, and removes all that it made', async () => {

@@ -24,6 +24,7 @@ import { TestCluster } from './support/cluster.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import { endpointSlice, forwardingOptions } from './support/objects.ts';
+import { processesOf, residentNft } from './support/processes.ts';
 import { halves, listTable, withoutSlots } from './support/table-listing.ts';
 import { tellingTransactions } from './support/transactions.ts';
 
@@ -69,6 +70,8 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
       const listing = await host.exec('nft', ['list', 'table', 'ip', 'servicenet']);
       if (listing.exitCode === 0) expect(halves(await listTable(host, 'ip'))).toEqual([]);
     }
+    // The nft that stays ends with its agent.
+    await expect.poll(() => processesOf(host, residentNft)).toEqual([]);
     const agents = cluster.startAgents(['node-1']);
     await expectFrom('client', '10.96.2.1', pods[(numbers.length - 1) % 2] ?? 'a-1');
     await expectAsMadeAnew();
@@ -130,7 +133,8 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
       try {
         const order = join(folder, 'fail');
         const done = moment === 'after' ? 'nft "$@"; ' : '';
-        const script = `#!/bin/sh\nPATH=\${PATH#*:}\nif rm ${order} 2>/dev/null; then ${done}echo "Error: by order" >&2; exit 1; fi\nexec nft "$@"\n`;
+        // Without an interactive mode, each transaction has a program of its own.
+        const script = `#!/bin/sh\nPATH=\${PATH#*:}\ncase "$*" in "-j -i") exit 1;; esac\nif rm ${order} 2>/dev/null; then ${done}echo "Error: by order" >&2; exit 1; fi\nexec nft "$@"\n`;
         await writeFile(join(folder, 'nft'), script);
         await chmod(join(folder, 'nft'), 0o755);
         await chmod(folder, 0o777);
@@ -140,22 +144,65 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
           exec: (program, args, options) =>
             host.exec('env', [`PATH=${folder}:${process.env['PATH'] ?? ''}`, program, ...args], options),
         };
-        const agents = cluster.startAgents(['node-1'], {}, () => wrapped);
-        const [name, address] = moment === 'before' ? ['before', '10.96.2.4'] : ['after', '10.96.2.5'];
-        await cluster.service(name, { clusterIP: address });
-        await endpoints(name, ['a-1']);
-        await expectFrom('client', address, 'a-1');
-        await writeFile(order, '');
-        await endpoints(name, ['b-2']);
-        await expectFrom('client', address, 'b-2');
-        await expect.poll(() => agents.logged.some((line) => line.includes('by order'))).toBe(true);
-        await expectAsMadeAnew();
-        await agents.stop();
+        await changesDespite(moment === 'before' ? 4 : 5, wrapped, () => writeFile(order, ''));
       } finally {
         await rm(folder, { recursive: true });
       }
     },
   );
+
+  it.for(['before', 'after'])(
+    'the nft that stays and is killed once, %s it has done its work, delays a change and loses none',
+    async (moment) => {
+      const { host } = cluster.network.at('node-1').machine;
+      let isOrdered = false;
+      const kill = (at: string): void => {
+        if (!isOrdered || at !== moment) return;
+        isOrdered = false;
+        throw new Error('by order');
+      };
+      const fed = async function* (input: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
+        for await (const piece of input) {
+          kill('before');
+          yield piece;
+        }
+      };
+      const exec: Host['exec'] = (program, args, options = {}) => {
+        const { input, output } = options;
+        if (typeof input !== 'object' || output === undefined) return host.exec(program, args, options);
+        const told = (text: string): void => {
+          kill('after');
+          output(text);
+        };
+        return host.exec(program, args, { ...options, input: fed(input), output: told });
+      };
+      await changesDespite(moment === 'before' ? 8 : 9, { ...host, exec }, () => {
+        isOrdered = true;
+      });
+    },
+  );
+
+  /** Two changes, and a fault by order with the second one. */
+  async function changesDespite(
+    number: number,
+    host: Host,
+    order: () => void | Promise<void>,
+  ): Promise<void> {
+    const agents = cluster.startAgents(['node-1'], {}, () => host);
+    const [name, address] = [`faulty-${number}`, `10.96.2.${number}`];
+    await cluster.service(name, { clusterIP: address });
+    await endpoints(name, ['a-1']);
+    await expectFrom('client', address, 'a-1');
+    // The first change of a settled agent: chains are there, and the nft that stays.
+    await endpoints(name, ['b-2']);
+    await expectFrom('client', address, 'b-2');
+    await order();
+    await endpoints(name, ['a-1']);
+    await expect.poll(() => agents.logged.some((line) => line.includes('by order'))).toBe(true);
+    await expectFrom('client', address, 'a-1');
+    await expectAsMadeAnew();
+    await agents.stop();
+  }
 
   it('while the API server is away for a minute, everything is forwarded as before, and what came since comes after', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'servicenet-api-'));

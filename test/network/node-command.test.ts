@@ -80,6 +80,27 @@ describe.skipIf(missing !== '')(`servicenet node${missing === '' ? '' : ` (missi
     await host.exec('nft', ['delete', 'table', 'ip', 'kube-proxy']);
   });
 
+  it('tells Pods by the range of its node, repairs what changed each --sync-period, and serves nothing where it is to', async () => {
+    await cluster.send('PATCH', '/api/v1/nodes/node-1', {
+      spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24'] },
+    });
+    const running = new NodeProgram(
+      ...([machine, relay, 'range', '--node-name', 'node-1', '--detect-local-mode', 'NodeCIDR'] as const),
+      ...['--sync-period', '500ms', '--healthz-bind-address', '0', '--metrics-bind-address', '0'],
+    );
+    const client = cluster.network.at('client').addresses.IPv4;
+    await expect.poll(() => ask('10.96.3.1', 80)).toMatchObject({ name: 'a-1', client });
+    // From elsewhere: by the node's address on the links to its Pods.
+    const { outside } = cluster.network;
+    expect(await outside.machine.ask('10.96.3.1', 80)).toMatchObject({ client: '10.244.1.1' });
+    for (const port of [10_249, 10_256]) expect(await machine.ask('127.0.0.1', port)).toBe('refused');
+    const element = ['service-ips', '{ 10.96.3.1 . tcp . 80 }'];
+    const { stderr } = await machine.host.exec('nft', ['delete', 'element', 'ip', 'servicenet', ...element]);
+    expect(stderr).toBe('');
+    await expect.poll(() => ask('10.96.3.1', 80)).toMatchObject({ name: 'a-1', client });
+    expect((await running.signal('TERM')).exitCode).toBe(0);
+  });
+
   it('with --init-only sets kernel parameters, names those that it may not set, and writes nothing else', async () => {
     const { sysctl } = machine.host;
     const name = 'net/netfilter/nf_conntrack_tcp_timeout_close_wait';

@@ -121,7 +121,11 @@ export class EgressAgent implements Runnable {
 
   /** Follows the API until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    await this.#controller.run(signal);
+    try {
+      await this.#controller.run(signal);
+    } finally {
+      await this.#table.close();
+    }
   }
 
   async #sync(): Promise<ReconcileResult> {

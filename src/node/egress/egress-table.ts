@@ -92,6 +92,11 @@ export class EgressTable {
     this.#programmed = wanted;
   }
 
+  /** Ends the program that {@link sync} leaves behind for the next change. What was written stays. */
+  async close(): Promise<void> {
+    await this.#nft.close();
+  }
+
   /** Takes the table away. @throws {NftError} */
   async cleanUp(): Promise<void> {
     this.distrust();

@@ -1,26 +1,30 @@
 import { type ExecOptions, type ExecResult, type Host, ProgramMissingError } from '../../host/host.ts';
 import type { Command } from './commands.ts';
-
-/** nft refused something, or could not do it. */
-class NftError extends Error {
-  override readonly name = 'NftError';
-}
+import { NftError } from './nft-error.ts';
+import { residentLimit, ResidentNft } from './resident-nft.ts';
 
 /**
- * One shell runs nft for each transaction: to start a program takes a process of Node.js 10 ms at 200 MiB, and a shell
- * less than 1 ms. nft opens /dev/stdin, which must be a pipe for that: Node.js gives its children sockets.
+ * One shell runs nft for each of several transactions: to start a program takes a process of Node.js 10 ms at 200 MiB, and
+ * a shell less than 1 ms. nft opens /dev/stdin, which must be a pipe for that: Node.js gives its children sockets.
  */
 const eachTransaction = 'while read -r bytes; do head -c "$bytes" | nft -j -f - || exit; done';
 
 /** Protocols as numbers: nft looks each name up in `/etc/protocols`. */
 const eachListing = 'for what; do nft -j --numeric-protocol list $what || exit; done';
 
-/** The program `nft` of a machine. */
+/** The program `nft` of a machine. One call at a time. */
 export class Nft {
   readonly #host: Host;
+  readonly #resident: ResidentNft;
 
   constructor(host: Host) {
     this.#host = host;
+    this.#resident = new ResidentNft(host);
+  }
+
+  /** Ends the program that {@link runAll} leaves behind for the next small transaction. */
+  async close(): Promise<void> {
+    await this.#resident.close();
   }
 
   /** Does all of it or nothing. @throws {NftError} */
@@ -30,18 +34,23 @@ export class Nft {
   }
 
   /**
-   * Transactions one after the other, each as JSON: nft does all of one or nothing, and none after one that failed. The
-   * next is made while nft does the one before.
+   * Transactions one after the other, each as one line of JSON: nft does all of one or nothing, and none after one that
+   * failed. The next is made while nft does the one before. A small one alone is done by a program nft that stays until
+   * {@link close}.
    *
    * @returns how many there were.
    * @throws {NftError} of the one that failed.
    */
   async runAll(transactions: AsyncIterable<string>): Promise<number> {
     const rest = transactions[Symbol.asyncIterator]();
+    const first = await rest.next();
+    if (first.done === true) return 0;
     let next = await rest.next();
-    if (next.done === true) return 0;
-    let count = 0;
+    const isSmallAlone = next.done === true && Buffer.byteLength(first.value) <= residentLimit;
+    if (isSmallAlone && (await this.#resident.run(first.value))) return 1;
+    let count = 1;
     const input = async function* (): AsyncGenerator<string> {
+      yield sized(first.value);
       for (; next.done !== true; next = await rest.next()) {
         count++;
         yield sized(next.value);
@@ -66,7 +75,7 @@ export class Nft {
     const { exitCode, stdout, stderr } = await this.#exec('nft', ['-j', ...options, 'list', ...what]);
     if (exitCode === 0) return stdout;
     if (stderr.includes('No such file or directory')) return undefined;
-    throw new NftError(`nft list ${what.join(' ')}: ${firstLines(stderr)}`);
+    throw NftError.of(stderr, `nft list ${what.join(' ')}`);
   }
 
   /**
@@ -82,7 +91,7 @@ export class Nft {
 
   async #shell(script: string, args: readonly string[], options: ExecOptions): Promise<void> {
     const { exitCode, stderr } = await this.#exec('sh', ['-c', script, 'sh', ...args], options);
-    if (exitCode !== 0) throw new NftError(`nft: ${firstLines(stderr)}`);
+    if (exitCode !== 0) throw NftError.of(stderr);
   }
 
   async #exec(
@@ -107,12 +116,3 @@ function sized(text: string): string {
 
 /** The messages of sh about a program that it does not find, and one that cannot be run. */
 const noCommand: ReadonlySet<number> = new Set([126, 127]);
-
-/** nft repeats the whole input in its error messages. */
-function firstLines(text: string): string {
-  const lines = text.split('\n').filter((line) => line.trim() !== '');
-  return lines
-    .slice(0, 3)
-    .map((line) => line.slice(0, 300))
-    .join('; ');
-}

@@ -60,6 +60,11 @@ export class NftablesWriter {
     for (const table of this.#tables.values()) table.forget();
   }
 
+  /** Ends the program that {@link sync} leaves behind for the next change. What was written stays. */
+  async close(): Promise<void> {
+    await this.#nft.close();
+  }
+
   /** Removes the tables of all agents of this project. @throws {NftError} */
   async cleanUp(): Promise<void> {
     this.#tables.clear();

@@ -141,7 +141,11 @@ export class PolicyAgent implements Runnable {
       );
     }
     if (!routesPods) await this.#checkBridges();
-    await Promise.all([this.#controller.run(signal), this.#firewalls.run(signal)]);
+    try {
+      await Promise.all([this.#controller.run(signal), this.#firewalls.run(signal)]);
+    } finally {
+      await this.#table.close();
+    }
   }
 
   /** What a bridge passes on, the kernel shows to filters with br_netfilter alone. */

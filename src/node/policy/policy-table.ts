@@ -72,6 +72,11 @@ export class PolicyTable {
     }
   }
 
+  /** Ends the program that {@link sync} leaves behind for the next change. What was written stays. */
+  async close(): Promise<void> {
+    await this.#nft.close();
+  }
+
   /** Takes away all that was ever made. @throws {NftError} */
   async cleanUp(): Promise<void> {
     this.distrust();
