@@ -107,6 +107,11 @@ export default tseslint.config(
           message:
             'throws a RangeError from about 120,000 items on: pushAll and maxOf of objects/lists.ts do not',
         },
+        {
+          selector:
+            ':matches(ImportDeclaration[importKind="value"], ImportExpression)[source.value="node:http"]',
+          message: 'loads the fetch of Node.js too, 13 MiB: src/host/node-http.ts does not',
+        },
       ],
     },
   },

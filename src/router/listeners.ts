@@ -1,8 +1,9 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http';
+import type { IncomingMessage, Server as HttpServer } from 'node:http';
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../client/clock.ts';
+import { createServer as createHttpServer } from '../host/node-http.ts';
 import { maxHello, readClientHello } from '../network/http/client-hello.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
 import type { Certificates } from './certificates.ts';

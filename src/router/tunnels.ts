@@ -1,6 +1,7 @@
-import { request as requestHttp, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { request as requestHttp } from '../host/node-http.ts';
 import type { HttpRule } from '../network/http/rule.ts';
 import type { BackendConnections, ForwardTarget } from './connections.ts';
 import type { ForwardProblem } from './forward.ts';

@@ -1,12 +1,18 @@
 import type { APIService } from '../../objects/types/apiregistration.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { localAvailability } from '../../registry/apiregistration/apiservice/strategy.ts';
 import { aggregatorGroup } from '../discovery/priorities.ts';
 import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
 import { every, type Stop } from '../loops.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
-import { listPrefix, objectKey, PreconditionError, type Unsubscribe } from '../storage/storage.ts';
+import {
+  listPrefix,
+  objectKey,
+  PreconditionError,
+  type StoredObject,
+  type Unsubscribe,
+} from '../storage/storage.ts';
 import {
   type Availability,
   failedDiscovery,
@@ -81,11 +87,11 @@ export class Aggregator {
         if (type === 'DELETED') this.#removed(object);
         else this.#changed(object);
       }),
-      storage.watch(listPrefix('', 'services'), revision, ({ current: { object } }) => {
-        this.#checkThoseOf(object.metadata.namespace, object.metadata.name);
+      storage.watch(listPrefix('', 'services'), revision, ({ current }) => {
+        this.#checkThoseOf(current, ({ name }) => name);
       }),
-      storage.watch(listPrefix('discovery.k8s.io', 'endpointslices'), revision, ({ current: { object } }) => {
-        this.#checkThoseOf(object.metadata.namespace, object.metadata.labels?.[serviceNameLabel]);
+      storage.watch(listPrefix('discovery.k8s.io', 'endpointslices'), revision, ({ current }) => {
+        this.#checkThoseOf(current, ({ labels }) => labels?.[serviceNameLabel]);
       }),
     );
     this.#stopChecks = every(checkEvery, 'extension API servers', log, async () => {
@@ -136,9 +142,14 @@ export class Aggregator {
     this.#groupVersions = [...this.#remotes.values()];
   }
 
-  #checkThoseOf(namespace: string | undefined, name: string | undefined): void {
+  /** Checks the APIServices whose Service is named by the metadata of what was written. */
+  #checkThoseOf(written: StoredObject, serviceOf: (metadata: ObjectMeta) => string | undefined): void {
+    // Clusters write many Services, and few have an extension API server: no text is parsed without one.
+    if (this.#remotes.size === 0) return;
+    const { metadata } = written.object;
     for (const remote of this.#remotes.values()) {
-      if (remote.server.namespace === namespace && remote.server.name === name) this.#check(nameOf(remote));
+      const { namespace, name } = remote.server;
+      if (namespace === metadata.namespace && name === serviceOf(metadata)) this.#check(nameOf(remote));
     }
   }
 

@@ -1,7 +1,7 @@
 /** The program of an image: no image is ever pulled. */
 import { accessSync, constants, statSync } from 'node:fs';
 import type { Container } from '../../objects/types/core.generated.ts';
-import { type TestImage, testImages } from '../programs/test-images/start.ts';
+import { type TestImage, testImages } from '../programs/test-images/test-images.ts';
 
 /** The program of an image. */
 export type ImageProgram =

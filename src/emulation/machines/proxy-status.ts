@@ -1,6 +1,6 @@
 /** The status endpoints of kube-proxy on its node (cmd/kube-proxy/app/server.go `serveMetrics`). */
-import { createServer } from 'node:http';
 import type { Host } from '../../host/host.ts';
+import { createServer } from '../../host/node-http.ts';
 
 /** kube-proxy's default for `--metrics-bind-address`. */
 const address = '127.0.0.1';

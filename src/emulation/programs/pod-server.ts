@@ -1,7 +1,7 @@
 import type { Socket as DatagramSocket } from 'node:dgram';
-import { createServer as createHttpServer, METHODS } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Host } from '../../host/host.ts';
+import { createServer as createHttpServer, METHODS } from '../../host/node-http.ts';
 import { reportAnswer } from './answers.ts';
 import { answerHttp, type PodIdentity } from './http.ts';
 

@@ -1,8 +1,9 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { whenAborted } from '../../client/abort.ts';
 import type { Clock } from '../../client/clock.ts';
 import type { Host } from '../../host/host.ts';
+import { createServer } from '../../host/node-http.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { ProxyMetrics } from '../proxy-metrics.ts';
 import type { SyncHealth } from './sync-health.ts';

@@ -1,5 +1,6 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Host } from '../../host/host.ts';
+import { createServer } from '../../host/node-http.ts';
 import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/forwarding-plan.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { SyncHealth } from './sync-health.ts';

@@ -1,8 +1,9 @@
 /** `/dial` of netexec: calls another netexec, and returns its answers (test/images/agnhost/netexec `dialHandler`). */
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { Host } from '../../../host/host.ts';
+import { request as httpRequest } from '../../../host/node-http.ts';
 import type { AgnhostPlace } from './context.ts';
 import { errorMessage } from '../../../objects/error-message.ts';
 

@@ -1,6 +1,6 @@
 /** `agnhost guestbook`: a frontend, a primary and its replicas, which keep texts by key (test/images/agnhost/guestbook). */
-import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createServer } from '../../../host/node-http.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { bodyFrom } from './dial.ts';
 import type { AgnhostRun } from './context.ts';

@@ -1,6 +1,6 @@
 /** `agnhost grpc-health-checking`: a server of `grpc.health.v1.Health/Check` (test/images/agnhost/grpc-health-checking). */
-import { createServer } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { createServer } from '../../../host/node-http.ts';
 import type { AgnhostRun } from './context.ts';
 
 /** gRPC's status codes that are used here. */

@@ -1,7 +1,8 @@
 /** `agnhost netexec`: a server that does what a test asks for (test/images/agnhost/netexec/netexec.go). */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createServer } from '../../../host/node-http.ts';
 import type { AgnhostRun } from './context.ts';
 import { dial } from './dial.ts';
 import { tlsFile } from './localhost-certificate.ts';

@@ -1,7 +1,7 @@
 /** `agnhost net`: a connection that stays half closed, for tests of conntrack (test/images/agnhost/net). */
-import { createServer } from 'node:http';
 import { createServer as createTcpServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createServer } from '../../../host/node-http.ts';
 import { isRecord } from '../../../objects/json.ts';
 import type { AgnhostRun } from './context.ts';
 import { errorMessage } from '../../../objects/error-message.ts';

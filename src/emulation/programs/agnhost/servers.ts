@@ -1,7 +1,8 @@
 /** Servers of agnhost that say little: serve-hostname, porter, liveness, tcp-reset and others (test/images/agnhost). */
-import { createServer, type RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, isIP } from 'node:net';
+import { createServer } from '../../../host/node-http.ts';
 import type { AgnhostRun } from './context.ts';
 import { bodyFrom } from './dial.ts';
 import { tlsFile } from './localhost-certificate.ts';

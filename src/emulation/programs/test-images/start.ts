@@ -1,24 +1,11 @@
 /** Test images of Kubernetes that are servers of their own (test/images), as programs of ours. */
-import { createServer } from 'node:http';
 import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
+import { createServer } from '../../../host/node-http.ts';
 import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from '../agnhost/context.ts';
 import { fileAnswer } from '../agnhost/servers.ts';
 import type { ContainerProgram } from '../program.ts';
 import { sampleApiServer } from './sample-apiserver.ts';
-
-/** Images by what they are. */
-export const testImages = ['httpd', 'nginx', 'nautilus', 'kitten', 'sample-apiserver'] as const;
-export type TestImage = (typeof testImages)[number];
-
-/** The folder of a web server's pages, which its container may change; undefined for others. */
-export function webRootOf(image: TestImage): { readonly path: string; readonly index: string } | undefined {
-  if (image === 'httpd') return { path: '/usr/local/apache2/htdocs', index: apachePage };
-  return image === 'nginx' ? { path: '/usr/share/nginx/html', index: nginxPage } : undefined;
-}
-
-const apachePage = '<html><body><h1>It works!</h1></body></html>\n';
-const nginxPage =
-  '<html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n';
+import { type TestImage, webRootOf } from './test-images.ts';
 
 /** Port of web servers. */
 const port = 80;
