@@ -130,8 +130,9 @@ export class PortAllocator implements PortAllocation {
   }
 
   /**
-   * The questions of one dry run with no effect, as kube-apiserver answers them: an explicit port fails only when it
-   * is taken (outside of the range it passes), and picked ones are 32769, 32770 …, or one above the highest so far.
+   * The allocations of one dry run, without effect, as kube-apiserver answers them: an explicit port fails only if
+   * it is taken (outside of the range it passes), and picked ones are 32769, 32770 …, or one above the highest so
+   * far.
    */
   dryRun(): PortAllocation {
     return new DryRunPorts(this);

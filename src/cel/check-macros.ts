@@ -28,7 +28,7 @@ export interface Checking {
 export function checkMacro(node: Comprehension, locals: Locals, checking: Checking): CelType {
   const visitRange = () => checking.visit(node.range, locals);
   const isOptional = node.macro === 'optMap' || node.macro === 'optFlatMap';
-  // These stand for two calls, each with its target.
+  // These are two calls, each with its target.
   const range = checking.apply(isOptional ? checking.tellTwice(visitRange) : visitRange());
   const inner = new Map(locals);
   const bound = itemTypes(node, range, checking);

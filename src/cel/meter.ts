@@ -46,8 +46,8 @@ export class Meter {
   }
 
   /**
-   * Counts steps that an evaluation executes here and cel-go does not charge for, so that the time is bounded whatever
-   * the cost is. Call it before the work is done.
+   * Counts steps that an evaluation executes here and cel-go does not charge for, so that the time is bounded by
+   * them and not by the cost. Call it before the work is done.
    *
    * @throws {CostLimitError}
    */

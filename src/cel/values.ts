@@ -61,7 +61,7 @@ export class Optional {
 
 export const noValue = new Optional(undefined);
 
-/** A list. Lists with a schema are compared and joined as it says. */
+/** A list. Lists with a schema are compared and joined by its list type. */
 export interface ListValue {
   readonly kind: 'list';
   readonly size: number;
@@ -154,7 +154,7 @@ export class StructValue extends PlainMap {
   }
 }
 
-/** Equal numbers are one key, whatever their type. */
+/** Equal numbers are one key, of any type. */
 function keyText(key: Value): string | undefined {
   if (typeof key === 'string') return `s${key}`;
   if (typeof key === 'boolean') return `b${key}`;

@@ -10,7 +10,7 @@ export type PoolUse = 'requests' | 'watches';
 /** Creates connection pools. */
 export type DispatcherFactory = (tls: Credentials['tls'], use: PoolUse) => Dispatcher;
 
-/** Connections shared by requests, unless the source says how many. */
+/** Connections shared by requests, unless the source sets a number. */
 const sharedConnections = 32;
 /** Limit of one answer in bytes: a page of a list has a few MB, a list without paging a few hundred. */
 const largestAnswer = 512 * 1024 * 1024;

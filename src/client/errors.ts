@@ -72,7 +72,7 @@ export function errorFromStatus(value: unknown, code = 500, retryAfter?: number)
   );
 }
 
-/** True for the 410 of a revision that the server no longer has, in either of its spellings. */
+/** True for the 410 of a revision that is compacted, in either of its spellings. */
 export function isExpired(error: unknown): boolean {
   return error instanceof StatusError && (error.code === 410 || error.reason === 'Expired');
 }
@@ -93,7 +93,7 @@ export function isForbidden(error: unknown): boolean {
   return error instanceof StatusError && error.code === 403;
 }
 
-/** True when the object, or a patch of it, is refused for what it says. */
+/** True when the server rejects the content of the object or patch. */
 export function isInvalid(error: unknown): error is StatusError {
   return error instanceof StatusError && error.code === 422;
 }

@@ -36,7 +36,7 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly complete?: (object: KubeObject) => void;
   /** True for objects with the outer shape of T. Others that a server sends are dropped and counted. */
   readonly isObject: (object: KubeObject) => object is T;
-  /** What to do when a server does not know a custom resource, as a message for the operator. */
+  /** Advice for operators whose server does not serve a custom resource. */
   readonly definedBy?: string;
   /** True for resources that older servers do not have: there they count as empty. */
   readonly isOptional?: boolean;

@@ -25,11 +25,11 @@ import { untilSignal } from './signals.ts';
 import { startTelemetryServer } from './telemetry-server.ts';
 
 /**
- * Runs the agent of the node that this process is on until a signal comes. What it wrote into the kernel stays: the
- * next agent goes on from it, and connections are forwarded meanwhile.
+ * Runs the agent of this process' node until a signal comes. The kernel keeps the rules: the next agent continues
+ * from them, and connections are forwarded meanwhile.
  *
- * @throws {OtherProxyError} where another Service proxy is at work.
- * @throws {NftError} where nft is missing, or the kernel refuses it.
+ * @throws {OtherProxyError} if another Service proxy is at work.
+ * @throws {NftError} if nft is missing, or the kernel refuses it.
  */
 export async function node(config: NodeConfig): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat });

@@ -102,7 +102,7 @@ async function runInside(run: ProgramRun, network: ClusterNetwork, log: Logger):
   }
 }
 
-/** Says what the files of another `up` are that are about to be replaced, and removes what would mislead. */
+/** Reports files of another `up` that are about to be replaced, and removes those that would mislead. */
 async function replaceFiles(kubeconfigPath: string, log: Logger): Promise<void> {
   const { clearControl, controlSocketPath } = await import('../emulation/control-socket.ts');
   const found = await clearControl(controlSocketPath(kubeconfigPath));

@@ -3,7 +3,7 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** A value that a flag or option does not take. The message says what it takes; who reads it adds the name. */
+/** A value that a flag or option does not take. The message says what it takes; the reader of flags adds the name. */
 export class WrongValue extends Error {
   override readonly name = 'WrongValue';
 }

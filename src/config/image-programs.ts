@@ -1,7 +1,7 @@
 import { WrongValue } from './errors.ts';
 import { texts } from './flags.ts';
 
-/** Which program stands for an image. */
+/** The program of an image. */
 export interface ImageChoice {
   /** With or without its tag. */
   readonly image: string;

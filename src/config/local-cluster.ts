@@ -38,7 +38,7 @@ export interface LocalClusterConfig {
   readonly network: (typeof networkModes)[number];
   /** Whether commands of containers run as processes of this machine. */
   readonly containers: (typeof containerModes)[number];
-  /** Programs that stand for images, before those that are known. */
+  /** Programs of images, which precede the built-in ones. */
   readonly images: readonly ImageChoice[];
   /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
   readonly clusterCidrs: readonly string[];

@@ -118,7 +118,7 @@ export function nodeConfig(
   });
 }
 
-/** A host name that no Node can have is left to the API, which knows none: `--cleanup` and `--init-only` need no Node. */
+/** A host name that is no valid Node name passes: `--cleanup` and `--init-only` need no Node. */
 function nodeName(flags: Flags, fromEnvironment: string | undefined): string {
   const given = flags.read('nodeName', optional(textOf())) ?? fromEnvironment;
   const name = (given ?? hostname()).trim().toLowerCase();

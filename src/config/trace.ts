@@ -3,7 +3,7 @@ import { clusterConfig, type ClusterConfig } from './common-flags.ts';
 import { ConfigError } from './errors.ts';
 import { address, Flags, wholeNumber, list, oneOf, optional, textOf, yesOrNo, cidrOf } from './flags.ts';
 
-/** Options of the proxy that translates Services; undefined: as the cluster says. */
+/** Options of the proxy that translates Services; undefined: those of the cluster. */
 export interface TraceProxyFlags {
   readonly clusterCidrs: readonly ParsedCidr[] | undefined;
   readonly masqueradeAll: boolean | undefined;

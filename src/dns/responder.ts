@@ -12,7 +12,7 @@ import { errorMessage } from '../objects/error-message.ts';
 
 export interface ResponderOptions {
   readonly zone: Zone;
-  /** Whether {@link zone} has all that the API server has: before, no name can be said to be missing. */
+  /** Whether {@link zone} has all objects of the API server: before that, no name is known to be missing. */
   readonly hasSynced: () => boolean;
   readonly forwarder: Forwarder;
   readonly clock: Clock;
@@ -184,7 +184,7 @@ export class DnsResponder {
 
 const upstreamRcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'];
 
-/** What is refused whatever the name is. */
+/** Queries that are refused for every name. */
 function rcodeBeforeLookup(query: DnsQuery | RefusedQuery): Rcode | undefined {
   if ('refused' in query) return query.refused;
   if (query.edns !== undefined && query.edns.version !== 0) return 'BADVERS';

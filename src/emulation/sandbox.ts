@@ -25,7 +25,9 @@ export interface SandboxOptions {
  * Everything inside ends with that process, which ends with this one, also by a signal.
  */
 export class Sandbox {
-  /** The process inside, or its launcher: messages are sent to it and received from it. */
+  /**
+   * The process inside, or the first of the programs that lead to it: messages are sent to it and received from it.
+   */
   readonly channel: ChildProcess;
   /** The words before a program that is to run inside, in its first network namespace. */
   readonly enter: readonly string[];

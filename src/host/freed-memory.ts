@@ -4,11 +4,11 @@ import type { Logger } from 'pino';
 const worthwhileCpuMs = 250;
 
 /**
- * Returns memory that was freed to the system, as long as the process runs. glibc keeps what lies between blocks in use
- * for blocks to come: after large requests, several times as much as lives. `malloc_trim` (malloc_trim(3)) returns its
- * whole pages. Other C libraries do not have it: with them, nothing happens.
+ * Returns freed memory to the system while the process runs. glibc keeps blocks between those in use: after large
+ * requests, several times what is in use. `malloc_trim` (malloc_trim(3)) returns whole pages. Other C libraries
+ * lack it: nothing happens with them.
  *
- * @param intervalMs milliseconds between two times.
+ * @param intervalMs milliseconds between two calls.
  * @returns ends it.
  */
 export function returnFreedMemory(log: Logger, intervalMs = 10_000): () => void {

@@ -59,7 +59,7 @@ function feed(
   input: NonNullable<ExecOptions['input']>,
   failed: (error: unknown) => void,
 ): void {
-  // A program that ends without having read all of its input says why by its exit code.
+  // A program that ends before it has read all of its input reports why by its exit code.
   stdin.on('error', () => undefined);
   if (typeof input === 'string') {
     stdin.end(input);

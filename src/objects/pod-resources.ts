@@ -6,7 +6,7 @@ import { listAt, recordAt, scalarAt, textAt } from './read.ts';
 /** Amounts by the name of a resource, in billionths as in quantities. */
 export type ResourceAmounts = ReadonlyMap<string, bigint>;
 
-/** Shared by all Pods that ask for nothing. */
+/** Shared by all Pods without requests. */
 const nothing: ResourceAmounts = new Map();
 /** Resources that a Pod may set as a whole (KEP-2837). */
 const podLevel = /^(?:cpu|memory|hugepages-.+)$/;

@@ -20,7 +20,7 @@ export interface EditEffect {
   readonly family: IPFamily;
   /**
    * `moves` to another address, `loses` its address, `gains` one that it waits for, `adopts` one that another load
-   * balancer assigned, or `stays` on an address that no pool would contain any more.
+   * balancer assigned, or `stays` on an address that would be in no pool.
    */
   readonly effect: 'moves' | 'loses' | 'gains' | 'adopts' | 'stays';
   readonly from?: string;

@@ -29,7 +29,7 @@ export interface ReportedPool {
 export interface ReportedAddress {
   readonly address: string;
   readonly family: IPFamily;
-  /** Absent when no pool contains the address any more. */
+  /** Absent when no pool contains the address. */
   readonly pool?: string;
   readonly services: readonly ReportedHolder[];
   readonly reservedFor?: ObjectKey;
@@ -39,7 +39,7 @@ export interface ReportedAddress {
 export interface ReportedHolder {
   readonly service: ObjectKey;
   readonly ports: readonly string[];
-  /** Nodes that announce it, or the reason word; absent: its condition says nothing. */
+  /** Nodes that announce it, or the reason; absent: it has no such condition. */
   readonly announced?: string;
 }
 

@@ -44,7 +44,7 @@ export class BackendConnections {
     this.#options = options;
   }
 
-  /** What sends requests to a target. A request on it goes on when the target is forgotten. */
+  /** The dispatcher of a target. Its requests continue when the target is forgotten. */
   to(target: ForwardTarget): Dispatcher {
     const { clock, backendTimeout } = this.#options;
     const { address, port, protocol, serverName, ca = '' } = target;
@@ -56,7 +56,7 @@ export class BackendConnections {
       const timeouts = { headersTimeout: backendTimeout, bodyTimeout: backendTimeout };
       const connect: buildConnector.connector = (_, done) => {
         this.connect(target).then(
-          // Without TLS there is no ALPN: undici begins HTTP/2 where the socket says that it was chosen.
+          // Without TLS there is no ALPN: undici uses HTTP/2 if the socket reports that it was chosen.
           (socket) => done(null, protocol === 'h2c' ? Object.assign(socket, { alpnProtocol: 'h2' }) : socket),
           (error: unknown) => done(error instanceof Error ? error : new Error(String(error)), null),
         );
@@ -73,7 +73,11 @@ export class BackendConnections {
     return entry.dispatcher;
   }
 
-  /** Opens a connection, re-encrypted where the target says so. @throws {Error} of the system, TLS, or the timeout. */
+  /**
+   * Opens a connection, re-encrypted if the target requires it.
+   *
+   * @throws {Error} of the system, TLS, or the timeout.
+   */
   async connect(target: ForwardTarget): Promise<Socket | TLSSocket> {
     const { host, connectTimeout } = this.#options;
     const { address, port, protocol, serverName, ca } = target;

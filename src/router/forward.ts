@@ -23,7 +23,7 @@ export interface Exchange {
   /** Path and query. */
   readonly path: string;
   readonly headers: string[];
-  /** Tells what is logged and counted. */
+  /** Reports the values for the log and metrics. */
   readonly onTarget: (target: ForwardTarget) => void;
   readonly onProblem: (problem: ForwardProblem, error?: Error) => void;
 }

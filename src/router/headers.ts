@@ -5,12 +5,12 @@ import type { HeaderAction } from '../network/http/rule.ts';
 /** Who set X-Forwarded-* and Forwarded before us: `forwardedHeaderPolicy` of OpenShift's IngressController. */
 export type ForwardedPolicy = 'append' | 'replace' | 'if-none' | 'never';
 
-/** What headers tell a backend of the client's connection. */
+/** The client's connection, for the headers to a backend. */
 export interface ClientConnection {
   /** The client's address. */
   readonly address: string;
   readonly scheme: 'http' | 'https';
-  /** That the client connected to, as it says by its `Host`; else that of the scheme. */
+  /** The port that the client connected to, by its `Host`; else that of the scheme. */
   readonly port: number;
 }
 
@@ -24,11 +24,11 @@ const forwardedNames = new Set([
 ]);
 
 /**
- * The headers for a backend: without those of the client's connection, with X-Forwarded-* and Forwarded, changed as the
- * rule says.
+ * The headers for a backend: without those of the client's connection, with X-Forwarded-* and Forwarded, changed by
+ * the rule.
  *
  * @param raw names and values in turn, as Node.js has them; names with a colon (HTTP/2) are left out.
- * @param host that the request was decided by.
+ * @param host by which the rule was found.
  */
 export function requestHeaders(
   raw: readonly string[],
@@ -58,7 +58,7 @@ export function requestHeaders(
   return actions.length === 0 ? headers : changed(headers, actions);
 }
 
-/** The headers for the client: without those of the backend's connection, changed as the rule says. */
+/** The headers for the client: without those of the backend's connection, changed by the rule. */
 export function responseHeaders(
   headers: IncomingHttpHeaders,
   actions: readonly HeaderAction[],

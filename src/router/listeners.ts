@@ -34,7 +34,7 @@ const maxHeaderSize = 16 * 1024;
 /** A server that can be ended without harm to what runs on it. */
 export interface RouterListener {
   readonly server: Server;
-  /** Takes no connection any more, and ends those without a request. */
+  /** Accepts no more connections, and ends those without a request. */
   drain(): Promise<void>;
   /** Cuts what is left. */
   cut(): void;

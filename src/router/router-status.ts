@@ -29,9 +29,9 @@ export interface StatusOptions {
 }
 
 /**
- * Writes the addresses of the router into the status of its Ingresses, and into Routes what it says of them. Ingresses of
- * others and entries of other routers are never written. An Event names annotations that have no effect. Of several
- * routers of one name the leader does it.
+ * Writes the addresses of the router into the status of its Ingresses, and the admission of Routes into theirs.
+ * Ingresses and entries of other routers are never written. An Event names annotations that have no effect. Of
+ * several routers of one name the leader writes.
  */
 export class RouterStatus implements Runnable {
   readonly #context: ControllerContext;
@@ -43,7 +43,7 @@ export class RouterStatus implements Runnable {
   readonly #ingresses: Controller;
   readonly #ingressWriter: StatusWriter<Ingress>;
   readonly #routes: Controller | undefined;
-  /** What was last said of an Ingress by Events. */
+  /** The last Event message about each Ingress. */
   readonly #sentEvents = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, view: RouterView, table: HttpTable, options: StatusOptions) {

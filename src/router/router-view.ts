@@ -22,7 +22,7 @@ export interface RouterViewOptions {
   readonly certificates: Certificates;
   readonly log: Logger;
   readonly selection: IngressSelection;
-  /** Whether Routes are served; they are absent where the API server does not know them. */
+  /** Whether the API server serves Routes. */
   readonly routes: boolean;
   /** The Secret of the default certificate: `namespace/name`. */
   readonly defaultCertificate: ObjectKey | undefined;

@@ -151,9 +151,9 @@ export class Router {
   }
 
   /**
-   * Takes no connection any more, lets requests and tunnels end, then cuts what is left.
+   * Accepts no more connections, lets requests and tunnels end, then closes the rest.
    *
-   * @param drainTimeout milliseconds that they have.
+   * @param drainTimeout milliseconds for that.
    */
   async close(drainTimeout: number): Promise<void> {
     const { clock } = this.#options;

@@ -64,7 +64,7 @@ export class RouterServing {
     for (const response of this.#responses) lastOfConnection(response);
   }
 
-  /** From now on connections end with what is answered, whatever was said. */
+  /** From now on connections end with their answer, whatever was negotiated. */
   end(): void {
     this.drain();
     this.#isEnding = true;

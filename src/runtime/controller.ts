@@ -126,7 +126,7 @@ export class Controller implements Runnable {
           void running.add(() => this.#work(key)).then(pump);
         }
       };
-      // Deferred: handlers enqueue in the middle of an event, and a burst of events shall cause one run.
+      // Deferred: handlers enqueue in the middle of an event, and a burst of events causes one run.
       let scheduled = false;
       this.#queue.onReady = () => {
         if (scheduled) return;

@@ -25,7 +25,9 @@ export class Leadership {
     return 'stopped';
   }
 
-  /** Never fails: a standby is as ready as a leader. The name says which of the two this process is, and who leads. */
+  /**
+   * Never fails: a standby is as ready as a leader. The name shows which of the two this process is, and who leads.
+   */
   healthCheck(): HealthCheck {
     const elector = this.#elector;
     return {

@@ -78,7 +78,7 @@ async function untilKnown(
       await clients.for(resource).list({ limit: 1, signal });
       return otherImplementations(work, { workloads: await workloadNames(clients, signal) });
     } catch {
-      // Not served yet, or the server cannot be reached: its transport says so.
+      // Not served yet, or the server is unreachable, which its transport logs.
       await clock.sleep(lookAgain, signal);
     }
   }

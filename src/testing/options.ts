@@ -52,7 +52,7 @@ export interface TestServerOptions {
    * process, in the network and a file system of their Pod. Default `off`.
    */
   readonly containers?: 'off' | 'processes' | undefined;
-  /** Programs that stand for images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
+  /** Programs of images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
   readonly images?: readonly string[] | undefined;
   /** Where simulated Pods get their addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
   readonly clusterCidr?: string | undefined;

@@ -277,7 +277,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ],
   [
     'matches',
-    // Only the member form on a text is known to be costly.
+    // Only the member form on a text has a known cost.
     ({ target, args: [pattern] }) =>
       target === undefined ? once : cost(patternCost(sized(target), sized(pattern))),
   ],

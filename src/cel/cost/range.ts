@@ -1,4 +1,4 @@
-/** Sizes and costs as cel-go's estimates count them (`checker/cost.go`): from 0 to a bound that stands for "any". */
+/** Sizes and costs as cel-go's estimates count them (`checker/cost.go`): from 0 to a bound that means "any". */
 
 /** The smallest and largest size of a text, list or map: characters, bytes, items or members. */
 export interface SizeRange {

@@ -8,12 +8,12 @@ const unknown = 0;
 const outside = 1;
 const inside = 2;
 
-/** The characters that a part of a pattern stands for: a class, an escape, or one in either case. */
+/** The characters that a part of a pattern matches: of a class, an escape, or a character in either case. */
 export class CharacterSet {
   readonly #pattern: string;
   /** Compiled when a character is first asked for. */
   #compiled: RE2JS | undefined;
-  /** By code point over `pageSize`: what re2js said. */
+  /** By code point over `pageSize`: results of re2js. */
   readonly #pages = new Map<number, Uint8Array>();
 
   /** @param pattern a valid pattern that matches one character each. */

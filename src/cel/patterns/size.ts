@@ -64,7 +64,7 @@ export function compileSteps(pattern: string): number {
   return instructions * perInstruction + classes * perUnicodeClass;
 }
 
-/** The counted repetition, such as `{2,5}`, that stands at an offset. `most` is Infinity for `{2,}`. */
+/** The counted repetition at an offset, such as `{2,5}`. `most` is Infinity for `{2,}`. */
 export function repetitionAt(
   pattern: string,
   at: number,

@@ -39,7 +39,7 @@ const postfixes: Readonly<Record<string, readonly [least: number, most: number]>
   '+': [1, Infinity],
   '?': [0, 1],
 };
-/** An escape that stands for one character or a set of them: octal, hexadecimal, Unicode class, or any other. */
+/** An escape for one character or a set of them: octal, hexadecimal, Unicode class, or any other. */
 const escape = /\\(?:[0-7]{1,3}|x\{[^}]*\}|x..|[pP]\{[^}]*\}|[pP]?[^])/y;
 const places: Readonly<Record<string, number>> = {
   '\\A': place.textStart,
@@ -67,7 +67,7 @@ class PatternParser {
     return this.#choice(new Set());
   }
 
-  /** What stands before the end of the group, or of the pattern. */
+  /** The part before the end of the group, or of the pattern. */
   #choice(outer: Flags): Part {
     let flags = outer;
     let parts: Part[] = [];
@@ -127,7 +127,7 @@ class PatternParser {
     return at(condition);
   }
 
-  /** The character itself, whatever it means in patterns. */
+  /** The character itself, without its meaning in patterns. */
   #character(flags: Flags): Part {
     const codePoint = this.#pattern.codePointAt(this.#at) ?? 0;
     this.#at += codePoint > 0xffff ? 2 : 1;

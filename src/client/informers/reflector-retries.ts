@@ -15,7 +15,7 @@ const refusedDelay = 30_000;
  */
 const unserved = { base: 100, max: 5000, maxLooks: 4 };
 
-/** How long a reflector waits after a failure, and what it says about it. */
+/** The delays of a reflector after failures, and its log lines about them. */
 export class ReflectorRetries {
   readonly #resource: string;
   readonly #log: Logger;

@@ -7,9 +7,9 @@ import { ConnectionError } from '../transport.ts';
 const initialEventsEnd = 'k8s.io/initial-events-end';
 
 /**
- * A server that does not know `sendInitialEvents` answers with a plain watch: its objects come without the bookmark
- * that ends them. Milliseconds from the last object that was added, and from the beginning, after which paged lists are
- * used instead. Servers that know it send the bookmark within about 1.3 s.
+ * A server without `sendInitialEvents` answers with a plain watch: its objects come without the bookmark that ends
+ * them. Milliseconds from the last object that was added, and from the beginning, after which paged lists are used
+ * instead. Servers that support it send the bookmark within about 1.3 s.
  */
 export const streamedList = { silence: 5000, longest: 60_000 };
 
@@ -18,7 +18,7 @@ export class EndlessList extends Error {
   override readonly name = 'EndlessList';
 }
 
-/** Statuses of servers that do not know or do not allow `sendInitialEvents`. */
+/** Statuses of servers that do not support or do not allow `sendInitialEvents`. */
 const refusals = new Set([400, 405, 406, 415, 422, 501]);
 /** Statuses for which a list would fail as well, or that ask the client to wait. */
 const retriable = new Set([401, 403, 404, 410, 429, 500, 503]);

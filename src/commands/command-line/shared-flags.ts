@@ -16,7 +16,7 @@ export function withCluster(command: Command): Command {
     .option('--certificate-authority <file>', 'file with the CA of --server, in PEM format');
 }
 
-/** Flags that say which Services the load balancer serves, as all commands about pools must know. */
+/** Flags for the Services that the load balancer serves, shared by all commands about pools. */
 export function withLoadBalancer(command: Command): Command {
   return command
     .option('--lb-class <class>', 'serve Services of this loadBalancerClass', 'servicenet.dev/load-balancer')

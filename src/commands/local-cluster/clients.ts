@@ -34,7 +34,9 @@ export interface ServerAccess {
   readonly token: string;
 }
 
-/** What the clients need to know of a {@link LocalClusterConfig}; plain values, which another thread can be sent. */
+/**
+ * The part of {@link LocalClusterConfig} that the clients need; plain values, which can be sent to another thread.
+ */
 export type ClientsConfig = Pick<
   LocalClusterConfig,
   | 'nodes'
@@ -163,7 +165,7 @@ function isInAny(texts: readonly string[]): (address: string) => boolean {
   };
 }
 
-/** The controllers that may run: `config.controllers` says which do. */
+/** All controllers; `config.controllers` selects those that run. */
 function catalog(config: ClientsConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
   const { nodes: count, clusterCidrs, allocation, nodePorts } = config;
   const awaitsNetworks = config.controllers.includes(attachmentsName);

@@ -17,9 +17,9 @@ import type { ServerAccess } from './clients.ts';
 const maxNodes = 50;
 
 /**
- * Makes the cluster network as `--network` has it; with `auto`, one line says why there is none.
+ * Makes the cluster network by `--network`; with `auto`, one line is logged if there is none.
  *
- * @returns undefined where there is none.
+ * @returns undefined if there is none.
  * @throws {NetworkUnavailableError} with `on`.
  */
 export async function openNetwork(

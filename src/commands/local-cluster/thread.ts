@@ -15,15 +15,15 @@ export interface ThreadStart {
   readonly server: ServerAccess;
 }
 
-/** What the thread says: that it has started, then what the Services look like; or why it could not. */
+/** Messages of the thread: that it has started, then the state of the Services; or why it has failed. */
 export type ThreadMessage =
   | { readonly kind: 'started'; readonly report: ClientsReport }
   | { readonly kind: 'services'; readonly table: string }
   | { readonly kind: 'failed'; readonly message: string };
 
 /**
- * MiB of the thread's heap. Young objects: V8 would take 48, and an idle thread keeps them. Old ones: a thousand nodes
- * full of Pods need 1400.
+ * MiB of the thread's heap. The young generation is 48 by default, which an idle thread keeps. The old one needs
+ * 1400 for a thousand nodes full of Pods.
  */
 const heap = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1800 };
 

@@ -56,7 +56,7 @@ export async function readTracedCluster(
   return { view: new ClusterView(objects, options), proxyOptions: all };
 }
 
-/** What kube-proxy's configuration says; members are undefined where it says nothing. */
+/** The settings in kube-proxy's configuration; members are undefined where it has none. */
 type KubeProxyOptions = TraceProxyFlags;
 
 /** The ConfigMap may not be read. */

@@ -115,7 +115,7 @@ async function traceConnection(
   };
 }
 
-/** What the plan says, and a real connection where there was one; undefined where the two differ. */
+/** The plan's result, and that of a real connection if there was one; undefined if the two differ. */
 function reachableOf({ reachable, packet }: TracedDestination): boolean | undefined {
   if (packet === undefined) return reachable;
   return packet.agrees === false ? undefined : packet.outcome === 'connected';

@@ -1,4 +1,4 @@
-/** What the status of Services and pools says about who announces their addresses. */
+/** The status of Services and pools about who announces their addresses. */
 import type { AgentReport } from '../../network/announcing/agent-report.ts';
 import type {
   AnnouncementPlan,
@@ -15,36 +15,37 @@ import type { PlannedEvent } from '../../client/events/events.ts';
 /** The condition of Services whose addresses nodes announce, or do not. */
 export const announcedCondition = 'servicenet.dev/Announced';
 
-/** What the condition of a Service has as its reason. */
+/** The reason of a Service's condition. */
 export type AnnouncedReason =
   | NotAnnouncedReason
   | 'Announced'
-  /** A node is to announce the address by layer 2, and has not said yet that it does. */
+  /** A node is to announce the address by layer 2, and has not reported it yet. */
   | 'Pending';
 
-/** An address of a Service, who is to announce it, and what the agents say. */
+/** An address of a Service, its announcement plan, and the reports of agents. */
 export interface PlannedAddress {
   /** Canonical. */
   readonly address: string;
   readonly plan: AnnouncementPlan;
-  /** Of agents that live, by node. */
+  /** Of agents that are alive, by node. */
   readonly reports: ReadonlyMap<string, AgentReport>;
 }
 
 /** What to write for one Service. */
 export interface AnnouncedPlan {
-  /** Undefined: there is nothing to say, and a former condition goes. */
+  /** Undefined: no condition; a former one is removed. */
   readonly condition: Condition | undefined;
   readonly events: readonly PlannedEvent[];
 }
 
-/** No Event tells of them: `Pending` lasts until the next report, and the others are what was asked for. */
+/** No Events for these: `Pending` lasts until the next report, and the others are configured. */
 const quiet: ReadonlySet<AnnouncedReason> = new Set(['NoAgent', 'AnnouncingOff', 'Pending']);
 
 /**
- * The condition of a Service. An address that is on its way from one node to another is said to be at the former.
+ * The condition of a Service. An address that moves from one node to another counts as announced by the former.
  *
- * @param addresses of the Service, in the order of its status; empty: it has none, or no agent has ever run in the cluster.
+ * @param addresses of the Service, in the order of its status; empty: it has none, or no agent has ever run in the
+ *   cluster.
  * @param now milliseconds since 1970.
  */
 export function planAnnounced(
@@ -71,7 +72,7 @@ export function announcedConditionOf({ status }: Service): Condition | undefined
   return status.conditions?.find(({ type }) => type === announcedCondition);
 }
 
-/** Who announces an address of a Service, as its condition says: nodes, or the reason word; undefined without a condition. */
+/** The announcers of an address in a Service's condition: nodes, or the reason; undefined without a condition. */
 export function announcedBy(service: Service, address: string): string | undefined {
   const condition = announcedConditionOf(service);
   if (condition === undefined) return undefined;
@@ -83,7 +84,7 @@ export function announcedBy(service: Service, address: string): string | undefin
 /** Between addresses in a message. */
 const separator = '; ';
 
-/** `192.0.2.1 by node-1 on eth0 since 2026-01-01T00:00:00Z`; the time stays while the node does. */
+/** `192.0.2.1 by node-1 on eth0 since 2026-01-01T00:00:00Z`; the time changes with the node. */
 function describe(
   { address, plan, reports }: PlannedAddress,
   before: string,
@@ -114,7 +115,7 @@ export function reasonOf({ address, plan, reports }: PlannedAddress): AnnouncedR
     : 'Pending';
 }
 
-/** The node that says that it announces an address: the planned one, or on a move the former one. */
+/** The node that reports that it announces an address: the planned one, or during a move the former one. */
 function announcerOnLayer2(
   address: string,
   { layer2 }: AnnouncementPlan,
@@ -139,7 +140,7 @@ function bgpOf({ bgp }: AnnouncementPlan): readonly string[] {
   return bgp.length === 0 ? [] : [`BGP from ${firstFew(bgp)}`];
 }
 
-/** Of several nodes the first one by name, so that the message stays. */
+/** Of several nodes the first by name, so that the message does not change. */
 function holderOf(address: string, reports: PlannedAddress['reports']): string {
   for (const [, { refused }] of [...reports].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     const refusal = refused.find((one) => one.address === address);
@@ -172,7 +173,7 @@ export interface HostAddress {
   readonly owner: string;
 }
 
-/** What the status of a pool says about announcing. */
+/** The announcements of a pool's addresses, for its status. */
 export interface PoolAnnounced {
   /** How many addresses in use are announced, and how many are not, by reason. */
   readonly reasons: ReadonlyMap<AnnouncedReason, number>;
@@ -197,7 +198,7 @@ function mostFirst([a, ofA]: readonly [string, number], [b, ofB]: readonly [stri
   return ofB - ofA || (a < b ? -1 : 1);
 }
 
-/** The list in the status of a pool; entries that were there keep their time. */
+/** The list in the status of a pool; present entries keep their time. */
 export function refusedAddresses(
   before: readonly RefusedPoolAddress[],
   { refused }: PoolAnnounced,

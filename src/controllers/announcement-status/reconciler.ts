@@ -44,24 +44,24 @@ import { loadBalancerReadyCondition } from '../../network/announcing/assigned-ad
 const everyKey = '*every';
 
 /**
- * Milliseconds in which changes are collected. The agents need less for a move, so that a Service is written once, and
- * that a process which missed the last renewals for a moment writes nothing.
+ * Milliseconds in which changes are collected. A move of agents takes less, so that a Service is written once. A
+ * process that missed the last renewals for a moment writes nothing.
  */
 const collectMs = 1000;
 
-/** Who the reconciler works for. */
+/** Which Services the reconciler writes, and its callbacks. */
 export interface AnnouncedOptions {
-  /** Whether the addresses of a Service are this process's to assign. */
+  /** Whether this process assigns the addresses of a Service. */
   readonly isServed: (service: Service) => boolean;
-  /** Called when {@link AnnouncedReconciler.ofPool} may answer otherwise. */
+  /** Called when the result of {@link AnnouncedReconciler.ofPool} may have changed. */
   readonly poolsChanged: () => void;
-  /** Called when {@link AnnouncedReconciler.hostAddresses} is another one. */
+  /** Called when {@link AnnouncedReconciler.hostAddresses} has changed. */
   readonly hostAddressesChanged: () => void;
 }
 
 /**
- * Says in the status of Services who announces their addresses: the same plan as the agents', and what they report. While
- * agents only renew their Leases, nothing is planned or written.
+ * Writes into the status of Services who announces their addresses: by the same plan as the agents', and their
+ * reports. While agents only renew their Leases, nothing is planned or written.
  */
 export class AnnouncedReconciler extends Reconciler {
   readonly #options: AnnouncedOptions;
@@ -78,7 +78,7 @@ export class AnnouncedReconciler extends Reconciler {
   #addresses: ReadonlyMap<string, ServiceAddress> | undefined;
   /** Whether anything but the time has changed since all Services were planned. */
   #isDirty = true;
-  /** The agents that lived then. */
+  /** The agents that were alive then. */
   #alive = '';
 
   constructor(context: ControllerContext, options: AnnouncedOptions) {
@@ -133,7 +133,7 @@ export class AnnouncedReconciler extends Reconciler {
     });
   }
 
-  /** What the status of a pool says about announcing; undefined: nothing. */
+  /** The announcements of a pool's addresses; undefined: none in use. */
   ofPool(name: string): PoolAnnounced | undefined {
     return this.#ofPools.get(name);
   }
@@ -173,7 +173,7 @@ export class AnnouncedReconciler extends Reconciler {
     }
   }
 
-  /** Enqueues the Services whose condition is to change, and comes again when the next agent would have died. */
+  /** Enqueues the Services whose condition changes, and plans again when the next Lease would expire. */
   async #planAll(): Promise<ReconcileResult | undefined> {
     const now = this.context.clock.monotonic();
     const living = this.#living();
@@ -200,7 +200,7 @@ export class AnnouncedReconciler extends Reconciler {
       ofPools.set(name, known);
       return known;
     };
-    // A cluster in which no agent ever ran may have another announcer: see #plan.
+    // A cluster without agents may have another announcer: see #plan.
     const addresses = this.#reports.size === 0 ? [] : this.#known().values();
     for (const assigned of addresses) {
       if (slices.due) await slices.pause();
@@ -227,8 +227,8 @@ export class AnnouncedReconciler extends Reconciler {
   }
 
   /**
-   * No condition before the first agent has left a Lease: `spec.announce` cannot tell a cluster that another program
-   * announces for, since without it pools are announced by layer 2.
+   * No condition before the first agent has made a Lease: pools without `spec.announce` are announced by layer 2,
+   * also in clusters where another program announces.
    */
   #plan(service: Service, living: Living): AnnouncedPlan {
     const isSilent = this.#reports.size === 0 && announcedConditionOf(service) === undefined;
@@ -269,7 +269,7 @@ export class AnnouncedReconciler extends Reconciler {
   }
 
   async #write(service: Service, plan: AnnouncedPlan, signal: AbortSignal): Promise<void> {
-    // What is no longer served loses the condition with its addresses, by the reconciler that takes them back.
+    // A Service that is not served loses the condition with its addresses, by the load balancer's reconciler.
     if (loadBalancerReadyCondition(service) === undefined || !this.#options.isServed(service)) return;
     const { condition, events } = plan;
     if (jsonEqual(condition, announcedConditionOf(service))) return;
@@ -312,7 +312,7 @@ function hostAddressesOf(reports: ReadonlyMap<string, AgentReport>): readonly Ho
     );
 }
 
-/** The agents, and what those that live report. */
+/** The agents, and the reports of those that are alive. */
 interface Living {
   readonly announcers: readonly Announcer[];
   readonly reports: ReadonlyMap<string, AgentReport>;

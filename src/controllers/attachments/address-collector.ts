@@ -13,16 +13,16 @@ import { Reconciler } from '../../runtime/reconciler.ts';
 import type { IPPools } from './ip-pools.ts';
 import { addressText, entriesOf, type Holding, holdingOf, reservationHolding } from './plan-orphans.ts';
 
-/** When all pools are looked through, in UTC (`reconciler_cron_expression`). */
+/** When all pools are checked, in UTC (`reconciler_cron_expression`). */
 const schedule = '30 4 * * *';
-/** A Pod that is pending may be running in a moment: how often, and after how many milliseconds, it is read again. */
+/** How often, and after how many milliseconds, a pending Pod is read again: it may be running soon. */
 const pendingReads = { count: 3, delay: 250 };
-/** All pools are looked through together. */
+/** The only key: all pools are checked together. */
 const all: ObjectKey = 'all';
 
 /**
- * Gives back addresses that no Pod has any more (whereabouts' `ip-reconciler`): at the start, for what a crash has left,
- * and once a day. What belongs to no Pod by name stays, and so does what a pending Pod may be about to get.
+ * Gives back addresses without a Pod (whereabouts' `ip-reconciler`): at the start, for the remains of a crash, and
+ * once a day. Entries without a Pod's name stay, and those that a pending Pod may be about to get.
  */
 export class AddressCollector extends Reconciler {
   readonly #pods: ResourceClient<Pod>;

@@ -105,7 +105,7 @@ class AttachmentsReconciler extends Reconciler {
     this.#definitions.addHandler({ added: retry, updated: retry });
   }
 
-  /** What the plugin `host-local` has given is known before it gives more. */
+  /** Loads the addresses that the plugin `host-local` has given before it gives more. */
   async #observeAll(signal: AbortSignal): Promise<boolean> {
     if (!(await this.#pods.synced(signal)) || !(await this.#definitions.synced(signal))) return false;
     for (const pod of this.#pods.cache.values()) {
@@ -182,7 +182,7 @@ class AttachmentsReconciler extends Reconciler {
         addressed.push({ attachment, ips: await this.#addresses(pod, attachment, signal) });
       }
     } catch (error) {
-      // As with a sandbox that is taken down again, nothing is held meanwhile.
+      // Meanwhile nothing is held, as with a sandbox that is removed.
       if (error instanceof AttachmentError) {
         this.#hostLocal.release(pod.metadata.uid ?? '');
         await this.#pools.release(keyOf(pod), signal);
@@ -229,7 +229,10 @@ class AttachmentsReconciler extends Reconciler {
     }
   }
 
-  /** A Pod has gone, or its sandbox has: what it had is free, unless another of its name (a StatefulSet's) lives. */
+  /**
+   * A Pod or its sandbox was deleted: its addresses are free, unless another Pod of its name (a StatefulSet's)
+   * exists.
+   */
   async #release(key: ObjectKey, pod: Pod | undefined, signal: AbortSignal): Promise<void> {
     const { namespace, name } = splitKey(key);
     const { events } = this.context;
@@ -248,7 +251,7 @@ class AttachmentsReconciler extends Reconciler {
       throw error;
     }
     for (const { pool, address, id } of released) {
-      // What its own sandbox had is given back without an Event.
+      // Addresses of its own sandbox are given back without an Event.
       if (pod === undefined || id === sandboxId(pod)) continue;
       const message = `successful cleanup of IP address [${address}] from network ${pool.metadata.name ?? ''}`;
       events.event(pod, 'Normal', 'IPAddressGarbageCollected', message);

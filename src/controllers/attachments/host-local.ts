@@ -25,10 +25,11 @@ export class HostLocalAddresses {
   }
 
   /**
-   * One address of each set: what the interface has, what it asks for, else the next one after the last that was given.
+   * One address of each set: the present one of the interface, the requested one, else the one after the last that
+   * was given.
    *
    * @param asked addresses of the selection, with or without a prefix length.
-   * @throws {AttachmentError} where a set has none left, or one that is asked for cannot be given.
+   * @throws {AttachmentError} where a set has none left, or a requested one cannot be given.
    */
   assign(
     scope: string,
@@ -45,7 +46,7 @@ export class HostLocalAddresses {
     return chosen;
   }
 
-  /** Gives back what a Pod has. */
+  /** Gives back the addresses of a Pod. */
   release(uid: string): void {
     for (const [scope, holders] of this.#holders) {
       for (const [address, holder] of holders) if (holder.uid === uid) holders.delete(address);
@@ -92,7 +93,7 @@ export class HostLocalAddresses {
   }
 }
 
-/** The next one that is free, from the one after `last` on and then from the start; the gateways are not given. */
+/** The next free address after `last`, then from the start; gateways are not given. */
 function nextFree(
   set: readonly HostLocalRange[],
   last: bigint | undefined,

@@ -22,9 +22,9 @@ import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/
 import type { ControllerContext } from '../../runtime/context.ts';
 import { addressText, entriesOf, networkNameOf, networkOf } from './plan-orphans.ts';
 
-/** Where whereabouts keeps its objects, whatever the namespaces of Pods. */
+/** The namespace of whereabouts' objects, for Pods of every namespace. */
 const poolNamespace = 'kube-system';
-/** How often a write that another one came before is tried again (`storage.DatastoreRetries`). */
+/** How often a write is tried again after a conflict (`storage.DatastoreRetries`). */
 const retries = 100;
 
 /** The range that an address comes from. */
@@ -45,11 +45,10 @@ export interface Released {
 }
 
 /**
- * The addresses of IPPools, as whereabouts gives them (`pkg/storage/kubernetes/ipam.go`): each write is a patch that only
- * the version that was read accepts, so that any number of writers gives no address twice.
- *
- * First the pool, then the reservation. A crash between the two leaves one half: the next attempt for the same Pod and
- * interface makes the other, and what belongs to no Pod is given back by the garbage collector.
+ * Allocates addresses of IPPools as whereabouts does (`pkg/storage/kubernetes/ipam.go`): each write is a patch of
+ * the version that was read, so that any number of writers gives no address twice. First the pool, then the
+ * reservation. A crash between the two leaves one half: the next attempt for the same Pod and interface makes the
+ * other, and the garbage collector gives back what belongs to no Pod.
  */
 export class IPPools {
   readonly #pools: ResourceClient<IPPool>;
@@ -64,16 +63,16 @@ export class IPPools {
   }
 
   /**
-   * The address of a range for an owner: the same one when asked again.
+   * The address of a range for an owner: the same one for the same owner.
    *
-   * @throws {AttachmentError} where nothing is free, or others are faster each time; what a request throws.
+   * @throws {AttachmentError} if none is free, or after too many conflicts; errors of requests.
    */
   async allocate(of: PoolRange, owner: PoolOwner, signal: AbortSignal): Promise<bigint> {
     const { range, networkName, overlapping } = of;
     const { network } = range;
     const elsewhere = new Set<bigint>();
     const reservationOf = (value: bigint): string => reservationName(network.family, value, networkName);
-    // The cache saves most questions; what it does not show is asked for below.
+    // The cache saves most reads; what it lacks is read below.
     const isElsewhere = (value: bigint): boolean => {
       if (!overlapping) return false;
       const known = this.#known.cache.get(joinKey(poolNamespace, reservationOf(value)));
@@ -91,11 +90,11 @@ export class IPPools {
         continue;
       }
       if (!overlapping || (await this.#reserve(reservationOf(choice.value), owner, signal))) {
-        // What it had before another range gave that to another Pod.
+        // Its address before another range gave that to another Pod.
         await this.#releaseFrom(pool, (entry) => entry.value !== choice.value && isOf(entry, owner), signal);
         return choice.value;
       }
-      // Another range was faster: what was recorded goes again.
+      // Conflict with another range: the recorded address is given back.
       elsewhere.add(choice.value);
       await this.#releaseFrom(pool, (entry) => entry.value === choice.value && isOf(entry, owner), signal);
     }
@@ -105,7 +104,7 @@ export class IPPools {
   }
 
   /**
-   * Gives back what is stale of a Pod: entries, then their reservations, and those without an entry.
+   * Gives back the stale entries of a Pod with their reservations, and reservations without an entry.
    *
    * @param podref `namespace/name`
    */
@@ -188,7 +187,7 @@ export class IPPools {
     return this.#patch(pool, [{ op: 'replace', path: `${path}/id`, value: owner.id }], signal);
   }
 
-  /** @returns what was given back. */
+  /** @returns the entries that were given back. */
   async #releaseFrom(
     read: IPPool,
     isStale: (entry: PoolEntry) => boolean,
@@ -243,7 +242,7 @@ export class IPPools {
     return found === undefined || isReservedFor(found, owner);
   }
 
-  /** @returns false where another one has it. */
+  /** @returns false if another owner has it. */
   async #reserve(name: string, owner: PoolOwner, signal: AbortSignal): Promise<boolean> {
     const { podref, ifname } = owner;
     const metadata = { name, namespace: poolNamespace };
@@ -276,7 +275,7 @@ function choose(
   owner: PoolOwner,
   isElsewhere: (value: bigint) => boolean,
 ): PoolChoice {
-  // A pool that was edited by hand counts its offsets from elsewhere.
+  // In a pool that was edited by hand, offsets count from elsewhere.
   if (networkOf(pool)?.text !== range.network.text) {
     const name = poolName(range.network.text, networkName);
     throw new AttachmentError(`IPPool ${name} has the range ${pool.spec.range}, not ${range.network.text}`);

@@ -1,4 +1,4 @@
-/** Addresses of further networks that have leaked, are given twice, or are had without being given. */
+/** Addresses of further networks that have leaked, are given twice, or are used without being given. */
 import { poolName } from '../../allocation/whereabouts-range.ts';
 import { AttachmentError } from '../../network/attachments/errors.ts';
 import type { Ipam } from '../../network/attachments/ipam.ts';
@@ -31,7 +31,7 @@ export interface AttachmentFinding {
   readonly message: string;
 }
 
-/** What there is in a cluster. */
+/** The objects of a cluster. */
 export interface AttachmentObjects {
   readonly pools: readonly IPPool[];
   readonly reservations: readonly OverlappingRangeIPReservation[];

@@ -1,4 +1,4 @@
-/** Which addresses of IPPools no Pod has any more (whereabouts `pkg/reconciler`). */
+/** Addresses of IPPools that no Pod has (whereabouts `pkg/reconciler`). */
 import { readEntries, type PoolEntry } from '../../allocation/whereabouts-pool.ts';
 import { type AddressRange, rangeOfCidr } from '../../allocation/address-range.ts';
 import { poolName } from '../../allocation/whereabouts-range.ts';
@@ -22,7 +22,7 @@ export function entriesOf(pool: IPPool): readonly PoolEntry[] {
   return network === undefined ? [] : readEntries(network, pool.spec.allocations);
 }
 
-/** The network's name is what stands before the range in the name of the pool; "" without one. */
+/** The network's name: the part of the pool's name before the range; "" without one. */
 export function networkNameOf({ metadata, spec }: IPPool): string {
   const { name = '' } = metadata;
   const own = poolName(spec.range);
@@ -34,11 +34,11 @@ export function addressText(pool: IPPool, { value }: PoolEntry): string {
   return formatAddress(networkOf(pool)?.family ?? 'IPv4', value);
 }
 
-/** Whether a Pod has an address, as far as one can know. */
+/** Whether a Pod has an address, by its status and annotations. */
 export type Holding =
   /** It has. */
   | 'held'
-  /** It has not been attached yet: the address may be on its way into the annotation. */
+  /** It is not attached yet: the annotation may get the address soon. */
   | 'pending'
   | 'orphaned';
 

@@ -1,11 +1,11 @@
-/** The `network-status` of a Pod, and what its Events say of what is not done. */
+/** The `network-status` of a Pod, and its Events about networks that it does not get. */
 import { type Attachment, clusterInterface, gatewaysOf } from '../../network/attachments/attachments.ts';
 import type { NetworkDNS, NetworkStatus } from '../../network/attachments/network-status.ts';
 import { defaultNetworkAnnotation } from '../../network/attachments/selection.ts';
 import { textAt, textsAt } from '../../objects/read.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 
-/** How the cluster's own network is called in `network-status`. */
+/** The name of the cluster's own network in `network-status`. */
 const clusterNetwork = 'servicenet';
 
 /** An attachment with the addresses that it has got, canonical. */
@@ -45,7 +45,7 @@ function dnsOf(written: unknown): NetworkDNS {
   };
 }
 
-/** What a Pod asks for and does not get here, one message each. */
+/** The requests of a Pod that are not fulfilled, one message each. */
 export function planOmissions(pod: Pod, attachments: readonly Attachment[]): readonly string[] {
   const messages = attachments.flatMap(({ network, selection, config, interface: name }) => {
     const { ipam } = config.plugin;
@@ -66,7 +66,8 @@ export function planOmissions(pod: Pod, attachments: readonly Attachment[]): rea
 }
 
 /**
- * What the kubelet says when the network of a sandbox cannot be set up (containerd's `RunPodSandbox`, multus' `cmdAdd`).
+ * The kubelet's message when the network of a sandbox cannot be set up (containerd's `RunPodSandbox`, multus'
+ * `cmdAdd`).
  *
  * @param sandbox the sandbox's id.
  */

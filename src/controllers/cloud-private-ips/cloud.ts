@@ -10,7 +10,7 @@ export class NotAssignedError extends Error {
   override readonly name = 'NotAssignedError';
 }
 
-/** What gives addresses to the machines of nodes. Calls about one address come one after the other. */
+/** A cloud that gives addresses to the machines of nodes. Calls about one address are made one after the other. */
 export interface Cloud {
   /** Whether {@link move} works: on others an address is released and assigned again. */
   readonly canMove: boolean;
@@ -20,7 +20,7 @@ export interface Cloud {
   release(address: ParsedAddress, node: string): Promise<void>;
   /** @throws why the cloud refuses it. */
   move(address: ParsedAddress, from: string, to: string): Promise<void>;
-  /** The Node is gone. A cloud that does not know its machines by itself releases what this one had. */
+  /** The Node was deleted. A cloud that does not track its machines releases the Node's addresses. */
   nodeGone?(node: string): void;
 }
 

@@ -20,13 +20,13 @@ import {
 } from './plan.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
-/** As cloud-network-config-controller has it. */
+/** The limits of cloud-network-config-controller; `backoff` in milliseconds. */
 const maxRetries = 15;
 const backoff = { base: 5, max: 1_000_000 };
 
 /**
- * Gives the addresses of CloudPrivateIPConfigs to nodes by a cloud, and says each step in the status: consumers watch the
- * sequence.
+ * Gives the addresses of CloudPrivateIPConfigs to nodes by a cloud, and writes each step into the status: consumers
+ * watch the sequence.
  */
 export function cloudPrivateIPController(cloud: Cloud): ControllerDefinition {
   return { name: 'cloud-private-ip-controller', start: (context) => start(context, cloud) };
@@ -70,7 +70,10 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
     }
   };
 
-  /** Says that the step waits, does it, and says how it went; undefined: it went well, and this is the object then. */
+  /**
+   * Writes that the step is pending, does it, and writes its result; undefined: it succeeded, and this is the
+   * object then.
+   */
   const step = async (
     object: CloudPrivateIPConfig,
     address: ParsedAddress,
@@ -88,7 +91,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
     if (present === undefined) return undefined;
     if (missing !== undefined && nodes.cache.get(missing) === undefined) {
       const why = `node "${missing}" not found`;
-      // Nothing is tried again: the node is to come, or the object to change.
+      // No retry: the node must appear, or the object change.
       await say(present, pendingAt, verb, { kind: 'failed', why }, signal);
       return undefined;
     }
@@ -103,7 +106,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
   };
 
   const release = async (address: ParsedAddress, node: string): Promise<void> => {
-    // A machine that is gone has no addresses.
+    // A deleted machine has no addresses.
     if (nodes.cache.get(node) === undefined) return;
     try {
       await cloud.release(address, node);
@@ -124,7 +127,7 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
     try {
       await cloud.move(address, from, to);
     } catch (error) {
-      // A machine that is gone has nothing to give.
+      // A deleted machine has no addresses to release.
       if (!(error instanceof NotAssignedError)) throw error;
       await assign(address, to);
     }
@@ -190,12 +193,12 @@ function start(context: ControllerContext, cloud: Cloud): readonly Runnable[] {
   ];
 }
 
-/** What a step says and does. */
+/** A step with its messages. */
 interface StepParts {
   readonly verb: keyof typeof words;
   /** `status.node` while it waits, and where it fails. */
   readonly pendingAt: string;
-  /** `status.node` when it is done; undefined: that is not said. */
+  /** `status.node` when it is done; undefined: not written. */
   readonly doneAt: string | undefined;
   /** The node that has to be there. */
   readonly missing?: string;

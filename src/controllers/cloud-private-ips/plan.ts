@@ -12,7 +12,7 @@ export type CloudStep =
   | { readonly kind: 'delete'; readonly from: string }
   /** The cloud moves the address by itself. */
   | { readonly kind: 'move'; readonly from: string; readonly to: string }
-  /** It does not: the address goes, and comes again with the next step. */
+  /** It does not: the address is released, and assigned in the next step. */
   | { readonly kind: 'release'; readonly from: string }
   | { readonly kind: 'add'; readonly to: string }
   | { readonly kind: 'none' };
@@ -54,7 +54,7 @@ export function objectNameOf({ family, canonical, value }: ParsedAddress): strin
   return (digits.match(/.{4}/g) ?? []).join('.');
 }
 
-/** What a step says while it waits, when it is done, and before the reason where it fails. */
+/** The messages of a step: pending, done, and the prefix of a failure. */
 export const words = {
   add: { pending: 'Adding IP address', done: 'IP address successfully added', request: 'assignment' },
   release: { pending: 'Deleting IP address', done: 'IP address successfully deleted', request: 'release' },

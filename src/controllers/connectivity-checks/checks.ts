@@ -8,7 +8,7 @@ import { joinHostPort } from '../../objects/address.ts';
 
 /** The namespace of the checks, of their source Pods and of `network-check-target`. */
 export const diagnosticsNamespace = 'openshift-network-diagnostics';
-/** By its value, checks that are not wanted any more are known and deleted. */
+/** The label by which checks that this generator made are recognised, and deleted when obsolete. */
 export const managedBy = {
   label: 'networking.openshift.io/managedBy',
   value: 'oc-connectivity-check-controller',

@@ -44,7 +44,9 @@ export function withoutSimulated(
   };
 }
 
-/** Opens a connection to an endpoint, and says what came of it. A name is looked up first; its first address is taken. */
+/**
+ * Opens a connection to an endpoint, and returns the result. A name is looked up first; its first address is used.
+ */
 export async function checkEndpoint(
   network: CheckNetwork,
   endpoint: string,
@@ -86,7 +88,7 @@ export async function checkEndpoint(
   }
 }
 
-/** Go's words for what the system says (`syscall.Errno`). */
+/** Go's words for errors of the system (`syscall.Errno`). */
 const words: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connect: connection refused',
   EHOSTUNREACH: 'connect: no route to host',

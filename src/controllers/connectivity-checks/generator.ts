@@ -23,8 +23,8 @@ const everything = 'checks';
 const name = 'connectivity-check-controller';
 
 /**
- * Keeps a PodNetworkConnectivityCheck from each Pod with the label `app=network-check-source` to each target, and deletes
- * those that it made and that are not wanted any more.
+ * Keeps a PodNetworkConnectivityCheck from each Pod with the label `app=network-check-source` to each target, and
+ * deletes obsolete ones that it made.
  */
 export const connectivityCheckGenerator: ControllerDefinition = { name, start };
 

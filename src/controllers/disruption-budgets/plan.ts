@@ -15,7 +15,7 @@ const deletionTimeout = 120_000;
  * The status of a budget.
  *
  * @param pods those that its selector matches.
- * @param expected the Pods that their controllers want; used for percentages and `maxUnavailable`.
+ * @param expected the desired Pods of their controllers; used for percentages and `maxUnavailable`.
  */
 export function planBudgetStatus(
   budget: PodDisruptionBudget,
@@ -93,7 +93,7 @@ export interface ControllerScale {
 }
 
 /**
- * How many Pods their controllers want together (`getExpectedScale`). Pods without a controller do not count.
+ * The desired Pods of all their controllers together (`getExpectedScale`). Pods without a controller do not count.
  *
  * @param scaleOf undefined for a controller of an unknown kind: each of its Pods counts as one.
  */

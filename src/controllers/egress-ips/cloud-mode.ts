@@ -1,6 +1,6 @@
 /**
  * EgressIPs on a cloud (ovn-kubernetes `pkg/clustermanager/egressip_controller.go`): each address is a
- * CloudPrivateIPConfig, and in the status once that says that the node has it.
+ * CloudPrivateIPConfig, and enters the status once that one is assigned to the node.
  */
 import { isNotFound } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
@@ -51,9 +51,9 @@ export class CloudMode {
   }
 
   /**
-   * Asks the cloud for what an EgressIP is to have, and releases the others, which its status no longer has.
+   * Requests the addresses of an EgressIP from the cloud, and releases those that its status has lost.
    *
-   * @throws what a write throws; an Event on the object says so.
+   * @throws errors of writes; an Event on the object reports them.
    */
   async ask(object: EgressIP, items: readonly EgressIPItem[], signal: AbortSignal): Promise<void> {
     const { name = '' } = object.metadata;
@@ -81,7 +81,7 @@ export class CloudMode {
     }
     const ofOthers = new Set([...this.#configs()].map(({ metadata }) => metadata.name));
     for (const [config, node] of wanted) {
-      // Of an object that is gone: it goes first, and this comes again.
+      // Of a deleted object: it is removed first, and this runs again.
       if (!present.has(config) && ofOthers.has(config)) continue;
       const before = present.get(config);
       if (before?.metadata.deletionTimestamp !== undefined) continue;

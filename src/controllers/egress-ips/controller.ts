@@ -159,7 +159,7 @@ class Agents {
     this.#clock = clock;
   }
 
-  /** @returns whether it says something new. */
+  /** @returns whether it has changed. */
   see(lease: Lease): boolean {
     const read = readAnnouncerLease(lease);
     if (read === undefined) return false;

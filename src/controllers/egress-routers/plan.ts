@@ -109,7 +109,7 @@ export interface RouterSurroundings {
 
 type Said = Pick<Condition, 'status' | 'reason' | 'message'>;
 
-/** OpenShift leaves the status empty: what stands there must not be taken for its word. */
+/** OpenShift leaves the status empty: the messages name servicenet as their source. */
 const label = 'Said by servicenet; OpenShift says nothing here.';
 
 /**

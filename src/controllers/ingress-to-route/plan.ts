@@ -35,7 +35,7 @@ export interface RoutePlan {
   readonly otherPorts: readonly string[];
   /** What the annotation about labels says that is no boolean; absent: it is right, empty, or not there. */
   readonly invalidReconcileLabels?: string;
-  /** What stands in the Ingress' status then. */
+  /** The Ingress' status then. */
   readonly loadBalancer: readonly IngressLoadBalancerIngress[];
 }
 

@@ -9,8 +9,8 @@ import { isWorkOfOurs } from '../../runtime/where-served.ts';
 const answerLasts = 15_000;
 
 /**
- * For which Pods the containers wait: those that ask for further networks, until their `network-status` says that these
- * are attached. Multus does that while the sandbox is made. Where nothing of ours attaches networks, nothing waits.
+ * Pods whose containers wait: those with further networks, until their `network-status` has them. Multus attaches
+ * them while the sandbox is made. Without our own attachments controller nothing waits.
  */
 export class AwaitedNetworks {
   readonly #context: Pick<ControllerContext, 'clients' | 'clock'>;

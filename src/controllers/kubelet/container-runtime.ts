@@ -38,7 +38,7 @@ export interface VolumeFile {
   readonly mode: number;
 }
 
-/** A volume whose content the kubelet knows, or an empty folder. */
+/** A volume with the content that the kubelet gives it, or an empty folder. */
 export interface WantedVolume {
   readonly name: string;
   readonly files: readonly VolumeFile[];
@@ -71,7 +71,7 @@ export interface LogLine {
   /** RFC 3339 with nanoseconds, as the container runtime interface has it. */
   readonly time: string;
   readonly stream: 'stdout' | 'stderr';
-  /** False where the line goes on in the next one. */
+  /** False if the line continues in the next entry. */
   readonly isWhole: boolean;
   readonly text: Buffer;
 }
@@ -80,7 +80,7 @@ export interface LogLine {
 export interface LogRequest {
   /** That of the attempt before. */
   readonly previous?: boolean;
-  /** Goes on until the container ends, or the signal aborts. */
+  /** Yields until the container ends, or the signal aborts. */
   readonly follow?: boolean;
   /** Of the end of what is there, a part of a long line counting as one; undefined: all. */
   readonly tailLines?: number;
@@ -99,18 +99,16 @@ export interface ProbeResult {
  * `exec`, `logs` and `connect` are also what streams of the API are made of.
  */
 export interface ContainerRuntime {
-  /** False where Pods are nothing but objects: no files are wanted. */
+  /** False if Pods are objects only: files are not needed. */
   readonly isReal: boolean;
 
   /**
-   * Whether a server of ours stands in for the program of a container: it runs until it is stopped, unless annotations
-   * say otherwise, and as an init container it is done at once.
+   * Whether a built-in server replaces the program of a container: it runs until it is stopped, unless annotations
+   * set an end; as an init container it ends at once.
    */
   isStandIn(pod: Pod, container: Container): boolean;
 
-  /**
-   * Whether the prober can ask a container: a stand-in knows nothing of programs and protocols of the image.
-   */
+  /** Whether the prober can probe a container: a stand-in does not have the image's programs and protocols. */
   isAsked(pod: Pod, container: Container, probe: NonNullable<Container['livenessProbe']>): boolean;
 
   /** Makes the sandbox of a Pod where there is none. @throws {SandboxError} which the next call may not throw. */
@@ -133,7 +131,7 @@ export interface ContainerRuntime {
   /** The same with the logs: the Pod is gone. */
   removePod(pod: Pod): Promise<void>;
 
-  /** What `/healthz` of a stand-in says. */
+  /** The answer of `/healthz` of a stand-in. */
   setHealthy(pod: Pod, healthy: boolean): void;
 
   /** Makes a volume, or replaces the files of one as a whole. @throws the system's error. */
@@ -163,11 +161,10 @@ export interface ContainerRuntime {
   exec(pod: Pod, name: string, command: readonly string[], streams: ExecStreams): Promise<number>;
 
   /**
-   * Connects to the program of a container: what it prints from now on, and its standard input where it has one.
+   * Attaches to the program of a container: its output from now on, and its standard input if it has one. Resolves
+   * when it has ended; the container's status has the exit.
    *
-   * Resolves once it has ended: how, the status of the container says.
-   *
-   * @throws {ContainerError} where the container does not run; the reason of the signal.
+   * @throws {ContainerError} if the container does not run; the reason of the signal.
    */
   attach(pod: Pod, name: string, streams: ExecStreams): Promise<void>;
 
@@ -205,7 +202,7 @@ const nowhere = (): never => {
   throw new ContainerError('RunContainerError', 'Pods are only simulated: there is no cluster network');
 };
 
-/** Pods of a cluster without a network: nothing but objects. */
+/** The runtime of a cluster without a network: Pods are objects only. */
 export const noRuntime: ContainerRuntime = {
   isReal: false,
   isStandIn: () => true,

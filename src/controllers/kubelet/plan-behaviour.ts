@@ -11,7 +11,7 @@ const completeAfterAnnotation = 'servicenet.dev/complete-after';
 const stopAfterAnnotation = 'servicenet.dev/stop-after';
 const readinessAnnotation = 'servicenet.dev/readiness';
 
-/** Defaults in milliseconds for stand-ins: how long they take to stop, and those of a Job to finish. */
+/** Defaults for stand-ins, in milliseconds: the time to stop, and the time until one of a Job ends. */
 const usual = 1000;
 
 /** All times are milliseconds since the containers started; `stopAfter` since the Pod was deleted. */
@@ -29,10 +29,7 @@ export interface Behaviour {
   readonly saysReadiness: boolean;
 }
 
-/**
- * Reads the annotations of a Pod; invalid ones count as absent. Without them a program does what it does, and a stand-in
- * for one stops after a second, and ends after one in a Job.
- */
+/** Reads the annotations of a Pod; invalid ones count as absent. The defaults apply to stand-ins only. */
 export function behaviourOf(pod: Pod, isStandIn: boolean): Behaviour {
   const annotations = pod.metadata.annotations ?? {};
   const duration = (name: string): number | undefined => readDuration(annotations[name]);

@@ -6,7 +6,7 @@ import { transitionTime, conditionOf } from '../../objects/conditions.ts';
 export interface ConditionInput {
   readonly pod: Pod;
   readonly phase: string;
-  /** The sandbox stands, with its network. */
+  /** The sandbox exists, with its network. */
   readonly hasSandbox: boolean;
   /** Of init containers, those that have not done their part. */
   readonly incomplete: readonly string[];

@@ -154,7 +154,7 @@ function firstEnd(
   return completeAfter === undefined ? undefined : { after: completeAfter, exitCode: 0 };
 }
 
-/** A container with what is to be said of it. */
+/** A container with its planned status. */
 export interface PlannedContainer {
   readonly container: Container;
   readonly run: Run;

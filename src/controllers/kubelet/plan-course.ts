@@ -74,7 +74,10 @@ export function advance(input: CourseInput, container: Container, course: Course
 
 const idle = { ready: false, started: false, next: undefined, isWanted: false };
 
-/** A container of a Pod that ends: a stand-in, and what an annotation is about, takes its time; programs are asked to. */
+/**
+ * A container of a Pod that ends. Stand-ins, and containers with an annotation, take a set time; programs are sent
+ * a signal.
+ */
 function end(
   input: CourseInput,
   container: Container,
@@ -145,7 +148,7 @@ export function earliest(times: readonly (number | undefined)[]): number | undef
   );
 }
 
-/** The status of a container, of whatever kind. */
+/** The status of a container of any kind. */
 export function statusOfContainer({ status }: Pod, name: string): ContainerStatus | undefined {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(

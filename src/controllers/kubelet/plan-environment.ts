@@ -119,7 +119,7 @@ function valueOf(input: EnvironmentInput, source: EnvVarSource): string | undefi
   return undefined;
 }
 
-/** Replaces `$(NAME)` by the first variable of that name; `$$` is a dollar, and what is not known stays. */
+/** Replaces `$(NAME)` by the first variable of that name; `$$` is a dollar, and unknown names stay. */
 export function expand(text: string, variables: readonly ReadonlyMap<string, string>[]): string {
   return text.replace(/\$(?:\$|\(([^)]*)\))/g, (all, name: string | undefined) => {
     if (name === undefined) return '$';

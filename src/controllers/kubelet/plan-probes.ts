@@ -1,22 +1,22 @@
-/** When a container is asked, and what follows from the answers (pkg/kubelet/prober/worker.go). */
+/** When a container is probed, and the verdict from the results (pkg/kubelet/prober/worker.go). */
 import type { Probe } from '../../objects/types/core.generated.ts';
 
 /** The kinds of probes. */
 export const probeKinds = ['startup', 'liveness', 'readiness'] as const;
 export type ProbeKind = (typeof probeKinds)[number];
 
-/** The answers so far: the last one, and how often it came in a row. */
+/** The results so far: the last one, and how often in a row. */
 export interface ProbeCount {
   readonly last: boolean | undefined;
   readonly inARow: number;
-  /** What holds now; undefined before enough answers came. */
+  /** The verdict; undefined before enough results. */
   readonly verdict: boolean | undefined;
 }
 
-/** Before the first answer. */
+/** Before the first result. */
 export const unasked: ProbeCount = { last: undefined, inARow: 0, verdict: undefined };
 
-/** One more answer: it counts when it came `successThreshold` or `failureThreshold` times in a row. */
+/** Adds a result: it becomes the verdict after `successThreshold` or `failureThreshold` in a row. */
 export function countAnswer(
   before: ProbeCount,
   { successThreshold = 1, failureThreshold = 3 }: Probe,
@@ -27,21 +27,21 @@ export function countAnswer(
   return { last: success, inARow, verdict: enough ? success : before.verdict };
 }
 
-/** Milliseconds between two answers. */
+/** Milliseconds between two probes. */
 export function periodOf({ periodSeconds = 10 }: Probe): number {
   return periodSeconds * 1000;
 }
 
-/** Milliseconds that an answer may take. */
+/** Timeout in milliseconds. */
 export function timeoutOf({ timeoutSeconds = 1 }: Probe): number {
   return timeoutSeconds * 1000;
 }
 
 /**
- * Whether a container is asked at a tick.
+ * Whether a container is probed at a tick.
  *
  * @param age milliseconds since it started.
- * @param hasStarted it has no startup probe, or its startup probe has succeeded: until then only that one is asked.
+ * @param hasStarted it has no startup probe, or its startup probe has succeeded: until then only that one runs.
  */
 export function isDue(
   kind: ProbeKind,

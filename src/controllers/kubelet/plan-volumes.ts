@@ -100,7 +100,7 @@ export function tokenKey({ audience = '', expirationSeconds = 3600 }: ServiceAcc
   return `${expirationSeconds} ${audience}`;
 }
 
-/** The tokens that the volumes of a Pod want, each with the name of its volume. */
+/** The tokens in the volumes of a Pod, each with the name of its volume. */
 export function tokensOf({
   spec,
 }: Pod): readonly { readonly volume: string; readonly wanted: ServiceAccountTokenProjection }[] {

@@ -1,4 +1,7 @@
-/** The status of a Pod at a time, and what should run (pkg/kubelet/kubelet_pods.go, kuberuntime_manager.go). */
+/**
+ * The status of a Pod at a time, and the containers that should run (pkg/kubelet/kubelet_pods.go,
+ * kuberuntime_manager.go).
+ */
 import type { Container, ContainerStatus, Node, PodStatus } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { behaviourOf } from './plan-behaviour.ts';
@@ -197,7 +200,7 @@ function restartsOf({ restartPolicy, restartPolicyRules = [] }: Container, ofPod
   };
 }
 
-/** kubelet's `getPhase`; the last word is said when nothing runs any more. */
+/** kubelet's `getPhase`; a final phase only when nothing runs. */
 function phaseOf(
   { ending }: KubeletInput,
   { hasFailed, isDone }: PlannedInit,

@@ -18,14 +18,14 @@ const problemRetry = 5000;
 /** Milliseconds that a container always has after its preStop handler (`minimumGracePeriodInSeconds`). */
 const minGrace = 2000;
 
-/** Makes the containers of Pods what a plan says, and asks them by their probes. */
+/** Starts and stops the containers of Pods by a plan, and runs their probes. */
 export class PodContainers {
   readonly #context: ControllerContext;
   readonly #runtime: ContainerRuntime;
   readonly #files: PodFiles | undefined;
   readonly #touch: (pod: Pod) => void;
 
-  /** @param touch is called when something was seen of a Pod. */
+  /** @param touch is called when the state of a Pod has changed. */
   constructor(
     context: ControllerContext,
     runtime: ContainerRuntime,
@@ -39,9 +39,9 @@ export class PodContainers {
   }
 
   /**
-   * Starts what should run and does not, stops what runs and should not.
+   * Starts containers that should run, and stops those that should not.
    *
-   * @returns true when there is more to know than the plan knew.
+   * @returns true when the plan must be made again.
    */
   async follow(
     { pod, node, state }: { pod: Pod; node: Node; state: PodState },
@@ -72,7 +72,7 @@ export class PodContainers {
     return false;
   }
 
-  /** Asks the programs of a Pod to end: handlers first, then those that run beside the others, in reverse order. */
+  /** Stops the programs of a Pod: handlers first, then sidecars in reverse order. */
   end(pod: Pod, state: PodState, grace: number): void {
     if (state.askedGrace !== undefined && state.askedGrace <= grace) return;
     const isFirst = state.askedGrace === undefined;
@@ -119,7 +119,7 @@ export class PodContainers {
     ];
     const stop = async (container: Container): Promise<void> => {
       if (!state.running.has(container.name) || this.#runtime.isStandIn(pod, container)) return;
-      // The annotation says when it stops.
+      // The annotation sets when it stops.
       if (behaviourOf(pod, false).stopAfter !== undefined) return;
       const { preStop } = container.lifecycle ?? {};
       if (isFirst && preStop !== undefined && grace > 0) {
@@ -176,7 +176,7 @@ export class PodContainers {
     this.#probe(pod, state, container, attempt);
   }
 
-  /** @throws what is no problem of the container. */
+  /** @throws errors that are not the container's. */
   #fail(pod: Pod, state: PodState, { container, attempt }: Attempt, error: unknown): void {
     const known =
       error instanceof ContainerConfigError
@@ -272,7 +272,7 @@ export class PodContainers {
     state.probes.set(name, [...probes.values()]);
   }
 
-  /** A stand-in does not say how it ended: the kubelet would see the signal. */
+  /** A stand-in has no exit code: the kubelet would see the signal. */
   #kill(pod: Pod, state: PodState, container: Container, attempt: number, grace: number): void {
     const { name } = container;
     const { clock, log } = this.#context;

@@ -14,7 +14,7 @@ export class PodEndings {
     this.#runtime = runtime;
   }
 
-  /** Whether the Pod has to end. @returns when that is to be asked again. */
+  /** Whether the Pod has to end. @returns when to check again. */
   decide(pod: Pod, state: PodState): number | undefined {
     const { clock, events } = this.#context;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = pod.metadata;
@@ -49,7 +49,7 @@ export class PodEndings {
     return undefined;
   }
 
-  /** Programs that another process started are gone: nothing is waited for. */
+  /** Programs of a former process are gone: nothing is waited for. */
   #loseContainers(pod: Pod, state: PodState): void {
     const {
       containerStatuses = [],

@@ -30,7 +30,7 @@ const serviceAccounts: ResourceType = {
   isObject: (object): object is KubeObject => isKubeObject(object),
 };
 
-/** A token with the times from which it is replaced, and worth nothing (milliseconds since 1970). */
+/** A token with the times when it is replaced and when it expires (milliseconds since 1970). */
 interface Token {
   readonly token: string;
   readonly renewAt: number;
@@ -41,7 +41,7 @@ interface Token {
 const renewShare = 0.8;
 const maxUse = 24 * 3_600_000;
 
-/** What containers find in their environment and their volumes, read from the API when it is wanted. */
+/** The environment and the volumes of containers, read from the API when they are needed. */
 export class PodFiles {
   readonly #configMaps: ResourceClient<ConfigMap>;
   readonly #secrets: ResourceClient<Secret>;
@@ -105,7 +105,7 @@ export class PodFiles {
     return { configMap: (name) => maps.get(name), secret: (name) => ofSecrets.get(name) };
   }
 
-  /** Tokens are asked for anew before they end; where that fails, the one that there is stays until its end. */
+  /** Tokens are renewed before they expire; if that fails, the present one is used until then. */
   async #tokensOf(pod: Pod, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
     const { namespace = '', name = '', uid = '' } = pod.metadata;
     const held = this.#tokens.get(uid) ?? new Map<string, Token>();

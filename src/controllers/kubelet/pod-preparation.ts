@@ -14,9 +14,9 @@ import { errorMessage } from '../../objects/error-message.ts';
 export const sandboxRetry = 1000;
 /** Milliseconds after which a failed mount is tried again: doubled up to the maximum (`goroutinemap/exponentialbackoff`). */
 const mountRetry = { first: 500, max: 122_000 };
-/** Milliseconds between two readings of what volumes show (`--sync-frequency`). */
+/** Milliseconds between two updates of volumes' files (`--sync-frequency`). */
 const refreshPeriod = 60_000;
-/** Milliseconds between two looks at what volumes hold (`--housekeeping-interval`). */
+/** Milliseconds between two checks of volumes' sizes (`--housekeeping-interval`). */
 const usagePeriod = 10_000;
 /** Milliseconds that an evicted Pod has (`immediateEvictionGracePeriodSeconds`). */
 const evictionGrace = 1000;
@@ -31,8 +31,8 @@ export interface PodWork {
 }
 
 /**
- * What a Pod has beside its containers: volumes, the sandbox and further networks. The files of volumes follow their
- * objects, and a Pod that stores more than its limits is evicted.
+ * Prepares a Pod besides its containers: volumes, the sandbox and further networks. The files of volumes follow
+ * their objects, and a Pod that stores more than its limits is evicted.
  */
 export class PodPreparation {
   readonly #context: ControllerContext;
@@ -80,7 +80,7 @@ export class PodPreparation {
     }
   }
 
-  /** Further networks, once the annotation of the Pod says what they are. @returns when to try again. */
+  /** Further networks, once the Pod's annotation has them. @returns when to try again. */
   async attachNetworks({ pod, state, signal }: PodWork): Promise<number | undefined> {
     const { clock, events } = this.#context;
     if (!state.isPrepared || state.hasNetworks) return undefined;
@@ -123,7 +123,7 @@ export class PodPreparation {
     state.refreshAt = hasPrograms && changes ? this.#context.clock.now() + refreshPeriod : Infinity;
   }
 
-  /** Files follow their objects; a Pod over its limits of storage is evicted. @returns when to look again. */
+  /** Updates files by their objects, and evicts a Pod over its limits of storage. @returns when to check again. */
   async keepFiles(work: PodWork): Promise<number | undefined> {
     const { pod, state } = work;
     const { clock, events } = this.#context;

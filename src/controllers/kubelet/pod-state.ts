@@ -10,7 +10,7 @@ export type ContainerStatuses = Pick<
   'initContainerStatuses' | 'containerStatuses' | 'ephemeralContainerStatuses'
 >;
 
-/** What this process knows of a Pod beside its status: what it has started, and what it has seen since. */
+/** The state of a Pod in this process besides its status: started attempts, and their ends. */
 export class PodState {
   /** By the name of the container. */
   readonly observed = new Map<string, Observed>();
@@ -28,7 +28,7 @@ export class PodState {
   /** Statuses of containers that were decided and may not be in the API yet. */
   decidedStatus: ContainerStatuses | undefined;
   ending: PodEnding | undefined;
-  /** Of a deletion: what has been asked of the containers, in milliseconds. */
+  /** Of a deletion: the grace period with which containers were asked to end, in milliseconds. */
   askedGrace: number | undefined;
 
   /** A container was started. */
@@ -65,7 +65,7 @@ export class PodState {
     return true;
   }
 
-  /** What a probe has decided. */
+  /** A verdict of a probe. */
   decided(name: string, attempt: number, verdict: { started?: boolean; ready?: boolean }): void {
     const seen = this.observed.get(name);
     if (seen?.attempt === attempt) this.observed.set(name, { ...seen, ...verdict });
@@ -76,7 +76,7 @@ export class PodState {
     this.probes.delete(name);
   }
 
-  /** Nothing of it is seen any more. */
+  /** Stops probes and forgets the containers. */
   close(): void {
     for (const name of this.probes.keys()) this.stopProbes(name);
     this.observed.clear();

@@ -15,11 +15,11 @@ export interface ProbeWorkerOptions {
   readonly hasStarted: () => boolean;
   /** The verdict has changed. */
   readonly decided: (verdict: boolean) => void;
-  /** An answer was no. */
+  /** A probe has failed. */
   readonly refused: (output: string) => void;
 }
 
-/** Asks one container by one probe, from its start to its end (pkg/kubelet/prober/worker.go). */
+/** Runs one probe of one container, from its start to its end (pkg/kubelet/prober/worker.go). */
 export class ProbeWorker {
   readonly #options: ProbeWorkerOptions;
   readonly #stopped = new AbortController();
@@ -37,7 +37,7 @@ export class ProbeWorker {
     this.#timer?.cancel();
   }
 
-  /** Asks now, where it is not asking: a readiness probe does when its container has started. */
+  /** Probes now, unless a probe is running: a readiness probe does so when its container has started. */
   trigger(): void {
     this.#timer?.cancel();
     if (!this.#isAsking) this.#tick();
@@ -47,7 +47,7 @@ export class ProbeWorker {
     if (this.#stopped.signal.aborted) return;
     const { clock, kind, probe, startedAt, hasStarted } = this.#options;
     this.#timer = clock.after(periodOf(probe), () => this.#tick());
-    // A probe that takes longer than its period is not asked again meanwhile.
+    // A probe that takes longer than its period is not started again meanwhile.
     if (this.#isAsking || !isDue(kind, probe, clock.monotonic() - startedAt, hasStarted())) return;
     this.#isAsking = true;
     this.#ask().then(

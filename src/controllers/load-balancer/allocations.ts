@@ -45,7 +45,7 @@ export class Allocations {
   readonly #quarantine = new Quarantine();
   #reservations = new Map<string, ObjectKey>(); // address -> Service
   #reservedFor = new Map<ObjectKey, string[]>(); // Service -> addresses
-  /** As the pools' addresses know them. */
+  /** The states in {@link PoolAddresses}. */
   readonly #states = new Map<string, AddressState>();
 
   /** By name, highest priority first. */
@@ -113,7 +113,7 @@ export class Allocations {
     return owner === undefined ? last : { pool: owner.pool.name, shrinkPolicy: owner.pool.shrinkPolicy };
   }
 
-  /** Replaces all pools. Services keep their addresses, also those that no pool contains any more. */
+  /** Replaces all pools. Services keep their addresses, also those that are in no pool. */
   setPools(pools: readonly Pool[], layouts: ReadonlyMap<string, PoolLayout>): void {
     this.#pools = new Map();
     this.#spans = { IPv4: [], IPv6: [] };

@@ -36,7 +36,7 @@ export interface Pool {
   readonly reservations: ReadonlyMap<string, ObjectKey>;
 }
 
-/** Most addresses of one range of a pool: a /8 and a /64. A larger range is taken for a mistake. */
+/** Most addresses of one range of a pool: a /8 and a /64. A larger range counts as a mistake. */
 export const maxRangeSize: Record<IPFamily, bigint> = { IPv4: 1n << 24n, IPv6: 1n << 64n };
 
 /**

@@ -59,7 +59,7 @@ export interface Outcome extends Explanation {
 export interface OutcomeAddress {
   readonly family: IPFamily;
   readonly address: string;
-  /** Undefined when no pool contains the address any more. */
+  /** Undefined when no pool contains the address. */
   readonly pool: string | undefined;
   /** The pool that assigned it; the one that contains it, if there is one. Undefined when none ever did. */
   readonly origin: Origin | undefined;

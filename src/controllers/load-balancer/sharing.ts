@@ -63,7 +63,7 @@ export function sharingRefusal(
   return undefined;
 }
 
-/** The oldest that matches: messages name the same Service after a restart, in whatever order Services are read. */
+/** The oldest that matches: messages name the same Service after a restart, in any order of Services. */
 function oldestOf(
   { services }: Allocation,
   matches: (request: AddressRequest) => boolean,

@@ -1,4 +1,4 @@
-/** What the status of a Service says about its addresses: the only record that outlives the process. */
+/** The addresses in the status of a Service: the only record that outlives the process. */
 import { loadBalancerReadyCondition } from '../../network/announcing/assigned-addresses.ts';
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { LoadBalancerIngress, Service } from '../../objects/types/core.generated.ts';
@@ -14,7 +14,7 @@ export interface AssignedText {
   readonly origin: Origin | undefined;
   /** As {@link sharingKeyText} writes it. */
   readonly key: string;
-  /** True when no pool contains the address any more. */
+  /** True when no pool contains the address. */
   readonly kept: boolean;
 }
 

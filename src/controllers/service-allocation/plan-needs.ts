@@ -17,8 +17,8 @@ export interface Addressing {
 }
 
 /**
- * Decides policy, families and missing addresses of a Service that is not an ExternalName. A text says why the Service
- * contradicts itself or the cluster.
+ * Decides policy, families and missing addresses of a Service that is not an ExternalName. A text is the reason why
+ * the Service contradicts itself or the cluster.
  */
 export function decideAddressing(view: ServiceView, cluster: KnownFamilies): Addressing | string {
   const unbound = view.headless && !view.hasSelector;

@@ -79,7 +79,7 @@ export function tableLayout(options: LayoutOptions): TableLayout {
 
 /** The table is made by two transactions: first the text, then the commands. The chain of the name comes last. */
 export interface TableLayout {
-  /** The name of an empty chain that identifies the rules of the table. */
+  /** The name of an empty chain, by which the version of the rules is recognised. */
   readonly name: string;
   readonly text: string;
   readonly commands: readonly Command[];

@@ -13,7 +13,7 @@ export interface PodNetworkConnectivityCheck extends KubeObject {
   status?: ConnectivityCheckStatus;
 }
 
-/** What was seen so far; all lists begin with the newest. */
+/** The results so far; all lists begin with the newest. */
 export interface ConnectivityCheckStatus {
   successes?: CheckEntry[];
   failures?: CheckEntry[];
@@ -43,7 +43,7 @@ export interface OutageEntry {
   message?: string;
 }
 
-/** One thing that a check says. */
+/** A condition of a check. */
 export interface CheckCondition {
   type: string;
   status: string;

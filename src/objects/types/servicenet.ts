@@ -93,7 +93,7 @@ export interface RestingAddress {
   until: string;
 }
 
-/** Numbers of addresses; `free` can be assigned now. 2^53 - 1 stands for all larger numbers. */
+/** Numbers of addresses; `free` can be assigned now. 2^53 - 1 means that or more. */
 export interface FamilyUsage {
   total: number;
   used: number;

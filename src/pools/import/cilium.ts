@@ -4,7 +4,7 @@ import type { AddressPoolSpec } from '../../objects/types/servicenet.ts';
 import { importedAddresses, noteOthers, objectsAt, readSelector } from './foreign.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
-/** Labels that stand for the namespace and the name of a Service in Cilium's selectors. */
+/** Labels for the namespace and the name of a Service in Cilium's selectors. */
 const pseudoNamespace = 'io.kubernetes.service.namespace';
 const pseudoName = 'io.kubernetes.service.name';
 

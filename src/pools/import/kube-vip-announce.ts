@@ -5,7 +5,10 @@ import type { AddressPoolAnnounce } from '../../objects/types/servicenet.ts';
 import { objectsAt } from './foreign.ts';
 import { asPeers, type ForeignPeer, type ImportedPeers } from './peers.ts';
 
-/** Arguments that say what a variable of the environment says (kube-vip `cmd/kube-vip.go`, `pkg/kubevip/config_envvar.go`). */
+/**
+ * Arguments with the same meaning as a variable of the environment (kube-vip `cmd/kube-vip.go`,
+ * `pkg/kubevip/config_envvar.go`).
+ */
 const variableOf: Readonly<Record<string, string>> = {
   ...{ arp: 'vip_arp', bgp: 'bgp_enable', interface: 'vip_interface', localAS: 'bgp_as' },
   ...{ serviceInterface: 'vip_servicesinterface', peerAddress: 'bgp_peeraddress', peerAS: 'bgp_peeras' },

@@ -9,7 +9,7 @@ import { splitList } from '../../objects/lists.ts';
  * The ConfigMap `kubevip` of kube-vip's cloud provider as AddressPools: `cidr-<namespace>`, `range-<namespace>`,
  * `cidr-global` and `range-global`, and `allow-share-<namespace>`.
  *
- * @param daemonSet kube-vip's own, which says how it announces; undefined: the cluster has none, and pools have the
+ * @param daemonSet kube-vip's own, with the way it announces; undefined: the cluster has none, and pools have the
  *   default.
  */
 export function importKubeVip(configMap: KubeObject, daemonSet?: KubeObject): Imported {

@@ -85,7 +85,7 @@ async function readSource(
   if (configMap !== undefined) return importMetalLBConfig(await readConfigMap(transport, configMap));
   const pools = await listIfServed(transport, metalLB);
   if (pools !== undefined && pools.length > 0) return importMetalLB(pools, await readAnnouncing(transport));
-  // After an upgrade to 0.13 the cluster has both the new kind and the ConfigMap, which MetalLB no longer reads.
+  // After an upgrade to 0.13 the cluster has both the new kind and the ConfigMap, which MetalLB ignores.
   const old = await readIfThere(transport, defaultConfigMaps[source]);
   if (old !== undefined) return importMetalLBConfig(old);
   throw new Error(

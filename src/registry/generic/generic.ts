@@ -1,9 +1,11 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { at } from '../../objects/read.ts';
 import type { FieldError } from '../validation/field-errors.ts';
 import {
   validateCustomObjectMeta,
   validateCustomObjectMetaUpdate,
+  validateImmutableField,
   validateObjectMeta,
   validateObjectMetaUpdate,
 } from './metadata.ts';
@@ -40,6 +42,13 @@ export interface KindRules<T extends KubeObject> {
   readonly defaultGarbageCollectionPolicy?: 'OrphanDependents';
   readonly deletionWarning?: string;
 
+  /** Values of members of the object that a client leaves out; set before {@link setDefaults}. They are shared. */
+  readonly defaults?: Partial<T>;
+  /**
+   * Fields that an update may not change (`ValidateImmutableField`), as paths such as `spec.selector`; checked after
+   * {@link validateUpdate}.
+   */
+  readonly immutable?: readonly string[];
   setDefaults?(object: T): void;
   prepareForCreate?(object: T, context: StrategyContext): void;
   /** Called before the generation is compared. */
@@ -82,7 +91,12 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
     allowCreateOnUpdate: rules.allowCreateOnUpdate ?? false,
     allowUnconditionalUpdate: rules.allowUnconditionalUpdate ?? true,
     deleteReturnsObject: rules.deleteReturnsObject ?? false,
-    setDefaults: (object) => rules.setDefaults?.(object),
+    setDefaults(object) {
+      for (const [name, value] of Object.entries(rules.defaults ?? {})) {
+        if (at(object, name) === undefined) Reflect.set(object, name, value);
+      }
+      rules.setDefaults?.(object);
+    },
     prepareForCreate(object, context) {
       if (rules.hasStatus === true && rules.keepsStatusOnCreate !== true) dropStatus(object);
       if (rules.generationChanges !== undefined) object.metadata.generation = 1;
@@ -98,6 +112,11 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
       if (rules.repeatsCreate === 'instead') return createErrors(rules, object, context);
       const errors = updateMetaErrors(rules, object, old);
       for (const error of rules.validateUpdate?.(object, old, context) ?? []) errors.push(error);
+      for (const field of rules.immutable ?? []) {
+        const path = field.split('.');
+        for (const error of validateImmutableField(at(object, ...path), at(old, ...path), field))
+          errors.push(error);
+      }
       if (rules.repeatsCreate === undefined) return errors;
       const repeated = createErrors(rules, object, context);
       return rules.repeatsCreate === 'before' ? [...repeated, ...errors] : [...errors, ...repeated];
@@ -199,7 +218,7 @@ export function resetMetaForStatus(object: KubeObject, old: KubeObject): void {
   }
 }
 
-/** The stored part is shared, not copied: a prepared object is not changed any more. */
+/** The stored part is shared, not copied: a prepared object does not change. */
 function takeStatus(object: Parts, old: Parts): void {
   if (old.status === undefined) delete object.status;
   else object.status = old.status;

@@ -24,7 +24,7 @@ type RowMaker = (
   differences?: Differences,
 ) => ResourceDefinition;
 
-/** @param goPackage as it is in the names of the OpenAPI components, with what stands before it where that is no `api`. */
+/** @param goPackage as in the names of the OpenAPI components, with the prefix where that is not `api`. */
 export function rowsOf(group: string, goPackage: string, version = 'v1'): RowMaker {
   const prefix = goPackage.includes('.') ? 'io.k8s' : 'io.k8s.api';
   return (kind, plural, storageVersionHash, strategy, differences = {}) => ({

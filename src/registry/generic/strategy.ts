@@ -153,7 +153,7 @@ export type FieldPath = readonly string[];
 
 /** The fields that an endpoint's writers can own (`GetResetFields`, `GetResetFieldsFilter`). */
 export interface OwnableFields {
-  /** Fields that the server sets or keeps whatever a client sends: these and all below cannot be owned. */
+  /** Fields that the server sets or keeps, whatever a client sends: they and all fields below cannot be owned. */
   readonly resetFields?: readonly FieldPath[];
   /** Only these fields, those below and those above can be owned; absent: all. */
   readonly onlyFields?: readonly FieldPath[];

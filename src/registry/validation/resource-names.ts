@@ -50,7 +50,7 @@ export function mayBeOvercommitted(resource: string): boolean {
   return isNative(resource) && !isHugePage(resource);
 }
 
-/** A resource that quotas know without a domain (`IsStandardQuotaResourceName`). */
+/** A resource that quotas have without a domain (`IsStandardQuotaResourceName`). */
 export function isQuotaResource(resource: string): boolean {
   return quotaResources.has(resource) || isHugePage(resource.replace(/^requests\./, ''));
 }

@@ -21,7 +21,7 @@ export interface PolicyRefusal {
   readonly message: string;
   /** A reason of a Status; "" for the default. */
   readonly reason: string;
-  /** Refused whatever the bindings say: an audit annotation that cannot be evaluated. */
+  /** Denied under all bindings: an audit annotation that cannot be evaluated. */
   readonly always?: boolean;
 }
 

@@ -19,7 +19,7 @@ export function validatePatternSizes(versions: readonly CustomResourceDefinition
   return [];
 }
 
-/** What stands under the name `pattern` is one, but for a few defaults and allowed values. */
+/** The value of a member `pattern` is one, except in a few defaults and allowed values. */
 function collect(value: unknown, patterns: Set<string>): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {

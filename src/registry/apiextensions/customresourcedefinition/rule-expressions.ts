@@ -42,7 +42,7 @@ interface Place {
   /** The largest number of values with the schema; undefined when an enclosing list or map has no bound. */
   readonly cardinality: number | undefined;
   readonly costs: RuleCosts;
-  /** Characters of the errors so far: a response shows this many, so more are not compiled. */
+  /** Characters of the errors so far: a response shows at most this many, so that no more are compiled. */
   readonly shown: { length: number };
 }
 

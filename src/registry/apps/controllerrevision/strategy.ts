@@ -1,7 +1,6 @@
 import type { ControllerRevision } from '../../../objects/types/apps.generated.ts';
 import { required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateNonNegative } from '../../core/podtemplate/rules.ts';
 
@@ -14,5 +13,5 @@ export const controllerRevisionStrategy = genericStrategy<ControllerRevision>({
     ...(data === undefined || data === null ? [required('data', 'data is mandatory')] : []),
     ...validateNonNegative(revision, 'revision'),
   ],
-  validateUpdate: ({ data }, old) => validateImmutableField(data, old.data, 'data'),
+  immutable: ['data'],
 });

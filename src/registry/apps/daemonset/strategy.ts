@@ -2,7 +2,6 @@ import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { templateWarnings, workloadUpdateWarnings } from '../../core/pod/warnings.ts';
@@ -60,10 +59,8 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
     countTemplates(daemonSet, countedTemplates(old));
   },
   validateCreate: ({ spec }) => validateSpec(spec),
-  validateUpdate: ({ spec }, old) => [
-    ...validateSpec(spec),
-    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
-  ],
+  validateUpdate: ({ spec }) => validateSpec(spec),
+  immutable: ['spec.selector'],
   warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
   warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }, old) => [

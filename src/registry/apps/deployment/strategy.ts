@@ -8,7 +8,6 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../../core/pod/warnings.ts';
@@ -51,10 +50,8 @@ export const deploymentStrategy = genericStrategy<Deployment>({
     setTemplateDefaults(spec.template);
   },
   validateCreate: ({ spec }) => validateSpec(spec),
-  validateUpdate: ({ spec }, old) => [
-    ...validateSpec(spec),
-    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
-  ],
+  validateUpdate: ({ spec }) => validateSpec(spec),
+  immutable: ['spec.selector'],
   statusResets: [['metadata', 'labels']],
   prepareStatus({ metadata }, old) {
     if (old.metadata.labels === undefined) delete metadata.labels;

@@ -1,7 +1,6 @@
 import type { ReplicaSet, ReplicaSetSpec } from '../../../objects/types/apps.generated.ts';
 import type { FieldError } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../../core/pod/warnings.ts';
@@ -28,10 +27,8 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
     setTemplateDefaults((replicaSet.spec.template ??= {}));
   },
   validateCreate: ({ spec }) => validateSpec(spec),
-  validateUpdate: ({ spec }, old) => [
-    ...validateSpec(spec),
-    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
-  ],
+  validateUpdate: ({ spec }) => validateSpec(spec),
+  immutable: ['spec.selector'],
   warningsOnCreate: workloadWarnings,
   warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }) => [

@@ -3,7 +3,6 @@ import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { labelSelectorMatches, validateLabelSelector } from '../../validation/label-selector.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 
@@ -46,14 +45,8 @@ export const jobStrategy = genericStrategy<Job>({
     if (spec.manualSelector !== true) generateSelector(spec, metadata.uid ?? '', metadata.name ?? '');
   },
   validateCreate: ({ spec }) => [...validateJobSpec(spec, 'spec'), ...validateSelector(spec)],
-  validateUpdate: ({ spec }, old) => [
-    ...validateJobSpec(spec, 'spec'),
-    ...validateSelector(spec),
-    ...validateImmutableField(spec.completions, old.spec.completions, 'spec.completions'),
-    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
-    ...validateImmutableField(spec.template, old.spec.template, 'spec.template'),
-    ...validateImmutableField(spec.completionMode, old.spec.completionMode, 'spec.completionMode'),
-  ],
+  validateUpdate: ({ spec }) => [...validateJobSpec(spec, 'spec'), ...validateSelector(spec)],
+  immutable: ['spec.completions', 'spec.selector', 'spec.template', 'spec.completionMode'],
   warningsOnCreate: workloadWarnings,
   warningsOnUpdate: workloadUpdateWarnings,
   validateStatus: ({ status }) => validateCounts(status, ['active', 'succeeded', 'failed']),

@@ -122,7 +122,7 @@ function validateUpdate({ metadata, spec, status }: Node, old: Node): FieldError
   return errors;
 }
 
-/** The annotation of Pods that the node avoids, as JSON; it has no effect any more. */
+/** The annotation of Pods that the node avoids, as JSON; it has no effect. */
 const preferAvoidPods = 'scheduler.alpha.kubernetes.io/preferAvoidPods';
 
 /** Annotations of a Node with a format (`ValidateNodeSpecificAnnotations`). */

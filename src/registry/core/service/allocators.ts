@@ -43,7 +43,7 @@ interface CidrAllocator {
  * by a client. CIDRs may overlap: each has all taken addresses in it.
  */
 export class ServiceAllocators {
-  /** From the service-cidr flags, whatever ServiceCIDR objects exist: Services are dual-stack if there are two. */
+  /** From the service-cidr flags, not from ServiceCIDR objects: Services are dual-stack if there are two. */
   readonly families: ClusterFamilies;
   readonly nodePorts: PortAllocator;
   readonly #byCidr = new Map<string, CidrAllocator>();
@@ -154,8 +154,8 @@ export class ServiceAllocators {
   }
 
   /**
-   * What a dry run answers: one CIDR of the family, the first, stands for all. A wanted address is only checked
-   * against its range (a taken one passes); without one the answer is the network's own address.
+   * The result of a dry run: the first CIDR of the family is used for all. A requested address is only checked
+   * against its range (a taken one passes); without one the result is the network's own address.
    *
    * @throws {AllocationError} when the address is outside of the range, or the CIDR is not ready.
    */

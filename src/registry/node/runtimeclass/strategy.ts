@@ -2,7 +2,6 @@ import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { validateLabels } from '../../validation/label-selector.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateResources } from '../../core/pod/containers.ts';
@@ -15,7 +14,7 @@ export const runtimeClassStrategy = genericStrategy<RuntimeClass>({
   nameRule: nameIsDNSSubdomain,
   allowUnconditionalUpdate: false,
   validateCreate,
-  validateUpdate: ({ handler }, old) => validateImmutableField(handler, old.handler, 'handler'),
+  immutable: ['handler'],
 });
 
 function validateCreate({ handler, overhead, scheduling }: RuntimeClass): FieldError[] {

@@ -1,7 +1,6 @@
 import type { PriorityClass } from '../../../objects/types/scheduling.generated.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** The group of PriorityClasses, for those who look them up. */
@@ -31,16 +30,11 @@ export const priorityClassStrategy = genericStrategy<PriorityClass>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
   generationChanges: () => false,
-  setDefaults(priorityClass) {
-    priorityClass.preemptionPolicy ??= 'PreemptLowerPriority';
-  },
+  defaults: { preemptionPolicy: 'PreemptLowerPriority' },
+  immutable: ['preemptionPolicy'],
   validateCreate,
-  validateUpdate: (priorityClass, old) => [
-    ...((priorityClass.value ?? 0) === (old.value ?? 0)
-      ? []
-      : [forbiddenField('value', 'may not be changed in an update.')]),
-    ...validateImmutableField(priorityClass.preemptionPolicy, old.preemptionPolicy, 'preemptionPolicy'),
-  ],
+  validateUpdate: ({ value = 0 }, old) =>
+    value === (old.value ?? 0) ? [] : [forbiddenField('value', 'may not be changed in an update.')],
 });
 
 function validateCreate({

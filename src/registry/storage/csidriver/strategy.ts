@@ -39,16 +39,12 @@ const rules = genericStrategy<CSIDriver>({
     if (old.spec.preventPodSchedulingIfMissing === undefined) dropScheduling(driver.spec);
   },
   generationChanges: specChanges,
+  immutable: ['spec.volumeLifecycleModes'],
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => [
     ...validateSpec(spec),
     // Spelled so in kube-apiserver.
     ...validateImmutableField(spec.attachRequired, old.spec.attachRequired, 'spec.attachedRequired'),
-    ...validateImmutableField(
-      spec.volumeLifecycleModes,
-      old.spec.volumeLifecycleModes,
-      'spec.volumeLifecycleModes',
-    ),
   ],
 });
 

@@ -1,5 +1,4 @@
 import type { CSIStorageCapacity } from '../../../objects/types/storage.generated.ts';
-import { jsonEqual } from '../../../objects/json.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
@@ -13,17 +12,7 @@ export const csiStorageCapacityStrategy = genericStrategy<CSIStorageCapacity>({
   allowUnconditionalUpdate: false,
   validateCreate,
   repeatsCreate: 'before',
-  validateUpdate(capacity, old) {
-    const errors: FieldError[] = [];
-    if (!jsonEqual(capacity.nodeTopology, old.nodeTopology)) {
-      errors.push(invalid('nodeTopology', capacity.nodeTopology, 'field is immutable'));
-    }
-    const { storageClassName } = capacity;
-    if (storageClassName !== old.storageClassName) {
-      errors.push(invalid('storageClassName', storageClassName, 'field is immutable'));
-    }
-    return errors;
-  },
+  immutable: ['nodeTopology', 'storageClassName'],
 });
 
 function validateCreate({ nodeTopology, storageClassName, capacity }: CSIStorageCapacity): FieldError[] {

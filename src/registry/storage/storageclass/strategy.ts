@@ -12,7 +12,6 @@ import {
   tooLong,
 } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateImmutableField } from '../../generic/metadata.ts';
 import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 const reclaimPolicies = ['Delete', 'Retain'];
@@ -24,10 +23,8 @@ export const storageClassStrategy = genericStrategy<StorageClass>({
   nameRule: nameIsDNSSubdomain,
   deleteReturnsObject: true,
   repeatsCreate: 'before',
-  setDefaults(storageClass) {
-    storageClass.reclaimPolicy ??= 'Delete';
-    storageClass.volumeBindingMode ??= 'Immediate';
-  },
+  defaults: { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' },
+  immutable: ['volumeBindingMode'],
   validateCreate: ({ provisioner, parameters = {}, ...rest }) => [
     ...validateProvisioner(provisioner, 'provisioner'),
     ...validateParameters(parameters, true),
@@ -35,10 +32,8 @@ export const storageClassStrategy = genericStrategy<StorageClass>({
     ...validateBindingMode(rest.volumeBindingMode),
     ...validateTopologies(rest.allowedTopologies ?? []),
   ],
-  validateUpdate: (storageClass, old) => [
-    ...forbidUpdates(storageClass, old, ['parameters', 'provisioner', 'reclaimPolicy']),
-    ...validateImmutableField(storageClass.volumeBindingMode, old.volumeBindingMode, 'volumeBindingMode'),
-  ],
+  validateUpdate: (storageClass, old) =>
+    forbidUpdates(storageClass, old, ['parameters', 'provisioner', 'reclaimPolicy']),
 });
 
 function validateReclaimPolicy(policy: string): FieldError[] {
