@@ -45,7 +45,9 @@ export class Machine {
       if (isReply(message)) this.#hear(message, handle);
     });
     process.on('exit', () => {
-      for (const { reject } of this.#waiting.values()) reject(new Error(`the machine ${name} has ended`));
+      const waiting = [...this.#waiting.values()];
+      this.#waiting.clear();
+      for (const { reject } of waiting) reject(new Error(`the machine ${name} has ended`));
     });
   }
 
@@ -91,8 +93,8 @@ export class Machine {
     if (wantsInput === true) {
       waiting?.nextInput?.().then(
         (text) => {
-          // A machine that has ended feeds no programs.
-          if (!this.#process.connected) return;
+          // Of a machine that has ended, programs wait for nothing.
+          if (!this.#waiting.has(id)) return;
           this.#process.send({ id: ++this.#asked, request: { call: 'feed', of: id, text } });
         },
         () => undefined,
