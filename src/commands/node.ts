@@ -156,11 +156,11 @@ class OtherEgressError extends Error {
 /** Takes away what any feature has written. @throws {NftError} where nft is missing: it has written nothing. */
 async function cleanUp(host: Host, markMask: number): Promise<void> {
   const { removeEgress } = await import('../node/egress/egress-agent.ts');
-  const { removeAnnounceLinks } = await import('../node/announce/layer2/links.ts');
+  const { removeAnnounced } = await import('../node/announce/layer2/links.ts');
   const { NftablesWriter } = await import('../node/nftables/nftables-writer.ts');
   const { PolicyTable } = await import('../node/policy/policy-table.ts');
   const { Nft } = await import('../node/nftables/nft.ts');
-  await removeAnnounceLinks(host);
+  await removeAnnounced(host);
   await new NftablesWriter({ host }).cleanUp();
   await new PolicyTable(new Nft(host)).cleanUp();
   await removeEgress(host, markMask);

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AnnouncingCluster } from '../support/announcing.ts';
-import { missingFor } from '../support/gate.ts';
+import { missingFor, missingProgram } from '../support/gate.ts';
+import { LossWatch } from '../support/loss-watch.ts';
 import { endpointSlice } from '../support/objects.ts';
 
-const missing = missingFor('user');
+const missing = [missingFor('user'), missingProgram('arping', 'iputils-arping')]
+  .filter((what) => what !== '')
+  .join(', ');
 const address = '192.0.2.200';
 const excluded = 'node.kubernetes.io/exclude-from-external-load-balancers';
 /** Milliseconds: what the documents promise. */
@@ -117,19 +120,68 @@ describe.skipIf(missing !== '')(`a planned move${missing === '' ? '' : ` (missin
 
 describe.skipIf(missing !== '')(`one agent${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
   let cluster: AnnouncingCluster;
+  let untouched: string;
   beforeAll(async () => {
     cluster = await AnnouncingCluster.start(1);
+    untouched = await state();
     await cluster.service('web', [address]);
+  });
+  beforeEach(async () => {
     cluster.startAgents();
+    await cluster.settled();
+    await expect.poll(() => cluster.whoAnswers(address)).toBe('node-1');
   });
   afterAll(() => cluster.close());
 
-  it('keeps its addresses over a restart', async () => {
-    await cluster.settled();
-    const restarted = cluster.watch(address, 'node-1');
+  /** Interfaces, addresses and kernel parameters of the node. */
+  async function state(): Promise<string> {
+    const parameters = 'grep -r . /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf 2>/dev/null | sort';
+    const { host } = cluster.machine('node-1');
+    const shown = [
+      await cluster.ip('node-1', '-brief', 'link', 'show'),
+      await cluster.ip('node-1', '-brief', 'address', 'show'),
+      await host.exec('sh', ['-c', parameters]),
+    ];
+    return shown.map(({ stdout }) => stdout).join('\n');
+  }
+
+  async function cleanUp(): Promise<void> {
+    const { exitCode, stderr } = await cluster.startAgent('node-1', '--cleanup').ended;
+    expect(exitCode, stderr).toBe(0);
+  }
+
+  it('keeps its addresses over a restart: no connection, no ARP question and no packet is lost', async () => {
+    const before = await cluster.history.holders(address);
+    const watch = new LossWatch(cluster.client, address);
+    await expect.poll(() => watch.answers).toBeGreaterThan(5);
     expect((await cluster.agent('node-1').signal('TERM')).exitCode).toBe(0);
+    const without = watch.answers;
+    await expect.poll(() => watch.answers).toBeGreaterThan(without + 5);
     cluster.startAgent('node-1');
     await cluster.settled();
-    expect((await restarted.stop()).gap).toBeLessThan(noticeable);
+    const within = watch.answers;
+    await expect.poll(() => watch.answers).toBeGreaterThan(within + 5);
+    expect(await watch.stop()).toMatchObject({ unanswered: 0, arpUnanswered: 0, segmentsSentAgain: 0 });
+    // The kernel had the address all the time.
+    expect(await cluster.history.holders(address)).toEqual(before);
+    await cluster.agent('node-1').signal('KILL');
+  });
+
+  it('that was killed leaves nothing that --cleanup does not remove', async () => {
+    await cluster.agent('node-1').signal('KILL');
+    expect(await state()).not.toBe(untouched);
+    await cleanUp();
+    expect(await state()).toBe(untouched);
+  });
+
+  it('neither does one leave anything that announced on the interface itself, and kept its addresses for a restart', async () => {
+    await cluster.agent('node-1').signal('KILL');
+    await cleanUp();
+    cluster.startAgent('node-1', '--announce-on', 'interface');
+    await expect.poll(() => cluster.holders(address)).toEqual(['node-1']);
+    await cluster.agent('node-1').signal('TERM');
+    expect(await cluster.holders(address)).toEqual(['node-1']);
+    await cleanUp();
+    expect(await state()).toBe(untouched);
   });
 });

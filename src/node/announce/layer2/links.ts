@@ -53,15 +53,19 @@ export function linksOf(listed: unknown): readonly Link[] {
 /** The names of interfaces that are made for announced addresses: the index of the interface below follows. */
 export const ownLinkName = /^servicenet\d+$/;
 
-/** Takes away the interfaces that were made for announced addresses, and the addresses with them. @throws {Error} as {@link changeLinks}. */
-export async function removeAnnounceLinks(host: Host): Promise<void> {
+/**
+ * Takes away the interfaces that were made for announced addresses, and the addresses, on whatever interface they are.
+ *
+ * @throws {Error} as {@link changeLinks}.
+ */
+export async function removeAnnounced(host: Host): Promise<void> {
   const { links } = await changeLinks(host, []);
-  const own = links.filter(({ name }) => ownLinkName.test(name));
-  if (own.length > 0)
-    await changeLinks(
-      host,
-      own.map(({ name }) => `link del ${name}`),
-    );
+  const lines = links.flatMap(({ name, addresses }) => {
+    if (ownLinkName.test(name)) return [`link del ${name}`];
+    const placed = addresses.filter(isPlaced);
+    return placed.map(({ address }) => `address del ${hostPrefix(address.canonical)} dev ${name}`);
+  });
+  if (lines.length > 0) await changeLinks(host, lines);
 }
 
 /** The addresses of default routers. @throws {Error} where they are not listed. */
