@@ -13,18 +13,18 @@ import { firstFew } from '../objects/lists.ts';
  * Prints the AddressPools of a cluster, the holder of each address, the Services that wait for one, and the nodes that have
  * the addresses of EgressIPs, and the Pods that have those of IPPools.
  *
- * @throws {Error} when the cluster does not have that kind.
+ * @throws {Error} when the cluster has neither AddressPools nor any of the others.
  */
 export async function pools({ cluster, settings, output }: PoolsConfig): Promise<void> {
   const transport = await connectCluster(cluster);
   try {
     const read = await readPooledCluster(transport, settings);
-    if (read.pools === undefined) {
-      throw new Error('the cluster has no AddressPool kind: apply deploy/crds first');
-    }
-    const report = planReport({ ...read, pools: read.pools }, Date.now());
     const egress = (await listIfServed(transport, egressIPs))?.flatMap(egressRows) ?? [];
     const ofPods = reportIPPools((await listIfServed(transport, ipPools)) ?? []);
+    if (read.pools === undefined && egress.length === 0 && ofPods.length === 0) {
+      throw new Error('the cluster has no AddressPool kind: apply deploy/crds first');
+    }
+    const report = planReport({ ...read, pools: read.pools ?? [] }, Date.now());
     const all = {
       ...report,
       ...(egress.length === 0 ? {} : { egress }),

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,6 +10,9 @@ import { runCommandLine } from '../../src/commands/command-line/run-command-line
 import type { RunningControllers } from '../../src/controllers/run.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { commandLine } from '../support/command-line.ts';
+import { parseManifests } from '../support/manifests.ts';
+import { call } from '../support/test-server.ts';
 import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
 
 /** A definition that takes any object, as another load balancer's would for our purposes. */
@@ -286,6 +289,40 @@ describe('servicenet pools and import', () => {
     expect(await servicenet('import', 'kube-vip')).toBe(0);
     expect(printed()['kube-vip-global']).toEqual({ addresses: ['203.0.113.100-203.0.113.110'] });
   });
+});
+
+test('pools says that there is no AddressPool kind, and shows the IPPools of a cluster without it', async () => {
+  const server = await startApiServer();
+  const folder = await mkdtemp(join(tmpdir(), 'servicenet-pools-'));
+  try {
+    const kubeconfig = join(folder, 'kubeconfig');
+    await writeFile(kubeconfig, server.kubeconfig);
+    expect(await commandLine('pools', '--kubeconfig', kubeconfig)).toEqual({
+      ...{ code: 1, output: '' },
+      errors: 'servicenet: the cluster has no AddressPool kind: apply deploy/crds first\n',
+    });
+    const text = await readFile('deploy/crds/whereabouts.cni.cncf.io_ippools.yaml', 'utf8');
+    const [body] = parseManifests(text);
+    const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    await server.client.request('POST', definitions, { body });
+    const pool = {
+      apiVersion: 'whereabouts.cni.cncf.io/v1alpha1',
+      kind: 'IPPool',
+      metadata: { name: '192.0.2.0-24', namespace: 'kube-system' },
+      spec: { range: '192.0.2.0/24', allocations: { '5': { id: 'c', podref: 'shop/web', ifname: 'net1' } } },
+    };
+    const path = '/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/kube-system/ippools';
+    await expect
+      .poll(async () => (await call(server.client, 'POST', path, { body: pool })).status, { timeout: 60_000 })
+      .toBe(201);
+    const { code, output, errors } = await commandLine('pools', '--kubeconfig', kubeconfig);
+    expect({ code, errors }).toEqual({ code: 0, errors: '' });
+    expect(output).toMatch(/^There are no AddressPools\.\n/);
+    expect(output).toMatch(/^192\.0\.2\.5 +192\.0\.2\.0-24 +shop\/web +net1$/m);
+  } finally {
+    await server.stop();
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('the load balancer waits for the definition of AddressPools, says so, and goes on once it is there', async () => {
