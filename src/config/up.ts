@@ -49,7 +49,7 @@ export interface UpConfig extends LocalClusterConfig, LogConfig {
 export interface UpContext {
   /** Whether standard error is a terminal: then logs are pretty by default. */
   readonly isTerminal: boolean;
-  /** The parts of `up` that its flags refer to. */
+  /** The program to run: the words after the flags. */
   readonly program: readonly string[];
   readonly selectControllers: SelectControllers;
   /** The names of built-in programs, and whether there is one of a name. */
