@@ -63,6 +63,19 @@ const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>
   ['curlimages/curl', { kind: 'commands', entrypoint: ['curl'], cmd: ['--help'] }],
 ]);
 
+/** The port of images that tutorials start without declaring one, as their `EXPOSE` says. */
+const exposed: ReadonlyMap<string, number> = new Map([
+  ...['nginx', 'httpd', 'caddy', 'traefik/whoami'].map((image) => [image, 80] as const),
+  ...['kicbase/echo-server', 'registry.k8s.io/echoserver', 'gcr.io/google-samples/hello-app'].map(
+    (image) => [image, 8080] as const,
+  ),
+]);
+
+/** Where a server of an image listens whose container declares no port. */
+export function exposedPort(image: string): number | undefined {
+  return exposed.get(repositoryOf(image));
+}
+
 /** An image without tag, digest, and the registry that is meant where none is named. */
 function repositoryOf(image: string): string {
   const [withoutDigest = ''] = image.split('@');

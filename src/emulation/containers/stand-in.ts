@@ -1,8 +1,9 @@
-/** What listens where a program of an image is not run: the built-in server, on the ports that the container declares. */
+/** What listens where a program of an image is not run: the built-in server, on the ports of the container. */
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { type DeclaredPort, PodServer } from '../programs/pod-server.ts';
+import { exposedPort } from './images.ts';
 import type { ContainerProgram } from '../programs/program.ts';
 import { isSidecar } from '../../objects/pods.ts';
 
@@ -30,18 +31,25 @@ export async function startStandIn(
 
 /** Each once: two containers may declare one, and so may one container by two names. */
 function ownPorts({ spec }: Pod, container: Container): readonly DeclaredPort[] {
+  // On a node, all Pods of an image would want one port.
+  const portsOf = spec.hostNetwork === true ? declaredPorts : declaredOrExposed;
   const all = [...(spec.initContainers ?? []).filter(isSidecar), ...(spec.containers ?? [])];
   const before = all.slice(
     0,
     all.findIndex(({ name }) => name === container.name),
   );
-  const taken = new Set(before.flatMap(declaredPorts).map(keyOf));
-  const ports = new Map(declaredPorts(container).map((port) => [keyOf(port), port]));
+  const taken = new Set(before.flatMap(portsOf).map(keyOf));
+  const ports = new Map(portsOf(container).map((port) => [keyOf(port), port]));
   return [...ports].filter(([key]) => !taken.has(key)).map(([, port]) => port);
 }
 
 function keyOf({ protocol, port }: DeclaredPort): string {
   return `${protocol} ${port}`;
+}
+
+function declaredOrExposed(container: Container): readonly DeclaredPort[] {
+  const port = (container.ports ?? []).length > 0 ? undefined : exposedPort(container.image ?? '');
+  return port === undefined ? declaredPorts(container) : [{ protocol: 'TCP', port }];
 }
 
 function declaredPorts({ ports = [] }: Container): readonly DeclaredPort[] {

@@ -75,7 +75,14 @@ describePods('Pods of `up`', () => {
     expect((await echo('udp', 7)).stdout).toBe('hello you');
   });
 
-  it('refuse where they declare no port, and while their containers are down', async () => {
+  it('answer where their image says so if they declare no port, as in tutorials', async () => {
+    await pods.deploy('tutorial', 1, { image: 'nginx:1.29' });
+    const [pod] = await pods.running('tutorial', 1);
+    const url = `http://${pod?.status.podIP ?? ''}/hostname`;
+    expect(await pods.curl({ node: 'node-1' }, url)).toBe(`${pod?.metadata.name ?? ''}\n`);
+  });
+
+  it('refuse where they declare no port and their image is not known, and while their containers are down', async () => {
     await pods.deploy('silent', 1, {});
     const [silent] = await pods.running('silent', 1);
     const from = { node: 'node-1' };

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { builtInCommand, refusedCommand } from '../../../../src/emulation/containers/built-in-commands.ts';
 import { ContainerLog } from '../../../../src/emulation/containers/container-log.ts';
 import {
+  exposedPort,
   type ImageProgram,
   Images,
   isProgram,
@@ -85,4 +86,14 @@ describe('what runs for a container', () => {
     expect(exitCode).toBe(127);
     expect(message).toContain('--containers=processes');
   });
+});
+
+it.each([
+  ['nginx:1.29', 80],
+  ['docker.io/library/httpd', 80],
+  ['registry.k8s.io/echoserver:1.10', 8080],
+  ['ghcr.io/shop/nginx', undefined],
+  ['postgres', undefined],
+])('%s listens at port %s where its container declares none', (image, port) => {
+  expect(exposedPort(image)).toBe(port);
 });
