@@ -13,6 +13,7 @@ import { call } from '../support/test-server.ts';
 import { TestCluster } from './support/cluster.ts';
 import { missingFor, missingProgram } from './support/gate.ts';
 import { endpointSlice } from './support/objects.ts';
+import { processesOf, residentNft } from './support/processes.ts';
 
 const missing = [missingFor('user'), missingProgram('mmdebstrap', 'mmdebstrap')]
   .filter((what) => what !== '')
@@ -56,6 +57,7 @@ describe.skipIf(missing !== '')(`the node agent in its image${missing && ` (miss
       ...['--quiet', '--variant=essential', `--include=${packagesOf(image).join(',')},libstdc++6`],
       ...['bookworm', root],
     ]);
+    execFileSync('npm', ['run', 'build', '--', '--noCheck'], { stdio: 'pipe' });
     const builder = new Builder(directory);
     const app = stages.map((stage) => builder.build(stage)).at(-1) ?? '';
     cpSync(join(app, 'app'), join(root, 'app'), { recursive: true, verbatimSymlinks: true });
@@ -130,6 +132,10 @@ describe.skipIf(missing !== '')(`the node agent in its image${missing && ` (miss
     await Promise.race([answered, ended]);
     const { port } = { port: textAt(agent, 'livenessProbe', 'httpGet', 'port') };
     const healthz = listAt(agent, 'ports').find((each) => textAt(each, 'name') === port);
+    // A change is written by the nft that stays: without a home directory, a terminal, or a file system to write to.
+    await cluster.slice(endpointSlice('IPv4', [], 8080));
+    await expect.poll(() => cluster.network.at('client').machine.ask('10.96.0.80', 80)).toBe('refused');
+    expect(await processesOf(node, residentNft)).toHaveLength(1);
     for (const url of [
       `http://127.0.0.1:${String(at(healthz, 'containerPort'))}/livez`,
       'http://127.0.0.1:10249/readyz',
