@@ -19,7 +19,7 @@ import { run } from '../../host/run.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
 import type { ContainerProgram } from '../programs/program.ts';
-import { writeTo } from '../write-to.ts';
+import { maxUnread, writeTo } from '../write-to.ts';
 import { refusal } from './built-in-commands.ts';
 import { ContainerLog } from './container-log.ts';
 import { ContainerPrograms, type ContainerProgramsOptions, type ProgramPod } from './container-programs.ts';
@@ -181,7 +181,9 @@ export class SandboxRuntime implements ContainerRuntime {
     { stdin, stdout, stderr, terminal, signal }: ExecStreams,
   ): Promise<void> {
     const { program, log } = this.#runningOf(pod, name);
-    const detach = log.onWrite((stream, chunk) => writeTo(stream === 'stdout' ? stdout : stderr, chunk));
+    const detach = log.onWrite((stream, chunk) =>
+      writeTo(stream === 'stdout' ? stdout : stderr, chunk, maxUnread),
+    );
     const gone = Promise.withResolvers<never>();
     signal?.addEventListener('abort', () => gone.reject(asError(signal.reason)), { once: true });
     // The container's input outlives the client, but for `stdinOnce`.
