@@ -94,8 +94,9 @@ const near =
 const bothFamilies =
   '[Feature:IPv6DualStack] should have ipv4 and ipv6 node podCIDRs, podIPs and hostIPs, and host ports in both';
 const granular =
-  'Networking Granular Checks: Services should function for pod, node and endpoint Services: http and udp';
-const large = 'Networking Granular Checks: Services should be able to handle large requests: http and udp';
+  'Networking Granular Checks: Services should function for pod, node and endpoint Services, by both IP families: http and udp';
+const large =
+  'Networking Granular Checks: Services should be able to handle large requests, by both IP families: http and udp';
 const portChange =
   'Conntrack should be able to cleanup conntrack entries when UDP service target port changes for a NodePort service';
 const sourceRanges =
@@ -274,10 +275,11 @@ export const scenarios: readonly Scenario[] = [
       'tcp-reset, no-snat-test and net do to connections what their tests look for',
     ),
   }),
-  other('Conntrack should drop INVALID conntrack entries', {
-    reason: 'its server writes packets itself, which no program here does',
-  }),
-  other('DNS should support configurable pod resolv.conf', { reason: 'its Pod runs CoreDNS' }),
+  ...[
+    'Conntrack should drop INVALID conntrack entries',
+    'DNS should support configurable pod resolv.conf',
+    'KubeProxy should set TCP CLOSE_WAIT timeout',
+  ].map((test) => other(test, packets(programs, test))),
   ...['with explicit kubelet port using proxy subresource', 'using proxy subresource'].map((how) =>
     other(`Proxy version v1 should proxy logs on node ${how}`, packets(programs, proxied)),
   ),
@@ -304,12 +306,17 @@ export const scenarios: readonly Scenario[] = [
       `should update endpoints: ${protocol}`,
       `should function for client IP based session affinity: ${protocol}`,
     ]),
-    ...['should be able to handle large requests: http', 'should be able to handle large requests: udp'],
   ].map((test) =>
-    other(`[Feature:IPv6DualStack] Granular Checks: Services Secondary IP Family ${test}`, {
-      reason:
-        'not written for the second family; test/network/forwarding-packets.test.ts sends packets of both',
-    }),
+    other(
+      `[Feature:IPv6DualStack] Granular Checks: Services Secondary IP Family ${test}`,
+      packets(networking, granular),
+    ),
+  ),
+  ...['http', 'udp'].map((protocol) =>
+    other(
+      `[Feature:IPv6DualStack] Granular Checks: Services Secondary IP Family should be able to handle large requests: ${protocol}`,
+      packets(networking, large),
+    ),
   ),
   ...[
     'should have ipv4 and ipv6 internal node ip',
@@ -416,9 +423,9 @@ export const scenarios: readonly Scenario[] = [
     reason: 'the cluster network reaches nothing outside itself',
   }),
   other('Networking should recreate its iptables rules if they are deleted', {
-    reason: '[Disruptive]; nodes have no iptables',
+    reason:
+      '[Disruptive]; nodes have no iptables: test/network/faults.test.ts deletes the tables of nftables instead',
   }),
-  other('KubeProxy should set TCP CLOSE_WAIT timeout', { reason: 'reads /proc of a node by its kubelet' }),
   ...[
     'should be updated after adding or deleting ports',
     'should allow pods to hairpin back to themselves through services',
@@ -494,8 +501,13 @@ export const scenarios: readonly Scenario[] = [
   ...['prevent NodePort collisions', 'check NodePort out-of-range', 'release NodePorts on delete'].map(
     (name) => other(`Services should ${name}`, apiCalls),
   ),
-  other('Services should work after restarting kube-proxy', { reason: '[Disruptive], by SSH to nodes' }),
-  other('Services should work after restarting apiserver', { reason: '[Disruptive], by SSH to nodes' }),
+  other('Services should work after restarting kube-proxy', {
+    reason: '[Disruptive], by SSH to nodes; test/network/faults.test.ts ends and starts our agent',
+  }),
+  other('Services should work after restarting apiserver', {
+    reason:
+      '[Disruptive], by SSH to nodes; test/network/faults.test.ts takes the API server away from our agent',
+  }),
   other(
     'LoadBalancers [Feature:LoadBalancer] should only allow access from service loadbalancer source ranges',
     packets(services, sourceRanges),

@@ -1,6 +1,7 @@
 /** The program of an image: no image is ever pulled. */
 import { accessSync, constants, statSync } from 'node:fs';
 import type { Container } from '../../objects/types/core.generated.ts';
+import { corednsProgram } from '../programs/agnhost/context.ts';
 import { type TestImage, testImages } from '../programs/test-images/test-images.ts';
 
 /** The program of an image. */
@@ -115,6 +116,7 @@ export class Images {
     if (program === undefined || program.kind === 'server') return { kind: 'stand-in' };
     if (program.kind === 'agnhost') {
       const words = [...(command.length > 0 ? command : ['/agnhost']), ...args];
+      if (words[0] === corednsProgram) return { kind: 'agnhost', words };
       const isOwn = ['/agnhost', 'agnhost', '/agnhost-2'].includes(words[0] ?? '');
       if (isOwn) return { kind: 'agnhost', words: words.length > 1 ? words : [...words, 'pause'] };
       return { kind: 'command', words };

@@ -63,6 +63,9 @@ const nodeSysctls: ReadonlyMap<string, string> = new Map([
   // Without limit: by default Linux answers only some refusals a second.
   ['net/ipv4/icmp_ratelimit', '0'],
   ['net/ipv6/icmp/ratelimit', '0'],
+  // kube-proxy's defaults, in seconds.
+  ['net/netfilter/nf_conntrack_tcp_timeout_established', '86400'],
+  ['net/netfilter/nf_conntrack_tcp_timeout_close_wait', '3600'],
 ]);
 
 /** Milliseconds that a Pod waits for the machine of its node: nodes are there a moment before their machines. */

@@ -47,12 +47,13 @@ describePods('[sig-network]', () => {
       () => pods.namesOf(where, url, 6 * names.length),
       (found) => found.join() === names.join(),
     );
+  const udpNamesOf = async (where: RunPlace, address: string, port: number, times: number) => {
+    const asked = `for i in $(seq ${times}); do ( name=$(${askUdp(address, port)}); echo "$name" ) & done | sort -u; wait`;
+    return (await output(where, asked)).split('\n').filter((name) => name !== '');
+  };
   const answeringUdp = (where: RunPlace, address: string, port: number, names: readonly string[]) =>
     until(
-      async () => {
-        const asked = `for i in $(seq ${6 * names.length}); do ( ${askUdp(address, port)}; echo ); done | sort -u`;
-        return (await output(where, asked)).split('\n').filter((name) => name !== '');
-      },
+      () => udpNamesOf(where, address, port, 6 * names.length),
       (found) => found.join() === names.join(),
     );
 
@@ -71,7 +72,7 @@ describePods('[sig-network]', () => {
     }
   });
 
-  test('Networking Granular Checks: Services should function for pod, node and endpoint Services: http and udp', async () => {
+  test('Networking Granular Checks: Services should function for pod, node and endpoint Services, by both IP families: http and udp', async () => {
     const names = ['netserver-0', 'netserver-1'];
     for (const name of names) await pods.pod(name, 'netserver', { ports });
     const servicePorts = [
@@ -98,9 +99,28 @@ describePods('[sig-network]', () => {
         await answeringUdp(where, address, udp, names);
       }
     }
+    const sticky = await pods.service(
+      'sticky',
+      {
+        ...{ selector: { app: 'netserver' }, ipFamilyPolicy: 'RequireDualStack' },
+        ...{ sessionAffinity: 'ClientIP', ports: servicePorts },
+      },
+      0,
+    );
+    for (const address of sticky.clusterIPs ?? []) {
+      for (const asked of [
+        () => pods.namesOf(from, `http://${inUrl(address)}`, 20),
+        () => udpNamesOf(from, address, 90, 20),
+      ]) {
+        await until(asked, (found) => found.length === 1);
+      }
+    }
     // "should update endpoints: http", "should update nodePort: http"
     await pods.delete('pods', 'netserver-0');
-    await answering(from, 'http://netserver', ['netserver-1']);
+    for (const address of spec.clusterIPs ?? []) {
+      await answering(from, `http://${inUrl(address)}`, ['netserver-1']);
+      await answeringUdp(from, address, 90, ['netserver-1']);
+    }
     const { status } = await pods.call('PATCH', `${pods.path('services')}/netserver`, {
       spec: { type: 'ClusterIP', ports: servicePorts.map((port) => ({ ...port, nodePort: null })) },
     });
@@ -112,11 +132,12 @@ describePods('[sig-network]', () => {
     );
   });
 
-  test('Networking Granular Checks: Services should be able to handle large requests: http and udp', async () => {
+  test('Networking Granular Checks: Services should be able to handle large requests, by both IP families: http and udp', async () => {
     await pods.pod('netserver', 'netserver', { ports });
-    await pods.service(
+    const { clusterIPs = [] } = await pods.service(
       'netserver',
       {
+        ipFamilyPolicy: 'RequireDualStack',
         ports: [
           { name: 'udp', protocol: 'UDP', port: 90, targetPort: 8081 },
           { name: 'http', port: 80, targetPort: 8083 },
@@ -127,14 +148,15 @@ describePods('[sig-network]', () => {
     await pods.running('netserver', 1);
     const from = await execPod();
     const query = 'x'.repeat(10_000);
-    await until(
-      async () => (await pods.get(from, `http://netserver/echo?msg=${query}`))?.['path'],
-      (path) => path === `/echo?msg=${query}`,
-    );
-    const { body } = await pods.call('GET', `${pods.path('services')}/netserver`);
-    const { clusterIP } = body['spec'] as { clusterIP: string };
-    const large = `exec 3<>/dev/udp/${clusterIP}/90; head -c 2000 /dev/zero | tr '\\0' y | dd bs=4000 status=none >&3; timeout 2 dd bs=4000 count=1 status=none <&3 | wc -c`;
-    await says(from, large, '2000');
+    expect(clusterIPs).toHaveLength(2);
+    for (const address of clusterIPs) {
+      await until(
+        async () => (await pods.get(from, `http://${inUrl(address)}/echo?msg=${query}`))?.['path'],
+        (path) => path === `/echo?msg=${query}`,
+      );
+      const large = `exec 3<>/dev/udp/${address}/90; head -c 2000 /dev/zero | tr '\\0' y | dd bs=4000 status=none >&3; timeout 2 dd bs=4000 count=1 status=none <&3 | wc -c`;
+      await says(from, large, '2000');
+    }
   });
 
   const lookup = (name: string, type = 'A'): string => `dig +search +short ${name} ${type} | sort`;

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Container, PodSpec, ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import { Kubectl } from '../../support/kubectl.ts';
@@ -278,6 +279,85 @@ describePods('[sig-network] with programs', () => {
     await pods.delete('services', 'node-port-service');
     await reaching('http', nodeIP, httpPort ?? 0, []);
     await reaching('udp', nodeIP, udpPort ?? 0, []);
+  });
+
+  test('Conntrack should drop INVALID conntrack entries', async () => {
+    await launch('boom-server', 'boom-server', { command: ['sleep', '1000'] }, { nodeName: 'node-2' });
+    await launch('startup-script', 'startup-script', {}, { nodeName: 'node-1' });
+    const { clusterIP = '' } = await pods.service('boom-server', { ports: [{ port: 9000 }] }, 9000);
+    const [server] = await pods.running('boom-server', 1);
+    const script = fileURLToPath(new URL('../support/boom-server.ts', import.meta.url));
+    const words = [process.execPath, script, server?.status.podIP ?? '', '9000', '5'];
+    const serving = cluster.server.run(words, { pod: `${pods.namespace}/boom-server` });
+    // Connections through the Service, until the server has had enough.
+    const connect = `while true; do nc -d -w 1 ${clusterIP} 9000 & sleep 0.2; done`;
+    const client = kubectl.start([
+      ...['-n', pods.namespace, 'exec', 'startup-script', '--'],
+      ...['timeout', '100', '/bin/sh', '-c', connect],
+    ]);
+    const { stdout, stderr } = await serving;
+    client.kill();
+    const said = stdout.split('\n');
+    const count = (text: string): number => said.filter((line) => line === text).length;
+    expect(count('connection established'), stderr).toBeGreaterThanOrEqual(5);
+    expect(count('boom packet injected')).toBeGreaterThanOrEqual(5);
+    // The client would end a connection of which it hears by another address than that of the Service.
+    expect(count('ERROR: RST received')).toBe(0);
+  });
+
+  test('KubeProxy should set TCP CLOSE_WAIT timeout', async () => {
+    const [address = ''] = await pods.addressesOf('node-2');
+    const options = { PostFinTimeoutSeconds: 3600, LeakConnection: true };
+    const runner = (name: string, own: object): readonly string[] => [
+      ...['net', '--runner', `nat-closewait-${name}`],
+      ...['--options', JSON.stringify({ ...options, ...own })],
+    ];
+    const serving = [{ containerPort: 11_302, hostPort: 11_302 }];
+    const listening = runner('server', { LocalAddr: ':11302' });
+    await launch('server', 'server', { args: [...listening], ports: serving }, { nodeName: 'node-2' });
+    const connecting = runner('client', { RemoteAddr: `${address}:11302` });
+    await launch('client', 'client', { args: [...connecting] }, { nodeName: 'node-1' });
+    const entry = await until(
+      async () => {
+        const list = ['conntrack', '-L', '-p', 'tcp', '-d', address];
+        const { stdout } = await cluster.server.run(list, { node: 'node-1' });
+        return stdout.split('\n').find((line) => /CLOSE_WAIT.*dport=11302/.test(line)) ?? '';
+      },
+      (line) => line !== '',
+    );
+    const [, , seconds] = entry.split(/\s+/);
+    expect(Math.abs(Number(seconds) - 3600), entry).toBeLessThanOrEqual(60);
+  });
+
+  test('DNS should support configurable pod resolv.conf', async () => {
+    const [name, search, address] = ['notexistname', 'resolv.conf.local', '1.1.1.1'];
+    const made = await pods.call('POST', pods.path('configmaps'), {
+      metadata: { name: 'coredns' },
+      data: { Corefile: `. {\n\thosts {\n\t\t${address} ${name}.${search}\n\t}\n\tlog\n}\n` },
+    });
+    expect(made.status).toBe(201);
+    const server = await launch(
+      'e2e-configmap-dns-server',
+      'dns-server',
+      {
+        ...{ command: ['/coredns'], args: ['-conf', '/etc/coredns/Corefile'] },
+        volumeMounts: [{ name: 'coredns-config', mountPath: '/etc/coredns', readOnly: true }],
+      },
+      { dnsPolicy: 'Default', volumes: [{ name: 'coredns-config', configMap: { name: 'coredns' } }] },
+    );
+    const dnsConfig = {
+      ...{ nameservers: [server], searches: [search] },
+      options: [{ name: 'ndots', value: '2' }],
+    };
+    const image = 'registry.k8s.io/e2e-test-images/jessie-dnsutils:1.7';
+    const command = ['sleep', '1000'];
+    await launch('e2e-dns-utils', 'dns-utils', { image, command }, { dnsPolicy: 'None', dnsConfig });
+    const { stdout } = await exec('e2e-dns-utils', 'cat /etc/resolv.conf');
+    expect(stdout).toBe(`search ${search}\nnameserver ${server}\noptions ndots:2\n`);
+    expect((await exec('e2e-dns-utils', `dig +short +search ${name}`)).stdout.trim()).toBe(address);
+    const other = await exec('e2e-dns-utils', `dig +search other AAAA; dig +short ${name}.${search} AAAA`);
+    expect(other.stdout).toContain('status: SERVFAIL');
+    expect(other.stdout).not.toContain(address);
   });
 
   test('Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service, with InternalTrafficPolicy set to Local and for a client with hostNetwork', async () => {

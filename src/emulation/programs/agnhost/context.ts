@@ -2,6 +2,9 @@ import type { Socket as DatagramSocket } from 'node:dgram';
 import type { Server, Socket } from 'node:net';
 import type { ExecResult, Host } from '../../../host/host.ts';
 
+/** A program beside agnhost in its image. */
+export const corednsProgram = '/coredns';
+
 /** What agnhost needs of the container that it runs in. */
 export interface AgnhostPlace {
   readonly host: Host;
@@ -79,15 +82,15 @@ export class AgnhostRun {
   /** The same for UDP. @throws the system's error. */
   async receive(
     port: number,
-    answer: (message: Buffer, from: { address: string; port: number }) => string | undefined,
+    answer: (message: Buffer, from: { address: string; port: number }) => string | Buffer | undefined,
     addresses = this.place.listenAt,
   ): Promise<void> {
     for (const address of addresses) {
       const socket: DatagramSocket = await this.place.host.datagram(address, port);
       socket.on('error', () => undefined);
       socket.on('message', (message, from) => {
-        const text = answer(message, from);
-        if (text !== undefined) socket.send(text, from.port, from.address);
+        const answered = answer(message, from);
+        if (answered !== undefined) socket.send(answered, from.port, from.address);
       });
       this.keep({ close: () => void socket.close() });
     }

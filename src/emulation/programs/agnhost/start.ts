@@ -1,9 +1,10 @@
 /** Kubernetes' test image agnhost, as a program of ours (test/images/agnhost). */
 import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
 import type { ContainerProgram } from '../program.ts';
+import { coredns } from './coredns.ts';
 import { connect, etcHosts, inClusterClient, resolvConfWords } from './clients.ts';
 import { entrypointTester, mountTest } from './files.ts';
-import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from './context.ts';
+import { AgnhostArguments, type AgnhostPlace, AgnhostRun, corednsProgram } from './context.ts';
 import { guestbook } from './guestbook.ts';
 import { grpcHealthChecking } from './health.ts';
 import { netexec } from './netexec.ts';
@@ -61,16 +62,17 @@ const others: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
 const switches = ['tcp', 'udp', 'http', 'close', 'json-response'];
 
 /**
- * Runs agnhost in this process; undefined: the subcommand is to be run as a process.
+ * Runs agnhost, or {@link corednsProgram}, in this process; undefined: the subcommand is to be run as a process.
  *
- * @param words the program, the subcommand and its arguments.
+ * @param words the program, the subcommand of agnhost, and the arguments.
  */
 export async function startAgnhost(
   words: readonly string[],
   place: AgnhostPlace,
 ): Promise<ContainerProgram | undefined> {
+  if (words[0] === corednsProgram) return await begin(coredns, words, words.slice(1), place);
   const subcommand = light.get(words[1] ?? '');
-  return subcommand === undefined ? undefined : await begin(subcommand, words, place);
+  return subcommand === undefined ? undefined : await begin(subcommand, words, words.slice(2), place);
 }
 
 /** Runs any subcommand. @throws {Error} for one that there is not. */
@@ -80,7 +82,7 @@ export async function runAgnhost(words: readonly string[], place: AgnhostPlace):
   if (subcommand === undefined) {
     throw new Error(`Error: unknown command "${name}" for "app": the built-in agnhost has ${names()}`);
   }
-  return await begin(subcommand, words, place);
+  return await begin(subcommand, words, words.slice(2), place);
 }
 
 function names(): string {
@@ -90,9 +92,10 @@ function names(): string {
 async function begin(
   subcommand: Subcommand,
   words: readonly string[],
+  args: readonly string[],
   place: AgnhostPlace,
 ): Promise<ContainerProgram> {
-  const run = new AgnhostRun(place, new AgnhostArguments(words.slice(2), switches), words);
+  const run = new AgnhostRun(place, new AgnhostArguments(args, switches), words);
   const ended = run.ended.then((exitCode): ContainerExit => ({ exitCode }));
   const fail = (error: unknown): void => {
     place.write('stderr', `${errorMessage(error)}\n`);

@@ -38,6 +38,11 @@ describe('what runs for a container', () => {
       { image: agnhost, command: ['/agnhost', 'pause'] },
       { kind: 'agnhost', words: ['/agnhost', 'pause'] },
     ],
+    [
+      'the DNS server of agnhost',
+      { image: agnhost, command: ['/coredns'], args: ['-conf', 'x'] },
+      { kind: 'agnhost', words: ['/coredns', '-conf', 'x'] },
+    ],
     ['a shell of agnhost', { image: agnhost, command: ['sh', '-c', 'x'] }, command('sh', '-c', 'x')],
     ['a shell', { image: 'docker.io/library/busybox@sha256:0' }, command('sh')],
     ['arguments of a shell', { image: 'busybox', args: ['sleep', '1'] }, command('sleep', '1')],
