@@ -11,7 +11,7 @@ import { MissingLogError, UnusableDirectoryError } from './storage/disk/errors.t
 import { type ApiServer, type ApiServerOptions, createApiServer } from './server.ts';
 import { holdsStore } from './storage/disk/file-names.ts';
 
-/** What a caller decides; identity and certificates are made here. */
+/** Options of the caller; identity and certificates are made here. */
 export type EmbeddedOptions = Omit<
   ApiServerOptions,
   | 'tls'
@@ -94,7 +94,11 @@ async function startOn(dataDirectory: string | undefined, options: EmbeddedOptio
   }
 }
 
-/** An identity is written when the log is there: without one, what clients stored is gone. @throws {MissingLogError} */
+/**
+ * An identity is written only after the log: an identity without a log means that stored objects are lost.
+ *
+ * @throws {MissingLogError}
+ */
 function refuseLostStore(directory: string): void {
   const identity = identityFile(directory);
   if (identity === undefined) return;
@@ -139,12 +143,15 @@ async function startWith(
   };
 }
 
-/** An unspecified address is no name of anything. */
+/** An unspecified address names no host. */
 function isConcrete(host: string): boolean {
   return host !== '0.0.0.0' && host !== '::';
 }
 
-/** Where Pods would reach the server: the address it listens on, or the machine's first one if that is every or a loopback one. */
+/**
+ * The server's address for Pods: the one it listens on, or the machine's first one if that is unspecified or
+ * loopback.
+ */
 function advertisedAddress(bindAddress: string): string {
   const local = bindAddress.startsWith('127.') || bindAddress === '::1' || !isConcrete(bindAddress);
   if (!local) return bindAddress;

@@ -7,7 +7,7 @@ import type { UserInfo } from '../registry/generic/strategy.ts';
 
 /**
  * Finds the FlowSchema of requests, which their answers name (apiserver `server/filters/priority-and-fairness.go`).
- * Requests are not queued by it: the limits of those in flight are the server's own.
+ * It queues no requests: the server has limits of its own for those in flight.
  */
 export class FlowSchemas {
   readonly #storage: Storage;

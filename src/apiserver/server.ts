@@ -63,7 +63,7 @@ export interface ApiServerOptions {
   readonly nodePorts: { readonly first: number; readonly last: number };
   /** Whose kinds are built in; default `kubernetes`. */
   readonly platform?: 'kubernetes' | 'openshift';
-  /** Who gives Services their addresses and node ports; default `server`. */
+  /** What allocates addresses and node ports of Services; default `server`. */
   readonly allocation?: 'server' | 'controller';
   readonly tokens: readonly StaticToken[];
   readonly tls: { readonly certificate: string; readonly key: string; readonly clientCa: string };

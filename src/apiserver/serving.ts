@@ -179,7 +179,7 @@ export function createServing(options: ServingOptions): Serving {
         await passOnUpgrade(extension, server)(allowed, socket, head);
         return;
       }
-      // An upgrade has no headers for warnings.
+      // Upgrades have no headers for warnings.
       await admitConnection(core, allowed, { warn: () => undefined });
       if (wantsContainer(request.info)) {
         await streams(allowed, socket, head);
@@ -194,7 +194,7 @@ export function createServing(options: ServingOptions): Serving {
   };
 }
 
-/** How many objects of each resource are stored; what resources share counts once. */
+/** The number of stored objects of each resource; shared ones count once. */
 function objectCounts(core: ServerCore): ObjectCount[] {
   return core.resources
     .all()

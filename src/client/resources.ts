@@ -1,5 +1,14 @@
 import type { Lease } from '../objects/types/coordination.generated.ts';
-import type { Endpoints, Namespace, Node, Pod, Secret, Service } from '../objects/types/core.generated.ts';
+import type {
+  Endpoints,
+  Namespace,
+  Node,
+  Pod,
+  Secret,
+  Service,
+  ConfigMap,
+  ServiceAccount,
+} from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type {
   Ingress,
@@ -10,7 +19,7 @@ import type {
 } from '../objects/types/networking.generated.ts';
 import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
 import { at } from '../objects/read.ts';
-import { isRecord, isStringList } from '../objects/json.ts';
+import { isRecord, isStringList, isStringMap } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type {
   IPPool,
@@ -66,262 +75,185 @@ export function apiVersionOf(resource: ResourceType): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
 }
 
-export const services: ResourceType<Service> = {
-  group: '',
-  version: 'v1',
-  plural: 'services',
-  kind: 'Service',
-  namespaced: true,
+/** The resources of a group: namespaced, with objects whose `members` are objects, unless the differences say otherwise. */
+export function inGroup(group: string, version = 'v1') {
+  return <T extends KubeObject>(
+    kind: string,
+    plural: string,
+    members: readonly string[],
+    differences: Partial<ResourceType<T>> = {},
+  ): ResourceType<T> => ({
+    group,
+    version,
+    plural,
+    kind,
+    namespaced: true,
+    isObject: (object): object is T => isKubeObject(object) && has(object, ...members),
+    ...differences,
+  });
+}
+
+const core = inGroup('');
+const networking = inGroup('networking.k8s.io');
+const servicenet = inGroup('servicenet.dev', 'v1alpha1');
+const ovn = inGroup('k8s.ovn.org');
+const whereabouts = inGroup('whereabouts.cni.cncf.io', 'v1alpha1');
+
+export const services = core<Service>('Service', 'services', ['spec', 'status'], {
   // For servers that send no status of Services, or an empty one.
   complete: completeStatus,
-  isObject: (object): object is Service => has(object, 'spec', 'status'),
-};
+});
 
-export const endpoints: ResourceType<Endpoints> = {
-  group: '',
-  version: 'v1',
-  plural: 'endpoints',
-  kind: 'Endpoints',
-  namespaced: true,
+export const endpoints = core<Endpoints>('Endpoints', 'endpoints', [], {
   isObject: (object): object is Endpoints => {
     const subsets: unknown = Reflect.get(object, 'subsets');
     return subsets === undefined || (Array.isArray(subsets) && subsets.every(isEndpointSubset));
   },
-};
+});
 
-export const endpointSlices: ResourceType<EndpointSlice> = {
-  group: 'discovery.k8s.io',
-  version: 'v1',
-  plural: 'endpointslices',
-  kind: 'EndpointSlice',
-  namespaced: true,
-  // For servers that store objects as they were sent, except for members that are null or empty.
-  complete: completeSlice,
-  isObject: (object): object is EndpointSlice => {
-    const list: unknown = Reflect.get(object, 'endpoints');
-    const ports: unknown = Reflect.get(object, 'ports') ?? null;
-    return (
-      (list === null || (Array.isArray(list) && list.every(isSliceEndpoint))) &&
-      (ports === null || (Array.isArray(ports) && ports.every(isRecord)))
-    );
+export const endpointSlices = inGroup('discovery.k8s.io')<EndpointSlice>(
+  'EndpointSlice',
+  'endpointslices',
+  [],
+  {
+    // For servers that store objects as they were sent, except for members that are null or empty.
+    complete: completeSlice,
+    isObject: (object): object is EndpointSlice => {
+      const list: unknown = Reflect.get(object, 'endpoints');
+      const ports: unknown = Reflect.get(object, 'ports') ?? null;
+      return (
+        (list === null || (Array.isArray(list) && list.every(isSliceEndpoint))) &&
+        (ports === null || (Array.isArray(ports) && ports.every(isRecord)))
+      );
+    },
   },
-};
+);
 
-export const pods: ResourceType<Pod> = {
-  group: '',
-  version: 'v1',
-  plural: 'pods',
-  kind: 'Pod',
-  namespaced: true,
-  isObject: (object): object is Pod => has(object, 'spec', 'status'),
-};
+export const pods = core<Pod>('Pod', 'pods', ['spec', 'status']);
 
-export const nodes: ResourceType<Node> = {
-  group: '',
-  version: 'v1',
-  plural: 'nodes',
-  kind: 'Node',
+export const nodes = core<Node>('Node', 'nodes', ['spec', 'status'], {
   namespaced: false,
-  isObject: (object): object is Node => has(object, 'spec', 'status'),
-};
+});
 
-export const namespaces: ResourceType<Namespace> = {
-  group: '',
-  version: 'v1',
-  plural: 'namespaces',
-  kind: 'Namespace',
+export const namespaces = core<Namespace>('Namespace', 'namespaces', ['spec', 'status'], {
   namespaced: false,
-  isObject: (object): object is Namespace => has(object, 'spec', 'status'),
-};
+});
 
-export const leases: ResourceType<Lease> = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  plural: 'leases',
-  kind: 'Lease',
-  namespaced: true,
-  isObject: (object): object is Lease => has(object, 'spec'),
-};
+export const leases = inGroup('coordination.k8s.io')<Lease>('Lease', 'leases', ['spec']);
 
-export const ipAddresses: ResourceType<IPAddress> = {
-  group: 'networking.k8s.io',
-  version: 'v1',
-  plural: 'ipaddresses',
-  kind: 'IPAddress',
+export const ipAddresses = networking<IPAddress>('IPAddress', 'ipaddresses', ['spec'], {
   namespaced: false,
-  isObject: (object): object is IPAddress => has(object, 'spec'),
-};
+});
 
-export const serviceCIDRs: ResourceType<ServiceCIDR> = {
-  group: 'networking.k8s.io',
-  version: 'v1',
-  plural: 'servicecidrs',
-  kind: 'ServiceCIDR',
+export const serviceCIDRs = networking<ServiceCIDR>('ServiceCIDR', 'servicecidrs', ['spec', 'status'], {
   namespaced: false,
   isOptional: true, // v1 since Kubernetes 1.33
-  isObject: (object): object is ServiceCIDR => has(object, 'spec', 'status'),
-};
+});
 
-export const addressPools: ResourceType<AddressPool> = {
-  group: 'servicenet.dev',
-  version: 'v1alpha1',
-  plural: 'addresspools',
-  kind: 'AddressPool',
+export const addressPools = servicenet<AddressPool>('AddressPool', 'addresspools', ['spec'], {
   namespaced: false,
   definedBy: 'apply deploy/crds',
   // The CRD's schema checks the rest; readers handle what an older schema accepted.
-  isObject: (object): object is AddressPool => has(object, 'spec'),
-};
+});
 
-export const bgpPeers: ResourceType<BGPPeer> = {
-  group: 'servicenet.dev',
-  version: 'v1alpha1',
-  plural: 'bgppeers',
-  kind: 'BGPPeer',
+export const bgpPeers = servicenet<BGPPeer>('BGPPeer', 'bgppeers', ['spec'], {
   namespaced: false,
   definedBy: 'apply deploy/crds',
-  isObject: (object): object is BGPPeer => has(object, 'spec'),
-};
+});
 
-export const networkPolicies: ResourceType<NetworkPolicy> = {
-  group: 'networking.k8s.io',
-  version: 'v1',
-  plural: 'networkpolicies',
-  kind: 'NetworkPolicy',
-  namespaced: true,
-  isObject: (object): object is NetworkPolicy => has(object, 'spec'),
-};
+export const networkPolicies = networking<NetworkPolicy>('NetworkPolicy', 'networkpolicies', ['spec']);
 
-export const egressFirewalls: ResourceType<EgressFirewall> = {
-  group: 'k8s.ovn.org',
-  version: 'v1',
-  plural: 'egressfirewalls',
-  kind: 'EgressFirewall',
-  namespaced: true,
+export const egressFirewalls = ovn<EgressFirewall>('EgressFirewall', 'egressfirewalls', ['spec'], {
   isOptional: true, // of OVN-Kubernetes
-  isObject: (object): object is EgressFirewall => has(object, 'spec'),
-};
+});
 
-export const egressIPs: ResourceType<EgressIP> = {
-  group: 'k8s.ovn.org',
-  version: 'v1',
-  plural: 'egressips',
-  kind: 'EgressIP',
+export const egressIPs = ovn<EgressIP>('EgressIP', 'egressips', [], {
   namespaced: false,
   isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressIP => isStringList(at(object, 'spec', 'egressIPs')),
-};
+});
 
-export const egressQoSes: ResourceType<EgressQoS> = {
-  group: 'k8s.ovn.org',
-  version: 'v1',
-  plural: 'egressqoses',
-  kind: 'EgressQoS',
-  namespaced: true,
+export const egressQoSes = ovn<EgressQoS>('EgressQoS', 'egressqoses', [], {
   isOptional: true, // of OVN-Kubernetes
   isObject: (object): object is EgressQoS => Array.isArray(at(object, 'spec', 'egress')),
-};
+});
 
-export const cloudPrivateIPConfigs: ResourceType<CloudPrivateIPConfig> = {
-  group: 'cloud.network.openshift.io',
-  version: 'v1',
-  plural: 'cloudprivateipconfigs',
-  kind: 'CloudPrivateIPConfig',
-  namespaced: false,
+export const cloudPrivateIPConfigs = inGroup('cloud.network.openshift.io')<CloudPrivateIPConfig>(
+  'CloudPrivateIPConfig',
+  'cloudprivateipconfigs',
+  ['spec'],
+  {
+    namespaced: false,
+    isOptional: true, // of OpenShift
+  },
+);
+
+export const egressRouters = inGroup('network.operator.openshift.io')<EgressRouter>(
+  'EgressRouter',
+  'egressrouters',
+  [],
+  {
+    isOptional: true, // of OpenShift
+    isObject: (object): object is EgressRouter => Array.isArray(at(object, 'spec', 'addresses')),
+  },
+);
+
+export const connectivityChecks = inGroup(
+  'controlplane.operator.openshift.io',
+  'v1alpha1',
+)<PodNetworkConnectivityCheck>('PodNetworkConnectivityCheck', 'podnetworkconnectivitychecks', ['spec'], {
   isOptional: true, // of OpenShift
-  isObject: (object): object is CloudPrivateIPConfig => has(object, 'spec'),
-};
+});
 
-export const egressRouters: ResourceType<EgressRouter> = {
-  group: 'network.operator.openshift.io',
-  version: 'v1',
-  plural: 'egressrouters',
-  kind: 'EgressRouter',
-  namespaced: true,
-  isOptional: true, // of OpenShift
-  isObject: (object): object is EgressRouter => Array.isArray(at(object, 'spec', 'addresses')),
-};
+export const networkAttachmentDefinitions = inGroup('k8s.cni.cncf.io')<NetworkAttachmentDefinition>(
+  'NetworkAttachmentDefinition',
+  'network-attachment-definitions',
+  [],
+  {
+    isOptional: true, // of multus
+  },
+);
 
-export const connectivityChecks: ResourceType<PodNetworkConnectivityCheck> = {
-  group: 'controlplane.operator.openshift.io',
-  version: 'v1alpha1',
-  plural: 'podnetworkconnectivitychecks',
-  kind: 'PodNetworkConnectivityCheck',
-  namespaced: true,
-  isOptional: true, // of OpenShift
-  isObject: (object): object is PodNetworkConnectivityCheck => has(object, 'spec'),
-};
-
-export const networkAttachmentDefinitions: ResourceType<NetworkAttachmentDefinition> = {
-  group: 'k8s.cni.cncf.io',
-  version: 'v1',
-  plural: 'network-attachment-definitions',
-  kind: 'NetworkAttachmentDefinition',
-  namespaced: true,
-  isOptional: true, // of multus
-  isObject: (object): object is NetworkAttachmentDefinition => isKubeObject(object),
-};
-
-export const ipPools: ResourceType<IPPool> = {
-  group: 'whereabouts.cni.cncf.io',
-  version: 'v1alpha1',
-  plural: 'ippools',
-  kind: 'IPPool',
-  namespaced: true,
+export const ipPools = whereabouts<IPPool>('IPPool', 'ippools', [], {
   isOptional: true, // of whereabouts
   isObject: (object): object is IPPool =>
     typeof at(object, 'spec', 'range') === 'string' && isRecord(at(object, 'spec', 'allocations')),
-};
+});
 
-export const overlappingRangeIPReservations: ResourceType<OverlappingRangeIPReservation> = {
-  group: 'whereabouts.cni.cncf.io',
-  version: 'v1alpha1',
-  plural: 'overlappingrangeipreservations',
-  kind: 'OverlappingRangeIPReservation',
-  namespaced: true,
-  isOptional: true, // of whereabouts
-  isObject: (object): object is OverlappingRangeIPReservation => has(object, 'spec'),
-};
+export const overlappingRangeIPReservations = whereabouts<OverlappingRangeIPReservation>(
+  'OverlappingRangeIPReservation',
+  'overlappingrangeipreservations',
+  ['spec'],
+  {
+    isOptional: true, // of whereabouts
+  },
+);
 
-export const ingresses: ResourceType<Ingress> = {
-  group: 'networking.k8s.io',
-  version: 'v1',
-  plural: 'ingresses',
-  kind: 'Ingress',
-  namespaced: true,
+export const ingresses = networking<Ingress>('Ingress', 'ingresses', ['spec', 'status'], {
   // For servers that send no status of Ingresses.
   complete: completeStatus,
-  isObject: (object): object is Ingress => has(object, 'spec', 'status'),
-};
+});
 
-export const ingressClasses: ResourceType<IngressClass> = {
-  group: 'networking.k8s.io',
-  version: 'v1',
-  plural: 'ingressclasses',
-  kind: 'IngressClass',
+export const ingressClasses = networking<IngressClass>('IngressClass', 'ingressclasses', ['spec'], {
   namespaced: false,
-  isObject: (object): object is IngressClass => has(object, 'spec'),
-};
+});
 
-export const routes: ResourceType<Route> = {
-  group: 'route.openshift.io',
-  version: 'v1',
-  plural: 'routes',
-  kind: 'Route',
-  namespaced: true,
+export const routes = inGroup('route.openshift.io')<Route>('Route', 'routes', [], {
   isOptional: true, // OpenShift has it.
   complete: completeStatus,
   isObject: (object): object is Route => {
     const to: unknown = isRecord(object) && isRecord(object['spec']) ? object['spec']['to'] : undefined;
     return has(object, 'spec', 'status') && isRecord(to) && typeof to['name'] === 'string';
   },
-};
+});
 
-export const secrets: ResourceType<Secret> = {
-  group: '',
-  version: 'v1',
-  plural: 'secrets',
-  kind: 'Secret',
-  namespaced: true,
-  isObject: (object): object is Secret => isKubeObject(object),
-};
+export const secrets = core<Secret>('Secret', 'secrets', []);
+
+export const configMaps = core<ConfigMap>('ConfigMap', 'configmaps', [], {
+  isObject: (object): object is ConfigMap => {
+    const data: unknown = Reflect.get(object, 'data');
+    return data === undefined || isStringMap(data);
+  },
+});
+
+export const serviceAccounts = core<ServiceAccount>('ServiceAccount', 'serviceaccounts', []);

@@ -1,7 +1,6 @@
 import { isAborted, whenAborted } from '../client/abort.ts';
 import { isForbidden, isNotFound } from '../client/errors.ts';
-import { isKubeObject, resourceName, type ResourceType } from '../client/resources.ts';
-import type { KubeObject } from '../objects/meta.ts';
+import { resourceName, type ResourceType, inGroup } from '../client/resources.ts';
 import { type NetworkWork, otherImplementations } from './other-implementations.ts';
 import type { ControllerContext, Runnable } from './context.ts';
 
@@ -92,10 +91,7 @@ export async function workloadNames(
 ): Promise<readonly string[]> {
   const names: string[] = [];
   for (const [plural, kind] of workloadKinds) {
-    const type: ResourceType = {
-      ...{ group: 'apps', version: 'v1', plural, kind, namespaced: true },
-      isObject: (object): object is KubeObject => isKubeObject(object),
-    };
+    const type = inGroup('apps')(kind, plural, []);
     try {
       for await (const { items } of clients.for(type).pages({ signal })) {
         for (const { metadata } of items) names.push(metadata.name ?? '');

@@ -13,7 +13,7 @@ const volumePrefix = 'kube-api-access-';
 const tokenFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 const mirror = 'kubernetes.io/config.mirror';
 
-/** How often, and at which distance in milliseconds, the account `default` of a new namespace is looked for. */
+/** How often, and at which interval in milliseconds, the account `default` of a new namespace is awaited. */
 const tries = 10;
 const between = 100;
 

@@ -17,9 +17,9 @@ export function failedDiscovery(message: string): Availability {
 }
 
 /**
- * What keeps a Service from leading to an extension API server; undefined where nothing does.
+ * Why a Service does not lead to an extension API server; undefined if it does.
  *
- * @param service undefined where there is none.
+ * @param service undefined if it does not exist.
  * @param slices the EndpointSlices of the Service.
  */
 export function serviceFault(

@@ -8,13 +8,13 @@ import { dialInTime, noClusterNetwork } from '../proxy/dial-pod.ts';
 import type { FrontProxy } from './front-proxy.ts';
 import { joinHostPort } from '../../objects/address.ts';
 
-/** How extension API servers are reached, and as whom. */
+/** The network to extension API servers, and this server's identity to them. */
 export interface ExtensionNetwork {
   readonly network: WebhookNetwork;
   readonly frontProxy: FrontProxy;
 }
 
-/** An extension API server: the Service of an APIService, and how its certificate is checked. */
+/** An extension API server: the Service of an APIService, and the verification of its certificate. */
 export interface ExtensionServer {
   readonly namespace: string;
   readonly name: string;
@@ -24,7 +24,7 @@ export interface ExtensionServer {
   readonly insecureSkipTLSVerify: boolean;
 }
 
-/** What is requested of an extension API server. */
+/** A request to an extension API server. */
 export interface ExtensionRequest {
   readonly method: string;
   /** With the query. */

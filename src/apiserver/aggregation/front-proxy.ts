@@ -1,7 +1,7 @@
 import { type CertificateAuthority, issueClientCertificate } from '../pki/certificates.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
-/** Who this server is to extension API servers, which trust the user that its headers name. */
+/** The identity of this server to extension API servers, which trust the user in its headers. */
 export interface FrontProxy {
   /** PEM; published in `kube-system/extension-apiserver-authentication`. */
   readonly ca: string;

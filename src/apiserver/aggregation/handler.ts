@@ -8,7 +8,7 @@ import { type ExtensionNetwork, type ExtensionServer, openExtensionRequest } fro
 import { userHeaders } from './front-proxy.ts';
 import type { ServiceTarget } from '../admission/webhooks/client.ts';
 
-/** An extension API server, and whether requests are passed on to it now. */
+/** An extension API server, and whether it is available. */
 type Target = ExtensionServer & { readonly isAvailable: boolean };
 
 /**

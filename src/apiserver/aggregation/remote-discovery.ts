@@ -16,7 +16,7 @@ const attempts = 5;
 const answerTimeoutMs = 6000;
 /** Bytes of a document that an extension API server describes itself with. */
 const maxDocumentBytes = 16 * 1024 * 1024;
-/** The same for OpenAPI 2, which is read and written again as a whole: larger ones are left out. */
+/** The limit for OpenAPI 2, which is parsed and written again as a whole: larger documents are left out. */
 const maxOpenApiV2Bytes = 4 * 1024 * 1024;
 
 /** The user of requests for the discovery of extension API servers. */
@@ -75,7 +75,7 @@ export async function discoverRemote(
   }
 }
 
-/** What is known of a group version's OpenAPI. */
+/** The known OpenAPI documents of a group version. */
 type RemoteOpenApi = Pick<RemoteGroupVersion, 'openApi' | 'openApiV2'>;
 
 async function optional(document: Promise<unknown>): Promise<unknown> {
@@ -125,7 +125,7 @@ async function readDocument(
   return parsed(await bodyOf(response, maxBytes));
 }
 
-/** A server that does not answer in JSON has nothing to show. */
+/** A server that answers otherwise than in JSON has no document. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -60,7 +60,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (typeof offered === 'object') {
         const owner = ownerOf(options.tokens, offered.token);
         if (owner === undefined) throw unauthorized();
-        // a backend behind `/proxy` is to choose among the others, and not to read the token
+        // a backend behind `/proxy` chooses among the others, and must not read the token
         headers['sec-websocket-protocol'] = offered.protocols;
         return owner.user;
       }

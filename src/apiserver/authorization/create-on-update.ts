@@ -3,8 +3,8 @@ import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts'
 import { isSuperuser, type RbacAuthorizer } from './rbac.ts';
 
 /**
- * An update or an apply that creates its object needs the right to create, too: who may only change what there is makes
- * nothing new (apiserver `endpoints/handlers/update.go`, withAuthorization).
+ * An update or an apply that creates its object also needs the right to create (apiserver
+ * `endpoints/handlers/update.go`, withAuthorization).
  */
 export class CreateOnUpdateCheck implements AdmissionPlugin {
   readonly #rbac: RbacAuthorizer;

@@ -24,7 +24,7 @@ interface Binding {
   readonly roleName: string;
 }
 
-/** A rule that a user has, and by what. */
+/** A rule that applies to a user, and its binding. */
 interface HeldRule {
   readonly rule: WholeRule;
   readonly binding: Binding;

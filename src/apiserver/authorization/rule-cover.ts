@@ -10,7 +10,7 @@ type Atom = WholeRule;
  */
 const maxAtoms = 50_000;
 
-/** What `wanted` grants and `held` does not, joined to rules again. */
+/** The permissions of `wanted` that `held` lacks, joined to rules again. */
 export function missingRules(held: readonly WholeRule[], wanted: readonly WholeRule[]): WholeRule[] {
   let count = 0;
   for (const rule of wanted) count += countAtoms(rule);

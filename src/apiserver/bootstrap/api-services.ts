@@ -6,9 +6,9 @@ import { ensureObject } from './system-objects.ts';
 
 const plural = 'apiservices';
 const managed = 'kube-aggregator.kubernetes.io/automanaged';
-/** Of built-in group versions: made at the start, and left alone then. */
+/** Of built-in group versions: made at the start, and not changed later. */
 const onStart = 'onstart';
-/** Of custom resources: comes and goes with them. */
+/** Of custom resources: made and deleted with them. */
 const always = 'true';
 
 interface GroupVersion {
@@ -32,7 +32,7 @@ export class ApiServices {
     this.#core = core;
   }
 
-  /** Makes those that are missing, removes those of definitions that have gone, and follows changes. */
+  /** Makes missing ones, removes those of deleted definitions, and follows changes. */
   async start(): Promise<void> {
     const { storage } = this.#core;
     const prefix = listPrefix(aggregatorGroup, plural);

@@ -1,5 +1,5 @@
 /**
- * What kube-controller-manager's controllers may do, each with a service account of kube-system
+ * The roles of kube-controller-manager's controllers, each with a service account of kube-system
  * (`bootstrappolicy/controller_policy.go`), for those whose features are on by default.
  */
 import {

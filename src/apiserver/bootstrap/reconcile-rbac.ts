@@ -1,4 +1,7 @@
-/** What a new version adds to roles and bindings that are stored already (`component-helpers/auth/rbac/reconciliation`). PURE. */
+/**
+ * Adds the rules and subjects of a new version to stored roles and bindings
+ * (`component-helpers/auth/rbac/reconciliation`). PURE.
+ */
 import type { ClusterRole, PolicyRule, RoleBinding, Subject } from '../../objects/types/rbac.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
@@ -62,7 +65,7 @@ function isSame(a: Subject, b: Subject): boolean {
   return a.kind === b.kind && a.name === b.name && (a.namespace ?? '') === (b.namespace ?? '');
 }
 
-/** What was set by hand stays. */
+/** Changes by users stay. */
 function mergedMetadata(stored: ObjectMeta, wanted: ObjectMeta): ObjectMeta {
   return {
     ...stored,

@@ -32,7 +32,7 @@ export interface BootstrapBinding {
   /** Of the binding and, unless `role` differs, of the role. */
   readonly name: string;
   readonly role?: string;
-  /** Of the binding and of the role; absent: both are of the cluster. */
+  /** The namespace of the binding and of the role; absent: both are cluster-scoped. */
   readonly namespace?: string;
   readonly groups?: readonly string[];
   readonly users?: readonly string[];

@@ -27,9 +27,9 @@ const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-le
 export const reconcileEvery = 10_000;
 
 /**
- * Makes what a cluster has from the start and what is missing of it: the system namespaces and priority classes, the
- * ServiceCIDR `kubernetes`, and `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). What exists
- * is left alone, but for the address and port of the server.
+ * Makes the missing system objects: the system namespaces and priority classes, the ServiceCIDR `kubernetes`, and
+ * `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). Existing ones stay, except for
+ * the address and port of the server.
  */
 export async function ensureSystemObjects(core: ServerCore, system: SystemObjects): Promise<void> {
   for (const name of systemNamespaces) {

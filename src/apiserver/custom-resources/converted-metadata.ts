@@ -40,7 +40,7 @@ export function convertedMetadata(original: ObjectMeta, converted: JsonRecord): 
   return metadata;
 }
 
-/** A map of texts, checked when it is another one than before; undefined for none. @throws {Error} */
+/** A map of texts, checked if it has changed; undefined for none. @throws {Error} */
 function textsOf(
   metadata: JsonRecord,
   member: 'labels' | 'annotations',

@@ -24,7 +24,7 @@ export interface ConvertedResource {
   readonly converter: WebhookConverter;
   /** Of requests, `<group>/<version>`. */
   readonly apiVersion: string;
-  /** Of what is stored from now on. */
+  /** The version in which objects are stored from now on. */
   readonly storedApiVersion: string;
   /** By apiVersion: of all versions of the definition. */
   readonly versions: ReadonlyMap<string, VersionSchemas>;
@@ -39,9 +39,12 @@ export interface ConvertedResource {
  */
 export class ConvertedObjects implements VersionConversion {
   readonly #of: ConvertedResource;
-  /** What lists and watches were given, as long as what is stored lasts: kube-apiserver's watch cache has it, too. */
+  /**
+   * Conversions for lists and watches, kept as long as the stored version: kube-apiserver's watch cache keeps them
+   * too.
+   */
   readonly #known = new WeakMap<StoredObject, Promise<StoredObject>>();
-  /** How the text of an object begins that is stored in the version of requests. */
+  /** The first bytes of an object's text that is stored in the version of requests. */
   readonly #head: string;
 
   constructor(of: ConvertedResource) {
@@ -155,7 +158,7 @@ export class ConvertedObjects implements VersionConversion {
   }
 }
 
-/** What is in storage has no resourceVersion, and webhooks see none. */
+/** Stored objects have no resourceVersion, and webhooks see none. */
 function unversioned(object: KubeObject): KubeObject {
   const { resourceVersion: _revision, ...metadata } = object.metadata;
   return { ...object, metadata };

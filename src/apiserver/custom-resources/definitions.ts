@@ -41,7 +41,7 @@ interface Named extends NamedDefinition {
   readonly waits: boolean;
 }
 
-/** Nothing that objects are read or written by has changed (`updateCustomResourceDefinition`). */
+/** Nothing has changed by which objects are read or written (`updateCustomResourceDefinition`). */
 function isSameGeneration(
   before: CustomResourceDefinition,
   { spec, status }: CustomResourceDefinition,
@@ -97,7 +97,7 @@ export class CustomResourceDefinitions {
     this.#look(stored.key);
   }
 
-  /** One after another: definitions decide about the names of each other. */
+  /** One after another: the names of a definition depend on the others. */
   #look(key: string): void {
     this.#work = this.#work
       .then(async () => this.#reconcile(key))
@@ -120,7 +120,7 @@ export class CustomResourceDefinitions {
     if (before !== undefined && before.generation !== generation) this.#end(before.generation);
   }
 
-  /** Such a kind stays what it is, and its objects too, as those of an APIService of another server do. */
+  /** Such a kind stays, and its objects too, as those of an APIService of another server do. */
   #isBuiltIn({ spec: { group, names, versions } }: CustomResourceDefinition): boolean {
     return (versions ?? []).some(
       ({ name }) => this.#core.resources.find(group, name, names.plural)?.custom === false,
@@ -310,7 +310,7 @@ export class CustomResourceDefinitions {
   }
 }
 
-/** How far the deletion is (apiextensions `pkg/controller/finalizer/crd_finalizer.go`). */
+/** The progress of a deletion (apiextensions `pkg/controller/finalizer/crd_finalizer.go`). */
 const endings = {
   InstanceDeletionInProgress: ['True', 'CustomResource deletion is in progress'],
   InstanceDeletionFailed: ['True', ''],

@@ -15,7 +15,7 @@ const options: CheckedDeleteOptions = {
   dryRun: false,
 };
 
-/** What became of the objects of a definition that goes. */
+/** The result of the deletion of a definition's objects. */
 export interface Emptied {
   readonly isEmpty: boolean;
   /** Why some could not be deleted, in the words of the controller; undefined when nothing failed. */

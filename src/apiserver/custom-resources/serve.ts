@@ -48,7 +48,7 @@ function storageVersion({ spec }: CustomResourceDefinition): CustomResourceDefin
   return (spec.versions ?? []).find((version) => version.storage);
 }
 
-/** How objects of a version get from and to what is stored, where that may be another version. */
+/** Conversions between a version and the stored one, if these may differ. */
 function formsOf(
   { spec, status }: CustomResourceDefinition,
   { name }: CustomResourceDefinitionVersion,
@@ -138,7 +138,7 @@ function serveVersion(
   );
 }
 
-/** What discovery shows of the version that objects are stored in (apiserver `endpoints/discovery/storageversionhash.go`). */
+/** The hash of the storage version in discovery (apiserver `endpoints/discovery/storageversionhash.go`). */
 function storageVersionHash(group: string, version: string, kind: string): string {
   return createHash('sha256')
     .update(`${group}/${version}/${kind}`)
@@ -147,7 +147,10 @@ function storageVersionHash(group: string, version: string, kind: string): strin
     .toString('base64');
 }
 
-/** Nothing new comes to a definition whose objects go (apiextensions `customresource_handler.go` forbidCreateAdmission). */
+/**
+ * A definition whose objects are being deleted takes no new ones (apiextensions `customresource_handler.go`
+ * forbidCreateAdmission).
+ */
 function endOfCreation(definition: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
   if (!hasCondition(definition, 'Terminating')) return {};
   const { spec, status } = definition;

@@ -13,7 +13,7 @@ import { errorMessage } from '../../objects/error-message.ts';
 
 /** Seconds that a question may take, all tries together (`apiserver/pkg/util/webhook/authentication.go`). */
 const timeoutSeconds = 30;
-/** What one question may have, so that neither side holds up others for long with a big list. */
+/** Limits of one request, so that a big list does not hold up others on either side. */
 const maxObjects = 500;
 const maxCharacters = 1024 * 1024;
 
@@ -109,7 +109,7 @@ interface Asked {
   readonly text: string;
 }
 
-/** One request after the other; the text of a request is made when it is sent. */
+/** One request after the other; its text is made when it is sent. */
 function* questionsOf(objects: readonly (readonly [number, KubeObject])[]): Generator<readonly Asked[]> {
   let question: Asked[] = [];
   let characters = 0;

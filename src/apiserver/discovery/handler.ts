@@ -153,8 +153,8 @@ function write(
 }
 
 /**
- * Nothing is served here. Below `/api` and below the groups that are compiled in, go-restful answers a Status;
- * anywhere else, custom resources' groups included, it never comes to that.
+ * Nothing is served here. Below `/api` and below the built-in groups, go-restful answers with a Status; anywhere
+ * else, custom resources' groups included, requests do not reach it.
  */
 function unserved({ info }: ApiRequest, reply: Reply, { groups }: Snapshot): void {
   const [, prefix, groupName = ''] = info.path.split('/');

@@ -1,4 +1,4 @@
-/** What decides the order of groups and versions in `/apis` and so which of several kinds kubectl takes for a name. */
+/** The order of groups and versions in `/apis`, by which kubectl picks one of several kinds of a name. */
 
 /** Spec of an APIService: more comes first. */
 interface ApiPriority {
@@ -39,7 +39,7 @@ const versionPriorities: ReadonlyMap<string, number> = new Map([
 ]);
 const builtInVersionPriority = 15;
 
-/** What the groups of custom resources get (`crdregistration_controller.go`). */
+/** The priorities of custom resources' groups (`crdregistration_controller.go`). */
 export const customPriority: ApiPriority = { groupPriorityMinimum: 1000, versionPriority: 100 };
 
 /** The aggregator's own group: the first of all, and without an APIService. */

@@ -37,7 +37,7 @@ export interface ApiRequest {
   readonly incoming: IncomingMessage;
 }
 
-/** How a handler answers; exactly one of the methods is called, once. */
+/** The answer of a handler; exactly one of the methods is called, once. */
 export interface Reply {
   /** Adds a `Warning: 299 - "…"` header; before the answer. */
   warn(text: string): void;
@@ -50,7 +50,7 @@ export interface Reply {
     body: Buffer | string | LongBody,
     headers?: Readonly<Record<string, string>>,
   ): void;
-  /** A document as it is: compressed like others, but not indented for whom `pretty` is (Go's `http.ServeContent`). */
+  /** A finished document: compressed like others, but not indented for `pretty` (Go's `http.ServeContent`). */
   sendAsIs(
     status: number,
     contentType: string,

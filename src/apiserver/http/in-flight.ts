@@ -14,7 +14,7 @@ export type Release = () => void;
 
 const readOnlyVerbs: ReadonlySet<string> = new Set(['get', 'list', 'head', 'options']);
 
-/** Of requests that are not counted. */
+/** For requests that are not counted. */
 const unlimited: Release = () => undefined;
 
 /**

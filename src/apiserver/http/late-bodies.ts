@@ -18,7 +18,7 @@ export class LateBodies {
   /**
    * A request was answered before its body had arrived: the rest of the body has a time limit.
    *
-   * @param since when that began, by `performance.now()`.
+   * @param since the time of the answer, by `performance.now()`.
    */
   answered(incoming: IncomingMessage, since: number): void {
     if (incoming.complete || incoming.destroyed || this.#expected.has(incoming)) return;

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 
-/** A part of a body that is no string yet. */
+/** A part of a body before it is a string. */
 export interface BodyPart {
   /** Bytes in UTF-8. */
   readonly byteLength: number;
@@ -11,7 +11,7 @@ export interface BodyPart {
   toString(): string;
 }
 
-/** A body that is too long to be put together: its parts, one behind the other. */
+/** A body that is too long for one string: its parts in order. */
 export type LongBody = readonly (string | BodyPart)[];
 
 /** Bytes of the body in UTF-8. */
@@ -23,7 +23,7 @@ export function lengthOf(body: LongBody): number {
 
 /** Large enough that its way through TLS costs little, small enough to stay in the cache of a core. */
 const pieceBytes = 256 * 1024;
-/** What is shorter goes out in one piece, with the head of the answer in the same write. */
+/** Shorter bodies are sent in one piece, in the same write as the head. */
 const longFrom = pieceBytes / 4;
 
 /** Free buffers, for reuse: the kernel clears fresh memory, and external memory triggers garbage collections. */

@@ -86,7 +86,7 @@ export class HttpReply implements Reply {
     // 304 describes a document that is not sent.
     if (status !== 304) head.push('Content-Length', String(length));
     this.#response.writeHead(status, head);
-    // nothing else here is more than ASCII
+    // all else here is ASCII
     if (this.#warnings !== undefined) sendHead(this.#response);
     if (isLong(payload)) endWith(this.#response, payload, length);
     else this.#response.end(payload);

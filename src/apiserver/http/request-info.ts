@@ -79,8 +79,8 @@ function segments(path: string): readonly string[] {
 }
 
 /**
- * A boolean query parameter: everything that is there is true but `0` and `false` in any case
- * (apimachinery `runtime/conversion.go`, Convert_Slice_string_To_bool).
+ * A boolean query parameter: `0` and `false` in any case are false, everything else is true (apimachinery
+ * `runtime/conversion.go`, Convert_Slice_string_To_bool).
  */
 export function isTrue(value: string | null): boolean {
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
@@ -101,7 +101,7 @@ function nameOfFieldSelector(selector: string | null): string {
   return '';
 }
 
-/** A path without the slashes at its end; "/" stays. In one pass, however many there are. */
+/** A path without the slashes at its end; "/" stays. One pass, for any number of them. */
 export function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (end > 1 && path.charCodeAt(end - 1) === 0x2f) end--;

@@ -14,7 +14,7 @@ export interface Target {
 }
 
 /**
- * Takes a request target apart: origin form, or absolute form as sent to a proxy.
+ * Parses a request target: origin form, or absolute form as sent to a proxy.
  *
  * @throws {StatusError} 400 for a path whose percent encoding is broken.
  */

@@ -8,8 +8,8 @@ export function replyNotFound(reply: Reply): void {
 }
 
 /**
- * Hands each request to the handler of its first path segment (`api` of `/api/v1/services`, "" of `/`). What has
- * none is not found: an empty segment in front (`//api`) is a segment.
+ * Passes each request to the handler of its first path segment (`api` of `/api/v1/services`, "" of `/`); 404
+ * without one. An empty segment in front (`//api`) is a segment.
  */
 export function createRouter(routes: ReadonlyMap<string, Handler>): Handler {
   return async (request, reply) => {

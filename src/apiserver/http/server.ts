@@ -304,7 +304,7 @@ function isDiskFull(error: unknown): boolean {
 }
 
 function ignore(): void {
-  // nothing is left to do
+  // nothing to do
 }
 
 /** A client may name its request for the audit log; anything but a plain identifier is replaced. */

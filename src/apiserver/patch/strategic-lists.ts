@@ -105,7 +105,7 @@ function applyDirectives(
   return { live: kept, patch: plain, replaced: false };
 }
 
-/** Where the first element with each value of the merge key is. */
+/** The index of the first element with each value of the merge key. */
 export function placesOf(list: readonly JsonRecord[], mergeKey: string): Map<unknown, number> {
   const places = new Map<unknown, number>();
   for (const [i, item] of list.entries()) {

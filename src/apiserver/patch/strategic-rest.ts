@@ -1,6 +1,6 @@
 /**
- * What a strategic merge leaves of its patch. Go's merge takes directives, ordered lists and nulls out of the patch
- * as it goes, and errors that come later show the rest (apimachinery `util/strategicpatch` mergeMap).
+ * The rest of a patch after a strategic merge. Go's merge removes directives, ordered lists and nulls from the
+ * patch as it goes, and later errors show the rest (apimachinery `util/strategicpatch` mergeMap).
  */
 import type { JsonRecord } from '../../objects/json.ts';
 import type { Schema } from '../schema/schema.ts';
@@ -51,7 +51,7 @@ function restOfMember(schema: Schema | undefined, name: string, before: unknown,
   });
 }
 
-/** A value that the live object lacks: maps lose what is null or deleted. */
+/** A value that the live object lacks: null and deleted members of maps are removed. */
 function restOfNew(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(restOfNew);
   if (!isObject(value) || Object.hasOwn(value, directive)) return value;

@@ -101,7 +101,7 @@ function pem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** What a file holds: those of earlier versions have no front proxy. */
+/** The contents of a file; those of earlier versions have no front proxy. */
 type KeptIdentity = Omit<ServerIdentity, 'frontProxyAuthority'> & Partial<ServerIdentity>;
 
 function parseIdentity(text: string): KeptIdentity | undefined {

@@ -4,7 +4,7 @@ import { listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from '../../objects/address.ts';
 
-/** Where a proxied request goes. */
+/** The target of a proxied request. */
 export interface ProxyTarget {
   readonly scheme: 'http' | 'https';
   /** An IP address. */

@@ -1,5 +1,5 @@
 /**
- * What of a request reaches the other side of a proxy, and what comes back (Go's `httputil.ReverseProxy`, and
+ * The parts of a request that pass a proxy, and the parts of its response (Go's `httputil.ReverseProxy`, and
  * apimachinery `util/proxy`).
  */
 import type { IncomingHttpHeaders } from 'node:http';

@@ -74,7 +74,7 @@ export function rewriteLinks(html: string, rewrite: (link: string) => string): s
 interface Attribute {
   /** In lower case. */
   readonly name: string;
-  /** Where its value is, without quotes. */
+  /** The range of its value, without quotes. */
   readonly from: number;
   readonly to: number;
 }

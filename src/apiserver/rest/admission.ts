@@ -74,7 +74,7 @@ export class Admission {
     const object = await this.#round(attributes, reply, rounds);
     if (!rounds.isWanted) return object;
     rounds.startSecond();
-    // A copy: plugins compare it with what they left, and some write into it.
+    // A copy: plugins compare it with their result, and some write into it.
     return this.#round({ ...attributes, object: structuredClone(object) }, reply, rounds);
   }
 
@@ -137,7 +137,7 @@ export function checkNamespaceLifecycle(storage: Storage, attributes: AdmissionA
   );
 }
 
-/** How a refusal names an object that may have no name yet (apiserver `admission/errors.go` extractResourceName). */
+/** The name of an object in a refusal; it may have none yet (apiserver `admission/errors.go` extractResourceName). */
 function shownName({ name, object }: AdmissionAttributes): string {
   return name || object?.metadata.name || object?.metadata.generateName || 'Unknown';
 }

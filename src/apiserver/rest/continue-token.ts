@@ -34,7 +34,7 @@ export function decodeContinue(text: string): ContinueToken {
     throw invalidToken('incorrect encoded start resourceVersion (version meta.k8s.io/v1)');
   }
   if (start === '') throw invalidToken('encoded start key empty (version meta.k8s.io/v1)');
-  // A start key must stay below the prefix, and be spelt as the store spells its keys.
+  // A start key must be below the prefix, and in the store's spelling.
   const key = start.startsWith('/') ? start : `/${start}`;
   if (cleaned(key) !== key) throw invalidToken(start);
   return { revision, start: key.slice(1) };

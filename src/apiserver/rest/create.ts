@@ -37,7 +37,7 @@ export interface Creation {
 
 /** What a write came to. */
 export interface WriteResult {
-  /** As it is stored; for a dry run, and for an object that the write removed, as it would be. */
+  /** The stored object; for a dry run, and for an object that the write removed, as it would be stored. */
   readonly object: KubeObject;
   /** The stored version; undefined for a dry run, and when the write removed the object. */
   readonly stored: StoredObject | undefined;

@@ -144,7 +144,7 @@ function markForDeletion(
       }
       return object;
     }
-    // What is emptied already and waits for finalizers is deleted as everything else is.
+    // An emptied namespace that waits for finalizers is deleted like other objects.
     if (!strategy.termination.finished(object)) return 'pending';
   }
   const graceful = markGraceful(strategy, object, options, now);

@@ -17,7 +17,7 @@ import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 
 /**
- * What serves requests that are no reads or writes of stored objects: `services/proxy`, `pods/binding`,
+ * The handlers of requests that neither read nor write stored objects: `services/proxy`, `pods/binding`,
  * `deployments/scale`, and whole resources such as access reviews. Keyed `<group>/<plural>/<subresource>`, the
  * subresource "" for the resource itself; `scale` alone is that of custom resources.
  */

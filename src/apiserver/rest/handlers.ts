@@ -167,7 +167,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     const stored = live?.object ?? emptyObject(resource, namespace, name);
     const base = servedForm(resource, stored);
     if (type !== 'apply') {
-      // Of the built-in kinds, the text that is stored is what `base` would be written as.
+      // Of built-in kinds, the stored text is the encoding of `base`.
       const liveText = base === stored && !resource.custom ? live?.text() : undefined;
       return runInSlices(patchInSteps({ type, bytes, live: base, liveText, expected, fieldValidation }));
     }

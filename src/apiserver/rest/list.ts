@@ -61,7 +61,10 @@ export async function listObjects(
   return { items: page.items, metadata };
 }
 
-/** What keys in continue tokens are relative to: as in kube-apiserver, those of cluster-scoped objects are names. */
+/**
+ * The prefix that keys in continue tokens leave out: as in kube-apiserver, those of cluster-scoped objects are
+ * names.
+ */
 function tokenRoot(resource: ServedResource, namespace: string): string {
   return resource.definition.namespaced
     ? storagePrefixOf(resource, namespace)
@@ -97,7 +100,7 @@ interface Page {
   readonly items: StoredObject[];
   /** The last key that was looked at; undefined: there was none. */
   readonly lastKey: string | undefined;
-  /** How many objects follow, whether they are selected or not. */
+  /** The number of objects that follow, selected or not. */
   readonly remaining: number;
   readonly revision: number;
 }

@@ -6,7 +6,7 @@ import { partialMetadata } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
 import type { ServedResource } from './served-resource.ts';
 
-/** How a client gets the objects of one resource. */
+/** The form in which a client gets the objects of one resource. */
 export interface Output {
   readonly negotiated: Negotiated;
   readonly includeObject: IncludeObject;

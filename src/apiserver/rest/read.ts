@@ -3,7 +3,7 @@ import { resourceVersionTooLarge } from '../../objects/status-errors.ts';
 import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 
-/** How long a read waits for a resourceVersion that has not been reached (`blockTimeout` of the watch cache). */
+/** Milliseconds that a read waits for a resourceVersion in the future (`blockTimeout` of the watch cache). */
 const futureTimeout = 3000;
 const pollInterval = 20;
 

@@ -53,7 +53,7 @@ class PluginRounds {
     if (this.#rounds.isSecond && !jsonEqual(object, this.#output)) this.#askAgain();
   }
 
-  /** What was not called in the first round is not called in the second. */
+  /** Webhooks that were not called in the first round are not called in the second. */
   asks(id: string): boolean {
     return !this.#rounds.isSecond || this.#again.has(id);
   }

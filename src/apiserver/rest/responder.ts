@@ -217,7 +217,7 @@ function listTexts(resource: ServedResource, items: readonly StoredObject[], met
   return texts;
 }
 
-/** A stored object in a list, which goes to the client as the bytes that are stored. */
+/** A stored object in a list, sent as its stored bytes. */
 class ListItem implements BodyPart {
   readonly #stored: StoredObject;
   readonly #skip: number;

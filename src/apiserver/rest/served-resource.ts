@@ -20,7 +20,7 @@ export interface ServedResource {
   readonly groupKind: { readonly group: string; readonly kind: string };
   /** A custom resource: decoded as unstructured, no strategic merge patch. */
   readonly custom: boolean;
-  /** How it is shown as a table. */
+  /** Its table. */
   readonly table: TableConverter;
   /** Objects are stored in another form than they are served in (events.k8s.io; further versions of custom resources). */
   readonly shared: ServedForm | undefined;
@@ -54,9 +54,9 @@ export interface VersionConversion {
   show(object: KubeObject): Promise<KubeObject>;
   /** An object of the resource as it is stored. */
   write(object: KubeObject): Promise<KubeObject>;
-  /** An object in any version of the resource in another one, with all that it then has. */
+  /** Converts an object of any version of the resource to another one. */
   toVersion(object: KubeObject, apiVersion: string): Promise<KubeObject>;
-  /** Of an apiVersion of the resource; undefined for one that it has not. */
+  /** By an apiVersion of the resource; undefined for an unknown one. */
   schemaOf(apiVersion: string): StructSchema | undefined;
 }
 
@@ -153,9 +153,9 @@ export async function servedVersion<T extends StoredObject | undefined>(
 }
 
 /**
- * What a dry run answers: the object as it would be read again.
+ * The answer of a dry run: the object as it would be read again.
  *
- * @param stored as it would be stored; undefined where that is the object itself.
+ * @param stored as it would be stored; undefined if that is the object itself.
  * @throws {StatusError} 500
  */
 export async function servedAgain(

@@ -15,8 +15,8 @@ export function wipeSystemFields({ metadata }: KubeObject): void {
 }
 
 /**
- * Gives a new object its identity (`rest.FillObjectMetaSystemFields`). A deletionTimestamp stays: only a POST has it
- * wiped, an object that a PUT or an apply creates is being deleted from its beginning.
+ * Gives a new object its identity (`rest.FillObjectMetaSystemFields`). Only a POST removes a deletionTimestamp: an
+ * object that a PUT or an apply creates with one is being deleted from the start.
  */
 export function fillSystemFields(core: ServerCore, { metadata }: KubeObject, now: string): void {
   delete metadata.selfLink;

@@ -37,7 +37,7 @@ export interface UpdateRequest {
   readonly dryRun: boolean;
   /** UpdateOptions or PatchOptions as JSON, for webhooks. */
   readonly options?: Readonly<Record<string, unknown>>;
-  /** As what admission sees the object, where that is another one: the Scale of a workload. */
+  /** The form of the object for admission, if it differs: the Scale of a workload. */
   readonly view?: ObjectView;
   /** Whether a missing object is created: a PUT if the kind's strategy allows it, an apply always, a patch never. */
   readonly create: 'if-allowed' | 'always' | 'never';
@@ -165,7 +165,7 @@ async function updateOnce(
     if (webhooks) await core.admission.validate({ ...seen, object: view?.read(object) ?? object }, reply);
     removed = isFinished(resource, object, old);
     if (removed) {
-      // What goes is the stored object: the next version never held anything.
+      // The stored object is deleted: the next version never held anything.
       reservation.rollback();
       reservation = nothing;
       reservation = strategy.beginDelete?.(old, context) ?? nothing;
@@ -228,7 +228,7 @@ async function createByUpdate(
   const object = produced instanceof Promise ? await produced : produced;
   if (slice.isOver) await slice.giveWay();
   checkVersionIsNumber(object.metadata.resourceVersion);
-  // It is of no object; a dry run, which stores nothing, answers with it.
+  // The resourceVersion is of no stored object; a dry run, which stores nothing, returns it.
   if (!dryRun) delete object.metadata.resourceVersion;
   const creation: Creation = {
     object,

@@ -144,7 +144,7 @@ class Pruning {
     this.unknown.push(pathText([...this.#path, key], false));
   }
 
-  /** What every object has. @throws {DecodeError} */
+  /** The members of every object. @throws {DecodeError} */
   #readImplied(key: string, value: unknown): unknown {
     const path = pathText([...this.#path, key], true);
     if (key !== 'metadata') {

@@ -69,7 +69,7 @@ export function decodeAmount(value: unknown): string {
   return translated(() => canonicalAmount(quantityText(value)));
 }
 
-/** A value's own syntax is wrong: the reason reaches the client as it is. */
+/** A value has invalid syntax: the message is sent to the client unchanged. */
 function translated<T>(parse: () => T, prefix = '', Kind = DecodeError): T {
   try {
     return parse();
@@ -110,7 +110,7 @@ function decodeNumber(value: unknown, schema: Schema, walk: Walk): number {
   throw walk.mismatch(value, schema);
 }
 
-/** A copy of a JSON value with plain numbers, or the value itself when it has none of the others. */
+/** A copy of a JSON value with plain numbers, or the value itself if all are plain. */
 export function withoutRawNumbers(value: unknown): unknown {
   if (value instanceof RawNumber) return Number(value.literal);
   if (Array.isArray(value)) return value.map(withoutRawNumbers);

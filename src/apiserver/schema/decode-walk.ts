@@ -9,7 +9,7 @@ export class DecodeError extends Error {
   override readonly name: string = 'DecodeError';
 }
 
-/** A value of another type than its field's. Go reads on behind it: an error of a type's own parser comes first. */
+/** A value of another type than its field's. Go continues to decode: an error of a type's own parser comes first. */
 export class UnmarshalTypeError extends DecodeError {
   override readonly name = 'UnmarshalTypeError';
 }
@@ -101,7 +101,7 @@ function goKind(value: unknown): string {
 
 const integerTypes = new Set(['uint8', 'int32', 'int64', 'float64']);
 
-/** How Go's UnmarshalTypeError names a JSON value; a number that does not fit a number type is shown. */
+/** The name of a JSON value in Go's UnmarshalTypeError; a number that does not fit a number type is shown. */
 function goValueName(value: unknown, goType: string): string {
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'boolean') return 'bool';

@@ -42,7 +42,7 @@ export function decodeStruct(schema: StructSchema, parsed: ParsedJson): Decoded 
   return { object, strictErrors: walk.strictErrors };
 }
 
-/** As {@link decodeStruct} for a value that is in memory already. */
+/** {@link decodeStruct} for a value in memory. */
 export function decodeValue(schema: StructSchema, value: unknown): Decoded {
   return decodeStruct(schema, { value, repeated: undefined, hasRawNumbers: true });
 }

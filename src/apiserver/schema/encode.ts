@@ -105,7 +105,7 @@ function compileStruct(schema: StructSchema): Writer {
       next: `,${JSON.stringify(field.name)}:`,
       write: partWriter(type),
       dropsEmpty: field.dropZero && type.type === 'list',
-      // What a missing value is written as; undefined leaves the field out.
+      // The text of a missing value; undefined leaves the field out.
       absent:
         field.absent === 'omit'
           ? undefined

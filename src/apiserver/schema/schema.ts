@@ -3,7 +3,7 @@
  * types (built-in kinds) or its structural schemas (custom resources).
  */
 
-/** How strictly unknown and duplicate fields are treated (`fieldValidation`). */
+/** The treatment of unknown and duplicate fields (`fieldValidation`). */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
 /** A value's type. `goType` is how Go's error texts name it (`[]v1.ServicePort`, `int32`). */

@@ -1,6 +1,6 @@
 /**
- * How much a client may send in one body. kube-apiserver limits bytes, and has many threads. Here one request must not
- * hold the event loop, and what it costs goes by the number of its values.
+ * Limits of one body. kube-apiserver limits bytes, and has many threads. Here one request must not hold the event
+ * loop, and its cost depends on the number of its values.
  */
 import { countJsonValues } from '../../objects/json-size.ts';
 import { tooLarge } from '../../objects/status-errors.ts';

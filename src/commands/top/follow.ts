@@ -3,14 +3,7 @@ import { systemClock } from '../../client/clock.ts';
 import { indexByLabel } from '../../client/informers/indexes.ts';
 import { InformerFactory } from '../../client/informers/informer-factory.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import {
-  egressIPs,
-  endpointSlices,
-  nodes,
-  type ResourceType,
-  services,
-  addressPools,
-} from '../../client/resources.ts';
+import { egressIPs, endpointSlices, nodes, services, addressPools, inGroup } from '../../client/resources.ts';
 import { listIfServed } from '../../client/resource-client.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
@@ -37,14 +30,7 @@ const byPod = 'pod';
 /** The number of Events that are kept. */
 const remembered = 100;
 
-const events: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'events',
-  kind: 'Event',
-  namespaced: true,
-  isObject: (object): object is KubeObject => 'involvedObject' in object,
-};
+const events = inGroup('')('Event', 'events', ['involvedObject']);
 
 /** Called for changes. */
 export interface ViewListener {

@@ -1,5 +1,5 @@
 import { isNotFound } from '../../client/errors.ts';
-import { isKubeObject, type ResourceType, secrets } from '../../client/resources.ts';
+import { secrets, configMaps, serviceAccounts } from '../../client/resources.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { isRecord } from '../../objects/json.ts';
 import type {
@@ -18,17 +18,6 @@ import type { WantedVolume } from './container-runtime.ts';
 import { planEnvironment, type ReferencedObjects } from './plan-environment.ts';
 import { MountError, planVolumes, referencesOf, setUpError, tokenKey, tokensOf } from './plan-volumes.ts';
 import { errorMessage } from '../../objects/error-message.ts';
-
-const core = { group: '', version: 'v1', namespaced: true } as const;
-
-const configMaps: ResourceType<ConfigMap> = {
-  ...{ ...core, plural: 'configmaps', kind: 'ConfigMap' },
-  isObject: (object): object is ConfigMap => isKubeObject(object),
-};
-const serviceAccounts: ResourceType = {
-  ...{ ...core, plural: 'serviceaccounts', kind: 'ServiceAccount' },
-  isObject: (object): object is KubeObject => isKubeObject(object),
-};
 
 /** A token with the times when it is replaced and when it expires (milliseconds since 1970). */
 interface Token {

@@ -3,7 +3,6 @@ import type {
   ExpressionWarning,
   ValidatingAdmissionPolicy,
 } from '../../objects/types/admissionregistration.generated.ts';
-import type { ResourceType } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
@@ -12,17 +11,16 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../ru
 import { Controller } from '../../runtime/controller.ts';
 import { kindSchemas, type KindSchema } from './kind-schemas.ts';
 import { asksFor, needsCheck, kindsToCheck, paramKindOf } from './plan.ts';
+import { inGroup } from '../../client/resources.ts';
 
 const name = 'validatingadmissionpolicy-status-controller';
 
-const policies: ResourceType<ValidatingAdmissionPolicy> = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural: 'validatingadmissionpolicies',
-  kind: 'ValidatingAdmissionPolicy',
-  namespaced: false,
-  isObject: (object): object is ValidatingAdmissionPolicy => typeof Reflect.get(object, 'spec') === 'object',
-};
+const policies = inGroup('admissionregistration.k8s.io')<ValidatingAdmissionPolicy>(
+  'ValidatingAdmissionPolicy',
+  'validatingadmissionpolicies',
+  ['spec'],
+  { namespaced: false },
+);
 
 /** Options of {@link policyStatusController}. */
 export interface PolicyStatusOptions {

@@ -1,22 +1,9 @@
 import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../client/errors.ts';
-import { namespaces, type ResourceType } from '../../client/resources.ts';
+import { namespaces, configMaps } from '../../client/resources.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
-import { isStringMap } from '../../objects/json.ts';
 import type { ConfigMap } from '../../objects/types/core.generated.ts';
-
-const configMaps: ResourceType<ConfigMap> = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-  isObject: (object): object is ConfigMap => {
-    const data: unknown = Reflect.get(object, 'data');
-    return data === undefined || isStringMap(data);
-  },
-};
 
 const mapName = 'kube-root-ca.crt';
 const descriptionAnnotation = 'kubernetes.io/description';

@@ -1,20 +1,10 @@
 import { isAlreadyExists, isNamespaceTerminating } from '../../client/errors.ts';
-import { isKubeObject, namespaces, type ResourceType } from '../../client/resources.ts';
+import { namespaces, serviceAccounts } from '../../client/resources.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { KubeObject } from '../../objects/meta.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
 
 const accountName = 'default';
-
-const serviceAccounts: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'serviceaccounts',
-  kind: 'ServiceAccount',
-  namespaced: true,
-  isObject: (object): object is KubeObject => isKubeObject(object),
-};
 
 /** Maintains a ServiceAccount `default` in every namespace (kube-controller-manager's `serviceaccount-controller`). */
 export const serviceAccountsController: ControllerDefinition = {

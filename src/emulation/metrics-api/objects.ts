@@ -1,7 +1,5 @@
 /** The objects that lead to the metrics API, by the names that metrics-server's manifests have. */
-import { endpoints, type ResourceType, services } from '../../client/resources.ts';
-import { isRecord } from '../../objects/json.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import { endpoints, services, inGroup, configMaps } from '../../client/resources.ts';
 import { textAt } from '../../objects/read.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { createMissing } from '../create-missing.ts';
@@ -14,20 +12,12 @@ const namespace = 'kube-system';
 /** Where the server listens on the control plane. */
 export const metricsPort = 10443;
 
-const configMaps: ResourceType = {
-  ...{ group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true },
-  isObject: (object): object is KubeObject => isRecord(Reflect.get(object, 'data')),
-};
-const apiServices: ResourceType = {
-  ...{ group: 'apiregistration.k8s.io', version: 'v1', plural: 'apiservices', kind: 'APIService' },
+const apiServices = inGroup('apiregistration.k8s.io')('APIService', 'apiservices', ['spec'], {
   namespaced: false,
-  isObject: (object): object is KubeObject => isRecord(Reflect.get(object, 'spec')),
-};
-const clusterRoles: ResourceType = {
-  ...{ group: 'rbac.authorization.k8s.io', version: 'v1', plural: 'clusterroles', kind: 'ClusterRole' },
+});
+const clusterRoles = inGroup('rbac.authorization.k8s.io')('ClusterRole', 'clusterroles', [], {
   namespaced: false,
-  isObject: (object): object is KubeObject => 'metadata' in object,
-};
+});
 
 /** PEM of the authority of the API server's front proxy, where extension API servers look for it. @throws {Error} */
 export async function readProxyAuthority(clients: Clients): Promise<string> {

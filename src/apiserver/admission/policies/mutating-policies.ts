@@ -146,7 +146,7 @@ function patchedObject(
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
     const { cause } = error;
-    // What a patch tests and does not find leaves the object as it is.
+    // A failed test of a patch leaves the object unchanged.
     if (cause instanceof PatchOperationError && cause.message.startsWith('testing')) return object;
     return `JSONPath: ${cause instanceof Error ? cause.message : error.message}`;
   }
@@ -176,8 +176,9 @@ function refused({ resource, name }: AdmissionAttributes, failures: readonly Fai
 }
 
 /**
- * Where a configuration sets a list, map or object that is one whole: `.spec.selector`. Patches of policies may set
- * none, since they would take away what they do not name (apiserver `policy/mutating/patch/smd.go` findAtomics).
+ * The paths at which a configuration sets an atomic list, map or object: `.spec.selector`. Patches of policies may
+ * set none, since that would remove members that they do not name (apiserver `policy/mutating/patch/smd.go`
+ * findAtomics).
  */
 function findAtomics(schema: Schema, value: unknown, path = ''): string[] {
   if (schema.type === 'list') {

@@ -43,7 +43,7 @@ export interface PolicyKind<P extends Policy> {
   isPolicy(object: KubeObject): object is P;
 }
 
-/** By the kind of the policies (`MutatingAdmissionPolicy`), and its plural as paths have it. */
+/** The kind of the policies (`MutatingAdmissionPolicy`), and its plural in paths. */
 export function policyKind<P extends Policy>(kind: string, plural: string): PolicyKind<P> {
   const group = 'admissionregistration.k8s.io';
   return {

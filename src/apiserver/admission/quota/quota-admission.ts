@@ -103,7 +103,7 @@ interface Raise {
 export interface RaisedWrite {
   /** Of the object. */
   readonly key: string;
-  /** Of the version before; undefined: there was none. */
+  /** The revision of the former version; undefined for a create. */
   readonly revision: number | undefined;
   readonly added: Usage;
 }
@@ -124,7 +124,9 @@ interface UsageChange {
 
 const nothing: Usage = new Map();
 
-/** Of these an update may use more: a Service of another type, a larger claim, a Pod that comes into a scope. */
+/**
+ * Kinds of which an update may use more: a Service of another type, a larger claim, a Pod that comes into a scope.
+ */
 function countsUpdates(group: string, plural: string): boolean {
   return group === '' && ['services', 'persistentvolumeclaims', 'pods'].includes(plural);
 }

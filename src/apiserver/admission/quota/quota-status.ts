@@ -12,7 +12,7 @@ import { isQuota, type QuotaRaises, type RaisedWrite } from './quota-admission.t
 const quotas = listPrefix('', 'resourcequotas');
 /** Changes come in bursts. */
 const settleMilliseconds = 100;
-/** So long a write that raised a quota may be on its way; then it has failed. */
+/** Milliseconds after which a write that raised a quota and is not stored counts as failed. */
 const raiseMilliseconds = 2000;
 
 /**
@@ -21,9 +21,9 @@ const raiseMilliseconds = 2000;
  */
 export class QuotaStatuses implements QuotaRaises {
   readonly #core: ServerCore;
-  /** By the key of the quota: what counts although the store does not have it yet. */
+  /** Usage that is not stored yet, by the key of the quota. */
   readonly #raised = new Map<string, Set<RaisedWrite & { readonly until: number }>>();
-  /** What is watched because a quota counts it, by prefix. */
+  /** Resources that are watched because a quota counts them, by prefix. */
   readonly #watched = new Map<string, Unsubscribe>();
   /** Keys of quotas to count again. */
   readonly #dirty = new Set<string>();
@@ -82,7 +82,7 @@ export class QuotaStatuses implements QuotaRaises {
   #watch(prefix: string): void {
     if (this.#watched.has(prefix)) return;
     const { storage } = this.#core;
-    // Also after a creation: it may have been on its way when the quota that it raised was counted.
+    // Also after a creation, which may have been in flight when the quota was counted.
     const unsubscribe = storage.watch(prefix, storage.revision, ({ current }) => {
       const { namespace = '' } = current.object.metadata;
       for (const { key } of storage.list(listPrefix('', 'resourcequotas', namespace)).items) this.#touch(key);

@@ -37,7 +37,7 @@ export interface ReviewKind {
 
 /** The name of the scheme of the webhook client, as error texts have it: the place where Go makes it. */
 const scheme = 'k8s.io/apiserver/pkg/util/webhook/client.go:69';
-/** How much of the body of an error response is shown (`maxUnstructuredResponseTextBytes`). */
+/** Characters of an error response's body that are shown (`maxUnstructuredResponseTextBytes`). */
 const maxShown = 2048;
 
 /**
@@ -95,7 +95,7 @@ function understood<T>(read: () => T): T {
   }
 }
 
-/** An error may have its reason in a Status. */
+/** The reason of an error may be in a Status. */
 function statusMessage({ bytes }: WebhookAnswer): string | undefined {
   let value: unknown;
   try {

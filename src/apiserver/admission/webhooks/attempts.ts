@@ -1,4 +1,4 @@
-/** How often a call of a webhook is retried: as client-go's REST client does. */
+/** Retries of webhook calls, as client-go's REST client does them. */
 import { setTimeout } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 

@@ -27,7 +27,7 @@ export interface ServiceTarget {
   readonly isPod: boolean;
 }
 
-/** How webhooks are reached. */
+/** The network to webhooks. */
 export interface WebhookNetwork {
   /** Where a Service's requests go now. @throws {StatusError} when it has no endpoint. */
   resolve(namespace: string, name: string, port: number): ServiceTarget;
@@ -61,7 +61,7 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
         network,
         seconds * 1000,
       ),
-      // As many as there are questions, as in kube-apiserver: those in flight bound them, and none must wait for others.
+      // One for each call, as in kube-apiserver: requests in flight bound them, and none waits for others.
       connections: null,
       headersTimeout: 0,
       bodyTimeout: 0,

@@ -290,7 +290,7 @@ function isList(text: string): boolean {
   }
 }
 
-/** A patch that cannot be applied is the webhook's fault, for which the client can do nothing. @throws {StatusError} 500 */
+/** A patch that cannot be applied is the webhook's fault. @throws {StatusError} 500 */
 function applyPatch(
   resource: ServedResource,
   live: KubeObject,

@@ -107,7 +107,7 @@ function objectJson(resource: ServedResource, object: KubeObject | undefined, bo
   return JSON.stringify({ kind, apiVersion, ...options });
 }
 
-/** An object in the form in which a resource is served, with its type. */
+/** An object in its served form, with its type. */
 export function servedObject(resource: ServedResource, object: KubeObject, body?: BodyKind): KubeObject {
   if (body !== undefined) {
     const apiVersion = body.group === '' ? body.version : `${body.group}/${body.version}`;
@@ -136,7 +136,7 @@ export async function versionedFor(
   return { ...attributes, object: await convert(object), oldObject: await convert(oldObject) };
 }
 
-/** An object of {@link versionedFor}, changed, as the write has it again. @throws {StatusError} 500 */
+/** A changed object of {@link versionedFor}, in the version of the write. @throws {StatusError} 500 */
 export async function requestedForm(
   { resource, body }: AdmissionAttributes,
   object: KubeObject,

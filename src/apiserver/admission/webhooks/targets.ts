@@ -9,7 +9,7 @@ import { listPrefix, objectKey } from '../../storage/storage.ts';
 import type { WebhookNetwork } from './client.ts';
 
 /**
- * Where webhooks behind Services are: at one of the Service's endpoints, or at the name of an ExternalName
+ * The targets of webhooks behind Services: one of the Service's endpoints, or the name of an ExternalName
  * (`aggregator` service resolvers). Endpoints without a Pod count too: a webhook under development runs outside of
  * the cluster, and only administrators configure webhooks.
  */

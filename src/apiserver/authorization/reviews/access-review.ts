@@ -120,7 +120,7 @@ function checkLocal({ metadata }: KubeObject, spec: JsonRecord): FieldError[] {
   return errors;
 }
 
-/** As Go prints the internal type, which has no JSON names. */
+/** The text that Go prints of the internal type, which has no JSON names. */
 function shownPath(spec: JsonRecord): JsonRecord {
   const attributes = spec['nonResourceAttributes'];
   const { path = '', verb = '' } = isRecord(attributes) ? attributes : {};

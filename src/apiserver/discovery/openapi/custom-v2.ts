@@ -51,7 +51,7 @@ function withoutV3(schema: unknown, depth: number): JsonRecord {
   }
   if (isRecord(additionalProperties))
     result['additionalProperties'] = withoutV3(additionalProperties, depth + 1);
-  // what may be null is not there to v2
+  // v2 leaves out what may be null
   const mayBeNull = (name: string): boolean => !open && isRecord(properties) && isNullable(properties[name]);
   const needed =
     isStringList(required) && !isNullable(additionalProperties)

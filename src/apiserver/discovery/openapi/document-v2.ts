@@ -94,7 +94,7 @@ function parameter({ name, in: place, type, description }: Parameter): JsonRecor
   };
 }
 
-/** What v2 does not have; kube-apiserver leaves it out as well (kube-openapi `pkg/schemaconv`). */
+/** Terms that v2 lacks; kube-apiserver leaves them out as well (kube-openapi `pkg/schemaconv`). */
 const unknownToV2: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'not', 'nullable']);
 
 function downgrade(schema: unknown, depth: number): JsonRecord {

@@ -1,6 +1,6 @@
 /**
- * What the tables of gnostic's messages are made of (`openapi_v2.Document`, `openapi_v3.Document`): how the parts of a
- * JSON document are written as fields. As proto3 has it, zero values are left out; only a oneof holds them.
+ * The parts of the tables of gnostic's messages (`openapi_v2.Document`, `openapi_v3.Document`), which write members
+ * of a JSON document as fields. As in proto3, zero values are left out, except in a oneof.
  */
 import { isRecord } from '../../../objects/json.ts';
 import type { WireWriter } from '../../schema/protobuf/wire-writer.ts';

@@ -53,7 +53,7 @@ const schemaContent: WriteContent = object(
     ['required', 19, textsField],
     ['enum', 20, listField(anyField)],
     ['additionalProperties', 21, additionalProperties],
-    // a type may be several ones to gnostic; to Kubernetes it is one
+    // gnostic allows several types; Kubernetes has one
     ['type', 22, messageField(only(1, textField))],
     ['items', 23, messageField(only(1, schema))],
     ['allOf', 24, listField(schema)],

@@ -37,7 +37,7 @@ interface WrittenDocument {
   readonly modified: Date;
 }
 
-/** A document, and how it is built and written. */
+/** A document, with its builder and its writer. */
 interface Source {
   readonly name: string;
   readonly build: (components: Components) => Generator<undefined, JsonRecord, undefined>;
@@ -198,7 +198,7 @@ async function sendV3(request: ApiRequest, reply: Reply, snapshot: Snapshot, pat
   await sendDocument(request, reply, snapshot, sourceV3(path, resources), (hash) => {
     const asked = request.query.get('hash') ?? '';
     if (asked === '') return {};
-    // An index from before a change: the document has another address now.
+    // An old index: the document has another address since.
     if (asked !== hash) return { Location: `/openapi/v3/${path}?hash=${hash}` };
     return { 'cache-control': 'public, immutable', Expires: inAYear() };
   });
@@ -266,7 +266,7 @@ async function sendDocument(
 
 /** A document with its validators for caches. */
 interface Content {
-  /** A media type, or a text that is one by its looks. */
+  /** A media type, or a text of that form. */
   readonly contentType: string;
   readonly body: Buffer;
   /** In quotes; undefined when the document has none. */

@@ -281,7 +281,7 @@ function subresourceComponent(resource: DiscoveredResource, row: SubresourceRow)
 /** Media types of answers with objects. */
 export const answerTypes = ['application/json', 'application/yaml'];
 
-/** A path item as a document has it, by how its version of OpenAPI writes operations and parameters. */
+/** A path item, in the form of operations and parameters of its version of OpenAPI. */
 export function pathItem(
   { operations, parameters, tag }: PathItem,
   operationOf: (operation: Operation, tag: string) => JsonRecord,

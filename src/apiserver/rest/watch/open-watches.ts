@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-/** A watch that sends when it is its turn. */
+/** A watch, which sends in its turn. */
 export interface Sender {
   /** Writes pending events, at most a piece of {@link OpenWatches.maxPieceBytes}. */
   send(): void;
@@ -26,14 +26,17 @@ const smallPiece = 16 * 1024;
 /** Milliseconds in which watches send, before other work has its turn. */
 const maxTurn = 20;
 
-/** What the open watches of a server share: whose turn it is to send, and a limit of what their clients have not read. */
+/**
+ * The state shared by the open watches of a server: their turns to send, and a limit of what their clients have not
+ * read.
+ */
 export class OpenWatches {
   readonly #log: Logger;
   #due: Sender[] = [];
   /** Watches whose turn has come and that send later in the same turn. */
   readonly #turns: (() => void)[] = [];
   #isScheduled = false;
-  /** Those whose clients have to read before they go on, the longest waiting first. */
+  /** Watches that wait for their clients to read, the longest waiting first. */
   readonly #unread = new Map<Sender, { readonly bytes: number; readonly since: number }>();
   #unreadBytes = 0;
   #sweeping: NodeJS.Timeout | undefined;
@@ -47,10 +50,7 @@ export class OpenWatches {
     return this.#unreadBytes < maxUnread / 2 ? largePiece : smallPiece;
   }
 
-  /**
-   * Gives a watch its turn: after the next turn of the event loop, so that what happens meanwhile goes out in the same
-   * write.
-   */
+  /** Schedules a watch after the next turn of the event loop, so that all events until then are sent in one write. */
   schedule(sender: Sender): void {
     this.#due.push(sender);
     this.#scheduleTurn();

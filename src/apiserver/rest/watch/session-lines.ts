@@ -10,7 +10,7 @@ import { presented, type ServedResource } from '../served-resource.ts';
 import type { ServerCore } from '../server-core.ts';
 import { eventLine, type EventType, line } from './watch-lines.ts';
 
-/** What is watched, and in which form. */
+/** The watched resource, and the form of its events. */
 export interface WatchRequest {
   readonly resource: ServedResource;
   /** "" watches all namespaces. */
@@ -46,7 +46,7 @@ export class SessionLines {
     return this.#watch.output.negotiated.mediaType;
   }
 
-  /** An event with the object as it is stored. */
+  /** An event with the stored object. */
   stored(type: EventType, stored: StoredObject): Buffer {
     const { resource, output } = this.#watch;
     if (output.negotiated.as === '') return eventLine(resource, this.#mediaType, type, stored);
@@ -60,7 +60,7 @@ export class SessionLines {
     return line(this.#mediaType, type, JSON.stringify(converted));
   }
 
-  /** An object that left the selection: its last matching state, with the revision of the event. */
+  /** An object that has left the selection: its last matching state, with the revision of the event. */
   #gone(previous: KubeObject, revision: number): Buffer {
     const { resource, output } = this.#watch;
     const object = {

@@ -12,7 +12,7 @@ import { errorMessage } from '../../../objects/error-message.ts';
 
 /** Milliseconds between bookmarks (`bookmarkFrequency`). */
 const bookmarkEvery = 60_000;
-/** A bookmark is sent so long before the end of a watch. */
+/** Milliseconds before the end of a watch at which a bookmark is sent. */
 const bookmarkBeforeEnd = 2_000;
 /** `setTimeout`'s limit, 24 days: with a longer time it would call at once. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -157,7 +157,7 @@ export class WatchSession implements Sender {
     this.#isRunning = true;
     this.#position = start < now ? start : undefined;
     const unsubscribe = storage.watch(this.#prefix, Math.max(start, now), (event) => {
-      // What is behind reads the event from the history.
+      // A session that is behind reads the event from the history.
       if (this.#position !== undefined) return;
       this.#position = event.revision - 1;
       watches.schedule(this);

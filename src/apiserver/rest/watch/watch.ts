@@ -52,7 +52,7 @@ export async function watchObjects(
   stream.end();
 }
 
-/** What a client learns from an ERROR event (`newErrWatcher` of the watch cache); anything else is thrown again. */
+/** The ERROR event for a client (`newErrWatcher` of the watch cache); other errors are thrown again. */
 function toldInStream(error: unknown, uncached: boolean): StatusError {
   if (error instanceof StatusError) return error;
   if (!(error instanceof CompactedError)) throw error;

@@ -14,7 +14,7 @@ const prefix = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 /** JSON schemas of custom resources nest; a client could send them nested without end. */
 const maxDepth = 1000;
 
-/** What has been read of a body. */
+/** The part of a body that has been read. */
 interface Reading {
   /** The messages that are open. */
   depth: number;

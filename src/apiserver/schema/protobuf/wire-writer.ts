@@ -4,7 +4,7 @@
  */
 export class WireWriter {
   #bytes = Buffer.allocUnsafe(1024);
-  /** Where the last written byte is. */
+  /** The position of the last written byte. */
   #at = this.#bytes.length;
 
   /** The bytes so far, for `lengthFrom`. */

@@ -114,7 +114,7 @@ function writeMessage(writer: WireWriter, name: string, object: JsonRecord): voi
   }
 }
 
-/** What Go writes of a field that is held by value and empty. */
+/** Writes the zero value of a field that Go holds by value. */
 function writeZero(writer: WireWriter, number: number, type: string): void {
   switch (type) {
     case 'string':
@@ -218,7 +218,7 @@ const specialMessages = new Map<string, (writer: WireWriter, value: unknown) => 
   ['apiextensions.v1.JSONSchemaPropsOrStringArray', writeSchemaOr('StringArray', 'property')],
 ]);
 
-/** Of those, what is not empty when nothing is in it. */
+/** Messages whose zero value is not empty. */
 const zeroMessages = new Map<string, (writer: WireWriter) => void>([
   ['api.resource.Quantity', (writer) => writer.text(1, '0')],
   ['util.intstr.IntOrString', (writer) => writeIntOrString(writer, 0)],

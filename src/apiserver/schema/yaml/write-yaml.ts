@@ -62,7 +62,7 @@ function entriesOf(value: unknown): readonly (readonly [string, unknown])[] {
   return Object.entries(isRecord(value) ? value : {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** How many values there are, or more than can be written in one go. */
+/** The number of values, or one more than can be written in one go. */
 function weightOf(value: unknown, level = 0): number {
   if (typeof value !== 'object' || value === null) return 1;
   if (level > maxLevelsAtOnce) return Infinity;
@@ -109,7 +109,7 @@ function isTextTag(tag: Tags[number]): tag is ScalarTag {
   return typeof tag === 'object' && tag.collection === undefined && tag.tag === 'tag:yaml.org,2002:str';
 }
 
-/** A value in one line, with all texts in double quotes, in which YAML takes each escape of JSON. */
+/** A value in one line with double-quoted texts, in which YAML takes every escape of JSON. */
 function quoted(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     new RegExp(unprintable, 'g'),

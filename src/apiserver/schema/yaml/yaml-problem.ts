@@ -1,6 +1,6 @@
 /**
- * Says what is wrong with a YAML text in the words of yaml.v2 (libyaml's), which reach clients. The parser that we use
- * has codes of its own: this maps the mistakes that people make, and counts lines as yaml.v2 does.
+ * The error of a YAML text in the words of yaml.v2 (libyaml's), which reach clients. Maps the parser's own codes
+ * for the usual mistakes, and counts lines as yaml.v2 does.
  */
 import type { YAMLError } from 'yaml';
 
@@ -106,7 +106,7 @@ function openFlow(text: string): string {
 
 /** Quoted texts, comments and single characters, in one pass over the text. */
 function* tokensOf(text: string): Generator<{ readonly token: string; readonly index: number }> {
-  /** A quote before this place has no end: the search from an earlier one came here, and found none. */
+  /** A quote before this place has no end: the search from an earlier one found none up to here. */
   let unended = 0;
   let index = 0;
   while (index < text.length) {
@@ -126,7 +126,7 @@ function* tokensOf(text: string): Generator<{ readonly token: string; readonly i
   }
 }
 
-/** Where the quote is that ends a text in double quotes; where there is none, what stands in its way. */
+/** The position of the quote that ends a double-quoted text, or of what prevents it. */
 function endOfQuoted(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text.charAt(at) !== '"') {

@@ -1,7 +1,7 @@
 /** The value of a YAML scalar by yaml.v2 (`resolve.go`) and by encoding/json, which writes it as JSON. */
 import { RawNumber, YamlSyntaxError } from '../json/go-json.ts';
 
-/** A scalar as the parser has it. */
+/** A scalar of the parser. */
 export interface ScalarText {
   readonly text: string;
   /** As written, resolved: `tag:yaml.org,2002:str`; undefined when there is none. */
@@ -42,7 +42,7 @@ const prefix = 'tag:yaml.org,2002:';
 const kinds: ReadonlySet<string> = new Set<Kind>(['str', 'bool', 'int', 'float', 'null']);
 const integer = /^([-+]?)(0[xX][\da-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9]\d*|0)$/;
 const float = /^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/;
-/** With the prefix of a base; Go takes leading zeros without end. */
+/** With the prefix of a base; Go allows any number of leading zeros. */
 const maxDigits = 100;
 const maxInt64 = 2n ** 63n;
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;

@@ -9,7 +9,7 @@ import { isRecord } from '../../../objects/json.ts';
 
 /** Deeper texts are refused. */
 const maxDepth = 1000;
-/** How much of a document may be read through aliases, by how much is read in all (yaml.v2 `decode.go`). */
+/** The share of a document that may be read through aliases, by the amount read in all (yaml.v2 `decode.go`). */
 const aliasing = { few: 400_000, many: 4_000_000, ofFew: 0.99, ofMany: 0.1 };
 /** Characters that aliases may repeat: as many as a request may have. No object that is stored has more. */
 const maxRepeated = 3 * 1024 * 1024;

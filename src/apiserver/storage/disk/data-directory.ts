@@ -50,8 +50,9 @@ export class DataDirectory {
   }
 
   /**
-   * Makes events durable, together or not at all; the published state is the one before them. Not called again
-   * before it is done. @throws an I/O error
+   * Makes events durable, all or none; the published state is the one before them. Calls do not overlap.
+   *
+   * @throws an I/O error
    */
   async append(events: readonly StorageEvent[], time: number): Promise<void> {
     if (this.#mustStartLog || this.#writer.finished) await this.#startLog();
@@ -63,7 +64,7 @@ export class DataDirectory {
     this.#forget();
   }
 
-  /** Gives up a snapshot that is being written, and closes the log. */
+  /** Abandons an unfinished snapshot, and closes the log. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('the storage is closed'));
     await this.#snapshotting;

@@ -14,7 +14,7 @@ export interface DiskStorageOptions extends MultiVersionOptions {
   readonly log: OperatorLog;
   /** A snapshot is written when the logs since the last one are this large, or as large as it. Bytes. */
   readonly snapshotAfter?: number;
-  /** How files are changed; absent: the file system. */
+  /** Changes files; absent: the file system. */
   readonly files?: FileLayer;
 }
 
