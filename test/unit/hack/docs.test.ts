@@ -50,8 +50,12 @@ describe('the documents', () => {
       ...loadBalancerReasons,
       releasedEvent,
       overwrittenEvent,
-      ...inSources(/\breason: '([A-Z]\w+)'/g, 'src/controllers'),
-      ...inSources(/'(?:Normal|Warning)',\s*'([A-Z]\w+)'/g, 'src/controllers'),
+      ...['controllers', 'node', 'router', 'dns', 'commands', 'network/egress', 'network/http'].flatMap(
+        (folder) => [
+          ...inSources(/\breason: '([A-Z]\w+)'/g, `src/${folder}`),
+          ...inSources(/'(?:Normal|Warning)',\s*'([A-Z]\w+)'/g, `src/${folder}`),
+        ],
+      ),
     ];
     expect(words).toContain('FailedScheduling');
     expect(words.filter((word) => !text.includes(`\`${word}\``))).toEqual([]);
