@@ -16,7 +16,7 @@ export interface Layer2ShareOptions {
   readonly nodeName: string;
   readonly view: () => AnnouncementView;
   readonly leases: LeaseKeeper;
-  readonly layer2: () => Pick<Layer2Announcer, 'announced' | 'interfacesOf'>;
+  readonly layer2: () => Pick<Layer2Announcer, 'announced' | 'refused' | 'interfacesOf'>;
   /** The contents of this node's Lease. */
   readonly report: () => NodeReport;
   /** The agent is ending: others take over. */
@@ -72,7 +72,7 @@ export class Layer2Share {
     const { nodeName, layer2 } = this.#options;
     const { announced } = layer2();
     const kept = this.#keptByOthers();
-    const refused = new Set(this.#options.report().refused.map(({ address }) => address));
+    const refused = new Set(layer2().refused.map(({ address }) => address));
     return this.#planned().flatMap(({ address, announcement, owner, interfaces, isEgress }) => {
       const has = announced.has(address);
       if (owner === nodeName) {

@@ -87,7 +87,12 @@ export async function defaultGateways(host: Host): Promise<ReadonlySet<string>> 
 export async function neighbours(host: Host): Promise<ReadonlyMap<string, string>> {
   const { exitCode, stdout, stderr } = await host.exec('ip', ['-json', 'neighbour', 'show']);
   if (exitCode !== 0) throw new Error(`ip neighbour show: ${stderr.trim()}`);
-  const entries: unknown = stdout.trim() === '' ? [] : JSON.parse(stdout);
+  return neighboursIn(stdout);
+}
+
+/** The same of what `ip -json neighbour show` has printed. */
+export function neighboursIn(printed: string): ReadonlyMap<string, string> {
+  const entries: unknown = printed.trim() === '' ? [] : JSON.parse(printed);
   const found = new Map<string, string>();
   for (const entry of Array.isArray(entries) ? entries : []) {
     const address = parseAddress(textAt(entry, 'dst'));
