@@ -5,7 +5,7 @@ import { randomFree, type Bitmap } from './bitmap.ts';
 import { createBitmap } from './create-bitmap.ts';
 import { AlreadyAllocatedError, NotCanonicalError, NotInRangeError, RangeFullError } from './errors.ts';
 
-/** Hands out the addresses of one range. Addresses are canonical text, as `spec.clusterIPs` holds them. */
+/** Allocates the addresses of one range. Addresses are canonical text, as in `spec.clusterIPs`. */
 export interface AddressAllocation {
   readonly family: IPFamily;
   /** The range as users write it. */
@@ -30,7 +30,10 @@ export interface AddressAllocation {
   has(address: string): boolean;
 }
 
-/** What is taken, as data: runs of offsets `[first, count, first, count, …]`, and addresses beyond 2^52 as text. */
+/**
+ * The allocated addresses as data: runs of offsets `[first, count, first, count, …]`, and addresses beyond 2^52 as
+ * text.
+ */
 export interface AllocatorSnapshot {
   readonly range: string;
   readonly runs: readonly number[];
@@ -142,7 +145,7 @@ export class AddressAllocator implements AddressAllocation {
     };
   }
 
-  /** Takes what a snapshot of the same range held, in an allocator that is empty. */
+  /** Allocates the addresses of a snapshot of the same range, in an empty allocator. */
   restore(snapshot: AllocatorSnapshot): void {
     if (snapshot.range !== this.range) throw new NotInRangeError('IP', snapshot.range, this.range);
     for (let i = 0; i + 1 < snapshot.runs.length; i += 2) {
@@ -154,7 +157,7 @@ export class AddressAllocator implements AddressAllocation {
   }
 
   /**
-   * The same questions with no effect, answered as kube-apiserver answers a dry run: an explicit address is only
+   * The allocations of a dry run, without effect, as kube-apiserver answers them: an explicit address is only
    * checked against the range (a taken one passes), and a picked one is the network's own address.
    */
   dryRun(): AddressAllocation {

@@ -12,10 +12,10 @@ export interface PoolEntry {
   readonly ifname: string;
 }
 
-/** Who an address is for. */
+/** The owner of an address. */
 export type PoolOwner = Omit<PoolEntry, 'value'>;
 
-/** What is chosen for an owner. */
+/** The choice for an owner. */
 export interface PoolChoice {
   readonly value: bigint;
   /** What the owner had already; its container may be another one. */

@@ -15,7 +15,7 @@ export interface WrittenRange {
 /** A range that cannot be read. The message is whereabouts' own, as Pods' Events show it. */
 class RangeConfigError extends AllocationError {}
 
-/** Nothing of a range is free (`allocate.AssignmentError`). */
+/** No address of a range is free (`allocate.AssignmentError`). */
 export class AssignmentError extends AllocationError {
   constructor(range: WhereaboutsRange) {
     const text = (value: bigint): string => formatAddress(range.network.family, value);

@@ -42,7 +42,7 @@ async function identityOf(source: ClusterSource): Promise<ClientIdentity> {
 /** What the kubelet mounts into the containers of a Pod. */
 const mounted = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** What is found there, or in its place in tests. */
+/** The environment of a process in a Pod, or its replacement in tests. */
 interface PodEnvironment {
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly folder: string;

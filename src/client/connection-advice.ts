@@ -44,7 +44,7 @@ const broken = 'the connection to the API server broke off: check it, and what i
 const unknown = 'the API server does not accept the credentials: renew the token or certificate';
 
 /**
- * What an operator can do when the API server is not reached or refuses the credentials (401); undefined for other
+ * Advice for operators when the API server is unreachable or refuses the credentials (401); undefined for other
  * errors, and for requests that were aborted.
  */
 export function connectionAdvice(error: unknown): string | undefined {

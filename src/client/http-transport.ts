@@ -208,8 +208,8 @@ export class HttpTransport implements Transport {
   }
 
   /**
-   * Lets pools finish their requests: a watch may take minutes. They are not closed here, as undici's `destroy` has no
-   * effect on a pool that is closing; idle connections end by themselves after some seconds.
+   * Lets pools finish their requests: a watch may take minutes. They are not closed here, since undici's `destroy`
+   * has no effect on a pool that is closing; idle connections end after some seconds.
    */
   #retire({ unary, streams }: Pools): void {
     const alive = this.#retired.filter((one) => one.deref() !== undefined);

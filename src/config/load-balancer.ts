@@ -20,7 +20,7 @@ export function loadBalancerSettings(flags: Flags): LoadBalancerSettings {
   };
 }
 
-/** As the API takes it in `spec.loadBalancerClass`. */
+/** A class that the API accepts in `spec.loadBalancerClass`. */
 function className(value: unknown): string {
   const name = textOf()(value);
   const [problem] = isQualifiedName(name);

@@ -28,9 +28,9 @@ export interface LocalClusterConfig {
   readonly authorizationMode: 'AlwaysAllow' | 'RBAC';
   /** Whose kinds there are. */
   readonly platform: (typeof platforms)[number];
-  /** Who gives Services their addresses and node ports. */
+  /** What allocates addresses and node ports of Services. */
   readonly allocation: 'server' | 'controller';
-  /** Where the store is kept; undefined: in memory. */
+  /** The directory of the store; undefined: in memory. */
   readonly dataDir: string | undefined;
   /** Simulated nodes. */
   readonly nodes: number;
@@ -40,7 +40,7 @@ export interface LocalClusterConfig {
   readonly containers: (typeof containerModes)[number];
   /** Programs of images, which precede the built-in ones. */
   readonly images: readonly ImageChoice[];
-  /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
+  /** The ranges of simulated Pods' addresses: one CIDR, or two of different families. */
   readonly clusterCidrs: readonly string[];
   /** Names of the controllers to run. */
   readonly controllers: readonly string[];
@@ -50,7 +50,7 @@ export interface LocalClusterConfig {
    * that no interface of this machine has.
    */
   readonly addressPool: readonly string[] | undefined;
-  /** Where health and metrics are served; undefined: nowhere. */
+  /** The address of health and metrics; undefined: none. */
   readonly metricsBindAddress: { readonly host: string; readonly port: number } | undefined;
 }
 

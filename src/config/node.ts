@@ -20,7 +20,7 @@ import { ConfigError, WrongValue } from './errors.ts';
 /** What the node agent can do; `--features`. */
 const features = ['proxy', 'announce', 'policy', 'egress'] as const;
 
-/** How Pods of the node are recognised (kube-proxy's `--detect-local-mode`). */
+/** The detection of the node's own Pods (kube-proxy's `--detect-local-mode`). */
 export type DetectLocal =
   | { readonly mode: 'ClusterCIDR'; readonly cidrs: readonly ParsedCidr[] }
   | { readonly mode: 'NodeCIDR' }

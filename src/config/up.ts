@@ -37,7 +37,7 @@ export interface UpConfig extends LocalClusterConfig, LogConfig {
   readonly liveView: boolean;
   /** Ports of 127.0.0.1 that are forwarded to Services. */
   readonly publish: readonly PublishedPort[];
-  /** Where the kubeconfig is written, mode 0600. */
+  /** The path of the kubeconfig, which has mode 0600. */
   readonly kubeconfigPath: string;
   /** A program and its arguments, to run against the server and then end; none: `up` ends with a signal. */
   readonly program: readonly string[];
@@ -45,7 +45,7 @@ export interface UpConfig extends LocalClusterConfig, LogConfig {
   readonly inside: boolean;
 }
 
-/** What `upConfig` needs beside the flags. */
+/** The inputs of `upConfig` besides the flags. */
 export interface UpContext {
   /** Whether standard error is a terminal: then logs are pretty by default. */
   readonly isTerminal: boolean;
@@ -92,7 +92,7 @@ export function upConfig(
     apply: flags.read('apply', texts),
     nodes,
     publish: flags.read('publish', publishedPorts),
-    // Without a network the program would have no place.
+    // Without a network there is no place for the program.
     network: inside || containers === 'processes' ? 'on' : network,
     inside,
     containers,

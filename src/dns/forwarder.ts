@@ -124,7 +124,10 @@ export class Forwarder {
   }
 }
 
-/** A query with the client's question and of its EDNS what concerns the answer; the id is for the caller to write. */
+/**
+ * A query with the client's question and the parts of its EDNS that matter for the answer; the caller writes the
+ * id.
+ */
 function upstreamQuery({
   questionBytes,
   checkingDisabled,

@@ -46,7 +46,7 @@ export interface DnsReply {
 export class MessageWriter {
   readonly #bytes = Buffer.alloc(65_535 + maxRecord);
   #at = 0;
-  /** Where names begin, by their text; of the question only once it is needed. */
+  /** Offsets of names, by their text; of the question only once it is needed. */
   readonly #names = new Map<string, number>();
   #question = '';
 

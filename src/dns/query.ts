@@ -28,7 +28,7 @@ export interface DnsQuery extends Question {
   readonly udpSize: number;
 }
 
-/** A packet that gets an answer without records. */
+/** A packet that is answered without records. */
 export interface RefusedQuery {
   readonly id: number;
   /** 0 to 15; it is repeated. */
@@ -108,7 +108,7 @@ function decoded(bytes: Buffer): DecodedPacket | undefined {
 const dot = 0x2e;
 const maxLabel = 63;
 
-/** Where the name of the first question ends; undefined for one with pointers: there is nothing to point to. */
+/** The end of the first question's name; undefined for one with pointers: there is nothing to point to. */
 function nameEnd(bytes: Buffer): { readonly at: number; readonly isPlain: boolean } | undefined {
   let isPlain = true;
   for (let at = headerLength; at < bytes.length;) {

@@ -61,7 +61,7 @@ function serve(socket: Socket, responder: DnsResponder, signal: AbortSignal): vo
         readOn();
       });
     }
-    // A client that does not read its answers gets no more of them.
+    // Clients that do not read their answers get no more.
     if (waiting >= maxWaiting || socket.writableNeedDrain) socket.pause();
   });
 }

@@ -12,7 +12,7 @@ export interface ExecResult {
 export interface ExecOptions {
   /** Text for its standard input, which is empty otherwise. Pieces are asked for as the program reads. */
   readonly input?: string | Iterable<string> | AsyncIterable<string>;
-  /** Is called with what the program prints, piece by piece as it comes; `stdout` is then empty. */
+  /** Called with each piece of the program's output; `stdout` is then empty. */
   readonly output?: (text: string) => void;
   /** Ends the program. */
   readonly signal?: AbortSignal;
@@ -74,7 +74,7 @@ export interface KernelParameters {
   set(name: string, value: string): Promise<void>;
 }
 
-/** A program that a {@link Host} does not have, or that may not be run there. */
+/** A program that a {@link Host} lacks, or that may not be run there. */
 export class ProgramMissingError extends Error {
   override readonly name = 'ProgramMissingError';
   readonly program: string;

@@ -5,7 +5,7 @@ interface TypedCondition {
   readonly type: string;
 }
 
-/** What all forms of conditions have. */
+/** The members of all forms of conditions. */
 interface TimedCondition extends TypedCondition {
   readonly status: string;
   readonly lastTransitionTime?: string | null;

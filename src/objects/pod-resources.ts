@@ -1,4 +1,4 @@
-/** What a Pod asks of a node (`component-helpers/resource/helpers.go` PodRequests, PodLimits). */
+/** The resource requests and limits of a Pod (`component-helpers/resource/helpers.go` PodRequests, PodLimits). */
 import type { KubeObject } from './meta.ts';
 import { parseQuantity } from './quantity.ts';
 import { listAt, recordAt, scalarAt, textAt } from './read.ts';

@@ -4,8 +4,8 @@ import type { DocumentOptions, SchemaOptions, Tags } from 'yaml';
 const ignoredTags = new Set(['timestamp', 'binary', 'omap', 'pairs', 'set']);
 
 /**
- * How sigs.k8s.io/yaml, and so kubectl, reads YAML: by version 1.1 (`0644` is octal, `yes` a boolean), but times and
- * numbers of base 60 stay texts.
+ * The options by which sigs.k8s.io/yaml, and so kubectl, reads YAML: version 1.1 (`0644` is octal, `yes` a
+ * boolean), but times and numbers of base 60 stay texts.
  */
 export const kubernetesYaml: Readonly<DocumentOptions & SchemaOptions> = {
   version: '1.1',

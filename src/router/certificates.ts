@@ -14,7 +14,7 @@ export interface KeyPair {
 
 /** A certificate that an object offers for some hosts. */
 export interface OfferedCertificate {
-  /** As rules have them; "" where the certificate's own names say it. */
+  /** Hosts of rules; "" for the names of the certificate itself. */
   readonly hosts: readonly string[];
   readonly pair: KeyPair;
 }

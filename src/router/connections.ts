@@ -5,13 +5,16 @@ import { type buildConnector, type Dispatcher, H2CClient, Pool } from 'undici';
 import type { Clock } from '../client/clock.ts';
 import type { Host } from '../host/host.ts';
 
-/** Where one request goes. */
+/** The target of one request. */
 export interface ForwardTarget {
   readonly address: string;
   readonly port: number;
   /** `https` re-encrypts. */
   readonly protocol: 'http' | 'h2c' | 'https';
-  /** What the certificate of an `https` target has to name, unless {@link ca} is given: `<Service>.<namespace>.svc`. */
+  /**
+   * The name that the certificate of an `https` target must have, unless {@link ca} is given:
+   * `<Service>.<namespace>.svc`.
+   */
   readonly serverName: string;
   /** PEM of the authorities that may sign its certificate; undefined: those of Node.js. */
   readonly ca: string | undefined;

@@ -15,7 +15,7 @@ export type ClientResponse = ServerResponse | Http2ServerResponse;
 /** Why the router answered by itself, or cut an answer: a word of logs and metrics. */
 export type ForwardProblem = TargetProblem | 'BackendFailed' | 'BackendTimeout' | 'ClientGone' | 'BadRequest';
 
-/** A request that goes to a backend. */
+/** A request to a backend. */
 export interface Exchange {
   readonly request: ClientRequest;
   readonly response: ClientResponse;
@@ -68,7 +68,7 @@ export class Forward {
       this.#attempt(exchange, [...tried, target]);
       return true;
     });
-    // A request that undici refuses comes back by the handler.
+    // undici reports a request that it refuses by the handler.
     this.#connections.to(target).dispatch({ path, method, headers, body }, handler);
   }
 }

@@ -81,7 +81,7 @@ export class RouterStatus implements Runnable {
     this.#unfollow();
   }
 
-  /** Takes the addresses away: to be called by the last router at its end, while it leads still. */
+  /** Removes the addresses: called by the last router at its end, while it still leads. */
   async clear(signal: AbortSignal): Promise<void> {
     const { log } = this.#context;
     if (this.#hasSuccessor()) return;

@@ -57,7 +57,7 @@ export class RouterView implements ServiceReader {
   readonly #users = new Map<ObjectKey, Map<string, () => void>>();
   readonly #used = new Map<string, ReadonlySet<ObjectKey>>();
   readonly #problems = new Map<ObjectKey, CertificateProblem>();
-  /** Those of them that were there, and have been deleted. */
+  /** Those of them that were deleted. */
   readonly #deleted = new Set<ObjectKey>();
 
   constructor(options: RouterViewOptions) {
@@ -101,13 +101,13 @@ export class RouterView implements ServiceReader {
   /** Resolves true when synced, false when the signal aborts first. */
   async synced(signal: AbortSignal): Promise<boolean> {
     await Promise.all(this.#sources.map((source) => source.synced(signal)));
-    // What is missing now is not late, but missing.
+    // A missing object is missing, not late.
     const uses = [...this.#users.values()].flatMap((users) => [...users.values()]);
     if (this.hasSynced) for (const use of uses) use();
     return this.hasSynced;
   }
 
-  /** What is wrong with a Secret of an Ingress that is served; undefined where nothing is. */
+  /** The problem of a Secret of a served Ingress; undefined if there is none. */
   certificateProblem(key: ObjectKey): CertificateProblem | undefined {
     return this.#problems.get(key);
   }
@@ -236,7 +236,7 @@ export class RouterView implements ServiceReader {
     }
   }
 
-  /** What is wrong with the Secret of a Route's certificate. */
+  /** The problem of the Secret of a Route's certificate. */
   #externalProblem(secret: ObjectKey | undefined, pair: KeyPair | undefined): RouteRefusal | undefined {
     if (secret === undefined) return undefined;
     if (pair !== undefined) {
@@ -246,7 +246,7 @@ export class RouterView implements ServiceReader {
     if (this.#deleted.has(secret)) {
       return { reason: 'ExternalCertificateSecretDeleted', message: `the Secret ${secret} has been deleted` };
     }
-    // What is not known yet may be there.
+    // The cache is not filled yet: the Secret may exist.
     const message = this.#secrets.hasSynced
       ? `there is no Secret ${secret} with tls.crt and tls.key`
       : 'Secrets are read yet';
@@ -270,7 +270,7 @@ function inlinePair(route: Route | undefined): KeyPair | undefined {
   return { certificate: caCertificate === '' ? certificate : `${certificate}\n${caCertificate}`, key };
 }
 
-/** Other Secrets are none of the router's business, and not kept in memory. */
+/** Other Secrets are not needed, and not kept in memory. */
 function certificateOnly(secret: Secret): Secret {
   const { 'tls.crt': certificate, 'tls.key': key } = secret.data ?? {};
   secret.data =

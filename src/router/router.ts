@@ -145,7 +145,7 @@ export class Router {
     return ports;
   }
 
-  /** From now on it is not ready, and answers on: load balancers have time to see that. */
+  /** From now on it is not ready, but still answers: load balancers have time to notice. */
   lameduck(): void {
     this.#serving.drain();
   }

@@ -29,7 +29,7 @@ export interface RouterServingOptions {
   readonly metrics: RouterMetrics;
 }
 
-/** What a request asks for, read once: the backend gets what was decided on. */
+/** The target that a request names, read once: the backend gets what was decided on. */
 interface Asked {
   /** As the client wrote it, with its port. */
   readonly host: string;
@@ -152,7 +152,7 @@ export class RouterServing {
     const client: ClientConnection = {
       address,
       scheme,
-      // A Service leads from here to the port that this process listens on.
+      // A Service maps this port to the one that this process listens on.
       port: portOf(host) ?? defaultPort[scheme],
     };
     return requestHeaders(

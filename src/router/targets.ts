@@ -7,7 +7,7 @@ import type { Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { ForwardTarget } from './connections.ts';
 
-/** What is known of Services. */
+/** The known Services. */
 export interface ServiceReader {
   service(key: ObjectKey): Service | undefined;
   slices(key: ObjectKey): readonly EndpointSlice[];
@@ -25,7 +25,7 @@ interface Targets {
 
 /** Milliseconds that a target is avoided after it could not be connected to, while there are others. */
 const avoided = 5000;
-/** How often another target is looked for, before one that failed is tried. */
+/** The number of other targets that are tried before one that failed. */
 const tries = 8;
 
 /** Chooses the endpoint of each request: at random, by the weights of Services. */

@@ -13,7 +13,7 @@ export interface Upgrade {
   readonly request: IncomingMessage;
   /** The client's connection. */
   readonly socket: Duplex;
-  /** What the client sent behind the request. */
+  /** Bytes that the client sent after the request. */
   readonly head: Buffer;
   readonly rule: HttpRule;
   readonly path: string;
@@ -40,7 +40,7 @@ export class Tunnels {
     this.#connections = connections;
   }
 
-  /** How many ends are open. */
+  /** The number of open ends. */
   get size(): number {
     return this.#open.size;
   }
@@ -175,7 +175,7 @@ export class Tunnels {
   }
 }
 
-/** How many backends a connection is tried with. */
+/** The number of backends that a connection is tried with. */
 const attempts = 3;
 
 function headOf({ statusCode = 502, statusMessage = '' }: IncomingMessage, raw: readonly string[]): string {

@@ -12,7 +12,7 @@ interface Clients {
   for<T extends KubeObject>(resource: ResourceType<T>): ResourceClient<T>;
 }
 
-/** What a controller gets from its process. The same for every controller of a process, except for `log`. */
+/** The services of a process for its controllers. The same for every controller, except for `log`. */
 export interface ControllerContext {
   readonly clients: Clients;
   readonly informers: Informers;

@@ -41,7 +41,7 @@ export class TerminalError extends Error {
   override readonly name = 'TerminalError';
 }
 
-/** What a reconcile needs is not there yet, as is usual for a moment. */
+/** An object that a reconcile needs is missing, as is usual for a moment. */
 export class NotYetError extends Error {
   override readonly name = 'NotYetError';
 }

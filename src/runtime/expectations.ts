@@ -18,7 +18,8 @@ interface Expected {
  */
 const timeoutMs = 60_000;
 /**
- * How many deleted objects are remembered, for answers that arrive after the events of the object's create and delete.
+ * The number of deleted objects that are remembered, for answers that arrive after the events of the object's
+ * create and delete.
  */
 const rememberedDeletes = 1000;
 

@@ -1,6 +1,6 @@
 /**
- * Other projects that do what servicenet does for a kind, and how they are recognized. Two of them on one cluster would
- * both write, or both drop: servicenet's controllers and agents do not start beside one, and name it.
+ * Other projects that implement a kind, and how they are recognized. Two of them in one cluster would both write,
+ * or both drop: servicenet's controllers and agents do not start beside one, and name it.
  */
 
 /** What controllers and agents do for the kinds of a cluster's network. */
@@ -15,7 +15,7 @@ export type NetworkWork =
   | 'address ranges'
   | 'connectivity checks';
 
-/** What a cluster and a node show of those that work there. */
+/** The signs of other implementations in a cluster and on a node. */
 export interface ImplementationSigns {
   /** Names of DaemonSets and Deployments. */
   readonly workloads?: Iterable<string>;

@@ -46,9 +46,9 @@ export function whereServed(
 }
 
 /**
- * Looks once whether a controller of ours may do the work on a kind: it is served, and no other project does it.
+ * Whether a controller of ours may handle a kind: it is served, and no other project handles it. Checked once.
  *
- * @throws what a request throws.
+ * @throws errors of requests.
  */
 export async function isWorkOfOurs(
   { clients }: Pick<ControllerContext, 'clients'>,

@@ -4,7 +4,7 @@ import type { QueueRecorder } from './queue-metrics.ts';
 
 export interface KeyedQueueOptions {
   readonly clock: Clock;
-  /** Absent: nothing is measured. */
+  /** Absent: no metrics. */
   readonly recorder?: QueueRecorder;
 }
 

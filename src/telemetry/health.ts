@@ -5,7 +5,7 @@ import type { Metrics } from './metrics.ts';
 /** Not imported: that would load the fetch of Node.js too, 13 MiB. */
 const { createServer } = process.getBuiltinModule('node:http');
 
-/** One health check. Returns what is wrong, or undefined. */
+/** One health check. Returns the problem, or undefined. */
 export interface HealthCheck {
   /** Lower case with dashes; shown by `?verbose`. */
   readonly name: string;

@@ -14,7 +14,7 @@ export interface LogOptions {
   readonly level: LogLevel;
   /** `json`: one JSON object a line, for collectors; `pretty`: one readable line, for people. */
   readonly format: LogFormat;
-  /** Where lines are written; default standard error, so that commands can print results. */
+  /** The stream of lines; default standard error, so that commands can print results. */
   readonly destination?: DestinationStream;
 }
 
@@ -40,8 +40,8 @@ export function createLog({ level, format, destination }: LogOptions): Logger {
 }
 
 /**
- * An error as the log shows it. Errors from outside (an answer of the API server, a broken connection, a full disk)
- * have a code and no stack; the stack is kept for bugs.
+ * The form of an error in the log. Errors from outside (an answer of the API server, a broken connection, a full
+ * disk) have a code and no stack; the stack is kept for bugs.
  */
 function describeError(error: unknown): unknown {
   const described: unknown = error instanceof Error ? stdSerializers.err(error) : error;

@@ -21,8 +21,8 @@ export interface TestServerOptions {
   /** Default `AlwaysAllow`. */
   readonly authorizationMode?: 'AlwaysAllow' | 'RBAC' | undefined;
   /**
-   * Who gives Services their addresses and node ports; default `server`. With `controller` they are stored without,
-   * and the controller `service-allocation` gives them, if it runs.
+   * What allocates addresses and node ports of Services; default `server`. With `controller` they are stored
+   * without, and the controller `service-allocation` allocates them, if it runs.
    */
   readonly allocation?: 'server' | 'controller' | undefined;
   /** The administrator's bearer token, at least 8 characters; default: a random one. */
@@ -54,11 +54,11 @@ export interface TestServerOptions {
   readonly containers?: 'off' | 'processes' | undefined;
   /** Programs of images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
   readonly images?: readonly string[] | undefined;
-  /** Where simulated Pods get their addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
+  /** The ranges of simulated Pods' addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
   readonly clusterCidr?: string | undefined;
   /**
-   * Where Services of type LoadBalancer get their addresses, if the load balancer runs: CIDRs and ranges. Default: a
-   * range for documentation, such as `192.0.2.0/24`, that no interface of this machine has; empty: no pool.
+   * The addresses of Services of type LoadBalancer, if the load balancer runs: CIDRs and ranges. Default: a range
+   * for documentation, such as `192.0.2.0/24`, that no interface of this machine has; empty: no pool.
    */
   readonly addressPools?: readonly string[] | undefined;
   /**
@@ -165,7 +165,7 @@ function refusal(value: unknown): RefuseRequest {
   return value;
 }
 
-/** What it answers is checked by the compiler alone. */
+/** The compiler alone checks its result. */
 function isRefusal(value: unknown): value is RefuseRequest {
   return typeof value === 'function';
 }

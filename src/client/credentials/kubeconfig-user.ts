@@ -11,7 +11,7 @@ const pluginExtension = 'client.authentication.k8s.io/exec';
 
 /** A user of a kubeconfig. */
 export interface KubeConfigUser {
-  /** Where the file is that names the user: paths are relative to it. */
+  /** The folder of the file that names the user: paths are relative to it. */
   readonly folder: string;
   /** Absolute. */
   readonly tokenFile?: string;

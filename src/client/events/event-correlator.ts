@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** What to do with a new occurrence, given the Events sent before. */
+/** The action for a new occurrence, by the Events sent before. */
 export type Correlation =
   | { readonly action: 'create'; readonly message: string; readonly record: EventRecord }
   | { readonly action: 'repeat'; readonly message: string; readonly record: EventRecord }

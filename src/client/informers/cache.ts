@@ -14,7 +14,7 @@ export interface CacheHandler<T extends KubeObject> {
   deleted?(object: T): void;
 }
 
-/** A handler that does the same for what comes, changes and goes. */
+/** A handler that does the same for added, updated and deleted objects. */
 export function onEach<T extends KubeObject>(each: (object: T) => void): CacheHandler<T> {
   return { added: each, updated: each, deleted: each };
 }

@@ -23,7 +23,7 @@ import { Watchdog } from './watchdog.ts';
 
 /** Receives what a reflector reads. Calls come one at a time, in the server's order. Must not throw. */
 export interface ReflectorSink<T extends KubeObject> {
-  /** A list begins: objects that are not upserted before {@link listed} are gone. */
+  /** A list begins: objects that are not upserted before {@link listed} are removed. */
   listing(): void;
   /** The present version of an object, from a list, or from an event (`fromList` false). */
   upsert(object: T, fromList: boolean): void;

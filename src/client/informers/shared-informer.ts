@@ -160,7 +160,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     }
   }
 
-  /** An error in a handler is logged; the cache and the other handlers go on. */
+  /** An error in a handler is logged; the cache and the other handlers continue. */
   #tell(call: () => void, object: T): void {
     try {
       call();

@@ -24,8 +24,8 @@ const refusals = new Set([400, 405, 406, 415, 422, 501]);
 const retriable = new Set([401, 403, 404, 410, 429, 500, 503]);
 
 /**
- * What to do when a streamed list failed: client-go's reflector falls back to a list for every error that is not worth
- * a retry (`watchList` and its caller).
+ * The action after a failed streamed list: client-go's reflector falls back to a list for every error that is not
+ * worth a retry (`watchList` and its caller).
  */
 export function streamedListVerdict(error: unknown): 'pages' | 'pages this time' | 'retry' {
   if (error instanceof EndlessList) return 'pages';

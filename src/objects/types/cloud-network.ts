@@ -3,7 +3,7 @@ import type { Condition, KubeObject } from '../meta.ts';
 
 /** cloud.network.openshift.io/v1 CloudPrivateIPConfig: named after its address. */
 export interface CloudPrivateIPConfig extends KubeObject {
-  /** Absent node: it is given to none. */
+  /** Absent: it is given to no node. */
   spec: { node?: string };
   status?: { node?: string; conditions: Condition[] };
 }

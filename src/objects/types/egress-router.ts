@@ -1,7 +1,7 @@
 /** EgressRouter of OpenShift (`network.operator.openshift.io/v1`), as its definition has it. */
 import type { Condition, KubeObject } from '../meta.ts';
 
-/** A Pod with an address of its own, which leads connections on to places outside of the cluster. */
+/** A Pod with an address of its own that forwards connections to places outside of the cluster. */
 export interface EgressRouter extends KubeObject {
   spec: {
     /** `Redirect`. */
@@ -11,7 +11,7 @@ export interface EgressRouter extends KubeObject {
     addresses: EgressRouterAddress[];
     redirect?: {
       redirectRules?: RedirectRule[];
-      /** Where ports without a rule lead; absent or empty: they are refused. */
+      /** The destination of ports without a rule; absent or empty: they are refused. */
       fallbackIP?: string;
     };
   };

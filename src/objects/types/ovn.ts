@@ -24,7 +24,7 @@ export interface EgressIP extends KubeObject {
     /** Absent: all Pods of the namespaces. */
     podSelector?: LabelSelector;
   };
-  /** An ordinary field: a PUT without it takes it away. */
+  /** An ordinary field: a PUT without it removes it. */
   status?: { items?: EgressIPItem[] };
 }
 

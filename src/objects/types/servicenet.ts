@@ -24,7 +24,7 @@ export interface AddressPoolSpec {
   sharing?: string;
   /** Default `Retain`. */
   shrinkPolicy?: string;
-  /** How long a released address is quarantined: `90s`, `1h30m`; default none. */
+  /** The time for which a released address is quarantined: `90s`, `1h30m`; default none. */
   reuseDelay?: string;
   reservations?: AddressReservation[];
   /** How nodes announce the addresses; default: by layer 2, on interfaces whose subnet contains them. */

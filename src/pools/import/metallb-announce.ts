@@ -70,7 +70,7 @@ export class Advertisements {
     this.#communities = communityNames(announcing.communities);
   }
 
-  /** An empty result means what it means in a pool: the addresses are not announced. */
+  /** An empty result has the meaning that it has in a pool: the addresses are not announced. */
   of(pool: KubeObject): AddressPoolAnnounce {
     const name = pool.metadata.name ?? '';
     const layer2 = this.#first(name, 'L2Advertisement', this.#announcing.l2Advertisements, pool);
@@ -278,7 +278,7 @@ const laterNames: Readonly<Record<string, string>> = {
   'aggregation-length-v6': 'aggregationLengthV6',
 };
 
-/** What a member of the ConfigMap is called in `metallb.io`. */
+/** The name in `metallb.io` of a member of the ConfigMap. */
 export function laterName(key: string): string {
   return laterNames[key] ?? key;
 }

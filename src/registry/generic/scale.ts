@@ -4,7 +4,7 @@ import { type FieldError, invalid } from '../validation/field-errors.ts';
 import { validateCustomObjectMeta } from './metadata.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 
-/** How the number of replicas is read from an object and written to it. */
+/** Reads and writes the number of replicas of an object. */
 export interface ScaleForm {
   /** Undefined for an object that has none. */
   read(object: KubeObject): Scale | undefined;

@@ -126,8 +126,9 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
    */
   fields?(object: T): Record<string, string>;
   /**
-   * How long a deleted object stays with a deletionTimestamp, in seconds; 0 removes it at once. `requested` is
-   * `gracePeriodSeconds` of the delete. Kinds without this method are always removed at once (`CheckGracefulDelete`).
+   * Seconds for which a deleted object stays with a deletionTimestamp; 0 removes it at once. `requested` is
+   * `gracePeriodSeconds` of the delete. Kinds without this method are always removed at once
+   * (`CheckGracefulDelete`).
    */
   gracePeriodSeconds?(object: T, requested: number | undefined): number;
   /** Kinds whose content is deleted by a controller first (Namespace). */
@@ -138,7 +139,9 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
 }
 
-/** How a kind is deleted whose content is deleted first: the first DELETE marks it, the last finalizer removes it. */
+/**
+ * The deletion of a kind whose content is deleted first: the first DELETE marks it, the last finalizer removes it.
+ */
 export interface FinalizedDeletion<T extends KubeObject = KubeObject> {
   /** Marks the object as terminating; `metadata.deletionTimestamp` is set by the caller. */
   mark(object: T): void;
@@ -212,9 +215,9 @@ export interface ResourceDefinition extends ResourceNames {
 }
 
 /**
- * Where the objects of a resource are stored when another resource owns them. The strategy of the sharing resource
- * sees objects in the stored form, and errors name the kind of the owning group; decoding, patches and encoding use
- * the served form.
+ * The storage of a resource whose objects another resource owns. The strategy of the sharing resource sees objects
+ * in the stored form, and errors name the kind of the owning group; decoding, patches and encoding use the served
+ * form.
  */
 export interface SharedStorage {
   readonly group: string;

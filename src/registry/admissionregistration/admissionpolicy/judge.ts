@@ -32,7 +32,7 @@ interface CompiledPolicy extends Pick<PolicyScope, 'variables' | 'conditions'> {
 
 interface CompiledValidation {
   readonly validation: Validation;
-  /** A text is the reason why there is none. */
+  /** A text: the reason why there is no value. */
   readonly program: Program | string;
   readonly message: Program | string | undefined;
 }

@@ -4,7 +4,7 @@ import type {
   ValidatingAdmissionPolicySpec,
 } from '../../../objects/types/admissionregistration.generated.ts';
 
-/** What policies of both kinds have. */
+/** The members of policies of both kinds. */
 export type CommonPolicySpec = Pick<
   ValidatingAdmissionPolicySpec & MutatingAdmissionPolicySpec,
   'paramKind' | 'matchConstraints' | 'variables' | 'matchConditions' | 'failurePolicy'

@@ -87,7 +87,7 @@ function oldMembers(
   }
 }
 
-/** A metric as v2 has it, from what v1 wrote. */
+/** A metric of v2, from that of v1. */
 export function newMetric(old: JsonRecord): JsonRecord {
   const { type, source, members } = parts(old);
   if (source === undefined) return { type };

@@ -4,7 +4,7 @@ import { type FieldError, forbiddenField, invalid, tooLong } from '../../validat
 import { genericStrategy } from '../../generic/generic.ts';
 import { isConfigMapKey, nameIsDNSSubdomain } from '../../../objects/names.ts';
 
-/** Of all keys' values together, in bytes (`MaxSecretSize`). */
+/** The limit of all keys' values together, in bytes (`MaxSecretSize`). */
 export const maxDataBytes = 1024 * 1024;
 
 /** The rules of ConfigMaps (`ValidateConfigMap`, `ValidateConfigMapUpdate`). */

@@ -11,7 +11,7 @@ import {
 } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 
-/** An Event of events.k8s.io may lack what core/v1 always has. */
+/** An Event of events.k8s.io may lack members that core/v1 always has. */
 type GivenEvent = KubeObject & Partial<Event>;
 
 const maxReportingInstance = 128;

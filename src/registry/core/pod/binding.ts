@@ -3,7 +3,7 @@ import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
 import { conflict } from '../../../objects/status-errors.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
 
-/** What is posted as a Binding. */
+/** A posted Binding. */
 export type PostedBinding = KubeObject & Partial<Pick<Binding, 'target'>>;
 
 /** The rules of a Binding (`ValidatePodBinding`). Its name and namespace are the Pod's. */

@@ -274,7 +274,7 @@ function repeated<T extends object>(items: readonly T[], member: keyof T): { i: 
   return values.flatMap((value, i) => (values.indexOf(value) < i ? [{ i, value }] : []));
 }
 
-/** What the kinds have in common that make Pods of a template. */
+/** The common members of kinds that make Pods from a template. */
 interface Workload {
   readonly metadata: ObjectMeta;
   readonly spec: { readonly template?: PodTemplateSpec };

@@ -1,6 +1,6 @@
 /**
- * What is in the scopes of a quota: Pods, and claims by the classes of their volumes (`pkg/quota/v1/evaluator/core`
- * pods.go, persistent_volume_claims.go).
+ * The objects in the scopes of a quota: Pods, and claims by the classes of their volumes
+ * (`pkg/quota/v1/evaluator/core` pods.go, persistent_volume_claims.go).
  */
 import type { KubeObject } from '../../../objects/meta.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../../objects/read.ts';

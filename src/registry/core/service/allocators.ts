@@ -72,7 +72,7 @@ export class ServiceAllocators {
     }
   }
 
-  /** A ServiceCIDR object is gone. */
+  /** A ServiceCIDR object was deleted. */
   removeServiceCIDR(name: string): void {
     for (const [text, { owners }] of this.#byCidr) this.#disown(text, owners, name);
   }
@@ -105,7 +105,7 @@ export class ServiceAllocators {
   }
 
   /**
-   * Takes the node ports of a stored Service, at start. Ports that two Services have are no error; those of an
+   * Allocates the node ports of a stored Service, at the start. Ports of two Services are no error; those of an
    * ExternalName are not allocated.
    */
   adopt({ spec }: Service): void {

@@ -4,9 +4,9 @@ import { normalizeNewClusterIPs } from './refill.ts';
 import { hasNoSelector, needsClusterIP, headlessIP } from './type-rules.ts';
 
 /**
- * A Service as readers see it (`pkg/registry/core/service/storage/storage.go` defaultOnReadService): one stored long
- * ago gets the plural and family fields that it was stored without, and an ExternalName loses its
- * `internalTrafficPolicy`. Returns the object itself where nothing changes, which is the usual case.
+ * The form of a Service for readers (`pkg/registry/core/service/storage/storage.go` defaultOnReadService): one that
+ * was stored long ago gets the plural and family fields that it lacks, and an ExternalName loses its
+ * `internalTrafficPolicy`. Returns the object itself if nothing changes, which is the usual case.
  */
 export function decorateService(service: Service, primary: IPFamily): Service {
   const { spec } = service;
@@ -14,7 +14,7 @@ export function decorateService(service: Service, primary: IPFamily): Service {
   if (!needsClusterIP(spec)) {
     if (spec.internalTrafficPolicy === undefined && hasPlural) return service;
     const { internalTrafficPolicy: _, ...rest } = spec;
-    // A change of type may have named another cluster IP than the Service had.
+    // A change of type may have set another cluster IP than the Service had.
     normalizeNewClusterIPs(rest);
     return { ...service, spec: rest };
   }

@@ -51,8 +51,8 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
 }
 
 /**
- * The same without allocation: Services are stored as they are sent, and a controller sets addresses and node ports.
- * Values that an update leaves out are kept.
+ * The same without allocation: Services are stored as sent, and a controller sets addresses and node ports. Values
+ * that an update leaves out are kept.
  */
 export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): Strategy<Service> {
   const rules = serviceRules((service) =>

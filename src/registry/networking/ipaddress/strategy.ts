@@ -14,7 +14,7 @@ export interface AddressBook {
   release(address: string): void;
 }
 
-/** As sent by a client: no field is required yet. */
+/** An object as sent: no field is required yet. */
 type ParentReference = Partial<NonNullable<IPAddress['spec']['parentRef']>>;
 
 /** The name is the address itself, in canonical form (`ValidateIPAddressName`), so that generateName cannot be used. */

@@ -23,7 +23,7 @@ const subdomainMessage = 'you do not have permission to set the subdomain field 
 const certificateMessage = 'you do not have permission to set certificate fields on the route';
 const certificateFields = ['caCertificate', 'certificate', 'destinationCACertificate', 'key'] as const;
 
-/** What may be done with the subresource `custom-host` of the Routes of a namespace. */
+/** What the user of a request may do with the subresource `custom-host` of the Routes of a namespace. */
 export function mayChooseHost(
   review: ReviewAccess,
   { metadata }: Route,
@@ -95,7 +95,7 @@ function hasCertificate(tls: TLSConfig | undefined): boolean {
   return externalName(tls) !== '' || certificateFields.some((field) => (tls[field] ?? '') !== '');
 }
 
-/** What a Secret holds may have changed: a Route that names one always counts as changed. */
+/** The content of a Secret may have changed: a Route that names one always counts as changed. */
 function isCertificateChanged(tls: TLSConfig | undefined, old: TLSConfig | undefined): boolean {
   if (tls === undefined || !hasCertificate(tls)) return false;
   if (old === undefined || tls.externalCertificate !== undefined || old.externalCertificate !== undefined)

@@ -30,7 +30,7 @@ export function routeStrategy(review: ReviewAccess): Strategy<Route> {
     generationChanges: specChanges,
     setDefaults: setRouteDefaults,
     prepareForUpdate({ spec }, old) {
-      // Who applies again what had no host does not take away the one that was made.
+      // An apply without a host does not remove the generated one.
       if ((spec.host ?? '') === '' && old.spec.host !== undefined) spec.host = old.spec.host;
     },
     validateCreate(route, context) {

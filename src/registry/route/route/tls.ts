@@ -12,7 +12,7 @@ import {
 } from '../../validation/field-errors.ts';
 import { externalName, mayChooseHost, type ReviewAccess } from './custom-host.ts';
 
-/** It must be able to read the Secrets that Routes name; who grants it that is the Secrets' owner. */
+/** The router must be able to read the Secrets of Routes; the owner of a Secret grants that right. */
 const routerAccount = {
   name: 'system:serviceaccount:openshift-ingress:router',
   uid: '',

@@ -5,7 +5,7 @@ import type { Route, RouteSpec, RouteTargetReference } from '../../../objects/ty
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { validateHeaderActions } from './header-actions.ts';
 
-/** Lets labels of a host be longer than 63 characters, which other routers than OpenShift's may serve. */
+/** Allows labels of a host longer than 63 characters, which routers other than OpenShift's may serve. */
 const allowAnyHostAnnotation = 'route.openshift.io/allow-non-dns-compliant-host';
 
 const policies = ['None', 'Subdomain'];
