@@ -70,14 +70,14 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
   };
 }
 
-/** @throws {StatusError} 404 in the kubelet's words, where the status of a Pod does not show that a container runs. */
+/** @throws {StatusError} 500 in the kubelet's words, where the status of a Pod does not show that a container runs. */
 function checkRunning(pod: KubeObject, container: string): void {
   const status = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses']
     .flatMap((list) => listAt(pod, 'status', list))
     .find((each) => textAt(each, 'name') === container);
   if (at(status, 'state', 'running') !== undefined) return;
   const message = `unable to upgrade connection: container not found (${goQuote(container)})`;
-  throw new StatusError(404, 'NotFound', message);
+  throw new StatusError(500, 'InternalError', message);
 }
 
 /** The options of exec and attach, by the kubelet's names. @throws {StatusError} 400 */

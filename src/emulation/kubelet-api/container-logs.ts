@@ -1,5 +1,6 @@
 import type { LogLine } from '../../controllers/kubelet/container-runtime.ts';
 import { parseTime } from '../../objects/time.ts';
+import type { ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 
 /** What of a log is wanted (`PodLogOptions`, as kube-apiserver has validated it). */
 export interface PodLogOptions {
@@ -34,6 +35,34 @@ export function logOptions(query: URLSearchParams, now: number): PodLogOptions {
     stream: stream === 'stdout' || stream === 'stderr' ? stream : undefined,
   };
 }
+
+/** The status of a container of any kind; undefined: the Pod has none of this name. */
+export function containerStatus({ status }: Pod, name: string): ContainerStatus | undefined {
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  return [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses].find(
+    (each) => each.name === name,
+  );
+}
+
+/** Why a container has no log, in the kubelet's words (`validateContainerLogStatus`); undefined: it has one. */
+export function logRefusal(pod: Pod, name: string, previous: boolean): string | undefined {
+  const what = `container ${JSON.stringify(name)} in pod ${JSON.stringify(pod.metadata.name ?? '')}`;
+  const status = containerStatus(pod, name);
+  if (status === undefined) return `${what} is not available`;
+  const { state, lastState } = status;
+  if (previous)
+    return lastState?.terminated === undefined ? `previous terminated ${what} not found` : undefined;
+  if ([state?.running, state?.terminated, lastState?.terminated].some((each) => each !== undefined))
+    return undefined;
+  const reason = state?.waiting?.reason;
+  if (reason === undefined) return `${what} is waiting to start - no logs yet`;
+  return `${what} is waiting to start: ${pullProblems.get(reason) ?? reason}`;
+}
+
+const pullProblems: ReadonlyMap<string, string> = new Map([
+  ['ErrImagePull', "image can't be pulled"],
+  ['ImagePullBackOff', 'trying and failing to pull image'],
+]);
 
 /**
  * A log as bytes, as the kubelet writes it.

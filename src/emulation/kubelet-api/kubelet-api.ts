@@ -9,7 +9,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { ContainerError, type ContainerRuntime } from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { logBytes, logOptions } from './container-logs.ts';
+import { logBytes, logOptions, logRefusal } from './container-logs.ts';
 import {
   channelProtocol,
   forwardChannels,
@@ -17,7 +17,12 @@ import {
   type PortForwardTarget,
   tunnelProtocol,
 } from './port-forward.ts';
-import { type RemoteCommand, remoteCommandProtocols, serveRemoteCommand } from './remote-command.ts';
+import {
+  checkRunning,
+  type RemoteCommand,
+  remoteCommandProtocols,
+  serveRemoteCommand,
+} from './remote-command.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
 export interface KubeletApiOptions {
@@ -124,6 +129,8 @@ export class KubeletApi {
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the client is gone')));
     const { previous, follow, tailLines } = options;
+    const refusal = logRefusal(wanted.pod, wanted.container, previous);
+    if (refusal !== undefined) throw new KubeletError(400, refusal);
     const lines = runtime.logs(wanted.pod, wanted.container, {
       ...{ previous, follow, signal: gone.signal },
       ...(tailLines === undefined ? {} : { tailLines }),
@@ -149,9 +156,10 @@ export class KubeletApi {
       );
     }
     if (wanted.verb === 'containerLogs') throw new KubeletError(400, 'logs are no stream of an upgrade');
-    if (wanted.verb !== 'portForward') this.#checkRunning(wanted);
-    const offered = request.headers['sec-websocket-protocol'] ?? '';
-    if (wanted.verb === 'portForward' && offered.split(/, */).includes(tunnelProtocol)) {
+    const offered = (request.headers['sec-websocket-protocol'] ?? '').split(/, */);
+    // Clients of v5 hear it as a Status: a kube-apiserver connects them before it asks the kubelet.
+    if (wanted.verb !== 'portForward' && !offered.includes(remoteCommandProtocols[0])) checkRunning(wanted);
+    if (wanted.verb === 'portForward' && offered.includes(tunnelProtocol)) {
       delete request.headers['sec-websocket-protocol'];
       this.#accept(this.#tunnels, request, socket, head, (client) =>
         forwardTunnel(client, this.#forwardTarget(wanted.pod)),
@@ -195,6 +203,7 @@ export class KubeletApi {
     };
     const command = query.getAll('command');
     serveRemoteCommand(client, wanted, async (streams) => {
+      checkRunning({ verb, pod, container });
       if (verb === 'exec') return await runtime.exec(pod, container, command, streams);
       await runtime.attach(pod, container, streams);
       return 0;
@@ -217,23 +226,6 @@ export class KubeletApi {
   #authenticate({ socket }: IncomingMessage): void {
     const name = socket instanceof TLSSocket ? socket.getPeerCertificate().subject.CN : undefined;
     if (name !== this.#options.client) throw new KubeletError(401, 'Unauthorized');
-  }
-
-  #checkRunning({ pod, container }: ContainerPath): void {
-    const {
-      containerStatuses = [],
-      initContainerStatuses = [],
-      ephemeralContainerStatuses = [],
-    } = pod.status;
-    const status = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses].find(
-      ({ name }) => name === container,
-    );
-    if (status?.state?.running === undefined) {
-      throw new KubeletError(
-        404,
-        `unable to upgrade connection: container not found (${JSON.stringify(container)})`,
-      );
-    }
   }
 
   #broken(error: unknown, request: IncomingMessage, response: ServerResponse): void {
@@ -267,10 +259,15 @@ function answerTo(error: unknown): { readonly code: number; readonly message: st
   return { code: 500, message: errorMessage(error) };
 }
 
+const phrases = new Map([
+  [404, 'Not Found'],
+  [500, 'Internal Server Error'],
+]);
+
 function refuse(socket: Duplex, error: unknown): void {
   const { code, message } = answerTo(error);
   const head = [
-    `HTTP/1.1 ${code} ${code === 404 ? 'Not Found' : 'Bad Request'}`,
+    `HTTP/1.1 ${code} ${phrases.get(code) ?? 'Bad Request'}`,
     'Content-Type: text/plain; charset=utf-8',
   ];
   socket.end(

@@ -5,7 +5,9 @@ import type { WebSocket } from 'ws';
 import type { ExecStreams, TerminalSize } from '../../controllers/kubelet/container-runtime.ts';
 import { isRecord } from '../../objects/json.ts';
 import { writeTo } from '../write-to.ts';
+import type { Pod } from '../../objects/types/core.generated.ts';
 import { onMessages, sendOn } from './channels.ts';
+import { containerStatus } from './container-logs.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
 /** The protocols that are spoken, the newest first. v5 can end standard input. */
@@ -73,6 +75,7 @@ export async function serveRemoteCommand(
   // Shows the client that the connection is open, also when the program prints nothing.
   await sendOn(socket, wanted.stdout ? channels.stdout : channels.error, Buffer.alloc(0));
   const status = await statusOf(
+    socket.protocol,
     run({
       ...(stdin === undefined ? {} : { stdin }),
       ...{ stdout, stderr, signal: gone.signal },
@@ -97,8 +100,35 @@ export async function serveRemoteCommand(
   socket.close(1000);
 }
 
-/** How the program ended, as a Status (`remotecommand.NonZeroExitCodeReason`). */
-async function statusOf(ended: Promise<number>): Promise<object> {
+/** Whom a client wants to be connected to. */
+interface Connection {
+  /** `exec` or `attach`. */
+  readonly verb: string;
+  readonly pod: Pod;
+  readonly container: string;
+}
+
+/** There is nothing to connect to: kubelets refuse the upgrade with these words. */
+export class NotConnectedError extends Error {
+  override readonly name = 'NotConnectedError';
+}
+
+/** @throws {NotConnectedError} where the container does not run. */
+export function checkRunning({ verb, pod, container }: Connection): void {
+  if (containerStatus(pod, container)?.state?.running !== undefined) return;
+  const { name = '', namespace = '' } = pod.metadata;
+  throw new NotConnectedError(
+    verb === 'attach'
+      ? `container ${container} not found in pod ${name}_${namespace}`
+      : `container not found (${JSON.stringify(container)})`,
+  );
+}
+
+/**
+ * How the program ended, as a Status (`remotecommand.NonZeroExitCodeReason`). With v5 a kube-apiserver stands between
+ * client and kubelet, and wraps what the kubelet says (`streamtranslator.go`).
+ */
+async function statusOf(protocol: string, ended: Promise<number>): Promise<object> {
   try {
     const code = await ended;
     if (code === 0) return { metadata: {}, status: 'Success' };
@@ -111,15 +141,20 @@ async function statusOf(ended: Promise<number>): Promise<object> {
     };
   } catch (error) {
     const why = errorMessage(error);
-    return {
-      metadata: {},
-      status: 'Failure',
-      message: `error executing command in container: ${why}`,
-      reason: 'InternalError',
-      details: { causes: [{ message: `error executing command in container: ${why}` }] },
-      code: 500,
-    };
+    if (error instanceof NotConnectedError) return internalError(`unable to upgrade connection: ${why}`);
+    const failure = internalError(`error executing command in container: ${why}`);
+    return protocol === remoteCommandProtocols[0] ? internalError(failure.message) : failure;
   }
+}
+
+/** As `apierrors.NewInternalError` makes it. */
+function internalError(cause: string): { readonly message: string } {
+  const message = `Internal error occurred: ${cause}`;
+  const details = { causes: [{ message: cause }] };
+  return {
+    ...{ metadata: {}, status: 'Failure', message, reason: 'InternalError' },
+    ...{ details, code: 500 },
+  };
 }
 
 /** `{"Width":80,"Height":24}`; undefined for anything else, which is passed over. */

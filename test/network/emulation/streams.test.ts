@@ -299,8 +299,19 @@ describePods('streams of containers', () => {
       () => kubectl.run(['exec', 'starting', '-c', 'first', '--', 'true']),
       ({ code }) => code === 0,
     );
-    const waiting = await kubectl.fails(['exec', 'starting', '-c', 'main', '--', 'ls']);
-    expect(waiting).toContain('container not found ("main")');
+    const refused = 'error: Internal error occurred: unable to upgrade connection: ';
+    expect(await kubectl.fails(['exec', 'starting', '-c', 'main', '--', 'ls'])).toContain(
+      `${refused}container not found ("main")`,
+    );
+    expect(await kubectl.fails(['attach', 'starting', '-c', 'main'])).toContain(
+      `${refused}container main not found in pod starting_default`,
+    );
+    const overSpdy = { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false' };
+    const old = await kubectl.run(['exec', 'starting', '-c', 'main', '--', 'ls'], '', overSpdy);
+    expect(old.stderr).toContain('unable to upgrade connection: container not found ("main")');
+    expect(await kubectl.fails(['logs', 'starting', '-c', 'main'])).toContain(
+      'Error from server (BadRequest): container "main" in pod "starting" is waiting to start: PodInitializing',
+    );
   });
 
   it('top shows what Pods and nodes use', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LogLine } from '../../../../src/controllers/kubelet/container-runtime.ts';
-import { logBytes, logOptions } from '../../../../src/emulation/kubelet-api/container-logs.ts';
+import { logBytes, logOptions, logRefusal } from '../../../../src/emulation/kubelet-api/container-logs.ts';
+import type { ContainerStatus } from '../../../../src/objects/types/core.generated.ts';
 
 const line = (second: number, text: string, more: Partial<LogLine> = {}): LogLine => ({
   time: `2026-01-01T00:00:0${second}.000000000Z`,
@@ -60,5 +61,50 @@ describe('the log of a container, asked for', () => {
     let bytes = 0;
     for await (const chunk of logBytes(endless(), options)) bytes += chunk.length;
     expect([bytes, read]).toEqual([1000, 10]);
+  });
+});
+
+describe('a container without a log', () => {
+  const ended = { terminated: { exitCode: 1 } };
+  const waiting = (reason: string) => ({ state: { waiting: { reason } } });
+
+  it.each<[string, Partial<ContainerStatus> | undefined, boolean, string | undefined]>([
+    ['is not known yet', undefined, false, 'container "main" in pod "web" is not available'],
+    ['runs', { state: { running: {} } }, false, undefined],
+    ['has ended', { state: ended }, false, undefined],
+    ['waits after its end', { ...waiting('CrashLoopBackOff'), lastState: ended }, false, undefined],
+    [
+      'waits for init containers',
+      waiting('PodInitializing'),
+      false,
+      'container "main" in pod "web" is waiting to start: PodInitializing',
+    ],
+    [
+      'waits for its image',
+      waiting('ErrImagePull'),
+      false,
+      `container "main" in pod "web" is waiting to start: image can't be pulled`,
+    ],
+    [
+      'waits for it again',
+      waiting('ImagePullBackOff'),
+      false,
+      'container "main" in pod "web" is waiting to start: trying and failing to pull image',
+    ],
+    ['has no state', {}, false, 'container "main" in pod "web" is waiting to start - no logs yet'],
+    [
+      'runs for the first time',
+      { state: { running: {} } },
+      true,
+      'previous terminated container "main" in pod "web" not found',
+    ],
+    ['runs again', { state: { running: {} }, lastState: ended }, true, undefined],
+  ])('%s', (_what, status, previous, refusal) => {
+    const own = { name: 'main', image: 'x', imageID: '', ready: false, restartCount: 0, ...status };
+    const pod = {
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [] } },
+      status: { initContainerStatuses: status === undefined ? [] : [own] },
+    };
+    expect(logRefusal(pod, 'main', previous)).toBe(refusal);
   });
 });
