@@ -4,21 +4,21 @@
  *
  * ```text
  *   renewal sent        kernel lifetime ends     others give the Lease back, and take over
- *   |<------------- at most 2.11 s ---->|              |
- *   |<------------------- 2.3 s ---------------------->|   (counted from when they saw the renewal: later)
+ *   |<------------- at most 2.45 s ---->|              |
+ *   |<------------------- 2.5 s ---------------------->|   (counted from when they saw the renewal: later)
  * ```
  *
  * Without the API server the node asks the agents that its Lease names (`AgentReport.voters`), and each consent prolongs
- * the time from when it was asked for (`--on-api-loss=hold`). Who consents gives no Lease back for 2.3 s from then, and
+ * the time from when it was asked for (`--on-api-loss=hold`). Who consents gives no Lease back for 2.5 s from then, and
  * no other agent can: so an agent that is silent, whether dead or not heard, ends the time. Times are milliseconds of a
  * monotonic clock.
  */
 
 /** How long an agent may have addresses after a renewal was sent. */
-export const leaseLastsMs = 2250;
+export const leaseLastsMs = 2450;
 
 /** How long after another agent saw a renewal it gives the Lease back: later, since a busy machine is late in what it does. */
-export const takeOverAfterMs = 2300;
+export const takeOverAfterMs = 2500;
 
 /** How far apart renewals are. */
 export const renewEveryMs = 600;
@@ -26,8 +26,11 @@ export const renewEveryMs = 600;
 /** How far apart questions for consent are. */
 export const askEveryMs = 200;
 
-/** Kernels end lifetimes late: one of 2 s after up to 2.11 s. */
-const kernelLateMs = 120;
+/**
+ * How late kernels end lifetimes: at a whole second of their own clock where that comes within 250 ms (`check_lifetime` of
+ * Linux' net/ipv4/devinet.c, ADDRCONF_TIMER_FUZZ); of 23 lifetimes of 2 s, 6 ended after 2.12 to 2.28 s.
+ */
+const kernelLateMs = 300;
 
 /** Seconds: the longest lifetime that ends in time. */
 const maxLifetime = 2;

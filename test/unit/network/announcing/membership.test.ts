@@ -374,7 +374,7 @@ class Agent {
     const seconds = this.fence.lifetime(now);
     for (const address of this.kernel.keys()) if (!this.#wanted.has(address)) this.kernel.delete(address);
     if (seconds === 0) return;
-    for (const address of this.#wanted) this.kernel.set(address, now + (seconds === 2 ? 2110 : 1050));
+    for (const address of this.#wanted) this.kernel.set(address, now + seconds * 1000 + 280);
   }
 }
 
