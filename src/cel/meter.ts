@@ -34,7 +34,7 @@ export class Meter {
     return this.#steps - this.#spared;
   }
 
-  /** What is taken off a shared budget: the cost, or the equivalent of the steps if that is more. */
+  /** The charge to a shared budget: the cost, or the equivalent of the steps if that is more. */
   get burden(): number {
     return Math.max(this.#spent, Math.ceil(this.steps / stepsPerBudgetUnit));
   }

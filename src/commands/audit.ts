@@ -34,7 +34,7 @@ interface WholeAudit extends Omit<ClusterAudit, 'findings'> {
   readonly findings: readonly AuditFinding[];
 }
 
-/** What all findings have. */
+/** The members of all findings. */
 type AuditFinding = Readonly<Record<'kind' | 'key' | 'value' | 'reason' | 'message', string>>;
 
 async function auditAll(transport: Transport, nodePorts: AuditConfig['nodePorts']): Promise<WholeAudit> {

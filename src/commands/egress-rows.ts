@@ -7,7 +7,7 @@ export interface EgressRow {
   readonly address: string;
   /** The name of the object. */
   readonly egressIP: string;
-  /** Who has it; undefined: no node has. */
+  /** The node that has it; undefined: none. */
   readonly node: string | undefined;
 }
 

@@ -22,7 +22,7 @@ export async function up(config: UpConfig): Promise<number> {
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
   const stopReturning = returnFreedMemory(log);
-  // What was started, to be stopped in reverse order, also when the start fails half way.
+  // The started parts, which are stopped in reverse order, also if the start fails half way.
   const started: End[] = [];
   try {
     const manifests = await readManifests(config.apply);

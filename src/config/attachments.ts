@@ -15,7 +15,7 @@ export const defaultAttachmentSettings: AttachmentSettings = {
   nonIsolatedNamespaces: ['default'],
 };
 
-/** What the flags say of every command that attaches networks. */
+/** The flags of every command that attaches networks. */
 export function attachmentSettings(flags: Flags): AttachmentSettings {
   return {
     namespaceIsolation: flags.read('namespaceIsolation', yesOrNo),

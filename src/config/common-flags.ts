@@ -5,7 +5,7 @@ import { ConfigError } from './errors.ts';
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** What is logged, and how. */
+/** The level and the format of the log. */
 export interface LogConfig {
   readonly logLevel: (typeof logLevels)[number];
   readonly logFormat: 'json' | 'pretty';

@@ -17,7 +17,7 @@ export interface ControllerConfig extends LogConfig {
   readonly controllers: readonly string[];
   /** Services whose endpoints are written; empty: all. */
   readonly serviceSelector: readonly LabelRequirement[];
-  /** Who allocates for Services: with `server` it is audited, with `controller` we do it. */
+  /** What allocates for Services: with `server` it is audited, with `controller` we do it. */
   readonly allocation: 'server' | 'controller';
   /** Where the API server has no ServiceCIDRs. */
   readonly serviceCidrs: ReturnType<typeof readServiceCidrs> | undefined;

@@ -3,7 +3,7 @@ import { isDNS1123Subdomain } from '../objects/names.ts';
 import { ConfigError, WrongValue } from './errors.ts';
 import { splitList } from '../objects/lists.ts';
 
-/** What a value means; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
+/** Reads a value; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
 export type FlagReader<T> = (value: unknown) => T;
 
 /** The flags of a command as commander gives them, or the options of a function. */

@@ -11,7 +11,7 @@ export interface LoadBalancerSettings {
   readonly compat: boolean;
 }
 
-/** What the flags say of every command that reads Services as the load balancer does. */
+/** The flags of every command that reads Services as the load balancer does. */
 export function loadBalancerSettings(flags: Flags): LoadBalancerSettings {
   return {
     loadBalancerClass: flags.read('lbClass', className),

@@ -14,7 +14,7 @@ export const containerModes = ['off', 'processes'] as const;
  */
 export const platforms = ['kubernetes', 'openshift'] as const;
 
-/** What `servicenet up` and `servicenet/testing` start: an API server, its controllers, simulated nodes. */
+/** The settings of `servicenet up` and `servicenet/testing`: an API server, its controllers, simulated nodes. */
 export interface LocalClusterConfig {
   readonly bindAddress: string;
   /** 0 takes any free one. */
@@ -26,7 +26,7 @@ export interface LocalClusterConfig {
   /** The administrator's bearer token; undefined: a random one. */
   readonly token: string | undefined;
   readonly authorizationMode: 'AlwaysAllow' | 'RBAC';
-  /** Whose kinds there are. */
+  /** The platform whose kinds are served. */
   readonly platform: (typeof platforms)[number];
   /** What allocates addresses and node ports of Services. */
   readonly allocation: 'server' | 'controller';

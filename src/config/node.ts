@@ -17,7 +17,7 @@ import {
 import { isDNS1123Label, isDNS1123Subdomain } from '../objects/names.ts';
 import { ConfigError, WrongValue } from './errors.ts';
 
-/** What the node agent can do; `--features`. */
+/** The features of the node agent; `--features`. */
 const features = ['proxy', 'announce', 'policy', 'egress'] as const;
 
 /** The detection of the node's own Pods (kube-proxy's `--detect-local-mode`). */

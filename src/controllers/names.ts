@@ -16,7 +16,7 @@ const serverNames = [
   'root-ca-certificate-publisher-controller',
   'validatingadmissionpolicy-status-controller',
 ] as const;
-/** What simulated nodes and workloads need (`simulation.ts`). */
+/** Controllers of simulated nodes and workloads (`simulation.ts`). */
 const simulationNames = [
   'node-lifecycle-controller',
   'default-scheduler',
@@ -35,7 +35,7 @@ const simulationNames = [
 export const checkerName = 'check-endpoints-controller';
 /** Attaches Pods' further networks: the containers of Pods that ask for some wait for it. */
 export const attachmentsName = 'network-attachment-controller';
-/** What works on kinds of OpenShift's network, wherever they are served (`network-kinds.ts`). */
+/** Controllers of kinds of OpenShift's network, which run where these are served (`network-kinds.ts`). */
 const networkKindNames = [
   'egress-ip-controller',
   'egress-firewall-controller',

@@ -45,7 +45,9 @@ export interface RunOptions {
   readonly random?: Random;
   /** Work only while holding this lease; default: work at once. */
   readonly leaderElection?: LeaderElectionSettings;
-  /** What the server leaves out of the caches: {@link InformerFactoryOptions.labelSelectors}. */
+  /**
+   * Selectors by which the server leaves objects out of the caches: {@link InformerFactoryOptions.labelSelectors}.
+   */
   readonly labelSelectors?: InformerFactoryOptions['labelSelectors'];
   /** {@link InformerFactoryOptions.namespaces}. */
   readonly namespaces?: InformerFactoryOptions['namespaces'];

@@ -7,8 +7,8 @@ import type { ImageProgram } from './containers/images.ts';
 import type { PodAnswers } from './programs/answers.ts';
 
 /**
- * What `up` asks of the process inside its network, over the channel between the two. Sockets pass it as descriptors: no
- * byte of a connection is relayed.
+ * The calls of `up` to the process inside its network, over the channel between the two. Sockets pass it as
+ * descriptors: no byte of a connection is relayed.
  */
 export type InsideCall =
   /** Once, first: answered with the server that listens for the API server, on the LAN. */
@@ -81,15 +81,15 @@ export interface InsideConfig {
   readonly images: readonly (readonly [string, ImageProgram])[];
 }
 
-/** How nodes forward Services: with nftables, or without it in this program. */
+/** The forwarding of nodes: with nftables, or without it in this program. */
 export type Forwarding = 'nftables' | 'userspace';
 
-/** What the process inside is started with. */
+/** The settings of the process inside. */
 export interface StartConfig extends InsideConfig {
   readonly forwarding: Forwarding;
 }
 
-/** Where a program is to run. */
+/** The place of a program. */
 export type Where =
   /** A Pod of this namespace that exists for the program alone. */
   | { readonly kind: 'client'; readonly namespace: string }
@@ -113,7 +113,7 @@ export function isPlace(value: unknown): value is Place {
 
 type Handle = Server | Socket;
 
-/** What a call is answered with. */
+/** The answer of a call. */
 export interface InsideAnswer {
   readonly result?: unknown;
   readonly handle?: Handle;

@@ -16,13 +16,13 @@ const youngHeap = 4;
 const minPause = 500;
 const maxPause = 10_000;
 
-/** How often the network may end before it is complete for the first time. */
+/** The number of times that the network may end before it is complete for the first time. */
 const attempts = 3;
 
 const networkEnded = 'ClusterNetworkEnded';
 const madeAnew = 'the process of the cluster network has ended: it is made anew, and Pods get new sandboxes';
 
-/** How a program is run at a place of the network. */
+/** The words that run a program at a place of the network. */
 export interface Entered {
   /** The words before the program. */
   readonly words: readonly string[];

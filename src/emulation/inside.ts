@@ -40,7 +40,10 @@ import { lookUpInPod } from './pod-lookup.ts';
 import { MetricsApi } from './metrics-api/metrics-api.ts';
 import { insideKubeconfigPath } from './words.ts';
 
-/** What runs inside the network: machines, the kubelet, and the way in for `up`. It is at the control plane's place on the LAN. */
+/**
+ * The process inside the network: machines, the kubelet, and the access for `up`. It has the control plane's place
+ * on the LAN.
+ */
 export class Inside {
   readonly #config: StartConfig;
   readonly #nodes: SimulatedNodes;

@@ -74,7 +74,10 @@ export function portLines(namespace: string, port: string, addresses: Addresses)
   ];
 }
 
-/** From the first address: a machine that gets the address of another is found at once by all who knew that. */
+/**
+ * The hardware address, made from the first address: a machine that gets the address of another one is reached at
+ * once by those that knew the other.
+ */
 function hardwareAddress([address = '']: Addresses): string {
   const value = BigInt.asUintN(32, parseAddress(address)?.value ?? 0n);
   const bytes = value.toString(16).padStart(8, '0').match(/../g) ?? [];

@@ -1,4 +1,4 @@
-/** What to install or to switch on where the cluster network cannot be made. */
+/** Advice on what to install or to enable where the cluster network cannot be made. */
 
 const packages: ReadonlyMap<string, string> = new Map([
   ['setpriv', 'util-linux'],

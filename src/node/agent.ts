@@ -39,7 +39,7 @@ export interface NodeAgentOptions {
   /** Of the Node object. */
   readonly nodeName: string;
   readonly forwarding: NodeForwardingOptions;
-  /** Where `/healthz` and `/livez` answer; default nowhere. */
+  /** The address of `/healthz` and `/livez`; default none. */
   readonly healthz?: BindAddress;
   /** The bits of the packet mark that are ours (`nftables/marks.ts`). */
   readonly markMask?: number;

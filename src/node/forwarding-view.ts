@@ -30,7 +30,7 @@ export interface Planned {
   readonly changes: readonly ServiceChange[];
 }
 
-/** What has happened to an object that forwarding depends on. */
+/** A change of an object that forwarding depends on. */
 export interface ViewChange {
   readonly kind: 'service' | 'endpoints' | 'other';
   /**

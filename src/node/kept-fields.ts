@@ -1,4 +1,4 @@
-/** What the agent's caches keep of objects: a cluster has hundreds of thousands of endpoints. */
+/** The fields of objects in the agent's caches: a cluster has hundreds of thousands of endpoints. */
 import type { Container, Node, Pod, Service } from '../objects/types/core.generated.ts';
 import type { Endpoint, EndpointConditions, EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { KubeObject } from '../objects/meta.ts';

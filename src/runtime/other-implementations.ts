@@ -3,7 +3,7 @@
  * or both drop: servicenet's controllers and agents do not start beside one, and name it.
  */
 
-/** What controllers and agents do for the kinds of a cluster's network. */
+/** The tasks of controllers and agents for the kinds of a cluster's network. */
 export type NetworkWork =
   | 'policies'
   | 'egress firewalls'

@@ -12,7 +12,7 @@ const workloadKinds = [
   ['deployments', 'Deployment'],
 ] as const;
 
-/** What {@link whereServed} starts. */
+/** The part that {@link whereServed} starts. */
 export interface ServedKind {
   /** The kind that the work is about. */
   readonly resource: ResourceType;

@@ -13,6 +13,14 @@ export const anonymousUser: UserInfo = {
   extra: {},
 };
 
+/** The user of the server's own requests (`user.APIServerUser`). */
+export const systemUser: UserInfo = {
+  name: 'system:apiserver',
+  uid: '',
+  groups: ['system:masters'],
+  extra: {},
+};
+
 /** Adds the group of all authenticated users, as kube-apiserver's group adder does. */
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
   if (user.groups.includes(authenticatedGroup)) return user;

@@ -7,7 +7,7 @@ import { createObject } from '../rest/create.ts';
 import { storageKeyOf, type ServedResource } from '../rest/served-resource.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey, PreconditionError, type Write } from '../storage/storage.ts';
-import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { systemUser } from '../authentication/users.ts';
 
 /** What the system's own objects depend on. */
 export interface SystemObjects {
@@ -20,7 +20,6 @@ export interface SystemObjects {
   readonly port: number;
 }
 
-const systemUser: UserInfo = { name: 'system:apiserver', uid: '', groups: ['system:masters'], extra: {} };
 const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
 /** The interval in milliseconds at which kube-apiserver restores its own objects. */

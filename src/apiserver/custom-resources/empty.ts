@@ -4,9 +4,8 @@ import type { CheckedDeleteOptions } from '../rest/options/delete-options.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { listPrefix } from '../storage/storage.ts';
-import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { systemUser } from '../authentication/users.ts';
 
-const finalizer: UserInfo = { name: 'system:apiserver', uid: '', groups: ['system:masters'], extra: {} };
 const options: CheckedDeleteOptions = {
   gracePeriodSeconds: undefined,
   preconditions: {},
@@ -43,7 +42,7 @@ export async function emptyResource(core: ServerCore, resource: ServedResource):
       await deleteObject(core, resource, {
         namespace,
         name,
-        user: finalizer,
+        user: systemUser,
         options,
         warn: () => undefined,
       });

@@ -301,7 +301,7 @@ export function estimateCall(form: CallForm, lookup: Lookup): CallEstimate {
   return rules.get(form.name)?.(form, lookup) ?? once;
 }
 
-/** What is known about a subexpression. */
+/** The known facts about a subexpression. */
 export interface Estimate {
   readonly cost: number;
   readonly type: CelType | undefined;

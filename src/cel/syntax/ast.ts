@@ -77,7 +77,7 @@ export interface StructField {
   readonly optional: boolean;
 }
 
-/** What a macro over a list, a map or an optional computes. */
+/** The computation of a macro over a list, a map or an optional. */
 export type ComprehensionKind =
   | 'all'
   | 'exists'

@@ -55,7 +55,7 @@ export type ClientsConfig = Pick<
   readonly manifests: readonly Manifest[];
 };
 
-/** What there is when the clients have started. */
+/** The parts of the started clients. */
 export interface ClientsReport {
   /** A line for each object of the manifests, such as `service/catalog`. */
   readonly applied: readonly string[];

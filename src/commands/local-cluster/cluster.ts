@@ -23,7 +23,7 @@ export interface LocalCluster {
   stop(): Promise<void>;
 }
 
-/** What a local cluster is started with. */
+/** The settings of a local cluster. */
 export interface LocalClusterOptions {
   readonly config: LocalClusterConfig;
   /** To be applied when the controllers run. */
@@ -81,7 +81,7 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     const { report, failure } = clients;
     return { server, report, failure, networkReady, stop: () => endInReverse(started) };
   } catch (error) {
-    // What runs inside talks to the server, and would say that it has gone.
+    // The process inside is a client of the server, and would log that it is gone.
     await network?.open.close();
     await endInReverse(started);
     throw error;

@@ -1,7 +1,7 @@
 import type { UpConfig } from '../../config/up.ts';
 import type { ClientsReport } from './clients.ts';
 
-/** What `up` prints when it is ready: what there is, and what to try. */
+/** The text of `up` when it is ready: the cluster's contents, and commands to try. */
 export function introduction(
   config: UpConfig,
   report: ClientsReport,

@@ -63,7 +63,7 @@ export function familiesOf({ serviceCidrs }: LocalClusterConfig): readonly IPFam
   return serviceCidrs.map(({ range }) => range.family);
 }
 
-/** What the process inside is to be started with. */
+/** The settings of the process inside. */
 export function insideConfig(
   config: LocalClusterConfig,
   port: number,

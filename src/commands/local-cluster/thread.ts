@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 
-/** What the thread gets at its start, as a structured clone. */
+/** Messages to the thread, as structured clones: its settings, then the order to stop. */
 export type ThreadOrder = ThreadStart | { readonly kind: 'stop' };
 
 export interface ThreadStart {

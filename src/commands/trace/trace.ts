@@ -39,7 +39,7 @@ interface TracedDestination extends Trace {
   readonly packet?: CheckedPacket;
 }
 
-/** What is printed of one connection. */
+/** The printed result of one connection. */
 interface TraceReport {
   readonly proxyOptions: readonly string[];
   /** Undefined: the objects do not decide it. */

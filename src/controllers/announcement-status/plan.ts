@@ -31,7 +31,7 @@ export interface PlannedAddress {
   readonly reports: ReadonlyMap<string, AgentReport>;
 }
 
-/** What to write for one Service. */
+/** The writes for one Service. */
 export interface AnnouncedPlan {
   /** Undefined: no condition; a former one is removed. */
   readonly condition: Condition | undefined;

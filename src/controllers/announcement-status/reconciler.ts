@@ -295,7 +295,7 @@ export class AnnouncedReconciler extends Reconciler {
   }
 }
 
-/** What is counted for the status of a pool. */
+/** The counts for the status of a pool. */
 interface CountedPool extends PoolAnnounced {
   readonly reasons: Map<AnnouncedReason, number>;
   readonly refused: PoolAnnounced['refused'][number][];

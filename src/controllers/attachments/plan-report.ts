@@ -2,7 +2,7 @@ import { addressText, entriesOf, networkOf } from './plan-orphans.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { IPPool } from '../../objects/types/attachments.ts';
 
-/** Who has which addresses of an IPPool. */
+/** The owners of an IPPool's addresses. */
 export interface IPPoolReport {
   readonly name: string;
   /** A CIDR. */

@@ -1,4 +1,7 @@
-/** What is to be done about a CloudPrivateIPConfig (cloud-network-config-controller, `pkg/controller/cloudprivateipconfig`). */
+/**
+ * The next step for a CloudPrivateIPConfig (cloud-network-config-controller,
+ * `pkg/controller/cloudprivateipconfig`).
+ */
 import { parseAddress, type ParsedAddress } from '../../objects/address.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { CloudPrivateIPConfig } from '../../objects/types/cloud-network.ts';
@@ -61,7 +64,7 @@ export const words = {
   move: { pending: 'Moving IP address', done: 'IP address successfully moved', request: 'move' },
 } as const;
 
-/** How far a step is. */
+/** The progress of a step. */
 export type StepOutcome =
   | { readonly kind: 'pending' }
   | { readonly kind: 'done' }

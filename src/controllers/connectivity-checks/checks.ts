@@ -20,7 +20,7 @@ const target = 'network-check-target';
 /** Objects by their keys. */
 type Found<T> = Pick<ReadonlyMap<string, T>, 'get'>;
 
-/** What checks are made of. Keys are `namespace/name`. */
+/** The objects from which checks are made. Keys are `namespace/name`. */
 export interface CheckInputs {
   readonly pods: Iterable<Pod>;
   readonly nodes: Found<Node>;

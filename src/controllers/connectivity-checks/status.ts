@@ -18,7 +18,7 @@ interface Action {
   readonly latency: number;
 }
 
-/** What one check came to. */
+/** The result of one check. */
 export interface CheckResult {
   /** The lookup of the host; absent for an address. */
   readonly dns?: Action;
@@ -28,7 +28,7 @@ export interface CheckResult {
   readonly error?: string;
 }
 
-/** From where a check was made. */
+/** The source of a check. */
 export type CheckSource =
   /** The network of the source Pod. */
   | 'PodNetwork'

@@ -31,7 +31,7 @@ export class CloudMode {
     this.#configs = configs;
   }
 
-  /** What an EgressIP has asked the cloud for: its items before the cloud has answered. */
+  /** The items that an EgressIP has requested from the cloud: before the cloud has answered. */
   asked(name: string): readonly EgressIPItem[] {
     return this.#of(name).flatMap(({ metadata, spec }) => {
       const address = addressOf(metadata.name ?? '');

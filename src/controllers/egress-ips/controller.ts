@@ -150,7 +150,7 @@ interface KnownAgent extends EgressNodeAgent {
   readonly keptUntil: number | undefined;
 }
 
-/** What the Leases of agents say of their nodes. Others give back the Lease of one that has died. */
+/** The reports in the Leases of agents. Others give back the Lease of one that has died. */
 class Agents {
   readonly #clock: Pick<ControllerContext['clock'], 'monotonic'>;
   readonly #known = new Map<string, KnownAgent>();

@@ -15,7 +15,7 @@ const conditionType = 'Ready-In-Zone-global';
 /** Writes the condition and the summary of EgressQoSes, as OVN-Kubernetes does with one zone. Agents mark (`node/egress`). */
 export const egressQoSController: ControllerDefinition = { name: 'egress-qos-controller', start };
 
-/** What the status of an EgressQoS is to say; undefined: its name makes it none. */
+/** The wanted status of an EgressQoS; undefined: it has another name, and no effect. */
 function statusOf(
   object: EgressQoS,
 ): (Omit<Condition, 'lastTransitionTime'> & { summary: string }) | undefined {
@@ -63,7 +63,7 @@ function start(context: ControllerContext): readonly Runnable[] {
       try {
         await client.mergePatch(namespace, name, patch, { subresource: 'status', signal });
       } catch (error) {
-        // What is newer comes here again.
+        // The newer version is reconciled again.
         if (!isConflict(error) && !isNotFound(error)) throw error;
       }
       return undefined;

@@ -76,7 +76,7 @@ function start(context: ControllerContext, resync: number): readonly Runnable[] 
     try {
       await client.mergePatch(namespace, own, patch, { subresource: 'status', signal });
     } catch (error) {
-      // What is newer comes here again.
+      // The newer version is reconciled again.
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
   };

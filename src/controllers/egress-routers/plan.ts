@@ -96,9 +96,9 @@ function ownerReference({ metadata: { name = '', uid = '' } }: EgressRouter): Ow
   return { apiVersion, kind: 'EgressRouter', name, uid, controller: true };
 }
 
-/** What the status depends on, beside the EgressRouter: all of its namespace. */
+/** The inputs of the status besides the EgressRouter: all of its namespace. */
 export interface RouterSurroundings {
-  /** What there is under the two names. */
+  /** The present objects of the two names. */
   readonly attachment: KubeObject | undefined;
   readonly deployment: Deployment | undefined;
   /** Names of the other EgressRouters. */

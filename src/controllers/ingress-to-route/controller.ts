@@ -150,7 +150,7 @@ interface IngressEvent {
   readonly message: string;
 }
 
-/** What is wrong with annotations, in the words of route-controller-manager. */
+/** The problems of annotations, in the words of route-controller-manager. */
 function annotationEvents({ invalidReconcileLabels }: RoutePlan): IngressEvent[] {
   if (invalidReconcileLabels === undefined) return [];
   const message = `Invalid value on annotation "${labelsAnnotation}"`;

@@ -16,13 +16,13 @@ import { type NamedSecrets, tlsOfRule } from './route-tls.ts';
 export const labelsAnnotation = 'route.openshift.io/reconcile-labels';
 const apiVersion = 'networking.k8s.io/v1';
 
-/** What an Ingress refers to. */
+/** The objects that an Ingress refers to. */
 export interface ReferredObjects {
   readonly secrets: NamedSecrets;
   readonly service: (name: string) => Pick<Service, 'spec'> | undefined;
 }
 
-/** What makes the Routes of an Ingress what they should be. */
+/** The writes that make the Routes of an Ingress equal to the plan. */
 export interface RoutePlan {
   /** With a `generateName`. */
   readonly creates: readonly Omit<Route, 'status'>[];
@@ -33,7 +33,7 @@ export interface RoutePlan {
   readonly incomplete: readonly string[];
   /** Of which Routes nothing but the target port is another one now, each with its place. */
   readonly otherPorts: readonly string[];
-  /** What the annotation about labels says that is no boolean; absent: it is right, empty, or not there. */
+  /** The value of the annotation about labels, if it is no boolean; absent: it is valid, empty, or missing. */
   readonly invalidReconcileLabels?: string;
   /** The Ingress' status then. */
   readonly loadBalancer: readonly IngressLoadBalancerIngress[];

@@ -47,7 +47,7 @@ function certificateOf(secret: ReturnType<NamedSecrets>): Pick<TLSConfig, 'certi
   return { certificate: decoded(certificate), key: decoded(key) };
 }
 
-/** Who signs the certificates of the Pods. */
+/** The authorities of the Pods' certificates. */
 function authorityOf(secret: ReturnType<NamedSecrets>): string | undefined {
   const certificate = secret?.data?.['tls.crt'];
   const isOfType = secret?.type === 'kubernetes.io/tls' || secret?.type === 'Opaque';

@@ -18,7 +18,7 @@ import { joinHostPort } from '../../objects/address.ts';
 /** Bytes of a program's output that an Event shows (pkg/probe `maxProbeMessageLength`). */
 const maxOutputBytes = 10 * 1024;
 
-/** What a prober needs of the runtime. */
+/** The parts of the runtime that a prober uses. */
 type Asking = Pick<ContainerRuntime, 'exec' | 'connect'>;
 
 /** Most redirects that a probe follows (net/http). */

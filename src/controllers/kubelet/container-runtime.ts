@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { Container, Node, Pod } from '../../objects/types/core.generated.ts';
 import type { LocalUsage } from './plan-eviction.ts';
 
-/** What a Pod's sandbox should be. */
+/** The wanted sandbox of a Pod. */
 export interface WantedSandbox {
   readonly pod: Pod;
   readonly node: Node;
@@ -54,7 +54,7 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
-/** What a program in a container is connected to. */
+/** The streams of a program in a container. */
 export interface ExecStreams {
   /** Absent: nothing to read. */
   readonly stdin?: Readable;
@@ -87,7 +87,7 @@ export interface LogRequest {
   readonly signal?: AbortSignal;
 }
 
-/** What a probe found. */
+/** The result of a probe. */
 export interface ProbeResult {
   readonly success: boolean;
   /** For the Event: `HTTP probe failed with statuscode: 500`. */
@@ -177,7 +177,7 @@ export interface ContainerRuntime {
   /** The log of a container, oldest line first, many lines at once. @throws {ContainerError} where there is none. */
   logs(pod: Pod, name: string, request: LogRequest): AsyncIterable<readonly LogLine[]>;
 
-  /** What a Pod uses now; of its volumes, those that have no file system of their own. */
+  /** The present usage of a Pod; of its volumes, those without a file system of their own. */
   usageOf(pod: Pod): Promise<LocalUsage>;
 }
 

@@ -37,7 +37,7 @@ export interface KubeletSettings {
   readonly awaitsNetworks?: boolean;
 }
 
-/** What the kubelet of {@link kubelet} works with. */
+/** The settings of {@link kubelet}. */
 export interface KubeletOptions extends KubeletSettings {
   readonly runtime: ContainerRuntime;
   /** The Services whose addresses the environment of Pods has. */

@@ -2,7 +2,7 @@
 import type { ContainerStatus, Pod, PodCondition } from '../../objects/types/core.generated.ts';
 import { transitionTime, conditionOf } from '../../objects/conditions.ts';
 
-/** What the conditions follow from. */
+/** The inputs of the conditions. */
 export interface ConditionInput {
   readonly pod: Pod;
   readonly phase: string;

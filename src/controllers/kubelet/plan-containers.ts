@@ -37,14 +37,14 @@ export interface StartFailure {
   readonly until: number;
 }
 
-/** What this process has seen of an attempt to run a container; the rest is in the Pod's status. */
+/** The observations of this process about an attempt to run a container; the rest is in the Pod's status. */
 export interface Observed {
   readonly attempt: number;
   /** To the millisecond. */
   readonly startedAt: number | undefined;
   readonly ending: Ending | undefined;
   readonly problem: StartFailure | undefined;
-  /** What probes say; undefined: there is none to ask, or no answer yet (then `isProbed`). */
+  /** The verdicts of probes; undefined: there is no such probe, or no verdict yet (then `isProbed`). */
   readonly started: boolean | undefined;
   readonly ready: boolean | undefined;
 }
@@ -104,7 +104,7 @@ function readEnding(state: ContainerState | undefined): Ending | undefined {
 export type Restarts = (exitCode: number) => boolean;
 
 /**
- * What a container is `now`, and the time of its next change.
+ * The state of a container at `now`, and the time of its next change.
  *
  * @param restarts by the policy of the Pod or the container.
  */

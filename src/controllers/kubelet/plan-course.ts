@@ -11,7 +11,7 @@ import {
 } from './plan-containers.ts';
 import { isSidecar } from '../../objects/pods.ts';
 
-/** What the course of a container depends on. */
+/** The inputs of a container's course. */
 export interface CourseInput {
   readonly pod: Pod;
   /** By the name of the container. */
@@ -42,7 +42,7 @@ export interface ContainerPlan extends PlannedContainer {
   readonly isWanted: boolean;
 }
 
-/** What decides the course of a container beside its past. */
+/** The inputs of a container's course besides its past. */
 interface Course {
   /** Without, a container that has never run waits. */
   readonly mayStart: boolean;
@@ -52,7 +52,7 @@ interface Course {
   readonly restarts: Restarts;
 }
 
-/** What becomes of a container now. */
+/** The next step of a container. */
 export function advance(input: CourseInput, container: Container, course: Course): ContainerPlan {
   const { observed: all, ending, now } = input;
   const observed = all.get(container.name);

@@ -44,7 +44,10 @@ function formatMap(map: Readonly<Record<string, string>> = {}): string {
     .join('');
 }
 
-/** What a container may use, or what its node has; in units of the divisor, rounded up. Undefined for other resources. */
+/**
+ * The limit or request of a container, or its node's allocatable resource; in units of the divisor, rounded up.
+ * Undefined for other resources.
+ */
 export function resourceField(
   { resource, divisor = '0' }: ResourceFieldSelector,
   { resources }: Container,

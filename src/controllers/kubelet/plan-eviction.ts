@@ -44,7 +44,7 @@ export function evictionMessage(spec: PodSpec, usage: LocalUsage): string | unde
   return undefined;
 }
 
-/** What all containers may use together, those without a limit nothing (`resourcehelper.PodLimits`). */
+/** The limit of all containers together; those without a limit count as nothing (`resourcehelper.PodLimits`). */
 function podLimit({
   containers = [],
   initContainers = [],

@@ -1,4 +1,4 @@
-/** What is in the volumes of a Pod (pkg/volume: configmap, secret, downwardapi, projected, empty_dir). */
+/** The contents of a Pod's volumes (pkg/volume: configmap, secret, downwardapi, projected, empty_dir). */
 import type {
   DownwardAPIVolumeFile,
   KeyToPath,

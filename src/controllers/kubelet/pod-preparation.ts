@@ -136,7 +136,7 @@ export class PodPreparation {
         );
       } catch (error) {
         if (!(error instanceof MountError)) throw error;
-        // What is mounted stays as it is.
+        // Mounted files stay.
         state.refreshAt = clock.now() + refreshPeriod;
         events.event(pod, 'Warning', 'FailedMount', error.message);
       }

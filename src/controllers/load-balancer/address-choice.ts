@@ -25,7 +25,7 @@ export interface RefusedAddress {
   readonly family: IPFamily;
   readonly reason: Exclude<LoadBalancerReason, 'Assigned'>;
   readonly message: string;
-  /** What the Service may wait for. */
+  /** The wait keys of the Service. */
   readonly waitKeys: readonly string[];
 }
 
@@ -138,8 +138,8 @@ export function currentAddresses(
 }
 
 /**
- * What each family is granted: the choice, else the current address. If all families are needed and one would have no
- * address, nothing new is granted.
+ * The address that each family is granted: the choice, else the current address. If all families are needed and one
+ * would have no address, nothing new is granted.
  */
 export function grantedOf(
   inventory: Inventory,

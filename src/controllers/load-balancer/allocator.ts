@@ -315,7 +315,7 @@ export class LoadBalancerAllocator {
     this.#lastMessages.set(request.service, message);
   }
 
-  /** What the conditions of its Services say about the pool of an address. */
+  /** The pool of an address in the conditions of its Services. */
   #poolTextOf({ address, origin }: Allocation): string {
     return `${poolNameOf(this.allocations, address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
   }

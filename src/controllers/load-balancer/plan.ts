@@ -1,4 +1,4 @@
-/** What the status of a Service and of a pool should be. Pure. */
+/** The wanted status of a Service and of a pool. Pure. */
 import { jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type {
@@ -36,7 +36,7 @@ import { firstFew } from '../../objects/lists.ts';
 /** The finalizer of all load balancers (`k8s.io/cloud-provider/service/helpers`). */
 export const loadBalancerCleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
 
-/** What to write for one Service; empty when nothing has to change. */
+/** The writes for one Service; empty when nothing has to change. */
 export interface ServiceStatusPlan {
   readonly finalizer?: 'add' | 'remove';
   /** The whole status, if it changes. */
@@ -239,7 +239,7 @@ export function statusPatchOf(
   };
 }
 
-/** What the status of a pool is made of. */
+/** The inputs of a pool's status. */
 export interface PoolState {
   readonly usage: Readonly<Record<'IPv4' | 'IPv6', FamilyUsage>>;
   /** Invalid parts of the spec. */

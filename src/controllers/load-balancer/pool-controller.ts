@@ -27,7 +27,7 @@ export interface ServiceReconciler {
   readonly waitFor: readonly Syncable[];
   /** Records the addresses of all Services, once. Called before every use of the allocator. */
   adopt(signal: AbortSignal): Promise<void>;
-  /** What the status of a pool says about announcing; undefined: nothing. */
+  /** The announcements of a pool's addresses; undefined: none in use. */
   announced(pool: string): PoolAnnounced | undefined;
   /** Addresses of nodes and of their routers, as agents report. */
   hostAddresses(): readonly HostAddress[];

@@ -4,7 +4,7 @@ import type { Service } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 import { splitList } from '../../objects/lists.ts';
 
-/** What a Service requests by its spec and annotations. */
+/** The request of a Service, by its spec and annotations. */
 export interface AddressRequest {
   readonly service: ObjectKey;
   readonly namespace: string;

@@ -18,7 +18,7 @@ interface Seat extends Neighbour {
 interface Occupied {
   readonly seats: Set<Seat>;
   readonly groups: Map<string, number>;
-  /** What they request together, in billionths. */
+  /** Their requests together, in billionths. */
   readonly requested: Map<string, bigint>;
   hostPorts: UsedHostPort[];
 }

@@ -14,7 +14,7 @@ import type { ServedKinds } from './ranges.ts';
 /** Options of {@link serviceAllocationController}. */
 export interface ServiceAllocationOptions {
   readonly transport: Transport;
-  /** Who allocates. If it is the API server, its allocations are audited. */
+  /** What allocates. If it is the API server, its allocations are audited. */
   readonly allocation: 'server' | 'controller';
   /** The CIDRs of a server without ServiceCIDRs, and the cluster's families, primary first. */
   readonly serviceCidrs?: readonly ServiceCidr[];

@@ -19,7 +19,7 @@ type Attached = (stream: Stream, chunk: Buffer) => Promise<void> | undefined;
 /** What is asked of one log. */
 type Reading = Omit<LogRequest, 'previous'>;
 
-/** Where in the files of a log. */
+/** A position in the files of a log. */
 interface Place {
   /** The number of the file. */
   readonly file: number;
@@ -35,7 +35,7 @@ const nothing = Buffer.alloc(0);
  */
 export class ContainerLog {
   readonly folder: string;
-  /** What has no line end yet. */
+  /** The text without a line end so far. */
   readonly #rest: Record<Stream, string> = { stdout: '', stderr: '' };
   readonly #changes = new EventEmitter();
   readonly #attached = new Set<Attached>();

@@ -33,7 +33,7 @@ export interface ContainerProgramsOptions {
   readonly log: Logger;
 }
 
-/** What a program needs of its Pod. */
+/** The parts of its Pod that a program needs. */
 export interface ProgramPod {
   readonly folder: PodFolder;
   /** Whether the probes of stand-ins succeed; it changes. */

@@ -53,7 +53,7 @@ const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>
     (name) => [`registry.k8s.io/e2e-test-images/${name}`, { kind: 'test-image', name }] as const,
   ),
   ...['registry.k8s.io/pause', 'k8s.gcr.io/pause'].map((image) => [image, pause] as const),
-  // What Kubernetes' tests put beside an API server: ours keep their objects themselves.
+  // Images that Kubernetes' tests run beside an API server: ours keep their objects themselves.
   ...['registry.k8s.io/etcd', 'registry.k8s.io/e2e-test-images/etcd'].map(
     (image) => [image, named.server] as const,
   ),
@@ -72,7 +72,7 @@ const exposed: ReadonlyMap<string, number> = new Map([
   ),
 ]);
 
-/** Where a server of an image listens whose container declares no port. */
+/** The port of an image's server whose container declares none. */
 export function exposedPort(image: string): number | undefined {
   return exposed.get(repositoryOf(image));
 }
@@ -86,7 +86,7 @@ function repositoryOf(image: string): string {
   return repository.replace(/^(?:docker\.io|index\.docker\.io)\//, '').replace(/^library\//, '');
 }
 
-/** What is to run for a container. */
+/** The program of a container. */
 export type ResolvedImage =
   | { readonly kind: 'stand-in' }
   /** Words before `$(VAR)` is replaced, the program first. */

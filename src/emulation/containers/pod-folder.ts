@@ -7,7 +7,7 @@ import { run } from '../../host/run.ts';
 import type { Mount } from './root.ts';
 import { VolumeFolder } from './volume-folder.ts';
 
-/** Where files of Pods are: in a file system of the network, in memory, which ends with it. */
+/** The folder of Pods' files: in a file system of the network, in memory, which ends with it. */
 export const podsFolder = '/run/pods';
 
 /** The files of one Pod. */
@@ -51,9 +51,9 @@ export class PodFolder {
   }
 
   /**
-   * What appears in a container: its volumes, and the files that every container has.
+   * The mounts of a container: its volumes, and the files that every container has.
    *
-   * @throws {ContainerError} for a mount of what is no volume.
+   * @throws {ContainerError} for a mount without a volume.
    */
   async mounts(pod: Pod, container: Container, own: OwnFiles): Promise<readonly Mount[]> {
     const folder = join(this.path, 'containers', container.name);
@@ -180,9 +180,9 @@ export interface OwnFiles {
   readonly agnhost: string;
   /** Folders of the machine that the container's own ones would hide. */
   readonly hidden: readonly string[];
-  /** What `/bin/sh` is instead of the machine's; undefined: nothing else. */
+  /** The program for `/bin/sh` instead of the machine's; undefined: the machine's. */
   readonly shell: string | undefined;
-  /** Where the pages of a web server are, if it has any. */
+  /** The folder of a web server's pages, if it has any. */
   readonly pages: string | undefined;
 }
 

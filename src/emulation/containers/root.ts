@@ -35,14 +35,14 @@ export interface Root {
   readonly isWritable: boolean;
 }
 
-/** What a container has of its own. */
+/** Folders that each container has of its own. */
 const ownFolders: ReadonlySet<string> = new Set(['proc', 'dev', 'run', 'tmp', 'sys']);
 /** Empty at first, and in memory. */
 export const scratchFolders: readonly string[] = ['/tmp', '/run', '/dev/shm'];
-/** What containers write to, if they may. */
+/** Folders of the machine with a layer for each container, which may write to it. */
 const layeredFolders: ReadonlySet<string> = new Set(['etc', 'home', 'opt', 'root', 'srv', 'usr', 'var']);
 
-/** What a container has written to the folders of the machine. @param folder of the container. */
+/** The folder of the files that a container has written to folders of the machine. @param folder of the container. */
 export function writtenIn(folder: string): string {
   return join(folder, 'layer');
 }

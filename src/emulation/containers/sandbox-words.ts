@@ -15,7 +15,7 @@ export interface SandboxCommandOptions {
   readonly hasTerminal: boolean;
 }
 
-/** Whom a program runs as, by numbers of the namespace. */
+/** The user of a program, by numbers of the namespace. */
 export interface Identity {
   readonly user: number;
   readonly group: number;
@@ -23,7 +23,10 @@ export interface Identity {
   readonly groups: readonly number[];
 }
 
-/** What containers may by default (containerd `defaultUnixCaps`), but for making devices and writing audits. */
+/**
+ * The default capabilities of containers (containerd `defaultUnixCaps`), without those to make devices and to write
+ * audits.
+ */
 export const defaultCapabilities: readonly string[] = [
   ...['chown', 'dac_override', 'fsetid', 'fowner', 'net_raw', 'setgid', 'setuid', 'setfcap', 'setpcap'],
   ...['net_bind_service', 'sys_chroot', 'kill'],
@@ -80,7 +83,7 @@ export function sandboxWords(options: SandboxCommandOptions): readonly string[] 
   const script = [
     'set -e',
     'mount --make-rprivate /',
-    // Where there is no such program, the name stays that of the machine.
+    // Without such a program, the name stays that of the machine.
     `hostname ${quoted(options.hostname)} || true`,
     ...overlays,
     `mkdir -p ${quoted(at)}\nmount -t tmpfs -o mode=0755 tmpfs ${quoted(at)}`,

@@ -1,14 +1,14 @@
-/** Whom the programs of a Pod run as, as far as the namespaces of the network have such users (pkg/securitycontext). */
+/** The users of a Pod's programs, as far as the namespaces of the network have such users (pkg/securitycontext). */
 import { readFileSync } from 'node:fs';
 import { ContainerError } from '../../controllers/kubelet/container-runtime.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import { defaultCapabilities, type Identity } from './sandbox-words.ts';
 
 /**
- * What a container's `securityContext` and that of its Pod say.
+ * The user by a container's `securityContext` and that of its Pod.
  *
- * @returns undefined where they say nothing.
- * @throws {ContainerError} for root where `runAsNonRoot` is asked for.
+ * @returns undefined if they set none.
+ * @throws {ContainerError} for root with `runAsNonRoot`.
  */
 export function identityOf({ metadata, spec }: Pod, container: Container): Identity | undefined {
   const ofPod = spec.securityContext ?? {};

@@ -1,4 +1,4 @@
-/** What listens where a program of an image is not run: the built-in server, on the ports of the container. */
+/** The replacement of an image's program that is not run: the built-in server, on the ports of the container. */
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';

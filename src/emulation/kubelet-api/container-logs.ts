@@ -2,7 +2,7 @@ import type { LogLine } from '../../controllers/kubelet/container-runtime.ts';
 import { parseTime } from '../../objects/time.ts';
 import type { ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 
-/** What of a log is wanted (`PodLogOptions`, as kube-apiserver has validated it). */
+/** The requested part of a log (`PodLogOptions`, as kube-apiserver has validated it). */
 export interface PodLogOptions {
   readonly follow: boolean;
   readonly previous: boolean;

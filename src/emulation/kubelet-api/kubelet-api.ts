@@ -44,7 +44,7 @@ const maxPayload = 4 * 1024 * 1024;
 /** The port of kubelets (`pkg/cluster/ports`). */
 const kubeletPort = 10250;
 
-/** What is asked of a container. */
+/** A request about a container. */
 interface ContainerPath {
   readonly verb: 'exec' | 'attach' | 'portForward' | 'containerLogs';
   readonly pod: Pod;
@@ -52,8 +52,8 @@ interface ContainerPath {
 }
 
 /**
- * What a kubelet serves to the API server (`pkg/kubelet/server/server.go`): logs, and the streams of exec, attach and
- * port-forward over WebSocket. One server may answer on several nodes.
+ * The server of a kubelet for the API server (`pkg/kubelet/server/server.go`): logs, and the streams of exec,
+ * attach and port-forward over WebSocket. One server may answer on several nodes.
  */
 export class KubeletApi {
   readonly #options: KubeletApiOptions;

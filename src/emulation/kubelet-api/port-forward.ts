@@ -11,7 +11,7 @@ export const tunnelProtocol = 'SPDY/3.1+portforward.k8s.io';
 /** The protocol of channels: two for each port. */
 export const channelProtocol = 'v4.channel.k8s.io';
 
-/** Where connections go to. */
+/** The target of connections. */
 export interface PortForwardTarget {
   /** For messages: `pod shop/cart`. */
   readonly name: string;

@@ -26,7 +26,7 @@ const maxData = 4 * 1024 * 1024;
 
 /** Cuts the bytes of a connection into frames. */
 export class SpdyReader {
-  /** What belongs to the next frame. */
+  /** The bytes of the next frame. */
   #pieces: Buffer[] = [];
   #length = 0;
   /** Bytes of the next frame, as far as they are known. */
@@ -204,7 +204,7 @@ function writePairs(headers: ReadonlyMap<string, string>): Buffer {
   return Buffer.concat(parts);
 }
 
-/** What both sides begin their zlib streams with (2.6.10.1): words with their lengths, and a text. */
+/** The dictionary of both sides' zlib streams (2.6.10.1): words with their lengths, and a text. */
 const dictionary = Buffer.concat([
   ...[
     ...'options head post put delete trace accept accept-charset accept-encoding accept-language'.split(' '),

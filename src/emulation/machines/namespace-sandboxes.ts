@@ -14,7 +14,7 @@ import { errorMessage } from '../../objects/error-message.ts';
 export interface PodNetwork {
   readonly node: NodeMachine;
   readonly host: NamespaceHost;
-  /** Where servers listen: everywhere, or at the node's addresses with `hostNetwork`. */
+  /** The addresses on which servers listen: all, or the node's with `hostNetwork`. */
   readonly listenAt: readonly string[];
   readonly addresses: readonly string[];
   /** The file of its network namespace. */

@@ -31,7 +31,11 @@ export interface SimulatedNodesOptions {
   readonly isUserspace: boolean;
   /** Ranges of Pods and of Services: machines that are no nodes have no route to them. */
   readonly clusterRanges: readonly string[];
-  /** What a machine serves besides: its kubelet. Returns what ends it. @throws the system's error. */
+  /**
+   * Starts the further servers of a machine: its kubelet. Returns a function that ends them.
+   *
+   * @throws the system's error.
+   */
   serve(machine: Pick<NodeMachine, 'host' | 'addresses'>): Promise<() => void>;
 }
 
@@ -85,9 +89,9 @@ export class SimulatedNodes extends Reconciler {
   readonly #machines = new Map<string, Running>();
   /** By node: why its machine could not be made. */
   readonly #failures = new Map<string, string>();
-  /** Who waits for a machine to be there. */
+  /** Callers that wait for a machine. */
   readonly #waiting = new Set<() => void>();
-  /** How many there have been. */
+  /** The number of machines so far. */
   #made = 0;
   #wayIn: string | undefined;
 
@@ -281,10 +285,10 @@ export class SimulatedNodes extends Reconciler {
   }
 }
 
-/** Where `up` keeps the Leases of agents that announce: there is no namespace of servicenet. */
+/** The namespace of announcing agents' Leases in `up`: there is none of servicenet. */
 const leaseNamespace = 'kube-node-lease';
 
-/** What agents of simulated nodes read of the API, beside what the proxy reads. */
+/** The objects that agents of simulated nodes read, besides those of the proxy. */
 export const announceCaches = {
   labelSelectors: announceSelectors,
   namespaces: { [resourceName(leases)]: leaseNamespace },

@@ -20,7 +20,7 @@ import type { KeyPair } from '../../router/certificates.ts';
 const root = `/apis/${metricsVersion}`;
 const group = 'metrics.k8s.io';
 
-/** What is at a path of the API. */
+/** The resource at a path of the API. */
 type Answer = { readonly body: unknown };
 
 /**

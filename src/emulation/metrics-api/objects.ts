@@ -9,7 +9,7 @@ type Clients = ControllerContext['clients'];
 const name = 'metrics-server';
 const namespace = 'kube-system';
 
-/** Where the server listens on the control plane. */
+/** The address of the server on the control plane. */
 export const metricsPort = 10443;
 
 const apiServices = inGroup('apiregistration.k8s.io')('APIService', 'apiservices', ['spec'], {

@@ -19,7 +19,7 @@ export interface NodeMetrics extends KubeObject {
   readonly usage: Readonly<Record<string, string>>;
 }
 
-/** What a container uses, in billionths as in quantities. */
+/** The usage of a container, in billionths as in quantities. */
 interface Usage {
   readonly cpu: bigint;
   readonly memory: bigint;

@@ -7,7 +7,9 @@ const answered = new Map<string, number>();
 let listener: ((answers: PodAnswers) => void) | undefined;
 let timer: NodeJS.Timeout | undefined;
 
-/** How much built-in servers have answered, by the key of the Pod: HTTP requests, TCP connections, UDP datagrams. */
+/**
+ * The number of answers of built-in servers, by the key of the Pod: HTTP requests, TCP connections, UDP datagrams.
+ */
 export type PodAnswers = readonly (readonly [string, number])[];
 
 /** Milliseconds between two reports. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Whose server answers. */
+/** The Pod whose server answers. */
 export interface PodIdentity {
   readonly pod: string;
   readonly namespace: string;
@@ -29,7 +29,7 @@ export async function answerHttp(
   response: ServerResponse,
 ): Promise<void> {
   const url = new URL(request.url ?? '/', 'http://pod');
-  // What a client sends is read to its end, so that its connection can be used again.
+  // The client's data is read to its end, so that its connection can be used again.
   request.resume();
   const plain = plainAnswer(identity, request, url.pathname);
   if (plain !== undefined) {

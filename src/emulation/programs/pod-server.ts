@@ -14,7 +14,7 @@ export interface DeclaredPort {
 export interface PodServerOptions {
   readonly host: Host;
   readonly identity: PodIdentity;
-  /** Where to listen: `0.0.0.0` and `::`, or a node's addresses. */
+  /** The addresses to listen on: `0.0.0.0` and `::`, or a node's. */
   readonly addresses: readonly string[];
   readonly ports: readonly DeclaredPort[];
 }
@@ -34,7 +34,9 @@ const http = createHttpServer((request, response) => {
   answerHttp(owner, request, response).catch(() => response.destroy());
 });
 
-/** What runs in a Pod: a server on each declared port. TCP is HTTP where the first bytes look so, else echo; UDP is echo. */
+/**
+ * The servers of a Pod, one on each declared port. TCP is HTTP if the first bytes look so, else echo; UDP is echo.
+ */
 export class PodServer {
   readonly #options: PodServerOptions;
   readonly #servers: Server[] = [];
@@ -119,7 +121,7 @@ function protocolOf(first: Buffer): 'http' | 'echo' | 'unclear' {
   return requestLines.some((line) => line.startsWith(text)) ? 'unclear' : 'echo';
 }
 
-/** What both servers answer with the Pod's name instead of an echo, as agnhost's `netexec` does. */
+/** The request that both servers answer with the Pod's name instead of an echo, as agnhost's `netexec` does. */
 const nameQuestion = 'hostname';
 
 /** Sends back all that comes, until the client ends. */

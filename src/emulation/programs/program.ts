@@ -5,7 +5,7 @@ import type { ContainerExit, TerminalSize } from '../../controllers/kubelet/cont
 export interface ContainerProgram {
   /** Resolves when it has ended; never rejects. */
   readonly ended: Promise<ContainerExit>;
-  /** How it ended, where it could not begin. */
+  /** The exit of a program that could not start. */
   readonly failed?: ContainerExit | undefined;
   /** `SIGKILL` ends it for certain. */
   signal(name: NodeJS.Signals): void;

@@ -5,9 +5,9 @@ import type { Announcer, AnnouncerInterface, AnnouncementRefusal } from './annou
 
 /** The report of an agent about its node, in an annotation of its Lease; written when it changes. */
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
-  /** What it announces now by layer 2: who had an address before lets it go only then. */
+  /** The addresses that it announces by layer 2 now: their former node lets go only then. */
   readonly announced: readonly string[];
-  /** What it leaves in the kernel for a restart; in a Lease that was given back. */
+  /** The addresses that it leaves in the kernel for a restart; in a Lease that was given back. */
   readonly kept?: KeptAddresses | undefined;
   /** See `Member.voters`. */
   readonly voters: ReadonlyMap<string, string>;
@@ -23,7 +23,7 @@ export interface KeptAddresses {
 /** The report without the agents that the Lease names. */
 export type NodeReport = Omit<AgentReport, 'voters'>;
 
-/** A report as JSON: the same text for what is the same. */
+/** A report as JSON: equal reports have equal texts. */
 export function encodeReport({
   interfaces,
   sessions,

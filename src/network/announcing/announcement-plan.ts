@@ -40,18 +40,18 @@ export interface AnnouncementRefusal {
   /** Canonical. */
   readonly address: string;
   readonly reason: AnnouncementRefusalReason;
-  /** Who has it: a MAC address, or the name of an interface; "" where it is not known. */
+  /** The holder: a MAC address, or the name of an interface; "" if unknown. */
   readonly holder: string;
 }
 
-/** A node whose agent announces, as its Node object and its own Lease say. */
+/** A node with an agent that announces, by its Node object and its own Lease. */
 export interface Announcer {
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly isReady: boolean;
   /** `spec.unschedulable`: being drained. Others announce in its place where they can. */
   readonly isCordoned: boolean;
-  /** Whether its Lease is renewed in time, by the clock of who asks. */
+  /** Whether its Lease is renewed in time, by the clock of this process. */
   readonly isAlive: boolean;
   readonly interfaces: readonly AnnouncerInterface[];
   /** Names of BGPPeers with which a session is established. */
@@ -81,8 +81,8 @@ export interface AssignedAddress {
    */
   readonly localNodes: ReadonlySet<string> | undefined;
   /**
-   * Of an egress address: the one node that its EgressIP names. The label that keeps a node from load balancing does not
-   * matter there.
+   * Of an egress address: the node of its EgressIP. The label that excludes a node from load balancing does not
+   * apply there.
    */
   readonly egressNode?: string;
 }
@@ -92,7 +92,7 @@ export interface AnnouncementPlan {
   readonly layer2: { readonly node: string; readonly interfaces: readonly string[] } | undefined;
   /** Nodes that announce it to their peers; the router spreads connections over them (ECMP). Sorted. */
   readonly bgp: readonly string[];
-  /** Why it is announced by none, of the node that comes nearest; undefined: it is announced. */
+  /** Why no node announces it: the reason of the node that comes nearest; undefined: it is announced. */
   readonly reason: NotAnnouncedReason | undefined;
 }
 
@@ -154,7 +154,7 @@ export function planAnnouncement(
   };
 }
 
-/** Those that are not being drained; all where all are. */
+/** The nodes that are not being drained; all if every one is. */
 function notCordoned(announcers: readonly Announcer[]): readonly Announcer[] {
   const others = announcers.filter(({ isCordoned }) => !isCordoned);
   return others.length > 0 ? others : announcers;

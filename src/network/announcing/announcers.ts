@@ -3,7 +3,7 @@ import { conditionStatus } from '../../objects/read.ts';
 import type { NodeReport } from './agent-report.ts';
 import type { Announcer } from './announcement-plan.ts';
 
-/** A node and its agent's report as the planner takes them. */
+/** A node and its agent's report, in the planner's form. */
 export function announcerOf(
   { metadata, spec, status }: Node,
   { interfaces, sessions, refused }: NodeReport,

@@ -17,7 +17,7 @@ export interface ServiceAddress extends AssignedAddress {
   readonly pool: string | undefined;
 }
 
-/** A pool as announcing needs it. */
+/** The parts of a pool that announcing uses. */
 export interface AnnouncedPool {
   readonly name: string;
   readonly ranges: readonly AddressRange[];

@@ -8,7 +8,7 @@ import { errorMessage } from '../../objects/error-message.ts';
 /** Why a node opens no session with a BGPPeer that selects it. */
 export interface PeerProblem {
   readonly peer: string;
-  /** The API has taken it under another schema. */
+  /** It was stored under another schema. */
   readonly reason: 'InvalidPeer';
   readonly message: string;
 }
@@ -44,7 +44,7 @@ export function peersOf(
   return { peers: peers.toSorted((a, b) => (a.name < b.name ? -1 : 1)), problems };
 }
 
-/** Undefined: not for this node; text: what is wrong with it. */
+/** Undefined: not for this node; a text: its problem. */
 function readPeer(
   { metadata, spec }: BGPPeer,
   node: Node,

@@ -20,10 +20,10 @@ export const leaseLastsMs = 2450;
 /** How long after another agent saw a renewal it gives the Lease back: later, since a busy machine is late in what it does. */
 export const takeOverAfterMs = 2500;
 
-/** How far apart renewals are. */
+/** Milliseconds between renewals. */
 export const renewEveryMs = 600;
 
-/** How far apart questions for consent are. */
+/** Milliseconds between requests for consent. */
 export const askEveryMs = 200;
 
 /**
@@ -35,7 +35,7 @@ const kernelLateMs = 300;
 /** Seconds: the longest lifetime that ends in time. */
 const maxLifetime = 2;
 
-/** Without a renewal for so long, the API server counts as lost. */
+/** Milliseconds without a renewal after which the API server counts as lost. */
 const lostAfterMs = 800;
 
 /** A renewal of the own Lease. */
@@ -53,7 +53,7 @@ export class Fence {
    * these.
    */
   #renewals: readonly Renewal[] = [];
-  /** When the last question was sent to which each has consented. */
+  /** When the last request was sent to which each has consented. */
   readonly #consents = new Map<string, number>();
   #renewedAt = Number.NEGATIVE_INFINITY;
   #until = Number.NEGATIVE_INFINITY;
@@ -71,8 +71,8 @@ export class Fence {
   }
 
   /**
-   * A renewal was seen, as others see it: who does not see what changes has no addresses. Its time counts from when it was
-   * sent, since others may have seen it at once.
+   * A renewal was seen as other agents see it: an agent that sees no changes has no addresses. Its time counts from
+   * when it was sent, since others may have seen it at once.
    */
   renewed(renewal: Renewal): void {
     this.#renewals = this.#renewals.slice(Math.max(0, this.#renewals.indexOf(renewal)));
@@ -97,7 +97,7 @@ export class Fence {
     this.#until = Math.max(this.#until, now + leaseLastsMs);
   }
 
-  /** The agents to ask for consent; none: there is no need, or no use. */
+  /** The agents to ask for consent; none if it is not needed, or of no use. */
   toAsk(now: number): readonly string[] {
     return this.#mayHold(now) && this.isOpen(now) ? [...this.#voters()] : [];
   }

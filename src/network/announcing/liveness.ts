@@ -7,7 +7,7 @@ export class Liveness {
   /** `seenAt`: the last renewal; `from`: from when its time counts, which is not earlier. */
   readonly #seen = new Map<string, { renewal: string; seenAt: number; from: number }>();
 
-  /** @param lastsMs how long an agent counts as alive after a renewal was seen. */
+  /** @param lastsMs milliseconds for which an agent counts as alive after a renewal was seen. */
   constructor(lastsMs: number) {
     this.#lastsMs = lastsMs;
   }
@@ -58,7 +58,7 @@ export class Liveness {
     return seen !== undefined && now < seen.seenAt + this.#lastsMs;
   }
 
-  /** When the next of those that live ends, if it is not renewed; infinite: none lives. */
+  /** When the next agent counts as dead without a renewal; infinite: none is alive. */
   nextEnd(now: number): number {
     let next = Number.POSITIVE_INFINITY;
     for (const { from } of this.#seen.values()) {

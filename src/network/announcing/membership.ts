@@ -21,7 +21,7 @@ export function isAdmitted(node: string, members: ReadonlyMap<string, Member>): 
   return true;
 }
 
-/** The agents that a Lease is to name: all others. */
+/** The agents that a Lease must name: all others. */
 export function votersOf(node: string, members: ReadonlyMap<string, Member>): ReadonlyMap<string, string> {
   return new Map([...members].flatMap(([name, { acquired }]) => (name === node ? [] : [[name, acquired]])));
 }

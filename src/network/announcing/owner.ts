@@ -1,6 +1,7 @@
 /**
- * Who of several nodes has an address, by rendezvous hashing: the one with the highest hash of both. Every node finds the
- * same without asking, and a node that comes or goes moves only the addresses that it gets or had: 1/N of them.
+ * Which of several nodes has an address, by rendezvous hashing: the one with the highest hash of both. Every node
+ * finds the same without asking, and a node that comes or goes moves only the addresses that it gets or had: 1/N of
+ * them.
  *
  * @param nodes in any order.
  * @returns undefined without nodes.

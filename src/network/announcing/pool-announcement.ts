@@ -8,7 +8,7 @@ import type {
 import type { LargeCommunity } from '../bgp/message.ts';
 import { parseCommunity, parseLargeCommunity } from '../bgp/route.ts';
 
-/** How the addresses of a pool are announced: `spec.announce`, parsed and defaulted. Neither member: not at all. */
+/** The announcement of a pool's addresses: `spec.announce`, parsed and defaulted. Neither member: not announced. */
 export interface PoolAnnouncement {
   readonly layer2: Layer2Announcement | undefined;
   readonly bgp: BGPAnnouncement | undefined;

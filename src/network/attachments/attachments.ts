@@ -12,13 +12,13 @@ import { type NetworkSelection, networksAnnotation, parseNetworkSelections } fro
 /** The Pod's interface in the cluster's own network. */
 export const clusterInterface = 'eth0';
 
-/** One further interface that a Pod is to have. */
+/** One further interface of a Pod. */
 export interface Attachment {
   readonly selection: NetworkSelection;
   /** `namespace/name` of the NetworkAttachmentDefinition. */
   readonly network: string;
   readonly config: NetworkConfig;
-  /** As the selection has it, else `net1` and so on by the place in the annotation. */
+  /** The name in the selection, else `net1` and so on by the place in the annotation. */
   readonly interface: string;
   readonly mac: string;
 }
@@ -56,7 +56,7 @@ export function resolveAttachments(
     const definition = find(selection.namespace, selection.name);
     if (definition === undefined) throw noNetwork(selection);
     const name = selection.interface ?? `net${index + 1}`;
-    // The kernel would not rename a second one to it.
+    // The kernel refuses a second interface of that name.
     if (names.has(name)) throw new AttachmentError(`failed to rename interface to "${name}": file exists`);
     names.add(name);
     return {

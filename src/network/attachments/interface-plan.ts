@@ -1,6 +1,6 @@
 /**
- * What a node makes of a Pod's attachments: CNI's plugins `macvlan` and `bridge`, and `egress-router`
- * (containernetworking/plugins `plugins/main`, multus `pkg/multus`). PURE.
+ * The interfaces that a node makes for a Pod's attachments: CNI's plugins `macvlan` and `bridge`, and
+ * `egress-router` (containernetworking/plugins `plugins/main`, multus `pkg/multus`). PURE.
  */
 import { formatAddress, type IPFamily, parseAddress } from '../../objects/address.ts';
 import { egressRouterPlugin, type EgressRouterPlan, readEgressRouter } from '../egress/egress-router.ts';
@@ -11,13 +11,13 @@ import { parseMac } from './mac.ts';
 import type { InterfacePlugin } from './network-config.ts';
 import { networkStart, writtenGateways } from './network-gateways.ts';
 
-/** Modes of macvlan: who hears whom of those on one interface. */
+/** Modes of macvlan: which interfaces on one parent reach each other. */
 const macvlanModes = ['bridge', 'private', 'vepa', 'passthru'] as const;
 
 /** `plugins/main/bridge`: `defaultBrName`. */
 const defaultBridge = 'cni0';
 
-/** What is below an interface, on the node. */
+/** The parent of an interface, on the node. */
 export type InterfaceBelow =
   | {
       readonly kind: 'macvlan';
@@ -28,7 +28,7 @@ export type InterfaceBelow =
   | {
       readonly kind: 'bridge';
       readonly bridge: string;
-      /** What the bridge itself has: it is the gateway. */
+      /** The addresses of the bridge itself: it is the gateway. */
       readonly addresses: readonly AttachmentAddress[];
     };
 
@@ -41,16 +41,16 @@ export interface PlannedInterface {
   readonly addresses: readonly AttachmentAddress[];
   /** One a destination in the whole Pod, none of them a default route: the first one is that of the cluster's interface. */
   readonly routes: readonly AttachmentRoute[];
-  /** By family: the Pod's default route goes this way, not by the cluster's interface. */
+  /** By family: whether the Pod's default route uses this interface instead of the cluster's. */
   readonly defaultGateways: ReadonlyMap<IPFamily, string>;
-  /** What comes in by the cluster's interface is redirected, and leaves by this one. */
+  /** Packets that arrive at the cluster's interface are redirected, and leave by this one. */
   readonly router: EgressRouterPlan | undefined;
 }
 
-/** What is made of a Pod's attachments. */
+/** The plan of a Pod's attachments. */
 export interface InterfacePlan {
   readonly interfaces: readonly PlannedInterface[];
-  /** What is not made and why: for Events of the Pod. */
+  /** The interfaces that are not made, with reasons: for Events of the Pod. */
   readonly missing: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** From where an attachment gets its addresses: the `ipam` block of a configuration (CNI's IPAM plugins, whereabouts). */
+/** The source of an attachment's addresses: the `ipam` block of a configuration (CNI's IPAM plugins, whereabouts). */
 import { AddressRange } from '../../allocation/address-range.ts';
 import { AllocationError } from '../../allocation/errors.ts';
 import {
@@ -59,7 +59,7 @@ export type Ipam =
       readonly networkName: string;
       readonly routes: readonly AttachmentRoute[];
     }
-  /** `dhcp` and others: no addresses come from here. */
+  /** `dhcp` and others: no addresses are given here. */
   | { readonly type: 'other'; readonly plugin: string };
 
 /**

@@ -38,7 +38,7 @@ export interface NetworkConfig {
   readonly chained: readonly string[];
 }
 
-/** Where multus looks for what a NetworkAttachmentDefinition without a configuration is named after. */
+/** The folder in which multus finds the configuration of a NetworkAttachmentDefinition without one. */
 const confDir = '/etc/cni/multus/net.d';
 
 /**

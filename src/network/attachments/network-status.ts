@@ -1,4 +1,4 @@
-/** What a Pod's interfaces are, in its annotation (the specification of Multi-Network, 4.1.3). */
+/** The interfaces of a Pod, in its annotation (the specification of Multi-Network, 4.1.3). */
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 

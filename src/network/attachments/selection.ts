@@ -1,17 +1,20 @@
-/** Which networks a Pod asks for: the annotation, in both forms (multus `pkg/k8sclient`, the specification's 4.1). */
+/**
+ * The networks that a Pod requests: the annotation, in both forms (multus `pkg/k8sclient`, the specification's
+ * 4.1).
+ */
 import { parseCidr, parseStrictAddress } from '../../objects/address.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import { AttachmentError } from './errors.ts';
 import { parseMac } from './mac.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
-/** The annotation of a Pod with the networks that it asks for. */
+/** The annotation of a Pod with its requested networks. */
 export const networksAnnotation = 'k8s.v1.cni.cncf.io/networks';
 
 /** Replaces the cluster's own network for a Pod, in multus. */
 export const defaultNetworkAnnotation = 'v1.multus-cni.io/default-network';
 
-/** One network that a Pod asks for. */
+/** One requested network. */
 export interface NetworkSelection {
   readonly namespace: string;
   readonly name: string;
@@ -32,12 +35,7 @@ const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const maxInterfaceLength = 15;
 const notSupported = ['infiniband-guid', 'portMappings', 'bandwidth', 'ipam-claim-reference'];
 
-/**
- * Reads the annotation.
- *
- * @param namespace of the Pod: where networks without one are looked for.
- * @throws {AttachmentError}
- */
+/** Reads the annotation. @param namespace of the Pod: the default of networks. @throws {AttachmentError} */
 export function parseNetworkSelections(text: string, namespace: string): readonly NetworkSelection[] {
   if (/[[{"]/.test(text)) return parseJson(text, namespace);
   return text.split(',').map((item) => parseItem(item.trim(), namespace));

@@ -3,7 +3,7 @@ import { pushAll } from '../../objects/lists.ts';
 import { asTrans, maxMessageLength, type Notification, type Open, type Prefix } from './message.ts';
 import { attributesKey, type BGPRoute, type RouteChanges } from './route.ts';
 
-/** What both speakers of a session have agreed on, as far as UPDATE messages need it. */
+/** The capabilities that both speakers have, as far as UPDATE messages depend on them. */
 export interface Dialect {
   readonly localAs: number;
   /** Whether the peer is of the same AS (iBGP). */

@@ -49,7 +49,7 @@ export interface GracefulRestart {
   readonly families: readonly { readonly family: IPFamily; readonly forwarding: boolean }[];
 }
 
-/** What routes of one UPDATE share. */
+/** The attributes of the routes of one UPDATE. */
 export interface PathAttributes {
   readonly origin: 'IGP' | 'EGP' | 'INCOMPLETE';
   /** AS numbers of all segments in order; a set counts with its members. */

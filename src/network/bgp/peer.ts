@@ -1,6 +1,6 @@
 import type { BGPRoute } from './route.ts';
 
-/** A router that a node announces routes to: all that a session with it needs. */
+/** A router to which a node announces routes, with the settings of the session. */
 export interface Peer {
   /** Of the BGPPeer. */
   readonly name: string;
@@ -20,5 +20,5 @@ export interface Peer {
   readonly restartTime: number;
 }
 
-/** A route before the session is there that says the next hop. */
+/** A route before the session exists, which sets the next hop. */
 export type PeerRoute = Omit<BGPRoute, 'nextHop'>;

@@ -5,7 +5,7 @@ export class MessageReader {
   readonly #tooShort: () => Error;
   #at = 0;
 
-  /** @param tooShort what is thrown when a read needs more bytes than there are. */
+  /** @param tooShort the error for a read beyond the end. */
   constructor(bytes: Uint8Array, tooShort: () => Error) {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -21,12 +21,12 @@ export interface AnnounceAgentOptions {
   readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log' | 'metrics'>;
   readonly leases: ResourceClient<Lease>;
   readonly bgpPeers: ResourceClient<BGPPeer>;
-  /** Where agents keep their Leases. */
+  /** The namespace of agents' Leases. */
   readonly leaseNamespace: string;
   readonly host: Host;
   /** Of the Node object. */
   readonly nodeName: string;
-  /** What becomes of addresses while the API server answers no agent. */
+  /** The treatment of addresses while the API server answers no agent. */
   readonly onAPILoss: 'hold' | 'withdraw';
   /** Seconds that addresses stay after an orderly end which no other node can take over. */
   readonly restartGrace: number;
@@ -78,7 +78,7 @@ export class AnnounceAgent implements Runnable {
   readonly #changes: Alarm;
   /** When the cluster got its first address, or EgressIP, monotonic; undefined while it has none. */
   #activeSince: number | undefined;
-  /** What layer 2 was last given to announce. */
+  /** The last addresses for layer 2. */
   #wanted: readonly AddressToAnnounce[] = [];
   /** Whether BGP may announce; undefined until the first renewal. Changes only with `--on-api-loss=withdraw`. */
   #mayRoute: boolean | undefined;
@@ -210,7 +210,7 @@ export class AnnounceAgent implements Runnable {
     if (isSettled && this.#leases.isCurrent) {
       this.#wanted = this.#share.plan();
       this.#hasPlanned = true;
-      // What a former process left stays until the owners are known.
+      // Addresses of a former process stay until the owners are known.
     } else if (!this.#hasPlanned) return;
     else if (!this.#leases.isOpen) this.#wanted = [];
     else {

@@ -3,7 +3,7 @@ import type { AnnouncementRefusal } from '../../network/announcing/announcement-
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { BGPSessionStatus } from './bgp-session.ts';
 
-/** What the metrics say of one node, when they are scraped. */
+/** The metrics of one node, when they are scraped. */
 export interface NodeAnnouncing {
   /** By layer 2. */
   readonly announced: ReadonlySet<string>;

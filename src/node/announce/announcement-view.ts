@@ -28,7 +28,7 @@ import { keptOfService, keptOfSlice } from '../kept-fields.ts';
 
 /** Called with what has happened; both only ask for work, and do none. */
 export interface ViewHandler {
-  /** What is announced, or by whom, may have changed. */
+  /** The announcements or their nodes may have changed. */
   readonly changed: () => void;
   /** A Lease of an agent, this one's too, was seen new or changed; undefined report: it is gone. */
   readonly leaseSeen: (node: string, lease: AnnouncerLease | undefined) => void;

@@ -82,7 +82,7 @@ export class BGPAgent {
     this.#objects.addHandler({ added: planSoon, updated: planSoon, deleted: planSoon });
   }
 
-  /** What is announced may have changed. */
+  /** The announcements may have changed. */
   planSoon(): void {
     this.#changes.ring();
   }

@@ -11,7 +11,7 @@ const maxManagerLength = 128;
 export class BGPPeerStatusWriter {
   readonly #client: ResourceClient<BGPPeer>;
   readonly #node: string;
-  /** What was last written, by the name of the peer: the cache may not have it yet. */
+  /** The last written status, by the name of the peer: the cache may not have it yet. */
   readonly #written = new Map<string, string>();
 
   constructor(client: ResourceClient<BGPPeer>, node: string) {

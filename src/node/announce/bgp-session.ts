@@ -10,7 +10,7 @@ import { type NextHops, nextHopsOf } from './next-hops.ts';
 import { ipFamilies } from '../../objects/address.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
-/** What is known of a session. */
+/** The state of a session. */
 export interface BGPSessionStatus {
   readonly peer: string;
   readonly state: SessionState;
@@ -102,7 +102,7 @@ export class BGPSession {
     this.#do(this.#session.start(this.#now()));
   }
 
-  /** What is announced from now on, by `prefixKey`. */
+  /** The routes that are announced from now on, by `prefixKey`. */
   announce(routes: ReadonlyMap<string, PeerRoute>): void {
     this.#routes = routes;
     this.#do(this.#session.announce(this.#withNextHops(), this.#now()));

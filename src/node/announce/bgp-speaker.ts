@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Peer, PeerRoute } from '../../network/bgp/peer.ts';
 import { BGPSession, type BGPSessionOptions, type BGPSessionStatus } from './bgp-session.ts';
 
-/** What is announced to one peer. */
+/** The routes for one peer. */
 export interface PeerRoutes {
   readonly peer: Peer;
   /** By `prefixKey`. */

@@ -8,7 +8,7 @@ import type { AnnouncementView } from './announcement-view.ts';
 import type { Layer2Announcer } from './layer2/layer2-announcer.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 
-/** What {@link depart} works with. */
+/** The parts of an agent that {@link depart} uses. */
 export interface DepartureOptions {
   readonly context: Pick<ControllerContext, 'clock' | 'log'>;
   readonly nodeName: string;

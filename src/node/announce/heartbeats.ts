@@ -21,7 +21,7 @@ export interface Consent {
   readonly except: readonly string[];
 }
 
-/** What comes from other agents. */
+/** Messages of other agents. */
 export interface HeartbeatHandler {
   /** @returns the addresses to release; undefined: no consent. */
   readonly asked: (question: KeepQuestion, from: string) => readonly string[] | undefined;

@@ -23,22 +23,25 @@ export interface Layer2ShareOptions {
   readonly isEnding: () => boolean;
 }
 
-/** Who is to have an address. */
+/** An address with its planned owner. */
 interface PlannedAddress extends AddressToAnnounce {
   readonly owner: string;
   /** The interfaces on which this node can announce it. */
   readonly own: readonly string[];
-  /** What leaves by an egress address is translated by one node: no other has it meanwhile, in a planned move either. */
+  /**
+   * Connections from an egress address are translated by one node: no other has the address meanwhile, also during
+   * a planned move.
+   */
   readonly isEgress: boolean;
 }
 
 /** Which addresses one node is to announce by layer 2, as all agents plan it from the same objects and Leases. */
 export class Layer2Share {
   readonly #options: Layer2ShareOptions;
-  /** What agents that have ended left for their restart. */
+  /** Addresses that stopped agents left for their restart. */
   readonly #grace = new RestartGrace();
   readonly #released = new ReleasedAddresses();
-  /** What `#planned` last found, and of what. */
+  /** The last result of `#planned`, with its inputs. */
   #lastPlanned: readonly PlannedAddress[] = [];
   #plannedOf = '';
 
@@ -67,7 +70,7 @@ export class Layer2Share {
     }
   }
 
-  /** What this node is to announce: its share, and what the next owner does not announce yet. */
+  /** The addresses for this node to announce: its share, and those that the next owner does not announce yet. */
   plan(): readonly AddressToAnnounce[] {
     const { nodeName, layer2 } = this.#options;
     const { announced } = layer2();
@@ -128,7 +131,7 @@ export class Layer2Share {
     );
   }
 
-  /** Who is to have each address; computed when something has changed. */
+  /** The planned owner of each address; computed when something has changed. */
   #planned(): readonly PlannedAddress[] {
     const { nodeName, view } = this.#options;
     const announcers = this.announcers();

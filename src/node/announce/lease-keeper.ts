@@ -18,11 +18,11 @@ import { LeaseWriter } from './lease-writer.ts';
 
 export interface LeaseKeeperOptions extends HoldConsentOptions {
   readonly leases: ResourceClient<Lease>;
-  /** Where agents keep their Leases. */
+  /** The namespace of agents' Leases. */
   readonly leaseNamespace: string;
-  /** What becomes of addresses while the API server answers no agent. */
+  /** The treatment of addresses while the API server answers no agent. */
   readonly onAPILoss: 'hold' | 'withdraw';
-  /** What the Lease is to say. */
+  /** The contents of the Lease. */
   readonly report: () => NodeReport;
   /** Called before each renewal: what it reports is to be true. */
   readonly beforeRenewal: () => Promise<void>;
@@ -86,7 +86,7 @@ export class LeaseKeeper {
       this.#blindSince = undefined;
       this.#count();
       if (wasCurrent || !this.#isCurrentAt(now)) return;
-      // What waited for this is done at once: on a busy machine a renewal is seen late.
+      // Work that waited for this is done at once: on a busy machine a renewal is seen late.
       changed();
       this.#expiry.ring();
     } else if (lease === undefined) this.#liveness.forget(node);

@@ -16,7 +16,7 @@ const families = [
   { family: 'IPv6', option: '-6' },
 ] as const;
 
-/** Where the rules of routing tables of a network plugin usually are not; behind `local`, before `main`. */
+/** A priority that network plugins usually do not use for rules of routing tables; behind `local`, before `main`. */
 const priority = 20_157;
 
 /** The routing table of node number 0. */
@@ -169,7 +169,7 @@ function routeLine({ via, device }: Way, table: number): string {
   return `route replace default via ${via} dev ${device} onlink table ${table}`;
 }
 
-/** What `ip -json` prints; nothing where it fails. */
+/** The output of `ip -json`; nothing if it fails. */
 function recordsOf(text: string): readonly Readonly<Record<string, unknown>>[] {
   try {
     const value: unknown = JSON.parse(text);

@@ -39,7 +39,7 @@ const families: readonly FamilyNames[] = [
   { family: 'IPv6', nft: 'ip6', suffix: '6', type: 'ipv6_addr' },
 ];
 
-/** What the kernel has, as far as it changes. By the name of a set or map: its elements, and what a map has for each. */
+/** The changing contents of the kernel, by the name of a set or map: its elements, with the values of a map. */
 interface Programmed {
   readonly chains: ReadonlyMap<string, readonly (readonly NftExpression[])[]>;
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, NftExpression | undefined>>;
@@ -125,7 +125,7 @@ export class EgressTable {
       [
         'prerouting',
         [
-          // What answers goes back as it came.
+          // Replies return by the way of the request.
           [match({ ct: { key: 'direction' } }, 'reply'), { return: null }],
           ...inside,
           ...families.map(({ nft, suffix }) => [verdictOf(field.sourceAddress(nft), `leave-${suffix}`)]),
@@ -245,7 +245,7 @@ function addRule(chain: string, expr: readonly NftExpression[]): Command {
   return { add: { rule: { ...inTable, chain, expr } } };
 }
 
-/** What leads to a chain comes after it, and goes before it. */
+/** References to a chain are added after it, and removed before it. */
 function changes(present: Programmed, wanted: Programmed): Command[] {
   const commands: Command[] = [];
   // A chain for one node comes before those that choose between several.

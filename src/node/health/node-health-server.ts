@@ -19,7 +19,7 @@ export interface NodeHealthOptions {
   readonly isEligible: () => boolean;
 }
 
-/** Where a server listens. */
+/** The address of a server. */
 export interface BindAddress {
   /** An IP address; empty or unspecified: all of both families. */
   readonly host: string;

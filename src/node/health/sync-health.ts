@@ -29,7 +29,7 @@ export class SyncHealth {
     this.#queued = undefined;
   }
 
-  /** What the sync took up is written. */
+  /** The changes of the sync are written. */
   synced(): void {
     this.#writing = undefined;
     this.#lastSynced = this.#clock.now();

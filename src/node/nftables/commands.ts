@@ -18,7 +18,7 @@ export type NftExpression =
 
 export type Command = Readonly<Record<string, NftExpression>>;
 
-/** What a packet carries. */
+/** A field of a packet. */
 export const field = {
   sourceAddress: (family: NftFamily): NftExpression => ({ payload: { protocol: family, field: 'saddr' } }),
   destinationAddress: (family: NftFamily): NftExpression => ({

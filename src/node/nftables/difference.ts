@@ -1,6 +1,6 @@
 import { type Element, keyText, valueText } from './elements.ts';
 
-/** What one element needs. Maps have no replacing: that is a deletion and an addition in one transaction. */
+/** The change of one element. Maps cannot replace: that is a deletion and an addition in one transaction. */
 export interface ElementChange {
   readonly kind: 'add' | 'replace' | 'delete';
   /** As it is to be, or as it was where it goes. */
@@ -17,12 +17,7 @@ export function byText(elements: Iterable<Element>): ElementsByText {
   return found;
 }
 
-/**
- * What leads from one state to the other.
- *
- * @param before is emptied.
- * @param after no element twice.
- */
+/** The changes from one state to the other. @param before is emptied. @param after no element twice. */
 export function difference(before: ElementsByText, after: Iterable<Element>): readonly ElementChange[] {
   const changes: ElementChange[] = [];
   const isNew = before.size === 0;

@@ -18,7 +18,7 @@ import {
 import { masqueradeBit } from './marks.ts';
 import { addSet, endpointMaps, type SetName, setNames, tableText } from './sets.ts';
 
-/** What the rules of a node depend on, beside their sets. */
+/** The inputs of a node's rules besides their sets. */
 export interface LayoutOptions {
   readonly family: NftFamily;
   /** The bits of the packet mark that are ours ({@link masqueradeBit}). */

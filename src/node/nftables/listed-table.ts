@@ -25,8 +25,8 @@ import { addVerdicts, policiesOf } from './port-elements.ts';
 import { isVerdictMap, ofDestinations, type SetName } from './sets.ts';
 
 /**
- * What the kernel has, as it is compared with a plan while it is listed. Most of it leads to endpoints, and is only
- * counted where the plan has the same. Slots are taken over from the kernel, so that a restart need not change them.
+ * The contents of the kernel, compared with a plan while they are listed. Most elements refer to endpoints, and are
+ * only counted if the plan has the same. Slots are taken from the kernel, so that a restart need not change them.
  */
 export class ListedTable {
   /** Elements that are no Service's of the plan, or that several may have. */
@@ -71,12 +71,12 @@ export class ListedTable {
     return this.#ports.get(port)?.slots(of) ?? [];
   }
 
-  /** How many elements a Service port has that lead to its endpoints, or refuse, as the plan does. */
+  /** The number of elements of a Service port that refer to its endpoints, or refuse, as in the plan. */
   routes(port: ServicePortPlan): number {
     return this.#ports.get(port)?.routes ?? 0;
   }
 
-  /** Whose destination a key begins with. */
+  /** The Service port whose destination a key begins with. */
   #ownerOf(key: readonly KeyPart[]): DestinationOwner | undefined {
     const [address, protocol, port] = typeof key[1] === 'number' ? [undefined, ...key] : key;
     const known = protocolOf(String(protocol).toUpperCase());
@@ -86,7 +86,7 @@ export class ListedTable {
   }
 }
 
-/** Whose endpoints the elements of a map lead to, and by what. */
+/** The Service port whose endpoints the elements of a map refer to, and the key. */
 interface EndpointList {
   readonly policy: TrafficPolicy;
   readonly leadsTo: 'endpoint' | 'mark';

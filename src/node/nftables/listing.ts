@@ -8,9 +8,9 @@ import { protocolIndex, type SetName, setNames } from './sets.ts';
  */
 export class ListingReader {
   readonly #each: (element: Element) => void;
-  /** What is not read yet: from the start of an element on, or from somewhere between two arrays of elements. */
+  /** The unread text: from the start of an element on, or from somewhere between two arrays of elements. */
   #rest = '';
-  /** Whose array of elements this is in; undefined: in none. */
+  /** The set whose array of elements this is in; undefined: none. */
   #set: SetName | undefined;
   #named: string | undefined;
 

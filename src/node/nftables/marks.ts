@@ -20,12 +20,12 @@ export function masqueradeBit(mask: number): number {
 }
 
 /**
- * What the mark of a packet is that leaves the cluster by another node: the number of that node in the bits of the mask
+ * The mark of a packet that leaves the cluster by another node: the number of that node in the bits of the mask
  * above the two lowest.
  *
  * @param mask 1 to 2^32-1.
  * @param number from 1 on.
- * @throws {RangeError} where the mask has too few bits for the number.
+ * @throws {RangeError} if the mask has too few bits for the number.
  */
 export function egressMark(mask: number, number: number): number {
   let mark = 0;

@@ -65,12 +65,7 @@ export class Nft {
     await this.#shell('cat | nft -f -', [], { input: text });
   }
 
-  /**
-   * What `nft -j list …` prints.
-   *
-   * @returns undefined where there is no such thing.
-   * @throws {NftError}
-   */
+  /** The output of `nft -j list …`. @returns undefined if there is no such thing. @throws {NftError} */
   async list(options: readonly string[], ...what: readonly string[]): Promise<string | undefined> {
     const { exitCode, stdout, stderr } = await this.#exec('nft', ['-j', ...options, 'list', ...what]);
     if (exitCode === 0) return stdout;
@@ -79,7 +74,7 @@ export class Nft {
   }
 
   /**
-   * What `nft -j list …` prints of one thing after the other, with protocols as numbers.
+   * The output of `nft -j list …` for one thing after the other, with protocols as numbers.
    *
    * @param what each of words of ours only: `map ip servicenet service-ips`.
    * @param output is called with each piece of it, as they come.

@@ -16,7 +16,7 @@ import { disjointRanges } from './ranges.ts';
 import { allSetNames, isNftMap, setNames } from './sets.ts';
 import { cutCommands, Transactions } from './transactions.ts';
 
-/** What a sync wrote. */
+/** The result of a sync. */
 export interface Written {
   readonly transactions: number;
   /** Elements that were added, replaced or deleted. */
@@ -32,7 +32,7 @@ interface Mirror {
   readonly others: readonly Element[];
 }
 
-/** What the kernel had, and how many transactions it took to make a table anew. */
+/** The former contents of the kernel, and the number of transactions to make a table anew. */
 interface Read {
   readonly chains: ChainSizes;
   readonly listed: ListedTable;
@@ -96,7 +96,7 @@ export class NftablesTable {
     return { transactions: written + (read?.transactions ?? 0), elements };
   }
 
-  /** What has to be done, by what is known of the table. Each step is committed before the next is made. */
+  /** The steps, by the known contents of the table. Each step is committed before the next is made. */
   *#steps(
     plan: ForwardingPlan,
     programmed: Programmed,
@@ -114,7 +114,7 @@ export class NftablesTable {
     }
   }
 
-  /** What the kernel has. A table that is not there, or whose rules are not ours, is made anew. */
+  /** Reads the contents of the kernel. A missing table, or one with other rules, is made anew. */
   async #read(plan: ForwardingPlan, layout: TableLayout): Promise<Read> {
     const family = nftFamily(this.#family);
     // Terse, and the whole family: asked for one table, nft 1.0.6 fetches all of its elements.
@@ -137,7 +137,7 @@ export class NftablesTable {
     return { chains: rules.chains, listed, transactions: 0 };
   }
 
-  /** What makes the chains that a step needs. They may be there in part, if an agent was stopped. */
+  /** The commands for the chains that a step needs. They may exist in part, if an agent was stopped. */
   #missingChains(
     chains: Map<string, number>,
     step: ProgrammingStep,
@@ -204,7 +204,7 @@ function chainSizes(commands: readonly Command[]): ChainSizes {
   return sizes;
 }
 
-/** What our table has in what `nft -j -t list ruleset` printed: its chains, and the names of its sets and maps. */
+/** Our table in the output of `nft -j -t list ruleset`: its chains, and the names of its sets and maps. */
 function listedRules(listing: string): {
   readonly chains: ChainSizes;
   readonly sets: ReadonlySet<string>;

@@ -4,9 +4,9 @@ import type { Nft } from './nft.ts';
 
 /** Other Service proxies in this kernel. */
 export interface OtherProxies {
-  /** What they have there, in words; empty: nothing. */
+  /** Their traces in the kernel, in words; empty: none. */
   readonly found: readonly string[];
-  /** What could not be looked at, and why. */
+  /** What could not be checked, and why. */
   readonly unclear: readonly string[];
 }
 

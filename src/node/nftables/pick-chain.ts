@@ -23,7 +23,7 @@ export interface PickChain {
   readonly by: DestinationKey;
   readonly to: TrafficPolicy;
   readonly masquerade: MasqueradedSources;
-  /** How many, at least 1. */
+  /** The number of endpoints, at least 1. */
   readonly endpoints: number;
   /** Seconds; undefined: without session affinity. */
   readonly affinitySeconds: number | undefined;
@@ -31,7 +31,7 @@ export interface PickChain {
 
 export type DestinationKey = 'service-ips' | 'node-ports';
 
-/** Whose source address is replaced by the node's. */
+/** The sources that are masqueraded with the node's address. */
 export type MasqueradedSources = 'none' | 'all' | 'all-but-pods';
 
 export function pickChainName({ by, to, masquerade, endpoints, affinitySeconds }: PickChain): string {

@@ -24,7 +24,7 @@ export interface ProgrammedPort {
   readonly localSlots: readonly PlannedEndpoint[];
 }
 
-/** What a Service port needs in the kernel for itself. */
+/** The elements of a Service port itself. */
 export interface PortElements {
   readonly elements: readonly Element[];
   /** By name. */
@@ -77,7 +77,7 @@ export function sharedElements({ port }: ProgrammedPort): readonly Element[] {
   return elements;
 }
 
-/** How the sets name a destination. */
+/** The key of a destination in the sets. */
 function destinationElementKey(
   port: ServicePortPlan,
   { address, port: number }: Destination,

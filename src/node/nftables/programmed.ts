@@ -21,12 +21,12 @@ export interface ProgrammedService {
   readonly ports: readonly ProgrammedPort[];
 }
 
-/** What has to be done to the kernel, and what is there afterwards. */
+/** The changes for the kernel, and its contents afterwards. */
 export interface ProgrammingStep {
   readonly changes: readonly ElementChange[];
   /** Chains to which the new elements lead, by name. */
   readonly chains: ReadonlyMap<string, PickChain>;
-  /** What changes in the mirror: undefined where a Service goes. */
+  /** The change of the mirror: undefined for a deleted Service. */
   readonly services: ReadonlyMap<ObjectKey, ProgrammedService | undefined>;
 }
 
@@ -50,7 +50,7 @@ export class Programmed {
   }
 
   /**
-   * What leads from the mirror to the plan.
+   * The changes from the mirror to the plan.
    *
    * @param touched the Services whose plans may have changed; default all.
    */

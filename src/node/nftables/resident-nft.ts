@@ -43,7 +43,7 @@ export class ResidentNft {
       throw NftError.of(error instanceof Error ? error.message : String(error));
     });
     if (said === '') return true;
-    // What it keeps of the tables may be wrong.
+    // Its cache of the tables may be wrong.
     await this.#program.close();
     throw NftError.of(said);
   }

@@ -67,7 +67,7 @@ export const setDefinitions = {
   'cluster-ips': { key: ['address'] },
   /** Packets to these ranges that are no Service's are dropped. */
   'service-cidrs': { key: ['address'], interval: true },
-  /** Where node ports answer; unused where they answer at every address of the node. */
+  /** The addresses of node ports; unused if they answer at every address of the node. */
   'node-port-ips': { key: ['address'] },
   /** Sources that are Pods, where they are known by address. */
   'pod-cidrs': { key: ['address'], interval: true },

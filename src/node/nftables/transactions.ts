@@ -97,7 +97,10 @@ interface Entry {
 
 const order = new Map(setNames.map((name, index) => [name, index]));
 
-/** What leads to something comes after it, and goes before it. Ranges go before others that they may overlap come. */
+/**
+ * References are added after their target, and removed before it. Ranges are removed before others that they may
+ * overlap are added.
+ */
 function rank({ kind, element: { set } }: ElementChange): number {
   const position = order.get(set) ?? 0;
   if (kind !== 'delete') return position;

@@ -25,7 +25,7 @@ export interface EgressFirewallsOptions {
   readonly clusterCIDRs: readonly ParsedCidr[];
   /** @throws the system's error where there is no such name. */
   readonly resolve: (name: string) => Promise<ResolvedName>;
-  /** Is called when {@link EgressFirewalls.filters} may be others. */
+  /** Called when {@link EgressFirewalls.filters} may have changed. */
   readonly changed: () => void;
 }
 
@@ -90,7 +90,7 @@ export class EgressFirewalls {
     return this.#names.run(signal);
   }
 
-  /** What EgressFirewalls decide now, by namespace. @param hash see {@link firewallFilter}. */
+  /** The present filters of EgressFirewalls, by namespace. @param hash see {@link firewallFilter}. */
   filters(hash: (text: string) => string): ReadonlyMap<string, FirewallFilter> {
     const nodes = [...this.#nodes.cache.values()];
     const { clusterCIDRs } = this.#options;
@@ -175,7 +175,7 @@ function namesOf({ rules }: FirewallRules): readonly string[] {
   return rules.flatMap(({ to }) => (to.kind === 'name' ? [to.name] : []));
 }
 
-/** What rules depend on. */
+/** The parts of a Node that rules depend on. */
 function partsOf({ metadata, spec, status }: Node): readonly unknown[] {
   return [metadata.labels, spec.podCIDRs, status.addresses];
 }

@@ -148,7 +148,7 @@ export class PolicyAgent implements Runnable {
     }
   }
 
-  /** What a bridge passes on, the kernel shows to filters with br_netfilter alone. */
+  /** The kernel filters packets that a bridge forwards only with br_netfilter. */
   async #checkBridges(): Promise<void> {
     const { host, context } = this.#options;
     const values = await Promise.all(bridgeParameters.map((name) => host.sysctl.get(name)));

@@ -4,11 +4,11 @@ import { at, listAt, textAt } from '../../objects/read.ts';
 import type { Nft } from '../nftables/nft.ts';
 import { baseChains, policyTable, subjectMaps } from './policy-commands.ts';
 
-/** What the kernel has, as far as it changes. */
+/** The changing contents of the kernel. */
 export interface ListedPolicyTable {
   /** By name; of ranges and ports, which are never changed, the elements are left out. */
   readonly sets: ReadonlyMap<string, ReadonlySet<string>>;
-  /** How many rules each chain has: fewer than it should where its writing was cut off. */
+  /** The number of rules of each chain: fewer than planned if an agent was stopped. */
   readonly chains: ReadonlyMap<string, number>;
   /** By the name of the map: the chain of an address. */
   readonly subjects: ReadonlyMap<string, ReadonlyMap<string, string>>;

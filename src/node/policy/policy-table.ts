@@ -23,7 +23,7 @@ import {
 } from './policy-commands.ts';
 import { type ListedPolicyTable, readTable } from './policy-listing.ts';
 
-/** What a sync has written. */
+/** The result of a sync. */
 export interface PolicyWritten {
   readonly transactions: number;
   readonly commands: number;
@@ -38,7 +38,7 @@ const elementsPerCommand = 500;
  */
 export class PolicyTable {
   readonly #nft: Nft;
-  /** What the kernel has; `none`: no table. Undefined: that is not known. */
+  /** The contents of the kernel; `none`: no table. Undefined: unknown. */
   #programmed: ListedPolicyTable | 'none' | undefined;
 
   constructor(nft: Nft) {
@@ -109,7 +109,7 @@ function bySubjectMap(subjects: PolicyPlan['subjects']): Map<string, Map<string,
   return maps;
 }
 
-/** What leads to something comes after it, and goes before it. */
+/** References are added after their target, and removed before it. */
 function changes(present: ListedPolicyTable, plan: PolicyPlan): Command[] {
   const commands: Command[] = [];
   for (const [name, set] of plan.sets) pushAll(commands, setChanges(name, set, present.sets.get(name)));

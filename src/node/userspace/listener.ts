@@ -1,4 +1,4 @@
-/** What listens at an address and port of a Service. */
+/** A listener at an address and port of a Service. */
 export interface Listener {
   /** Whether connections are open that came to its address. */
   readonly isInUse: boolean;

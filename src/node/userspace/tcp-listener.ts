@@ -4,7 +4,7 @@ import type { Host } from '../../host/host.ts';
 import type { PlannedEndpoint } from '../../network/forwarding/forwarding-plan.ts';
 import type { Listener } from './listener.ts';
 
-/** Where a connection goes, by the client's address; undefined: it is refused. */
+/** The target of a connection, by the client's address; undefined: it is refused. */
 export type ChooseEndpoint = (client: string) => PlannedEndpoint | undefined;
 
 /** Milliseconds after which an endpoint that does not answer is given up, as a client would. */

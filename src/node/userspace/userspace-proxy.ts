@@ -161,7 +161,7 @@ function lineFor(verb: 'replace' | 'del', address: string): string {
     : `route ${verb} local ${address} dev lo`;
 }
 
-/** Where to listen, by address, protocol and port: where at least one source is forwarded. */
+/** The listeners by address, protocol and port: those at which at least one source is forwarded. */
 function placesOf({ destinations, node }: ForwardingPlan): Map<string, Place> {
   const places = new Map<string, Place>();
   const add = (port: ServicePortPlan, destination: Destination, address: string): void => {

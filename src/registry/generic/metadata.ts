@@ -4,7 +4,13 @@ import { pushAll } from '../../objects/lists.ts';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../objects/meta.ts';
 import { forbiddenField, invalid, required, tooLong, type FieldError } from '../validation/field-errors.ts';
 import { validateLabels } from '../validation/label-selector.ts';
-import { isDNS1123Label, isQualifiedName, nameIsPathSegment, type NameRule } from '../../objects/names.ts';
+import {
+  isDNS1123Label,
+  isQualifiedName,
+  nameIsPathSegment,
+  type NameRule,
+  nameIsDNSSubdomain,
+} from '../../objects/names.ts';
 
 /** The rules of a kind's metadata. */
 export interface MetaRules {
@@ -13,6 +19,9 @@ export interface MetaRules {
   /** The path of the metadata; `metadata` unless it is a template's. */
   readonly path?: string;
 }
+
+/** Most kinds: namespaced, with names that are DNS subdomains. */
+export const namespacedSubdomain = { namespaced: true, nameRule: nameIsDNSSubdomain };
 
 /** The limit of all keys and values of an object's annotations together, in bytes. */
 const maxAnnotationBytes = 256 * 1024;

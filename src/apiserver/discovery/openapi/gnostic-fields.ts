@@ -2,8 +2,8 @@
  * The parts of the tables of gnostic's messages (`openapi_v2.Document`, `openapi_v3.Document`), which write members
  * of a JSON document as fields. As in proto3, zero values are left out, except in a oneof.
  */
-import { isRecord } from '../../../objects/json.ts';
-import type { WireWriter } from '../../schema/protobuf/wire-writer.ts';
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
 import { yamlParts } from '../../schema/yaml/write-yaml.ts';
 
 /** Writing that yields between its steps, each of which takes some 10 ms at most; undefined: all is written. */
@@ -136,3 +136,21 @@ export const externalDocs = messageField(
     ['url', 2, textField],
   ]),
 );
+
+/** `AdditionalPropertiesItem`: a schema, or whether there may be any. */
+export function additionalProperties(schema: WriteField): WriteField {
+  return messageField((writer, value) => {
+    if (typeof value !== 'boolean') return schema(writer, 1, value);
+    writer.integer(2, Number(value));
+    return undefined;
+  });
+}
+
+/** Writes a document by the contents of its message. Yields between steps. */
+export function documentWriter(document: WriteContent) {
+  return function* (value: JsonRecord): Generator<undefined, Buffer, undefined> {
+    const writer = new WireWriter();
+    yield* through(document(writer, value));
+    return writer.take();
+  };
+}

@@ -1,6 +1,5 @@
 /** The OpenAPI v2 document as protobuf: field numbers of gnostic's `openapiv2/OpenAPIv2.proto`. */
-import { isRecord, type JsonRecord } from '../../../objects/json.ts';
-import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
+import { isRecord } from '../../../objects/json.ts';
 import {
   type MemberField,
   anyField,
@@ -15,20 +14,14 @@ import {
   only,
   textField,
   textsField,
-  through,
   integerField,
   type WriteContent,
   type WriteField,
+  additionalProperties,
+  documentWriter,
 } from './gnostic-fields.ts';
 
 const schema: WriteField = messageField((writer, value) => schemaContent(writer, value));
-
-/** `AdditionalPropertiesItem`: a schema, or whether there may be any. */
-const additionalProperties: WriteField = messageField((writer, value) => {
-  if (typeof value !== 'boolean') return schema(writer, 1, value);
-  writer.integer(2, Number(value));
-  return undefined;
-});
 
 const schemaContent: WriteContent = object(
   [
@@ -52,7 +45,7 @@ const schemaContent: WriteContent = object(
     ['minProperties', 18, integerField],
     ['required', 19, textsField],
     ['enum', 20, listField(anyField)],
-    ['additionalProperties', 21, additionalProperties],
+    ['additionalProperties', 21, additionalProperties(schema)],
     // gnostic allows several types; Kubernetes has one
     ['type', 22, messageField(only(1, textField))],
     ['items', 23, messageField(only(1, schema))],
@@ -183,8 +176,4 @@ const document = object([
  *
  * Yields between steps.
  */
-export function* writeGnosticV2(value: JsonRecord): Generator<undefined, Buffer, undefined> {
-  const writer = new WireWriter();
-  yield* through(document(writer, value));
-  return writer.take();
-}
+export const writeGnosticV2 = documentWriter(document);

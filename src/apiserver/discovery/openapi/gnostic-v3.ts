@@ -1,6 +1,5 @@
 /** OpenAPI v3 documents as protobuf: field numbers of gnostic's `openapiv3/OpenAPIv3.proto`. */
-import { isRecord, type JsonRecord } from '../../../objects/json.ts';
-import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
+import { isRecord } from '../../../objects/json.ts';
 import {
   anyField,
   doubleField,
@@ -14,10 +13,11 @@ import {
   only,
   textField,
   textsField,
-  through,
   integerField,
   type WriteContent,
   type WriteField,
+  additionalProperties,
+  documentWriter,
 } from './gnostic-fields.ts';
 
 const reference = messageField(
@@ -34,13 +34,6 @@ const ownSchema: WriteField = messageField((writer, value) => schemaContent(writ
 const schema: WriteField = messageField((writer, value) =>
   isRecord(value) && value['$ref'] !== undefined ? reference(writer, 2, value) : ownSchema(writer, 1, value),
 );
-
-/** `AdditionalPropertiesItem`: a schema, or whether there may be any. */
-const additionalProperties: WriteField = messageField((writer, value) => {
-  if (typeof value !== 'boolean') return schema(writer, 1, value);
-  writer.integer(2, Number(value));
-  return undefined;
-});
 
 /** `DefaultType` is empty for values that are neither a number, a boolean nor a string: gnostic has no others. */
 const defaultType: WriteField = messageField((writer, value) => {
@@ -77,7 +70,7 @@ const schemaContent: WriteContent = object(
     ['not', 29, ownSchema],
     ['items', 30, messageField(only(1, schema))],
     ['properties', 31, mapField(schema)],
-    ['additionalProperties', 32, additionalProperties],
+    ['additionalProperties', 32, additionalProperties(schema)],
     ['default', 33, defaultType],
     ['description', 34, textField],
     ['format', 35, textField],
@@ -199,8 +192,4 @@ const document = object([
  *
  * Yields between steps.
  */
-export function* writeGnosticV3(value: JsonRecord): Generator<undefined, Buffer, undefined> {
-  const writer = new WireWriter();
-  yield* through(document(writer, value));
-  return writer.take();
-}
+export const writeGnosticV3 = documentWriter(document);

@@ -12,7 +12,7 @@ import type { PlannedEvent } from '../../../client/events/events.ts';
 const scheduledTimeAnnotation = 'batch.kubernetes.io/cronjob-scheduled-timestamp';
 /** Milliseconds after a time of the schedule at which it is looked at, so that it has come (`nextScheduleDelta`). */
 const delay = 100;
-/** So many missed times are worth an Event. */
+/** The number of missed times from which an Event is sent. */
 const manyMissed = 100;
 
 export interface CronJobPlan {

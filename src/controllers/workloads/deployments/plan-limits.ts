@@ -1,4 +1,4 @@
-/** How far a rollout may deviate from the number of replicas (pkg/controller/deployment/util, `ResolveFenceposts`). */
+/** The deviations of a rollout from the number of replicas (pkg/controller/deployment/util, `ResolveFenceposts`). */
 import type { Deployment } from '../../../objects/types/apps.generated.ts';
 import { scaledValue } from '../plan-scaled-value.ts';
 

@@ -1,4 +1,4 @@
-/** What the webhooks of Kubernetes' tests decide (test/images/agnhost/webhook). */
+/** The decisions of the webhooks of Kubernetes' tests (test/images/agnhost/webhook). */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { listAt, recordAt, textAt } from '../../../objects/read.ts';

@@ -5,10 +5,10 @@ import type { ExecResult, Host } from '../../../host/host.ts';
 /** A program beside agnhost in its image. */
 export const corednsProgram = '/coredns';
 
-/** What agnhost needs of the container that it runs in. */
+/** The parts of its container that agnhost needs. */
 export interface AgnhostPlace {
   readonly host: Host;
-  /** Where servers listen: `0.0.0.0` and `::`, or a node's addresses. */
+  /** The addresses on which servers listen: `0.0.0.0` and `::`, or a node's. */
   readonly listenAt: readonly string[];
   readonly hostname: string;
   /** The addresses of a name, at least one. @throws {Error} where there is no such name. */
@@ -29,7 +29,7 @@ export class AgnhostRun {
   readonly words: readonly string[];
   /** Resolves with the exit code. */
   readonly ended: Promise<number>;
-  /** What SIGTERM does; by default a Go program that is process 1 exits with 2. */
+  /** The handler of SIGTERM; by default a Go program that is process 1 exits with 2. */
   onTerm: () => void = () => this.end(2);
   readonly #end: (code: number) => void;
   readonly #open = new Set<{ close: () => void }>();
@@ -100,7 +100,7 @@ export class AgnhostRun {
 /** The arguments behind a subcommand: `--name=value`, `--name value`, `--name`, and others. */
 export class AgnhostArguments {
   readonly #flags = new Map<string, string>();
-  /** What is no flag. */
+  /** The arguments that are no flags. */
   readonly others: readonly string[];
 
   /** @param switches flags without a value. */

@@ -41,7 +41,7 @@ export async function guestbook(run: AgnhostRun): Promise<void> {
 
 class Guestbook {
   readonly #run: AgnhostRun;
-  /** Where primaries and replicas listen. */
+  /** The port of primaries and replicas. */
   readonly #port: number;
   readonly #store = new Map<string, string>();
   readonly #replicas = new Set<string>();

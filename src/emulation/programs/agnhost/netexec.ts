@@ -51,7 +51,7 @@ export async function netexec(run: AgnhostRun): Promise<void> {
   run.print(`Started UDP server on port  ${udpPort}`);
 }
 
-/** Whom a datagram comes from. */
+/** The sender of a datagram. */
 interface Sender {
   readonly address: string;
   readonly port: number;

@@ -8,7 +8,7 @@ import { errorMessage } from '../../../objects/error-message.ts';
 /** Milliseconds that a client has to take the end before the connection is closed. */
 const closingMs = 500;
 
-/** What the environment asks for, by upstream's names. */
+/** The settings in the environment, by upstream's names. */
 export async function portForwardTester(run: AgnhostRun): Promise<void> {
   const { environment } = run.place;
   const text = (name: string): string => environment.get(name) ?? '';

@@ -23,7 +23,7 @@ export async function serveHostname(run: AgnhostRun): Promise<void> {
   if (isTcp) {
     await run.listen(port, () =>
       createTcpServer((socket) => {
-        // What a client has sent is taken, so that closing does not reset the connection.
+        // The client's data is read, so that closing does not reset the connection.
         socket.resume().end(place.hostname);
       }),
     );
@@ -102,7 +102,7 @@ export async function testWebserver(run: AgnhostRun): Promise<void> {
   );
 }
 
-/** What Go's file server answers: a file, 404, or for a folder a list that is left empty. */
+/** The answer of Go's file server: a file, 404, or for a folder a list that is left empty. */
 export async function fileAnswer(
   { readFile }: Pick<AgnhostRun['place'], 'readFile'>,
   url: string,

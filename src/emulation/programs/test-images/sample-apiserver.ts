@@ -33,7 +33,7 @@ export async function sampleApiServer(run: AgnhostRun): Promise<void> {
   );
 }
 
-/** What a path of the group version names. */
+/** The object that a path of the group version names. */
 interface Target extends FlunderSelection {
   readonly resource: SampleResource;
 }

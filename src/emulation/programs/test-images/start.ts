@@ -58,7 +58,7 @@ async function pageAnswer(place: AgnhostPlace, root: string, url: string): Promi
   return await fileAnswer(place, `${root}${pathname.endsWith('/') ? `${pathname}index.html` : pathname}`);
 }
 
-/** What update demos ask: which picture this image shows. */
+/** The answer for update demos: the picture of this image. */
 function pictureAnswer(image: TestImage, url: string): Promise<Answer> {
   const { pathname } = new URL(url, 'http://picture');
   const body = JSON.stringify({ image: `${image}.jpg` });

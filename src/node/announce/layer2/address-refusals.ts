@@ -13,7 +13,7 @@ export interface AddressRefusalsOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Where addresses are placed: see `Layer2Options`. */
+  /** The place of addresses: see `Layer2Options`. */
   readonly on: 'macvlan' | 'interface';
   /**
    * Whose MAC address it is that answers for an address: an agent's that announces it, a node's own, or neither
@@ -31,7 +31,10 @@ export interface AddressRefusalsOptions {
 /** Milliseconds between two questions for an address that another machine has. */
 const askAgainEvery = 30_000;
 
-/** Where kube-proxy in mode ipvs keeps the addresses of all Services on every node, so that all nodes may answer ARP. */
+/**
+ * The interface on which kube-proxy in mode ipvs keeps the addresses of all Services, so that all nodes may answer
+ * ARP.
+ */
 const ipvsInterface = 'kube-ipvs0';
 
 /** The addresses that a node does not announce by layer 2 although it could, since something else has them. */
@@ -168,7 +171,7 @@ export class AddressRefusals {
     return false;
   }
 
-  /** Who answers for addresses, of those that are on a link of this node. */
+  /** Who answers for addresses on links of this node. */
   async #holders(addresses: readonly string[], links: readonly Link[]): Promise<ReadonlyMap<string, string>> {
     const subnets = links.flatMap(subnetsOf);
     const asked = addresses.filter((address) => {

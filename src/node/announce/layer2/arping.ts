@@ -17,7 +17,7 @@ const atOnce = 250;
 export class Arping {
   readonly #host: Host;
   readonly #failed: (name: string, problem: ArpingProblem) => void;
-  /** What ends the programs, by interface. */
+  /** Ends the programs, by interface. */
   readonly #running = new Map<string, AbortController>();
 
   constructor(host: Host, failed: (name: string, problem: ArpingProblem) => void) {

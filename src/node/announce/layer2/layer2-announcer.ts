@@ -37,7 +37,7 @@ interface Place {
   readonly name: string;
 }
 
-/** What {@link Layer2Announcer.announce} considers beside its addresses. */
+/** The inputs of {@link Layer2Announcer.announce} besides its addresses. */
 export interface AnnounceOptions {
   /** Names of interfaces on which this node may have to take over: ours on them are made before. */
   readonly standby: ReadonlySet<string>;

@@ -3,7 +3,7 @@ import type { Host } from '../../../host/host.ts';
 /** A kernel parameter of an interface, below `net/FAMILY/conf/NAME`. */
 export type LinkSysctl = readonly [family: 'ipv4' | 'ipv6', name: string, value: string];
 
-/** What an interface needs that has other addresses too: setting its MAC address announces all addresses. */
+/** Settings of an interface that has other addresses too: setting its MAC address announces all addresses. */
 export const sharedSysctls: readonly LinkSysctl[] = [
   ['ipv4', 'arp_notify', '1'],
   ['ipv6', 'ndisc_notify', '1'],
@@ -15,7 +15,7 @@ const announcedAtOnce: LinkSysctl = ['ipv6', 'accept_dad', '0'];
 /** The same where nothing else announces IPv6 addresses. */
 export const arpingSysctls: readonly LinkSysctl[] = [...sharedSysctls, announcedAtOnce];
 
-/** What an interface of our own needs. */
+/** Settings of an interface of our own. */
 export const ownSysctls: readonly LinkSysctl[] = [
   ...sharedSysctls,
   announcedAtOnce,

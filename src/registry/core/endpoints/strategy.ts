@@ -8,13 +8,8 @@ import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateObjectMeta } from '../../generic/metadata.ts';
-import {
-  isDNS1123Label,
-  isDNS1123Subdomain,
-  isQualifiedName,
-  nameIsDNSSubdomain,
-} from '../../../objects/names.ts';
+import { validateObjectMeta, namespacedSubdomain } from '../../generic/metadata.ts';
+import { isDNS1123Label, isDNS1123Subdomain, isQualifiedName } from '../../../objects/names.ts';
 import {
   isValidPortNumber,
   validateEndpointAddress,
@@ -23,11 +18,10 @@ import {
 } from '../../validation/network.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
-const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 
 /** The rules of Endpoints (`pkg/registry/core/endpoint/strategy.go`, `ValidateEndpoints`). */
 export const endpointsStrategy = genericStrategy<Endpoints>({
-  ...metaRules,
+  ...namespacedSubdomain,
   allowCreateOnUpdate: true,
   setDefaults({ subsets = [] }) {
     for (const { ports = [] } of subsets) {
@@ -38,7 +32,7 @@ export const endpointsStrategy = genericStrategy<Endpoints>({
   },
   validateCreate: ({ subsets = [] }) => validateSubsets(subsets, []),
   validateUpdate: (endpoints, old) => [
-    ...validateObjectMeta(endpoints.metadata, metaRules),
+    ...validateObjectMeta(endpoints.metadata, namespacedSubdomain),
     // Values that were valid under older rules may stay.
     ...(jsonEqual(endpoints.subsets ?? [], old.subsets ?? [])
       ? []

@@ -1,7 +1,6 @@
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './annotations.ts';
 import { setPodDefaults } from './defaults.ts';
 import { admitPriority } from './scheduling/priority.ts';
@@ -17,8 +16,7 @@ import { validatePodChange } from './update.ts';
 import { validateMetadataAndSpec, validatePodOnly } from './whole-pod.ts';
 import { validatePodSpec } from './validation.ts';
 import { hostnameWarnings, podWarnings } from './warnings.ts';
-
-const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
+import { namespacedSubdomain } from '../../generic/metadata.ts';
 
 /**
  * The rules of Pods (`pkg/registry/core/pod/strategy.go`, `ValidatePodCreate`), with the admission plugins
@@ -26,7 +24,7 @@ const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
  * `apiserver/admission/service-accounts.ts`; it is off where Pods are only simulated, as in the recorded cluster.
  */
 export const podStrategy = genericStrategy<Pod>({
-  ...metaRules,
+  ...namespacedSubdomain,
   hasStatus: true,
   deleteReturnsObject: true,
   generationChanges: specChanges,

@@ -1,18 +1,16 @@
 import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateImmutableField, validateObjectMeta } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../../objects/names.ts';
+import { validateImmutableField, validateObjectMeta, namespacedSubdomain } from '../../generic/metadata.ts';
 import { warningsForAddress } from '../../validation/network.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { validateEndpointSlice } from './validation.ts';
 
 const managedBy = 'endpointslice.kubernetes.io/managed-by';
 const controllers = new Set(['endpointslice-controller.k8s.io', 'endpointslicemirroring-controller.k8s.io']);
-const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 
 const rules = genericStrategy<EndpointSlice>({
-  ...metaRules,
+  ...namespacedSubdomain,
   generationChanges: (slice, old) =>
     !jsonEqual(slice.metadata.labels ?? {}, old.metadata.labels ?? {}) ||
     !jsonEqual(contents(slice), contents(old)),
@@ -38,7 +36,7 @@ export const endpointSliceStrategy: Strategy<EndpointSlice> = {
   },
   // Unlike other kinds, the metadata is checked as a create's only.
   validateUpdate: (slice, old) => [
-    ...validateObjectMeta(slice.metadata, metaRules),
+    ...validateObjectMeta(slice.metadata, namespacedSubdomain),
     ...validateEndpointSlice(slice, old),
     ...validateImmutableField(slice.addressType, old.addressType, 'addressType'),
   ],

@@ -4,20 +4,18 @@ import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateObjectMeta } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../../objects/names.ts';
+import { validateObjectMeta, namespacedSubdomain } from '../../generic/metadata.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
 import { validateIngressSpec, validateIngressStatus } from './validation.ts';
 
 /** The annotation that names the class, the predecessor of `spec.ingressClassName`. */
 const ingressClassAnnotation = 'kubernetes.io/ingress.class';
 
-const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';
 
 /** The rules of Ingresses (`pkg/registry/networking/ingress/strategy.go`, admission DefaultIngressClass). */
 export const ingressStrategy = genericStrategy<Ingress>({
-  ...metaRules,
+  ...namespacedSubdomain,
   hasStatus: true,
   generationChanges: (ingress, old) => !jsonEqual(withRules(ingress.spec), withRules(old.spec)),
   setDefaults(ingress: Partial<Pick<Ingress, 'spec' | 'status'>>) {
@@ -40,7 +38,7 @@ export const ingressStrategy = genericStrategy<Ingress>({
     return errors;
   },
   validateUpdate: ({ metadata, spec }, old) => [
-    ...validateObjectMeta(metadata, metaRules),
+    ...validateObjectMeta(metadata, namespacedSubdomain),
     ...validateIngressSpec(spec, old.spec),
   ],
   validateStatus: validateIngressStatus,

@@ -1,4 +1,3 @@
-import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import type { Route, RouteTargetReference } from '../../../objects/types/route.generated.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
@@ -6,13 +5,13 @@ import {
   validateImmutableField,
   validateObjectMeta,
   validateObjectMetaUpdate,
+  namespacedSubdomain,
 } from '../../generic/metadata.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { assignHost, type ReviewAccess, validateHostUpdate } from './custom-host.ts';
 import { validateTLS } from './tls.ts';
 import { conformsToDNS, validatePathCharacters, validateRouteSpec } from './validation.ts';
 
-const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 const service = 'Service';
 
 /**
@@ -23,7 +22,7 @@ const service = 'Service';
  */
 export function routeStrategy(review: ReviewAccess): Strategy<Route> {
   return genericStrategy<Route>({
-    ...metaRules,
+    ...namespacedSubdomain,
     metadataRules: 'none',
     hasStatus: true,
     allowUnconditionalUpdate: false,
@@ -36,7 +35,7 @@ export function routeStrategy(review: ReviewAccess): Strategy<Route> {
     validateCreate(route, context) {
       const errors = assignHost(route, review, context);
       pushAll(errors, validatePathCharacters(route.spec));
-      pushAll(errors, validateObjectMeta(route.metadata, metaRules));
+      pushAll(errors, validateObjectMeta(route.metadata, namespacedSubdomain));
       pushAll(errors, validateRouteSpec(route, true));
       pushAll(errors, validateTLS(route, review, context));
       return errors;
@@ -49,7 +48,7 @@ export function routeStrategy(review: ReviewAccess): Strategy<Route> {
         errors,
         validateImmutableField(spec.wildcardPolicy, old.spec.wildcardPolicy, 'spec.wildcardPolicy'),
       );
-      pushAll(errors, validateObjectMeta(route.metadata, metaRules));
+      pushAll(errors, validateObjectMeta(route.metadata, namespacedSubdomain));
       const isHostChecked = spec.host !== old.spec.host && conformsToDNS(old.spec.host ?? '');
       pushAll(errors, validateRouteSpec(route, isHostChecked));
       pushAll(errors, validateTLS(route, review, context));
