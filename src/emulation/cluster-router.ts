@@ -9,8 +9,6 @@ import { routerServiceObjects } from '../network/http/router-service.ts';
 import { type IPFamily, parseAddress } from '../objects/address.ts';
 import { type ObjectKey, splitKey } from '../objects/key.ts';
 import { routeDomain } from '../objects/route-domain.ts';
-import { RouterStatus } from '../router/router-status.ts';
-import { Router } from '../router/router.ts';
 import { createMissing } from './create-missing.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 
@@ -66,6 +64,8 @@ export class ClusterRouter implements Runnable {
       await informers.finished();
       return;
     }
+    const { Router } = await import('../router/router.ts');
+    const { RouterStatus } = await import('../router/router-status.ts');
     const router = new Router({
       ...{ informers, host: localHost, clock, random, log, metrics, addresses: this.#addresses },
       ...{ httpPort: ports.http, httpsPort: ports.https },

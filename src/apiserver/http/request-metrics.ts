@@ -63,7 +63,7 @@ export class RequestMetrics {
     const { collectDefaultMetrics, Counter, Gauge, Registry } = await import('prom-client');
     if (this.#process === undefined) {
       this.#process = new Registry();
-      collectDefaultMetrics({ register: this.#process });
+      collectDefaultMetrics({ register: this.#process, eventLoopMonitoringPrecision: 250 });
     }
     const registry = new Registry();
     const registers = [registry];

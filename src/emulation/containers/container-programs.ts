@@ -10,9 +10,7 @@ import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import type { AgnhostPlace } from '../programs/agnhost/context.ts';
 import { resolveName } from '../programs/agnhost/resolve.ts';
-import { startAgnhost } from '../programs/agnhost/start.ts';
 import type { ContainerProgram } from '../programs/program.ts';
-import { startTestImage } from '../programs/test-images/start.ts';
 import { webRootOf } from '../programs/test-images/test-images.ts';
 import { builtInCommand, refusal, refusedCommand } from './built-in-commands.ts';
 import type { ContainerLog } from './container-log.ts';
@@ -115,10 +113,12 @@ export class ContainerPrograms {
       const root = webRootOf(resolved.name);
       if (root !== undefined) await record.folder.writePages(container, root.index);
       const args = resolved.args.map((word) => expand(word, [environment]));
+      const { startTestImage } = await import('../programs/test-images/start.ts');
       return withExec(await startTestImage(resolved.name, args, place(root?.path)));
     }
     const words = resolved.words.map((word) => expand(word, [environment]));
     if (resolved.kind === 'agnhost') {
+      const { startAgnhost } = await import('../programs/agnhost/start.ts');
       const own = await startAgnhost(words, place());
       if (own !== undefined) return withExec(own);
       if (!runsProcesses) return refusedCommand(words, log);
