@@ -26,9 +26,11 @@ export function inOrder(first: readonly string[]): typeof BaseSequencer {
   };
 }
 
-/** What `npm test` and `npm run test:long` have alike. */
+/** What `npm test`, `npm run test:long` and `npm run test:network` have alike. */
 export const options = {
   setupFiles: ['test/support/fast-check.ts'],
+  // Node.js runs src as it is, here as everywhere: nothing is transformed before it.
+  experimental: { viteModuleRunner: false, nodeLoader: false },
   // A worker loads src once, not once for each of its files: a third of the CPU time of the unit tests.
   isolate: false,
   // Only a test that hangs takes this long: a busy machine may stop any process for seconds.
