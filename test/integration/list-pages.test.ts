@@ -268,8 +268,8 @@ describe('pages', () => {
     const fieldSelector = `metadata.name!=${firstName}`;
 
     const whole = await pages(everywhere, {});
-    // Pages of one are tried on one group: they are many requests.
-    for (const limit of path === '/api/v1' ? [1, 3, 500] : [3, 500]) {
+    // Pages of one are tried on one group: they are many requests. Larger ones are below.
+    for (const limit of path === '/api/v1' ? [1, 3] : [3]) {
       expect(whole.keys).toEqual(expect.arrayContaining(made));
       expect((await pages(everywhere, { limit })).keys).toEqual(whole.keys);
       expect((await pages(everywhere, { limit, labelSelector })).keys).toEqual(made);

@@ -74,7 +74,6 @@ it.skipIf(lacks !== '')(
 );
 
 it.skipIf(lacks !== '').each([
-  ['iproute2', named('ip'), noIP],
   ['util-linux', named('setpriv'), 'install the package util-linux'],
   ['koffi', koffi.join(' '), 'the package koffi cannot be loaded: install it with its optional dependencies'],
 ])(`${only} where there is no %s${lacks && ` (missing: ${lacks})`}`, (_, files, advice) => {

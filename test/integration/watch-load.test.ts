@@ -138,7 +138,7 @@ test('a watcher that does not read is no burden, and loses nothing when it comes
   const path = `/api/v1/namespaces/${await makeNamespace(server, 'slow')}/configmaps`;
   const resourceVersion = await now(path);
   const slow = await SlowWatcher.open(`${path}?watch=true&resourceVersion=${resourceVersion}`);
-  const count = 600;
+  const count = 300;
   // 30 MB: more than the buffers of a socket hold
   await write(path, count, 'x'.repeat(100_000));
   const written = listAt((await call(server.client, 'GET', path)).body, 'items')
@@ -158,7 +158,7 @@ test('a watcher that does not read is no burden, and loses nothing when it comes
 
 test('a watch ends in its time, also if its first events are not read', async () => {
   const path = `/api/v1/namespaces/${await makeNamespace(server, 'unread')}/configmaps`;
-  const count = 300;
+  const count = 200;
   await write(path, count, 'x'.repeat(100_000));
   const slow = await SlowWatcher.open(`${path}?watch=true&timeoutSeconds=1`);
   // One that began later is over.

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
-import { ipAddresses, leases, services } from '../../src/client/resources.ts';
+import { leases } from '../../src/client/resources.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
@@ -16,16 +16,14 @@ const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 /** Who stops gives the lease back at once. Who is stopped by a busy machine for a few seconds must not lose it. */
 const leaseFlags = ['--leader-elect-lease-duration', '15s', '--leader-elect-renew-deadline', '10s'];
 
-/** `servicenet …` as a process of its own, with its log or output. */
+/** `servicenet …` as a process of its own, with its log. */
 class Process {
   readonly child: ChildProcess;
   readonly ended: Promise<unknown[]>;
-  output = '';
   log = '';
 
   constructor(args: readonly string[]) {
-    this.child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.output += text));
+    this.child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.log += text));
     this.ended = once(this.child, 'close');
   }
@@ -112,65 +110,5 @@ describe('servicenet controller', () => {
     });
     expect(await second.ended).toEqual([1, null]);
     expect(second.log).toContain('lost the lease');
-  });
-
-  it('says what is wrong with flags, and does not start', async () => {
-    const wrong = start('controller', '--kubeconfig', kubeconfig, '--controllers', 'nobody');
-    expect(await wrong.ended).toEqual([2, null]);
-    expect(wrong.log).toContain('"nobody" is not in the list of known controllers');
-  });
-});
-
-describe('servicenet audit', () => {
-  it('exits with 0 where all is well, and with 1 and a report where it is not', async () => {
-    await new ResourceClient(server.client, services).create({
-      metadata: { name: 'a', namespace: 'default' },
-      spec: { ports: [{ port: 80 }] },
-    });
-    const well = start('audit', '--kubeconfig', kubeconfig);
-    expect(await well.ended).toEqual([0, null]);
-    expect(well.output).toBe('2 Services and 2 IPAddresses: no findings\n');
-
-    await new ResourceClient(server.client, ipAddresses).create({
-      metadata: { name: '10.96.0.9', labels: { 'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io' } },
-      spec: { parentRef: { resource: 'services', namespace: 'default', name: 'a' } },
-    });
-    const report = start('audit', '--kubeconfig', kubeconfig, '-o', 'json');
-    const table = start('audit', '--kubeconfig', kubeconfig);
-    expect(await report.ended).toEqual([1, null]);
-    expect(await table.ended).toEqual([1, null]);
-    const cells = table.output.split('\n').map((line) => line.split(/ {3,}/));
-    expect(cells.slice(0, 2)).toEqual([
-      ['KIND', 'OBJECT', 'VALUE', 'REASON', 'MESSAGE'],
-      [
-        'IPAddress',
-        '10.96.0.9',
-        '10.96.0.9',
-        'IPAddressWrongReference',
-        'IPAddress 10.96.0.9 for Service default/a has a wrong reference',
-      ],
-    ]);
-    expect(table.output).toContain('2 Services and 3 IPAddresses: 1 findings\n');
-    expect(JSON.parse(report.output)).toEqual({
-      services: 2,
-      addresses: 3,
-      findings: [
-        {
-          kind: 'IPAddress',
-          key: '10.96.0.9',
-          value: '10.96.0.9',
-          reason: 'IPAddressWrongReference',
-          message: 'IPAddress 10.96.0.9 for Service default/a has a wrong reference',
-        },
-      ],
-    });
-  });
-
-  it('exits with 2 where it could not look', async () => {
-    await server.stop();
-    const blind = start('audit', '--kubeconfig', kubeconfig);
-    expect(await blind.ended).toEqual([2, null]);
-    expect(blind.output).toBe('');
-    expect(blind.log).toMatch(/^servicenet: .*ECONNREFUSED/m);
   });
 });
