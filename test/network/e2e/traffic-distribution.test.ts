@@ -63,10 +63,12 @@ describePods('[sig-network] several nodes', () => {
         spec: { trafficDistribution },
       });
       expect(status).toBe(200);
-      for (const client of [inA, alsoInA]) await reaches(client, ['on-node-1', 'on-node-4']);
-      await reaches(inB, ['on-node-2']);
-      // No endpoint is in its zone.
-      await reaches(inC, ['on-node-1', 'on-node-2', 'on-node-4']);
+      await Promise.all([
+        ...[inA, alsoInA].map((client) => reaches(client, ['on-node-1', 'on-node-4'])),
+        reaches(inB, ['on-node-2']),
+        // No endpoint is in its zone.
+        reaches(inC, ['on-node-1', 'on-node-2', 'on-node-4']),
+      ]);
     }
   });
 
@@ -74,14 +76,16 @@ describePods('[sig-network] several nodes', () => {
     for (const node of ['node-1', 'node-2', 'node-4']) await serveOn(node);
     await pods.running('web', 3);
     await pods.service('web', { trafficDistribution: 'PreferSameNode' }, 80);
-    const [first, second, third] = [
-      await clientOn('node-1'),
-      await clientOn('node-2'),
-      await clientOn('node-3'),
-    ];
-    await reaches(first, ['on-node-1']);
-    await reaches(second, ['on-node-2']);
-    await reaches(third, ['on-node-1', 'on-node-2', 'on-node-4']);
+    const [first, second, third] = await Promise.all([
+      clientOn('node-1'),
+      clientOn('node-2'),
+      clientOn('node-3'),
+    ]);
+    await Promise.all([
+      reaches(first, ['on-node-1']),
+      reaches(second, ['on-node-2']),
+      reaches(third, ['on-node-1', 'on-node-2', 'on-node-4']),
+    ]);
     await pods.delete('pods', 'on-node-1');
     await reaches(first, ['on-node-4']);
     await pods.delete('pods', 'on-node-4');
@@ -107,7 +111,9 @@ describePods('[sig-network] several nodes', () => {
     };
     const wanted = ['on-node-1: zone-a', 'on-node-2: zone-b', 'on-node-3: zone-c', 'on-node-4: zone-a'];
     await until(hints, (found) => found.join() === wanted.join());
-    for (const node of ['node-1', 'node-4']) await reaches(await clientOn(node), ['on-node-1', 'on-node-4']);
-    for (const node of ['node-2', 'node-3']) await reaches(await clientOn(node), [`on-${node}`]);
+    await Promise.all([
+      ...['node-1', 'node-4'].map(async (node) => reaches(await clientOn(node), ['on-node-1', 'on-node-4'])),
+      ...['node-2', 'node-3'].map(async (node) => reaches(await clientOn(node), [`on-${node}`])),
+    ]);
   });
 });
