@@ -280,6 +280,11 @@ export const scenarios: readonly Scenario[] = [
     'DNS should support configurable pod resolv.conf',
     'KubeProxy should set TCP CLOSE_WAIT timeout',
   ].map((test) => other(test, packets(programs, test))),
+  ...[
+    'DNS HostNetwork should resolve DNS of partial qualified names for services on hostNetwork pods with dnsPolicy: ClusterFirstWithHostNet',
+    'DNS should work with the pod containing more than 6 DNS search paths and longer than 256 search list characters',
+    'DNS should work with a search path containing an underscore and a search path with a single dot',
+  ].map((test) => other(test, packets(networking, test))),
   ...['with explicit kubelet port using proxy subresource', 'using proxy subresource'].map((how) =>
     other(`Proxy version v1 should proxy logs on node ${how}`, packets(programs, proxied)),
   ),
@@ -357,6 +362,12 @@ export const scenarios: readonly Scenario[] = [
         `LoadBalancers [Feature:LoadBalancer] should ${what} for LoadBalancer service with ${policy} traffic policy`,
         packets(balancers, balancedAffinity),
       ),
+    ),
+  ),
+  ...['TCP', 'UDP'].map((protocol) =>
+    other(
+      `LoadBalancers [Feature:LoadBalancer] [${protocol}] should be able to change the type and ports of the service`,
+      packets(balancers, '[%s] should be able to change the type and ports of the service'),
     ),
   ),
   // Theirs sends nothing.

@@ -22,13 +22,12 @@ describePods('[sig-network] LoadBalancers', () => {
   });
   afterAll(() => cluster.server.stop());
 
-  const test = (name: string, steps: () => Promise<void>): void => {
-    it(name, async () => {
-      pods = await cluster.inNamespace(`load-balancers-${++namespaces}`);
-      await steps();
-      await pods.call('DELETE', `/api/v1/namespaces/${pods.namespace}`);
-    });
+  const inNamespace = async (steps: () => Promise<void>): Promise<void> => {
+    pods = await cluster.inNamespace(`load-balancers-${++namespaces}`);
+    await steps();
+    await pods.call('DELETE', `/api/v1/namespaces/${pods.namespace}`);
   };
+  const test = (name: string, steps: () => Promise<void>): void => it(name, () => inNamespace(steps));
   const ports = [{ containerPort: 80 }, { containerPort: 8081, protocol: 'UDP' }];
   const podOn = (node: string, name: string) =>
     pods.pod(name, 'web', { ports }, { spec: { nodeName: node } });
@@ -53,6 +52,11 @@ describePods('[sig-network] LoadBalancers', () => {
     );
   const statusOf = (where: RunPlace, url: string): Promise<string> =>
     pods.curl(where, url, '-o', '/dev/null', '-w', '%{http_code}');
+  /** What answers a packet of UDP from outside; empty: nothing does. */
+  const askUdp = async (address: string, port: number): Promise<string> => {
+    const ask = `exec 3<>/dev/udp/${address}/${port}; printf hostname >&3; timeout 1 dd bs=512 count=1 status=none <&3`;
+    return (await pods.server.run(['bash', '-c', ask], outside)).stdout;
+  };
   const local = { type: 'LoadBalancer', externalTrafficPolicy: 'Local' };
 
   test('should have session affinity work, and be able to switch it, with Local and Cluster traffic policy', async () => {
@@ -74,6 +78,46 @@ describePods('[sig-network] LoadBalancers', () => {
       await answering(outside, url, both);
     }
   });
+
+  it.each(['TCP', 'UDP'])('[%s] should be able to change the type and ports of the service', (protocol) =>
+    inNamespace(async () => {
+      const targetPort = protocol === 'TCP' ? 80 : 8081;
+      const port = (own: object) => ({ ports: [{ port: 80, protocol, targetPort, ...own }] });
+      const [node = ''] = await pods.addressesOf('node-1');
+      await pods.service('web', port({}), 0);
+      await podOn('node-2', 'web');
+      const ask = (address: string, number: number): Promise<string> =>
+        protocol === 'TCP'
+          ? pods.curl(outside, `http://${address}:${number}/hostname`)
+          : askUdp(address, number);
+      const answers = (address: string, number: number, wanted: string) =>
+        until(
+          () => ask(address, number),
+          (said) => said.trim() === wanted,
+        );
+      const first = (await change({ type: 'NodePort' })).ports?.[0]?.nodePort ?? 0;
+      await answers(node, first, 'web');
+      await change({ type: 'LoadBalancer' });
+      const address = await balanced();
+      for (const at of [[node, first] as const, [address, 80] as const]) await answers(...at, 'web');
+      // Another node port, another port: the old ones lead nowhere, and the address stays.
+      const second = first === 32_767 ? first - 1 : first + 1;
+      await change(port({ nodePort: second }));
+      for (const at of [[node, second] as const, [address, 80] as const]) await answers(...at, 'web');
+      await answers(node, first, '');
+      await change(port({ nodePort: second, port: 81 }));
+      for (const at of [[node, second] as const, [address, 81] as const]) await answers(...at, 'web');
+      await answers(address, 80, '');
+      expect(await balanced()).toBe(address);
+      // Without Pods, and with one again.
+      await pods.delete('pods', 'web');
+      for (const at of [[node, second] as const, [address, 81] as const]) await answers(...at, '');
+      await podOn('node-1', 'web-again');
+      for (const at of [[node, second] as const, [address, 81] as const]) await answers(...at, 'web-again');
+      await change({ type: 'ClusterIP', ...port({ nodePort: null, port: 81 }) });
+      for (const at of [[node, second] as const, [address, 81] as const]) await answers(...at, '');
+    }),
+  );
 
   test('should be able to create LoadBalancer Service without NodePort and change it', async () => {
     await podOn('node-2', 'web');
@@ -105,10 +149,9 @@ describePods('[sig-network] LoadBalancers', () => {
         done
       done`;
     const seen = pods.server.run(['bash', '-c', flow], outside);
-    const ask = `exec 3<>/dev/udp/${address}/80; printf hostname >&3; timeout 1 dd bs=512 count=1 status=none <&3`;
     const answers = (name: string) =>
       until(
-        async () => (await pods.server.run(['bash', '-c', ask], outside)).stdout,
+        () => askUdp(address, 80),
         (said) => said === name,
       );
     const hasReached = (name: string) =>

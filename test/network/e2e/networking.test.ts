@@ -159,6 +159,12 @@ describePods('[sig-network]', () => {
     }
   });
 
+  const resolved = (name: string): string => `getent ahostsv4 ${name} | awk '{print $1}' | sort -u`;
+  /** Asks the DNS of the cluster. */
+  const dnsConfigOf = (searches: readonly string[]) => ({
+    nameservers: ['10.96.0.10'],
+    ...{ searches, options: [{ name: 'ndots', value: '5' }] },
+  });
   const lookup = (name: string, type = 'A'): string => `dig +search +short ${name} ${type} | sort`;
 
   test('DNS should provide DNS for the cluster, for services, and resolve partial qualified names', async () => {
@@ -232,6 +238,41 @@ describePods('[sig-network]', () => {
     expect(await output(from, 'cat /etc/resolv.conf')).toBe(
       'search resolv.conf.local\nnameserver 1.1.1.1\noptions ndots:2',
     );
+  });
+
+  test('DNS HostNetwork should resolve DNS of partial qualified names for services on hostNetwork pods with dnsPolicy: ClusterFirstWithHostNet', async () => {
+    const from = await execPod('host', { hostNetwork: true, dnsPolicy: 'ClusterFirstWithHostNet' });
+    const { clusterIP = '' } = await pods.service('dns-test-service', { ports: [{ port: 80 }] }, 80);
+    const { namespace } = pods;
+    for (const suffix of ['', `.${namespace}`, `.${namespace}.svc`])
+      await says(from, lookup(`dns-test-service${suffix}`), clusterIP);
+    // Without that policy, a Pod of the node asks as the node does.
+    const other = await execPod('plain', { hostNetwork: true });
+    expect(await output(other, lookup('dns-test-service'))).not.toBe(clusterIP);
+  });
+
+  test('DNS should work with the pod containing more than 6 DNS search paths and longer than 256 search list characters', async () => {
+    const { clusterIP = '' } = await pods.service('dns-test-service', { ports: [{ port: 80 }] }, 80);
+    // That of the Service comes last, behind more than six paths and 256 characters.
+    const searches = [
+      ...Array.from({ length: 6 }, (_, i) => `${'x'.repeat(50)}.n${i}.cluster.local`),
+      `${pods.namespace}.svc.cluster.local`,
+    ];
+    const from = await execPod('searching', { dnsPolicy: 'None', dnsConfig: dnsConfigOf(searches) });
+    expect(searches.join(' ').length).toBeGreaterThan(256);
+    expect(await output(from, 'grep ^search /etc/resolv.conf')).toBe(`search ${searches.join(' ')}`);
+    await says(from, lookup('dns-test-service'), clusterIP);
+    await says(from, resolved('dns-test-service'), clusterIP);
+  });
+
+  test('DNS should work with a search path containing an underscore and a search path with a single dot', async () => {
+    const { clusterIP = '' } = await pods.service('dns-test-service', { ports: [{ port: 80 }] }, 80);
+    const searches = ['.', '_sip._tcp.abc_d.example.com', `${pods.namespace}.svc.cluster.local`];
+    const from = await execPod('searching', { dnsPolicy: 'None', dnsConfig: dnsConfigOf(searches) });
+    expect(await output(from, 'grep ^search /etc/resolv.conf')).toBe(`search ${searches.join(' ')}`);
+    // dig ends at the first path whose server does not answer, which is outside of the cluster here.
+    await says(from, resolved('dns-test-service'), clusterIP);
+    await says(from, resolved('kubernetes.default.svc.cluster.local'), '10.96.0.1');
   });
 
   test('Proxy version v1 A set of valid responses are returned for both pod and service ProxyWithPath', async () => {
