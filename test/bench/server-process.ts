@@ -105,7 +105,8 @@ async function startCommand(nodeFlags: readonly string[]): Promise<readonly stri
   const root = new URL('../../', import.meta.url);
   if (process.env['BENCH_DIST'] === '1') return [...nodeFlags, new URL('dist/main.js', root).pathname, 'up'];
   const manifest: unknown = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
-  const [, ...words] = textAt(recordAt(recordAt(manifest)['scripts']), 'start').split(' ');
+  const script = textAt(recordAt(recordAt(manifest)['scripts']), 'start').split(' ');
+  const words = script.slice(script.indexOf('node') + 1);
   const up = words.indexOf('up');
   const file = new URL(words[up - 1] ?? '', root).pathname;
   return [...words.slice(0, up - 1), ...nodeFlags, file, 'up'];

@@ -32,6 +32,16 @@ function begin(args: readonly string[], environment: Readonly<Record<string, str
   return new Child(process.execPath, [main, ...args], { HOME: home, KUBECONFIG: '', ...environment });
 }
 
+test('npm, which started up, passes a signal on to it', async () => {
+  const kubeconfig = join(home, 'by-npm');
+  const own = ['--port', '0', '--write-kubeconfig', kubeconfig];
+  const npm = new Child('npm', ['run', '-s', 'servicenet', '--', ...bare, ...own], { HOME: home });
+  await npm.until(() => npm.output.includes('servicenet is ready'));
+  expect(existsSync(kubeconfig)).toBe(true);
+  await npm.end();
+  expect(existsSync(kubeconfig)).toBe(false);
+});
+
 describe('servicenet up -- program', () => {
   test('runs it with KUBECONFIG, beside others, and leaves nothing behind', async () => {
     const services = ['get', 'services', '--all-namespaces', '-o', 'name'];
