@@ -10,7 +10,7 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
 import type { LoadBalancerMetrics } from './metrics.ts';
-import { planPoolStatus } from './plan.ts';
+import { planPoolStatus } from './plan-pool.ts';
 import type { HostAddress, PoolAnnounced } from '../announcement-status/plan.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import { addressPools } from '../../client/resources.ts';

@@ -16,7 +16,7 @@ export type WriteField = (writer: WireWriter, field: number, value: unknown) => 
 export type WriteContent = (writer: WireWriter, value: unknown) => Steps;
 
 /** All of the steps, in the steps of something larger. */
-export function* through(steps: Steps): Generator<undefined, void, undefined> {
+function* through(steps: Steps): Generator<undefined, void, undefined> {
   if (steps !== undefined) yield* steps;
 }
 

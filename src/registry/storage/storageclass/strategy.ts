@@ -71,7 +71,7 @@ function validateTopologies(terms: readonly TopologySelectorTerm[]): FieldError[
 }
 
 /** Members that an update may not change; one that is absent is as an empty one. */
-export function forbidUpdates<T extends KubeObject>(
+function forbidUpdates<T extends KubeObject>(
   object: T,
   old: T,
   members: readonly (keyof T & string)[],
@@ -91,17 +91,14 @@ const maxBytes = 256 * 1024;
 const maxParameters = 512;
 
 /** The driver or provisioner of a class: a qualified name in any case (`validateProvisioner`). */
-export function validateProvisioner(provisioner: string, path: string): FieldError[] {
+function validateProvisioner(provisioner: string, path: string): FieldError[] {
   if (provisioner === '') return [required(path)];
   const lower = provisioner.toLowerCase();
   return isQualifiedName(lower).map((message) => invalid(path, lower, message));
 }
 
 /** At most 512 parameters of together at most 256 KiB (`validateParameters`). */
-export function validateParameters(
-  parameters: Readonly<Record<string, string>>,
-  allowEmpty: boolean,
-): FieldError[] {
+function validateParameters(parameters: Readonly<Record<string, string>>, allowEmpty: boolean): FieldError[] {
   const path = 'parameters';
   const entries = Object.entries(parameters);
   if (entries.length > maxParameters) return [tooLong(path, maxParameters)];

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import {
-  planPoolStatus,
-  type PoolState,
   loadBalancerCleanupFinalizer,
   planReleased,
   planServed,
@@ -13,6 +11,7 @@ import { isForeign, statusAddresses } from '../../../../src/controllers/load-bal
 import type { Service, ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
 import type { Condition } from '../../../../src/objects/meta.ts';
 import { inStatus } from './samples.ts';
+import { planPoolStatus, type PoolState } from '../../../../src/controllers/load-balancer/plan-pool.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 
