@@ -95,7 +95,7 @@ export interface ServiceCidr {
   readonly range: AddressRange;
   /** Network+1 to broadcast-1 in IPv4, network+1 to the last address in IPv6. */
   readonly usable: AddressRange;
-  /** How many usable addresses, from the first on, are in the static band. */
+  /** The number of usable addresses, from the first on, in the static band. */
   readonly staticBand: number;
   /** The network's address as text: what a dry run hands out. */
   readonly base: string;

@@ -18,7 +18,7 @@ export type PoolOwner = Omit<PoolEntry, 'value'>;
 /** The choice for an owner. */
 export interface PoolChoice {
   readonly value: bigint;
-  /** What the owner had already; its container may be another one. */
+  /** The owner's present address; its container may be another one. */
   readonly present?: PoolEntry;
 }
 

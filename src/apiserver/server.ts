@@ -61,7 +61,7 @@ export interface ApiServerOptions {
   /** Primary first; the family of the first is the cluster's primary family. */
   readonly serviceCidrs: readonly [ServiceCidr, ...ServiceCidr[]];
   readonly nodePorts: { readonly first: number; readonly last: number };
-  /** Whose kinds are built in; default `kubernetes`. */
+  /** The platform whose kinds are built in; default `kubernetes`. */
   readonly platform?: 'kubernetes' | 'openshift';
   /** What allocates addresses and node ports of Services; default `server`. */
   readonly allocation?: 'server' | 'controller';

@@ -210,7 +210,7 @@ function goArch(): string {
   return process.arch === 'x64' ? 'amd64' : process.arch;
 }
 
-/** Whom a request acts as. @throws {StatusError} 400 or 403 */
+/** The user that a request acts as. @throws {StatusError} 400 or 403 */
 function actingUser(authorizer: Authorizer, request: ApiRequest): UserInfo {
   const wanted = wantedUser(request.incoming.rawHeaders);
   if (wanted === undefined) return request.user;

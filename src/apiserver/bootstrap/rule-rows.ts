@@ -3,7 +3,7 @@ import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 /** Verbs, groups (`core` for the one without a name), resources and names of resources, each in their order. */
 export type Row = readonly [verbs: string, groups: string, resources: string, names?: string];
 
-/** Who may write Events. */
+/** The rule to write Events. */
 export const eventWriters: Row = ['create patch update', 'core events.k8s.io', 'events'];
 export const read = 'get list watch';
 

@@ -23,9 +23,7 @@ export interface DiscoveredResource extends ResourceNames {
   readonly custom: boolean;
 }
 
-/**
- * What is served now. It gives the same array while nothing changed: documents are built once per array.
- */
+/** The resources that are served now. The same array while nothing changed: documents are built once per array. */
 export type DiscoveredResources = () => readonly DiscoveredResource[];
 
 const statusVerbs = ['get', 'patch', 'update'] as const;

@@ -54,7 +54,7 @@ class Indenter {
   /** Behind a bracket that stays on its line when the next one closes it. */
   #isOpened = false;
 
-  /** What is next in the text, indented. */
+  /** The next piece of the text, indented. */
   next(text: string): string {
     let made = '';
     let runStart = 0;

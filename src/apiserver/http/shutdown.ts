@@ -83,7 +83,7 @@ export function createCloser(server: Server): Closer {
   };
 }
 
-/** Who is at the other end: the same for a TLS connection and the TCP socket below it. */
+/** The remote address and port: the same for a TLS connection and the TCP socket below it. */
 function peer(socket: Duplex): string {
   return socket instanceof Socket ? `${socket.remoteAddress ?? ''} ${socket.remotePort ?? 0}` : '';
 }

@@ -24,7 +24,7 @@ export interface SpecialSources {
   readonly kubelets: KubeletAccess | undefined;
 }
 
-/** What serves subresources that are no part of their object, and reviews. */
+/** The handlers of subresources that are no part of their object, and of reviews. */
 export function specialHandlers(sources: SpecialSources): SpecialHandlers {
   const proxy: ResourceHandler = async (core, _resource, request, reply) => {
     await admitConnection(core, request, reply);

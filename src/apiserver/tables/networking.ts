@@ -4,7 +4,7 @@ import { at, listAt, recordAt, textAt } from '../../objects/read.ts';
 import { ingressPoints } from './services.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
 
-/** So many hosts are shown before the rules behind them are counted. */
+/** The number of hosts that are shown before the rules behind them are counted. */
 const shownHosts = 3;
 
 export const ingressesTable: TableConverter = {

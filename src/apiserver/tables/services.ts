@@ -4,7 +4,7 @@ import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
 import { joinHostPort } from '../../objects/address.ts';
 
-/** So many entries are shown before the rest is counted. */
+/** The number of entries that are shown before the rest is counted. */
 const shown = 3;
 
 export const servicesTable: TableConverter = {

@@ -87,7 +87,7 @@ export interface AssignedAddress {
   readonly egressNode?: string;
 }
 
-/** Who announces an address. */
+/** The nodes that announce an address. */
 export interface AnnouncementPlan {
   readonly layer2: { readonly node: string; readonly interfaces: readonly string[] } | undefined;
   /** Nodes that announce it to their peers; the router spreads connections over them (ECMP). Sorted. */

@@ -11,7 +11,8 @@ export interface BGPAddress {
 }
 
 /**
- * What a node announces to each of its peers. A route shorter than its addresses is there for as long as one of them is.
+ * The routes that a node announces to each of its peers. A route shorter than its addresses exists while one of
+ * them does.
  *
  * @param peers their names.
  * @returns by the peer's name, and then by `prefixKey`; every peer is there.

@@ -4,8 +4,8 @@ import type { AnnouncerLease } from './announcer-lease.ts';
 const lastsMs = 5000;
 
 /**
- * What agents announced until their Leases were given back, by themselves or for them. An agent that takes such an address
- * over at once does not ask the network for it: the former one has asked.
+ * Addresses that agents announced until their Leases were given back, by themselves or for them. An agent that
+ * takes such an address over at once does not probe for it: the former one has.
  */
 export class ReleasedAddresses {
   readonly #holding = new Set<string>();

@@ -1,4 +1,4 @@
-/** Who has an address, by what the agents of a cluster report. */
+/** The holders of addresses, by the reports of a cluster's agents. */
 import type { AgentReport } from './agent-report.ts';
 
 type Reports = Iterable<Pick<AgentReport, 'interfaces' | 'announced' | 'refused'>>;

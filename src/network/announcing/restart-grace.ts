@@ -26,7 +26,7 @@ export class RestartGrace {
     else if (this.#left.get(node)?.version !== version) this.#left.set(node, { version, kept, seenAt: now });
   }
 
-  /** What no agent may take now but the one that left it. */
+  /** Addresses that no agent may take now but the one that left them. */
   addresses(now: number): readonly string[] {
     return [...this.#left.values()].flatMap(({ kept, seenAt }) =>
       now < seenAt + kept.seconds * 1000 + kernelLateMs ? kept.addresses : [],

@@ -201,7 +201,7 @@ function writtenRange(value: unknown): WrittenRange {
   };
 }
 
-/** What resolvers are given for a network (`dns` of a plugin's configuration, and of its `ipam` block). */
+/** The resolver settings of a network (`dns` of a plugin's configuration, and of its `ipam` block). */
 export function readDNS(plugin: unknown): Readonly<Record<string, unknown>> {
   const own = recordAt(plugin, 'dns');
   return Object.keys(own).length > 0 ? own : recordAt(plugin, 'ipam', 'dns');

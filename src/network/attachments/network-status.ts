@@ -21,7 +21,7 @@ export interface NetworkStatus {
   readonly gateway?: readonly string[];
 }
 
-/** What resolvers are given for a network. */
+/** The resolver settings of a network. */
 export interface NetworkDNS {
   readonly nameservers?: readonly string[];
   readonly domain?: string;

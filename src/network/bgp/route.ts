@@ -18,7 +18,7 @@ export function prefixKey({ family, network, length }: Prefix): string {
   return `${family === 'IPv4' ? '4' : '6'}:${network}/${length}`;
 }
 
-/** What has to be the same for routes to go in one UPDATE. */
+/** The key of the attributes that all routes of an UPDATE share. */
 export function attributesKey({
   prefix,
   nextHop,

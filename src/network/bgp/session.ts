@@ -50,7 +50,7 @@ export class Session {
   #stream = new MessageStream();
   /** The peer's OPEN, from openConfirm on. */
   #peer: Open | undefined;
-  /** What is to be announced, and what the peer has been sent. */
+  /** The routes to announce, and those that the peer has been sent. */
   #wanted: ReadonlyMap<string, BGPRoute> = new Map();
   #sent: ReadonlyMap<string, BGPRoute> = new Map();
   /** When something happens without an event. */
@@ -115,7 +115,7 @@ export class Session {
     return [...actions, this.#report('Stopped', text)];
   }
 
-  /** What is to be announced from now on, by `prefixKey`. */
+  /** The routes to announce from now on, by `prefixKey`. */
   announce(routes: ReadonlyMap<string, BGPRoute>, now: number): SessionAction[] {
     this.#wanted = routes;
     return this.#sendWaiting(now);

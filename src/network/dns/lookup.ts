@@ -3,7 +3,7 @@ import { joinKey, type ObjectKey, splitKey } from '../../objects/key.ts';
 import type { Entry } from './entry-records.ts';
 import type { Zone, ZonePort } from './zone.ts';
 
-/** What a name of the zone is. */
+/** The meaning of a name of the zone. */
 export type FoundName =
   | { readonly kind: 'entries'; readonly entries: readonly Entry[] }
   | { readonly kind: 'alias'; readonly target: string }

@@ -1,6 +1,6 @@
 import type { IPFamily } from '../../objects/address.ts';
 
-/** What is asked. Names have no dot at the end, and their labels no dots inside. */
+/** A question. Names have no dot at the end, and their labels no dots inside. */
 export interface Question {
   /** In the case in which it was asked; "" for the root. */
   readonly name: string;

@@ -34,7 +34,7 @@ export interface ZonePort {
   readonly port: number | undefined;
 }
 
-/** What the names of a Service lead to. */
+/** A Service in the zone, with the records of its names. */
 export type ZoneService =
   | {
       readonly kind: 'clusterIP';

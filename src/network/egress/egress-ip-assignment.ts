@@ -2,7 +2,7 @@ import { parseAddress, type ParsedAddress } from '../../objects/address.ts';
 import type { EgressIPItem } from '../../objects/types/ovn.ts';
 import { assignableLabel, type EgressNode, hostingNetwork } from './egress-node.ts';
 
-/** Who has an egress address. */
+/** The node of an egress address. */
 export interface EgressAllocation {
   /** The name of the EgressIP. */
   readonly object: string;
@@ -20,9 +20,9 @@ export interface EgressIPEvent {
   readonly message: string;
 }
 
-/** What one pass over an EgressIP comes to. */
+/** The result of one pass over an EgressIP. */
 export interface EgressIPAssignment {
-  /** What its status is to have; undefined: it stays as it is. */
+  /** The items of its new status; undefined: it stays. */
   readonly items: readonly EgressIPItem[] | undefined;
   readonly events: readonly EgressIPEvent[];
 }

@@ -3,7 +3,7 @@ import { at, numberAt, textAt } from '../../objects/read.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import { cidrContains } from '../forwarding/node-plan.ts';
 
-/** What nodes that may have egress addresses are labelled with; its value does not matter. */
+/** The label of nodes that may have egress addresses; its value does not matter. */
 export const assignableLabel = 'k8s.ovn.org/egress-assignable';
 
 /**
@@ -27,7 +27,7 @@ export interface EgressCapacity {
   readonly IPv6: number;
 }
 
-/** What is known of a node by the Lease of its agent that announces. */
+/** The facts about a node from the Lease of its agent that announces. */
 export interface EgressNodeAgent {
   /** The agent has not renewed its Lease in time, or has ended and left nothing for its restart: it announces nothing. */
   readonly isGone: boolean;

@@ -12,7 +12,7 @@ export interface EgressPeer {
   readonly addresses: readonly string[];
 }
 
-/** What one node does with what Pods send out of the cluster. */
+/** The treatment on one node of packets from Pods out of the cluster. */
 export interface EgressPlan {
   /**
    * By the address of a Pod of this node: the nodes by which its connections leave, sorted; each connection by one of
@@ -32,7 +32,7 @@ export interface EgressPlan {
   >;
 }
 
-/** What {@link planEgress} plans from. */
+/** The inputs of {@link planEgress}. */
 export interface EgressInput {
   readonly nodeName: string;
   readonly rules: readonly EgressRule[];

@@ -61,7 +61,7 @@ export function dscpFor(
   return found === undefined ? undefined : { dscp: found.dscp, rule };
 }
 
-/** What a Pod's packets of a family are marked with, in order: the first that has the destination decides. */
+/** The marks of a Pod's packets of a family, in order: the first with the destination decides. */
 export function marksOf(
   pod: PolicyPod,
   family: IPFamily,

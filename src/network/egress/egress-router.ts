@@ -27,10 +27,10 @@ export interface Redirect {
   readonly targetPort?: number;
 }
 
-/** What the plugin makes of a Pod. */
+/** The plugin's settings of a Pod. */
 export interface EgressRouterPlan {
   readonly family: IPFamily;
-  /** What the interface has, with its prefix length; the address alone is the source of what leaves. */
+  /** The interface's address, with its prefix length; the address alone is the source of outgoing packets. */
   readonly address: string;
   readonly prefixLength: number;
   /** The next hop of the default route. */

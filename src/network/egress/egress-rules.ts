@@ -17,7 +17,7 @@ export interface EgressRule {
   readonly namespaces: ParsedLabelSelector;
   /** Undefined: all Pods of the namespaces. */
   readonly pods: ParsedLabelSelector | undefined;
-  /** What its status has assigned. */
+  /** The assignments in its status. */
   readonly exits: readonly EgressExit[];
 }
 

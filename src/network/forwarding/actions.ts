@@ -14,7 +14,7 @@ const forwarded: Record<TrafficPolicy, { readonly kept: Action; readonly masquer
   },
 };
 
-/** What the actions of a Service port depend on besides its policies. */
+/** The inputs of a Service port's actions besides its policies. */
 export interface ActionInput {
   readonly usable: UsableEndpoints;
   /** Pods can be recognised in the family. */
@@ -23,8 +23,8 @@ export interface ActionInput {
 }
 
 /**
- * What happens with connections to a cluster IP (`nftables/proxier.go`): the internal traffic policy decides.
- * What does not come from a Pod is masqueraded, because the answer has to come back through this node: the client may
+ * The actions for connections to a cluster IP (`nftables/proxier.go`): the internal traffic policy decides. Packets
+ * that do not come from a Pod are masqueraded, because replies have to come back through this node: the client may
  * be outside and route the Service range here.
  */
 export function internalActions(
@@ -38,9 +38,9 @@ export function internalActions(
 }
 
 /**
- * What happens with connections to external IPs, load balancer IPs and node ports. Policy Cluster masquerades
- * all clients; policy Local keeps the client's address. Pods and the node itself are not subject to policy Local,
- * as though they went out to a load balancer and came back; only the node is masqueraded then, since the address that
+ * The actions for connections to external IPs, load balancer IPs and node ports. Policy Cluster masquerades all
+ * clients; policy Local keeps the client's address. Pods and the node itself are not subject to policy Local, as
+ * though they went out to a load balancer and came back; only the node is masqueraded then, since the address that
  * it connects from may be the load balancer's.
  */
 export function externalActions(policy: TrafficPolicy, { usable, detectsPods }: ActionInput): SourceActions {

@@ -43,7 +43,7 @@ export class DestinationClaims {
     return this.#owner;
   }
 
-  /** How many Services take part. */
+  /** The number of Services with claims. */
   get size(): number {
     return this.#claims.size;
   }

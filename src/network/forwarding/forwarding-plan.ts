@@ -18,7 +18,7 @@ export interface ForwardingPlan {
   readonly node: NodePlan;
   /** By `namespace/name`. Services that the proxy skips are absent; the order is not part of the contract. */
   readonly services: ReadonlyMap<ObjectKey, ServicePlan>;
-  /** Who has a destination, by {@link destinationKey}: exactly one Service port. */
+  /** The owner of each destination, by {@link destinationKey}: exactly one Service port. */
   readonly destinations: ReadonlyMap<string, DestinationOwner>;
   /** Cluster IPs → number of Service ports that have it. Other ports of these addresses are rejected. */
   readonly clusterIPs: ReadonlyMap<string, number>;
@@ -30,7 +30,7 @@ export interface DestinationOwner {
   readonly destination: Destination;
 }
 
-/** What holds for the node as a whole. */
+/** The part of the plan for the node as a whole. */
 export interface NodePlan {
   readonly name: string;
   /** The value of the label `topology.kubernetes.io/zone`; undefined without one. */
@@ -39,7 +39,7 @@ export interface NodePlan {
   readonly families: readonly NodeFamilyPlan[];
 }
 
-/** What holds for the node in one address family. */
+/** The part of the plan for the node in one address family. */
 export interface NodeFamilyPlan {
   readonly family: IPFamily;
   /** The node's own address of the family; undefined: it has none. */
@@ -53,7 +53,7 @@ export interface NodeFamilyPlan {
   readonly nodeAddresses: readonly string[];
   /** Packets to addresses in these ranges that are no Service's are dropped. Sorted. */
   readonly serviceCIDRs: readonly string[];
-  /** How Pods are recognised as the source of a packet; undefined: they cannot be. */
+  /** The detection of Pods as the source of a packet; undefined: they cannot be recognised. */
   readonly podDetection: PodDetection | undefined;
 }
 
@@ -70,7 +70,7 @@ export interface ServicePlan {
   readonly ports: readonly ServicePortPlan[];
   /** One per family with ports; empty unless `type: LoadBalancer` has `externalTrafficPolicy: Local`. */
   readonly healthChecks: readonly HealthCheckPlan[];
-  /** What was odd, and left out. */
+  /** Invalid parts, which were left out. */
   readonly problems: readonly Problem[];
 }
 
@@ -132,12 +132,12 @@ export interface Destination {
 }
 
 /**
- * Who opens a connection: a Pod that {@link PodDetection} recognises, the node itself (source address of the node),
- * or another client. A packet that is both of a Pod and of the node counts as of a Pod.
+ * The source of a connection: a Pod that {@link PodDetection} recognises, the node itself (source address of the
+ * node), or another client. A packet that is both of a Pod and of the node counts as of a Pod.
  */
 export type Source = 'pod' | 'node' | 'other';
 
-/** What happens with a new connection, by its source. Where Pods cannot be recognised, `pod` equals `other`. */
+/** The actions for a new connection, by its source. Where Pods cannot be recognised, `pod` equals `other`. */
 export type SourceActions = Readonly<Record<Source, Action>>;
 
 /** Forward to an endpoint of a list, never empty, each as likely as the other; refuse at once; or stay silent. */

@@ -25,7 +25,7 @@ export interface ServiceInput {
   readonly slices: readonly EndpointSlice[];
 }
 
-/** What a change did to the plan of one Service; undefined: it has none. The two differ. */
+/** The effect of a change on the plan of one Service; undefined: it has none. The two differ. */
 export interface ServiceChange {
   readonly key: ObjectKey;
   readonly before: ServicePlan | undefined;
@@ -199,7 +199,7 @@ export class ForwardingPlanner {
     return { ...wanted, ports, problems: [...wanted.problems, ...lost] };
   }
 
-  /** Who has a destination that a Service claims. */
+  /** The owner of a destination that a Service claims. */
   #ownerOf(destination: Destination, claimant: ObjectKey): ObjectKey {
     const held = this.#claims.get(destination.key);
     return held instanceof DestinationClaims ? held.owner.service : claimant;

@@ -6,7 +6,7 @@ import type { ForwardingNode, ForwardingOptions } from './options.ts';
 
 const zoneLabel = 'topology.kubernetes.io/zone';
 
-/** What holds for the node as a whole. */
+/** The plan for the node as a whole. */
 export function planNode(node: ForwardingNode, options: ForwardingOptions): NodePlan {
   const zone = node.labels[zoneLabel];
   return {

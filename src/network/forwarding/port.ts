@@ -31,7 +31,7 @@ export function protocolOf(text: string | undefined): Protocol | undefined {
   }
 }
 
-/** What slices and Services join by. */
+/** The key by which slices and Services are joined. */
 export function portKey(name: string, protocol: Protocol): string {
   return `${name}/${protocol}`;
 }

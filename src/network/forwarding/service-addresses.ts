@@ -16,7 +16,7 @@ export interface ServiceAddresses {
   readonly loadBalancerIPs: readonly string[];
   /** Without those that are load balancer IPs too, which keep their source ranges. */
   readonly externalIPs: readonly string[];
-  /** Who may connect to the load balancer IPs; none contains another. Undefined: every client. */
+  /** The clients that may connect to the load balancer IPs; no range contains another. Undefined: every client. */
   readonly sourceRanges: readonly string[] | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What a node does with one Service. Pure. */
+/** The plan of a node for one Service. Pure. */
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
@@ -68,14 +68,14 @@ export function planService(
   return { key, ports, healthChecks, problems: problems.list() };
 }
 
-/** What another proxy carries, and what has no cluster IP (`util/utils.go`, ShouldSkipService). */
+/** Services of another proxy, and those without a cluster IP (`util/utils.go`, ShouldSkipService). */
 function isSkipped(service: Service): boolean {
   const { clusterIP, clusterIPs, type } = service.spec;
   const address = clusterIP ?? clusterIPs?.[0] ?? '';
   return isOfOtherProxy(service) || address === '' || address === 'None' || type === 'ExternalName';
 }
 
-/** What all ports of a Service have in common. */
+/** The settings that all ports of a Service have in common. */
 interface ServiceTraits {
   readonly key: ObjectKey;
   readonly internalTrafficPolicy: TrafficPolicy;

@@ -3,7 +3,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { ForwardingPlan } from './forwarding-plan.ts';
 import type { ServiceChange } from './forwarding-planner.ts';
 
-/** What connection tracking holds of a UDP flow. Addresses are canonical text. */
+/** A UDP flow in connection tracking. Addresses are canonical text. */
 export interface UdpFlow {
   readonly family: IPFamily;
   /** Where the client sends to, before any translation. */

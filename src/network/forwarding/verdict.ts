@@ -23,7 +23,7 @@ export interface Packet {
   readonly destinationPort: number;
 }
 
-/** What happens to a packet, and to the connection that it opens. */
+/** The verdict on a packet, and on the connection that it opens. */
 export type Verdict = ForwardVerdict | RefusedVerdict | { readonly verdict: 'pass' };
 
 export interface ForwardVerdict {
@@ -62,9 +62,7 @@ export type RefusalReason =
   /** Drop: in a range of cluster IPs, but of no Service. */
   | 'UnknownClusterIP';
 
-/**
- * What the plan does with a packet. `pass`: it is none of the plan's business. Text that is no address passes.
- */
+/** The plan's verdict on a packet. `pass`: the plan does not apply. Text that is no address passes. */
 export function verdictFor(plan: ForwardingPlan, packet: Packet): Verdict {
   const source = parseAddress(packet.sourceAddress);
   const destination = parseAddress(packet.destinationAddress);
@@ -125,9 +123,7 @@ function verdictOf({ port, destination }: DestinationOwner, source: Source, sour
   }
 }
 
-/**
- * Who a packet is from, by its source address alone: right where the plan recognises Pods by CIDR or not at all.
- */
+/** The source of a packet by its address alone: right where the plan recognises Pods by CIDR or not at all. */
 export function sourceOf(plan: ForwardingPlan, sourceAddress: string): Source {
   const parsed = parseAddress(sourceAddress);
   const family = plan.node.families.find(({ family }) => family === parsed?.family);

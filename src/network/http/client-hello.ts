@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 
-/** What the first bytes of a connection say. */
+/** The result of reading the first bytes of a connection. */
 export type ClientHello =
   /** More bytes are needed. */
   | { readonly kind: 'incomplete' }

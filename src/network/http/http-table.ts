@@ -21,7 +21,7 @@ export interface RoutedRequest {
   readonly path: string;
 }
 
-/** What becomes of a request. `reason` is the word of logs and metrics. */
+/** The treatment of a request. `reason` is the word of logs and metrics. */
 export type HttpDecision =
   | { readonly kind: 'forward'; readonly rule: HttpRule }
   | { readonly kind: 'redirect'; readonly rule: HttpRule; readonly status: 302 | 308 }
@@ -92,7 +92,7 @@ export class HttpTable {
     return this.#rules.find(plainHost(serverName), '/', ({ termination }) => termination === 'passthrough');
   }
 
-  /** Who answers a request. */
+  /** The backend of a request. */
   resolve({ scheme, host: given, path }: RoutedRequest): HttpDecision {
     const host = plainHost(given);
     const isServed = (rule: HttpRule): boolean =>

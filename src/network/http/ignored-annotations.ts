@@ -1,6 +1,6 @@
 import type { Ingress } from '../../objects/types/networking.generated.ts';
 
-/** What ingress-nginx reads of an Ingress, and nothing here does. */
+/** The prefix of ingress-nginx's annotations, which nothing here reads. */
 const prefix = 'nginx.ingress.kubernetes.io/';
 /** An Event has room for 1,024 characters. */
 const maxNames = 10;

@@ -11,7 +11,7 @@ import {
 /** On an Ingress with TLS: `false` serves requests without TLS too, instead of sending them to https. */
 const redirectAnnotation = 'servicenet.dev/ssl-redirect';
 
-/** What an Ingress adds to the table. */
+/** The rules that an Ingress adds to the table. */
 export interface IngressRules {
   readonly rules: readonly HttpRule[];
   /** For requests that no rule of any object matches. */

@@ -43,7 +43,7 @@ export function sorted(addresses: readonly IngressLoadBalancerIngress[]): Ingres
 /** The router that writes a status entry. */
 export interface RouterIdentity {
   readonly name: string;
-  /** What the DNS names of Routes point to; "" for none. */
+  /** The target of Routes' DNS names; "" for none. */
   readonly canonicalHostname: string;
 }
 

@@ -5,7 +5,7 @@ import type { Route } from '../../objects/types/route.generated.ts';
 import { isWildcardRoute, terminationOf } from './route-rules.ts';
 import { plainHost, wildcardOf } from './rule.ts';
 
-/** What a router lets Routes claim. */
+/** The settings of a router for Routes' claims of hosts. */
 export interface RouteClaimOptions {
   /** For Routes with a subdomain and no host: `<subdomain>.<domain>`; "" for none. */
   readonly domain: string;

@@ -8,7 +8,7 @@ import {
   wildcardOf,
 } from './rule.ts';
 
-/** What a Service without a weight counts inside the router; the API server writes 100. */
+/** The weight of a Service without one inside the router; the API server writes 100. */
 const missingWeight = 1;
 
 /** Whether a Route is for every host of one label before the domain of its host. */

@@ -52,7 +52,7 @@ export interface HttpRule {
   readonly termination: Termination | undefined;
   /** Whether requests with TLS are served. */
   readonly secure: boolean;
-  /** What becomes of requests without TLS. */
+  /** The treatment of requests without TLS. */
   readonly insecure: 'Allow' | 'Redirect' | 'None';
   /** Status of the redirect to https: 308 as ingress-nginx has it, 302 as the router of OpenShift. */
   readonly redirectStatus: 302 | 308;

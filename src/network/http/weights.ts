@@ -5,7 +5,7 @@ const maxWeight = 256;
 export interface WeightedService {
   /** 0: gets nothing. */
   readonly weight: number;
-  /** How many of its endpoints can be used. */
+  /** The number of its usable endpoints. */
   readonly endpoints: number;
 }
 

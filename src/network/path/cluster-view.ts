@@ -95,7 +95,7 @@ export class ClusterView {
     return this.#podAt.get(address);
   }
 
-  /** Who has an address, as policies see it. */
+  /** The owner of an address, for policies. */
   sideAt(address: string): PolicySide {
     const pod = this.#podAt.get(address);
     if (pod !== undefined) return this.policyPod(pod);
@@ -122,7 +122,7 @@ export class ClusterView {
     return this.#qos.get(namespace);
   }
 
-  /** What EgressFirewalls refer to. @param names addresses by DNS name. */
+  /** The objects that EgressFirewalls refer to. @param names addresses by DNS name. */
   firewallSurroundings(names: FirewallSurroundings['names']): FirewallSurroundings {
     return {
       clusterCidrs: podRanges(this.objects.nodes, this.options),
@@ -134,7 +134,7 @@ export class ClusterView {
     };
   }
 
-  /** What a node does with Services; its addresses are those of the Node object. */
+  /** The forwarding plan of a node; its addresses are those of the Node object. */
   forwardingPlan(node: Node): ForwardingPlan {
     const name = node.metadata.name ?? '';
     let plan = this.#plans.get(name);

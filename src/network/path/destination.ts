@@ -16,7 +16,7 @@ export type GivenDestination =
   | { readonly kind: 'outside'; readonly port: string | undefined }
   | { readonly kind: 'address' | 'name'; readonly text: string; readonly port: string | undefined };
 
-/** What a destination came to. */
+/** A resolved destination. */
 export type ResolvedDestination =
   | {
       readonly kind: 'found';
@@ -33,7 +33,7 @@ export type ResolvedDestination =
   /** The way ends before there is an address. */
   | { readonly kind: 'none'; readonly stages: readonly Stage[] };
 
-/** What was given does not fit the cluster: nothing can be traced. */
+/** The input does not fit the cluster: nothing can be traced. */
 export class DestinationError extends Error {
   override readonly name = 'DestinationError';
 }

@@ -1,4 +1,4 @@
-/** From which address a connection leaves the cluster, and how its packets are marked. */
+/** The source address of a connection out of the cluster, and the marks of its packets. */
 import { parseAddress } from '../../objects/address.ts';
 import { dscpFor } from '../egress/egress-qos.ts';
 import { egressChoice } from '../egress/egress-rules.ts';

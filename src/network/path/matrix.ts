@@ -5,7 +5,10 @@ import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { addressesOfPod, type ClusterView } from './cluster-view.ts';
 import { tracePath } from './trace.ts';
 
-/** Who reaches whom: a row for each Pod that opens connections, with an entry for each Pod that is reached or not. */
+/**
+ * The reachability of Pods: a row for each Pod that opens connections, with an entry for each Pod that is reached
+ * or not.
+ */
 export interface ReachabilityMatrix {
   readonly pods: readonly ObjectKey[];
   /** `reached[source][destination]`. */

@@ -1,7 +1,7 @@
 import type { StageName } from './stage.ts';
 import type { Trace } from './trace.ts';
 
-/** What became of a connection that was really opened. */
+/** The result of a connection that was really opened. */
 export type PacketOutcome =
   | 'connected'
   /** A reset or an ICMP message came back. */

@@ -1,4 +1,6 @@
-/** What NetworkPolicies and EgressFirewalls say to a connection, and which object, rule and peer decides. */
+/**
+ * The verdicts of NetworkPolicies and EgressFirewalls on a connection, with the object, rule and peer that decides.
+ */
 import type { PolicyConnection } from '../policy/connection.ts';
 import { type FirewallSurroundings, firewallVerdict } from '../policy/egress-firewall.ts';
 import type { Direction } from '../policy/network-policy.ts';
@@ -6,7 +8,7 @@ import { directionVerdict, type DirectionVerdict, type RuleMatch } from '../poli
 import type { ClusterView } from './cluster-view.ts';
 import type { Stage } from './stage.ts';
 
-/** What the NetworkPolicies at one end of a connection say. */
+/** The verdict of the NetworkPolicies at one end of a connection. */
 export function policyStage(view: ClusterView, connection: PolicyConnection, direction: Direction): Stage {
   const verdict = directionVerdict(view.policies, connection, direction);
   const stage = `${direction} NetworkPolicy` as const;

@@ -12,7 +12,7 @@ import { firewallStage, policyStage } from './policy-stages.ts';
 import { routerStage } from './router-stage.ts';
 import type { Stage } from './stage.ts';
 
-/** Who opens a connection. */
+/** The source of a connection. */
 export type TraceSource =
   | { readonly kind: 'pod'; readonly pod: Pod }
   | { readonly kind: 'node'; readonly node: Node }
@@ -43,7 +43,7 @@ export interface EndpointPath {
 export interface Trace {
   /** Undefined: the objects do not decide it, or endpoints differ. */
   readonly reachable: boolean | undefined;
-  /** What is before the choice of an endpoint. */
+  /** The stages before the choice of an endpoint. */
   readonly stages: readonly Stage[];
   /** Empty where a stage before ends the way. */
   readonly endpoints: readonly EndpointPath[];

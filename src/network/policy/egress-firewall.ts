@@ -31,7 +31,7 @@ export interface FirewallRule {
     | { readonly kind: 'name'; readonly name: string };
 }
 
-/** What rules refer to. */
+/** The objects that rules refer to. */
 export interface FirewallSurroundings {
   /** The ranges of Pods: no rule is about what is in them. */
   readonly clusterCidrs: readonly ParsedCidr[];

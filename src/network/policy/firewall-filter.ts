@@ -32,11 +32,7 @@ interface Step {
 /** Ranges of one set: it is written by one message, which may not be larger than a socket's buffer. */
 const rangesPerSet = 1000;
 
-/**
- * What an EgressFirewall decides; undefined: nothing.
- *
- * @param hash never the same for two texts, and as it is in a name.
- */
+/** The filter of an EgressFirewall; undefined: none. @param hash never the same for two texts, and valid in names. */
 export function firewallFilter(
   { rules }: FirewallRules,
   surroundings: FirewallSurroundings,

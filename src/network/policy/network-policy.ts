@@ -21,7 +21,7 @@ export interface PolicyRules {
   /** The rules of a direction; undefined: the policy does not isolate in it. An empty list allows nothing. */
   readonly ingress: readonly NetworkPolicyRule[] | undefined;
   readonly egress: readonly NetworkPolicyRule[] | undefined;
-  /** What does not parse, and selects or matches nothing. */
+  /** Parts that do not parse, and select or match nothing. */
   readonly problems: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export interface NetworkPolicyRule {
   readonly ports: 'all' | readonly PolicyPort[];
 }
 
-/** Whom one item of `from` or `to` matches. */
+/** The peers that one item of `from` or `to` matches. */
 export type PolicyPeer =
   | {
       readonly kind: 'pods';
@@ -49,7 +49,7 @@ export type PolicyPeer =
       readonly except: readonly ParsedCidr[];
     };
 
-/** What one item of `ports` matches. */
+/** The ports that one item of `ports` matches. */
 export interface PolicyPort {
   readonly protocol: Protocol;
   /** A range of numbers, a name of a container's port of the destination, or any port. */

@@ -12,7 +12,7 @@ export interface AddressedPod {
 }
 
 /**
- * Who holds which address. A Pod's address may be another one's before it is known that the first has ended: then it is
+ * The Pod of each address. A Pod's address may be another one's before the end of the first is known: then it is
  * the other one's, until that is gone.
  */
 export class AddressHolders {

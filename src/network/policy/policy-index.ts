@@ -19,7 +19,7 @@ interface CompiledPolicy {
   readonly sets: ReadonlyMap<string, FilterSet>;
 }
 
-/** What isolates a Pod in a direction. */
+/** The isolation of a Pod in a direction. */
 interface Isolation {
   readonly chain: string;
   readonly steps: readonly FilterRule[];
@@ -94,12 +94,12 @@ export class PolicyIndex {
     this.#isolations = new WeakMap();
   }
 
-  /** From now on these are the EgressFirewalls, by namespace. */
+  /** Replaces the EgressFirewalls, by namespace. */
   setFirewalls(firewalls: ReadonlyMap<string, FirewallFilter>): void {
     this.#firewalls = firewalls;
   }
 
-  /** What the node has to filter now. */
+  /** The present plan of the node's filters. */
   plan(): PolicyPlan {
     this.#forgetUnused();
     const sets = new Map<string, FilterSet>();

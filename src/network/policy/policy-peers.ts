@@ -22,7 +22,7 @@ export function scopeOf(peer: PolicyPeer, namespace: string): string | undefined
   return peer.kind === 'pods' && peer.namespaceSelector === undefined ? namespace : undefined;
 }
 
-/** What makes two peers the same. */
+/** The parts by which two peers of Pods are the same. */
 export function podsOf(peer: PolicyPeer, namespace: string): readonly string[] {
   if (peer.kind !== 'pods') {
     return ['block', peer.cidr?.canonical ?? '', ...peer.except.map(({ canonical }) => canonical)];

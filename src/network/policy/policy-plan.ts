@@ -1,4 +1,4 @@
-/** What a node has to filter, as sets, chains and verdicts: policies without the objects they are made of. */
+/** The filters of a node as sets, chains and verdicts: policies without the objects they are made of. */
 import type { IPFamily } from '../../objects/address.ts';
 import type { Direction } from './network-policy.ts';
 
@@ -21,7 +21,7 @@ export interface FilterSet {
 
 /** One step of a chain. The first that decides does. */
 export type FilterRule =
-  /** What the chain of a policy allows. */
+  /** The connections that the chain of a policy allows. */
   | { readonly kind: 'policy'; readonly chain: string }
   /** A connection is allowed whose other side and port are in the sets, as far as they are named. */
   | {
@@ -45,7 +45,7 @@ export type FilterRule =
     }
   | { readonly kind: 'drop' };
 
-/** What judges a connection: both NetworkPolicies and the EgressFirewall have to let it pass. */
+/** The filters of a connection: both NetworkPolicies and the EgressFirewall have to let it pass. */
 export type FilterStage = Direction | 'firewall';
 
 /**

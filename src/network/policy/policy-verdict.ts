@@ -5,7 +5,7 @@ import { cidrContains } from '../forwarding/node-plan.ts';
 import type { PolicyConnection, PolicyPod, PolicySide } from './connection.ts';
 import type { Direction, PolicyPeer, PolicyPort, NetworkPolicyRule, PolicyRules } from './network-policy.ts';
 
-/** What the policies at one end say. */
+/** The verdict of the policies at one end. */
 export interface DirectionVerdict {
   readonly allowed: boolean;
   readonly reason: DirectionReason;
@@ -46,8 +46,8 @@ export interface RuleMatch {
 }
 
 /**
- * What the NetworkPolicies at one end of a connection say: it has to be allowed by `egress` at its source and by
- * `ingress` at its destination. Replies are always allowed.
+ * The verdict of NetworkPolicies on a connection: it has to be allowed by `egress` at its source and by `ingress`
+ * at its destination. Replies are always allowed.
  *
  * @param policies of all namespaces.
  */

@@ -10,7 +10,7 @@ import { maxEntries, selectorProblem } from './foreign.ts';
 export interface Imported {
   readonly pools: readonly AddressPool[];
   readonly peers: readonly BGPPeer[];
-  /** What was not imported or was changed: sentences for the user. */
+  /** Notes for the user about what was not imported or was changed: sentences. */
   readonly notes: readonly string[];
 }
 

@@ -23,7 +23,7 @@ const variableOf: Readonly<Record<string, string>> = {
 /** Variables that have no counterpart where they say something. */
 const unsayable = ['bgp_sourceif', 'mpbgp_nexthop', 'vip_routingtable', 'vip_wireguard', 'enable_upnp'];
 
-/** What the settings of kube-vip say about announcing. */
+/** The announcements that the settings of kube-vip configure. */
 export function kubeVipAnnouncing(
   daemonSet: KubeObject,
   notes: string[],

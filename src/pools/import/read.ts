@@ -26,7 +26,7 @@ const cilium = ['v2', 'v2alpha1'].map((version) =>
 );
 const configMaps = foreign('', 'v1', 'configmaps', 'ConfigMap');
 
-/** What configures how MetalLB announces. */
+/** The kinds that configure MetalLB's announcements. */
 const metalLBAnnouncing = {
   l2Advertisements: foreign('metallb.io', 'v1beta1', 'l2advertisements', 'L2Advertisement'),
   bgpAdvertisements: foreign('metallb.io', 'v1beta1', 'bgpadvertisements', 'BGPAdvertisement'),

@@ -19,7 +19,7 @@ export interface StrategyContext {
   readonly cluster: ClusterReader;
 }
 
-/** Who a request comes from (authentication.k8s.io UserInfo). */
+/** The user of a request (authentication.k8s.io UserInfo). */
 export interface UserInfo {
   readonly name: string;
   readonly uid: string;
@@ -169,7 +169,7 @@ export interface SubresourceStrategy<T extends KubeObject = KubeObject> extends 
   warningsOnUpdate?(object: T, old: T): string[];
 }
 
-/** How discovery names a resource. */
+/** The names of a resource in discovery. */
 export interface ResourceNames {
   /** "" for the core group. */
   readonly group: string;

@@ -49,7 +49,7 @@ export interface ApplyRequest {
 
 /** The first half of an apply. */
 export interface ApplyStart {
-  /** Who owned what before. */
+  /** The former owners of fields. */
   readonly before: Managers;
   /** As {@link before}, with the row of this apply; changed by the second half. */
   readonly managers: Managers;

@@ -5,7 +5,7 @@ import { goPrint } from '../go-print.ts';
 import { itemElement, PathElementError, showElement } from './path-element.ts';
 import { memberSchema, membersOf } from './typed-value.ts';
 
-/** What is wrong with a configuration, one text per place: `.spec.bogus: field not declared in schema`. */
+/** The errors of a configuration, one text per place: `.spec.bogus: field not declared in schema`. */
 export function validateConfig(schema: Schema, value: unknown): string[] {
   const errors: string[] = [];
   validate(schema, value, '', errors);

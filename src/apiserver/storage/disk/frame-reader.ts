@@ -10,7 +10,7 @@ import {
   type Magic,
 } from './frames.ts';
 
-/** What is found at a place of a file. */
+/** The frame at a position of a file, or its lack. */
 export type FoundFrame =
   | { readonly kind: 'frame'; readonly payload: Buffer }
   /** The file ends here, as it should. */

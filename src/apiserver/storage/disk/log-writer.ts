@@ -62,7 +62,8 @@ export class LogWriter implements OpenLog {
       await this.#file.write(frame, this.length);
       await this.#sync();
     } catch (error) {
-      // What is left of the frame must not come back after a restart. When that fails too, the next call tries again.
+      // The rest of the frame must not come back after a restart. If that fails too, the next call tries
+      // again.
       await this.repair().catch(() => undefined);
       throw error;
     }

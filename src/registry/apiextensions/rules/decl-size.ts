@@ -116,7 +116,7 @@ export function maxElementsAt(root: DeclSize, path: readonly string[]): number |
 
 const keySize: DeclSize = { maxElements: 0, minSerialized: shortest.text };
 
-/** How many values with these bounds fit into one request (`schema/cel/compilation.go` maxCardinality). */
+/** The number of values with these bounds that fit into one request (`schema/cel/compilation.go` maxCardinality). */
 export function maxCardinality({ minSerialized }: DeclSize): number {
   return Math.floor(maxRequest / (minSerialized + 1));
 }

@@ -7,8 +7,8 @@ const maxSteps = 6_000_000;
 export const stepsOfCheck = 32;
 
 /**
- * What the validation of one object may take. RE2 takes time by the size of a pattern as well as by that of its text:
- * instructions times characters are its steps. A schema with alternatives checks each value many times.
+ * The limits of the validation of one object. RE2 takes time by the size of a pattern as well as by that of its
+ * text: instructions times characters are its steps. A schema with alternatives checks each value many times.
  */
 export class ValidationBudget {
   #left = maxSteps;

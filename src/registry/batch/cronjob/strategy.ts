@@ -70,7 +70,7 @@ function faultOfZone({ timeZone }: CronJob['spec'], old?: CronJob['spec']): stri
   return timeZone === undefined ? '' : 'cannot use both timeZone field and TZ or CRON_TZ in schedule';
 }
 
-/** What a part of a name may look like (`validTimeZoneCharacters`). */
+/** The form of a part of a name (`validTimeZoneCharacters`). */
 const part = /^[A-Za-z.\-_0-9+]{1,14}$/;
 
 /** A time zone of IANA's by its name, or none (`validateTimeZone`). */

@@ -43,7 +43,7 @@ export function userOf(resource: string): GroupPlural | undefined {
   return undefined;
 }
 
-/** What one object uses. */
+/** The usage of one object. */
 export function usageOf({ group, plural }: GroupPlural, object: KubeObject): Usage {
   const usage = new Map([[`${countPrefix}${plural}${group === '' ? '' : `.${group}`}`, one]]);
   if (group !== '') return usage;

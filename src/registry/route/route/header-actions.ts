@@ -1,4 +1,4 @@
-/** What a Route may do to headers (library-go `route/validation` validateHeaders). */
+/** The rules of a Route's header actions (library-go `route/validation` validateHeaders). */
 import { pushAll } from '../../../objects/lists.ts';
 import type { RouteHTTPHeader, RouteSpec } from '../../../objects/types/route.generated.ts';
 import {
