@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { heapUsed } from '../../support/heap.ts';
 import { Kubectl } from '../../support/kubectl.ts';
 import { TurnWatchdog } from '../../support/watchdog/turns.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
@@ -135,7 +136,7 @@ describePods('many and slow streams of containers', () => {
       return Number((await pods.server.run(['cat', file], { node: 'node-1' })).stdout);
     };
     await until(written, (count) => count > 0);
-    const before = residentOf();
+    const before = memoryOf();
     const watchdog = new TurnWatchdog();
     const slow = connect('endless/attach?stdout=1');
     await once(slow, 'open');
@@ -165,7 +166,7 @@ describePods('many and slow streams of containers', () => {
     await until(written, (now) => now > passed + 100);
     const longest = watchdog.longest();
     watchdog.stop();
-    const after = residentOf();
+    const after = memoryOf();
     for (const request of followers) request.destroy();
     expect(longest).toBeLessThan(200);
     // Each log that is followed would have brought 10 MB and more.
@@ -231,8 +232,11 @@ describePods('many and slow streams of containers', () => {
   });
 });
 
-/** Bytes of memory of the API server, which is this process, and of the cluster network. */
-function residentOf(): Readonly<Record<string, number>> {
+/** Bytes that the API server, which is this process, has in use, and of memory of the cluster network. */
+function memoryOf(): Readonly<Record<string, number>> {
   const inside = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${insideOf(process)}/status`, 'utf8'));
-  return { 'API server': process.memoryUsage().rss, 'cluster network': Number(inside?.[1]) * 1024 };
+  return {
+    'API server': heapUsed() + process.memoryUsage().external,
+    'cluster network': Number(inside?.[1]) * 1024,
+  };
 }
