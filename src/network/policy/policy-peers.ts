@@ -22,7 +22,7 @@ export function scopeOf(peer: PolicyPeer, namespace: string): string | undefined
   return peer.kind === 'pods' && peer.namespaceSelector === undefined ? namespace : undefined;
 }
 
-/** The parts by which two peers of Pods are the same. */
+/** The parts by which two peers are the same: Pods, or a block of addresses. */
 export function podsOf(peer: PolicyPeer, namespace: string): readonly string[] {
   if (peer.kind !== 'pods') {
     return ['block', peer.cidr?.canonical ?? '', ...peer.except.map(({ canonical }) => canonical)];
