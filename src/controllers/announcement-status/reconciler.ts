@@ -12,7 +12,7 @@ import {
   poolOf,
   type ServiceAddress,
 } from '../../network/announcing/assigned-addresses.ts';
-import { takeOverAfterMs } from '../../network/announcing/fence.ts';
+import { longerWaitMs, takeOverAfterMs } from '../../network/announcing/fence.ts';
 import { Liveness } from '../../network/announcing/liveness.ts';
 import { bySliceService, indexBySliceService, serviceOfSlice } from '../../network/forwarding/service-key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
@@ -159,10 +159,10 @@ export class AnnouncedReconciler extends Reconciler {
   #see(lease: Lease, old: Lease | undefined): void {
     const read = readAnnouncerLease(lease);
     if (read === undefined) return;
-    const { node, version, acquired, reportText } = read;
+    const { node, version, acquired, seconds, reportText } = read;
     const now = this.context.clock.monotonic();
     const lived = this.#liveness.isAlive(node, now);
-    this.#liveness.observe(node, acquired === undefined ? undefined : version, now);
+    this.#liveness.observe(node, acquired === undefined ? undefined : version, now, longerWaitMs(seconds));
     const isNew = old === undefined || readAnnouncerLease(old)?.reportText !== reportText;
     if (isNew) {
       this.#reports.set(node, decodeReport(reportText));

@@ -23,6 +23,8 @@ export interface AnnouncerLease {
   readonly version: string;
   /** `spec.acquireTime`; undefined: the Lease was given back. */
   readonly acquired: string | undefined;
+  /** `spec.leaseDurationSeconds`; 0 without it. */
+  readonly seconds: number;
   /** For `decodeReport`. */
   readonly reportText: string | undefined;
 }
@@ -31,11 +33,12 @@ export interface AnnouncerLease {
 export function readAnnouncerLease({ metadata, spec }: Lease): AnnouncerLease | undefined {
   const { name = '', labels, annotations, resourceVersion = '' } = metadata;
   if (labels?.[announcerLabel] === undefined || !name.startsWith(namePrefix)) return undefined;
-  const { holderIdentity = '', acquireTime = '' } = spec;
+  const { holderIdentity = '', acquireTime = '', leaseDurationSeconds = 0 } = spec;
   return {
     node: name.slice(namePrefix.length),
     version: resourceVersion,
     acquired: holderIdentity === '' ? undefined : acquireTime,
+    seconds: leaseDurationSeconds,
     reportText: annotations?.[reportAnnotation],
   };
 }

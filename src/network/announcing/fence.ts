@@ -14,10 +14,10 @@
  * monotonic clock.
  */
 
-/** How long an agent may have addresses after a renewal was sent. */
+/** How long an agent may have addresses after a renewal of a Lease of 2 s was sent. */
 export const leaseLastsMs = 2450;
 
-/** How long after another agent saw a renewal it gives the Lease back: later, since a busy machine is late in what it does. */
+/** How long after another agent saw a renewal of a Lease of 2 s it gives the Lease back: later, since a busy machine is late in what it does. */
 export const takeOverAfterMs = 2500;
 
 /** Milliseconds between renewals. */
@@ -31,6 +31,26 @@ export const askEveryMs = 200;
  * Linux' net/ipv4/devinet.c, ADDRCONF_TIMER_FUZZ); of 23 lifetimes of 2 s, 6 ended after 2.12 to 2.28 s.
  */
 const kernelLateMs = 300;
+
+/**
+ * Kernels look for what has ended once a second at most. Addresses that were refreshed within 20 ms end together
+ * (ADDRCONF_TIMER_FUZZ_MINUS); of more than so many, some were refreshed later, and may end a second later.
+ */
+const refreshedAtOnce = 250;
+const nextLookMs = 1000;
+
+/** `leaseDurationSeconds` of the Lease of an agent with so many addresses. Others wait longer for one with many. */
+export function leaseSecondsFor(addresses: number): number {
+  return addresses > refreshedAtOnce ? longestLease : shortestLease;
+}
+
+const shortestLease = 2;
+const longestLease = 3;
+
+/** Milliseconds that other agents wait longer for a Lease than for the shortest one, from its `leaseDurationSeconds`. */
+export function longerWaitMs(leaseSeconds: number): number {
+  return leaseSeconds >= longestLease ? nextLookMs : 0;
+}
 
 /** Seconds: the longest lifetime that ends in time. */
 const maxLifetime = 2;
@@ -73,12 +93,14 @@ export class Fence {
   /**
    * A renewal was seen as other agents see it: an agent that sees no changes has no addresses. Its time counts from
    * when it was sent, since others may have seen it at once.
+   *
+   * @param leaseSeconds what the Lease says then; never less than before while the agent has addresses.
    */
-  renewed(renewal: Renewal): void {
+  renewed(renewal: Renewal, leaseSeconds = shortestLease): void {
     this.#renewals = this.#renewals.slice(Math.max(0, this.#renewals.indexOf(renewal)));
     this.#consents.clear();
     this.#renewedAt = renewal.sentAt;
-    this.#until = Math.max(this.#until, renewal.sentAt + leaseLastsMs);
+    this.#until = Math.max(this.#until, renewal.sentAt + leaseLastsMs + longerWaitMs(leaseSeconds));
   }
 
   /** Whether no renewal was seen for some time. */
@@ -125,9 +147,14 @@ export class Fence {
     return now < this.#until;
   }
 
-  /** Seconds that addresses may have as their lifetime in the kernel, from now; 0: they are not to be refreshed. */
-  lifetime(now: number): number {
-    const seconds = Math.floor((this.#until - now - kernelLateMs) / 1000);
+  /**
+   * Seconds that addresses may have as their lifetime in the kernel, from now; 0: they are not to be refreshed.
+   *
+   * @param addresses how many are refreshed together.
+   */
+  lifetime(now: number, addresses = 1): number {
+    const lateMs = kernelLateMs + longerWaitMs(leaseSecondsFor(addresses));
+    const seconds = Math.floor((this.#until - now - lateMs) / 1000);
     return Math.max(0, Math.min(maxLifetime, seconds));
   }
 

@@ -5,7 +5,7 @@
 export class Liveness {
   readonly #lastsMs: number;
   /** `seenAt`: the last renewal; `from`: from when its time counts, which is not earlier. */
-  readonly #seen = new Map<string, { renewal: string; seenAt: number; from: number }>();
+  readonly #seen = new Map<string, { renewal: string; seenAt: number; from: number; lastsMs: number }>();
 
   /** @param lastsMs milliseconds for which an agent counts as alive after a renewal was seen. */
   constructor(lastsMs: number) {
@@ -17,11 +17,12 @@ export class Liveness {
    *
    * @param renewal differs for each renewal; undefined: the Lease was given back.
    * @param now milliseconds of a monotonic clock.
+   * @param longerMs how much longer it lives than others.
    */
-  observe(node: string, renewal: string | undefined, now: number): void {
+  observe(node: string, renewal: string | undefined, now: number, longerMs = 0): void {
     if (renewal === undefined) this.#seen.delete(node);
     else if (this.#seen.get(node)?.renewal !== renewal) {
-      this.#seen.set(node, { renewal, seenAt: now, from: now });
+      this.#seen.set(node, { renewal, seenAt: now, from: now, lastsMs: this.#lastsMs + longerMs });
     }
   }
 
@@ -49,20 +50,20 @@ export class Liveness {
   /** Whether an agent may have addresses. */
   isAlive(node: string, now: number): boolean {
     const seen = this.#seen.get(node);
-    return seen !== undefined && now < seen.from + this.#lastsMs;
+    return seen !== undefined && now < seen.from + seen.lastsMs;
   }
 
   /** Whether an agent has renewed its Lease just now: it has the API server. */
   isFresh(node: string, now: number): boolean {
     const seen = this.#seen.get(node);
-    return seen !== undefined && now < seen.seenAt + this.#lastsMs;
+    return seen !== undefined && now < seen.seenAt + seen.lastsMs;
   }
 
   /** When the next agent counts as dead without a renewal; infinite: none is alive. */
   nextEnd(now: number): number {
     let next = Number.POSITIVE_INFINITY;
-    for (const { from } of this.#seen.values()) {
-      if (now < from + this.#lastsMs) next = Math.min(next, from + this.#lastsMs);
+    for (const { from, lastsMs } of this.#seen.values()) {
+      if (now < from + lastsMs) next = Math.min(next, from + lastsMs);
     }
     return next;
   }

@@ -111,7 +111,7 @@ export class AnnounceAgent implements Runnable {
     });
     this.#layer2 = new Layer2Announcer({
       ...{ host, clock, log, on: layer2.on ?? 'macvlan', arping: layer2.arping ?? false },
-      lifetime: () => this.#leases.lifetime,
+      lifetime: (addresses) => this.#leases.lifetime(addresses),
       ownerOfMac: (mac, address) => ownerOfMac(this.#view.reports.values(), mac, address),
       isPooled: (address) => this.#view.isPooled(address),
       isNodeAddress: (address) => this.#view.nodeAddresses().has(address),

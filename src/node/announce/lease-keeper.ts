@@ -5,6 +5,8 @@ import type { AnnouncerLease } from '../../network/announcing/announcer-lease.ts
 import {
   askEveryMs,
   Fence,
+  leaseSecondsFor,
+  longerWaitMs,
   type Renewal,
   renewEveryMs,
   takeOverAfterMs,
@@ -52,7 +54,7 @@ export class LeaseKeeper {
   /** Rings when another agent may have died. */
   readonly #expiry: Alarm;
   /** Renewals that were not seen yet, by the version that they made. */
-  readonly #unseen = new Map<string, Renewal>();
+  readonly #unseen = new Map<string, { readonly renewal: Renewal; readonly leaseSeconds: number }>();
   /** The version of the own Lease that was last seen, and when. */
   #seenVersion = '';
   #seenAt = Number.NEGATIVE_INFINITY;
@@ -92,7 +94,8 @@ export class LeaseKeeper {
     } else if (lease === undefined) this.#liveness.forget(node);
     else {
       const isNew = !this.#liveness.isFresh(node, now);
-      this.#liveness.observe(node, lease.acquired === undefined ? undefined : lease.version, now);
+      const version = lease.acquired === undefined ? undefined : lease.version;
+      this.#liveness.observe(node, version, now, longerWaitMs(lease.seconds));
       if (isNew) changed();
     }
   }
@@ -117,9 +120,9 @@ export class LeaseKeeper {
     return this.#fence.isOpen(this.#now());
   }
 
-  /** Seconds that addresses may live in the kernel from now on. */
-  get lifetime(): number {
-    return this.#fence.lifetime(this.#now());
+  /** Seconds that addresses may live in the kernel from now on. @param addresses how many are refreshed together. */
+  lifetime(addresses: number): number {
+    return this.#fence.lifetime(this.#now(), addresses);
   }
 
   /**
@@ -208,9 +211,10 @@ export class LeaseKeeper {
     const report = this.#report();
     const renewal = this.#fence.renewing(report.voters.keys(), this.#now());
     try {
-      const version = await this.#lease.renew(encodeReport(report));
+      const addresses = new Set(this.#options.addresses()).size;
+      const version = await this.#lease.renew(encodeReport(report), leaseSecondsFor(addresses));
       if (version !== this.#seenVersion) this.#blindSince ??= this.#now();
-      this.#unseen.set(version, renewal);
+      this.#unseen.set(version, { renewal, leaseSeconds: this.#lease.seconds });
       this.#count();
       if (this.#failing !== '') context.log.info({ node: nodeName }, 'the Lease is renewed again');
       this.#failing = '';
@@ -225,11 +229,11 @@ export class LeaseKeeper {
 
   /** Counts a renewal that is written and seen, in either order. */
   #count(): void {
-    const renewal = this.#unseen.get(this.#seenVersion);
-    if (renewal === undefined) return;
-    this.#fence.renewed(renewal);
-    for (const [version, { sentAt }] of this.#unseen) {
-      if (sentAt <= renewal.sentAt) this.#unseen.delete(version);
+    const seen = this.#unseen.get(this.#seenVersion);
+    if (seen === undefined) return;
+    this.#fence.renewed(seen.renewal, seen.leaseSeconds);
+    for (const [version, { renewal }] of this.#unseen) {
+      if (renewal.sentAt <= seen.renewal.sentAt) this.#unseen.delete(version);
     }
   }
 

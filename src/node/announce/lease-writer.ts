@@ -6,6 +6,7 @@ import {
   announcerLeaseName,
   reportAnnotation,
 } from '../../network/announcing/announcer-lease.ts';
+import { leaseSecondsFor } from '../../network/announcing/fence.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import { formatMicroTime } from '../../objects/time.ts';
 
@@ -28,6 +29,7 @@ export class LeaseWriter {
   #tokens = burst;
   #countedAt: number;
   #writtenReport: string | undefined;
+  #seconds = leaseSecondsFor(0);
   /** The Lease as it was last read or written; undefined: to be read. */
   #known: { readonly version: string; readonly acquired: string | undefined } | undefined;
 
@@ -44,14 +46,25 @@ export class LeaseWriter {
     return this.#writtenReport;
   }
 
+  /** `leaseDurationSeconds` as it was last written. */
+  get seconds(): number {
+    return this.#seconds;
+  }
+
   /** Milliseconds until the next write keeps the limit. */
   get delay(): number {
     this.#count();
     return this.#tokens >= 1 ? 0 : ((1 - this.#tokens) * 1000) / writesPerSecond;
   }
 
-  /** Renews the Lease, with the report where it is new. @returns its version. @throws what the API server answers. */
-  async renew(report: string): Promise<string> {
+  /**
+   * Renews the Lease, with the report where it is new.
+   *
+   * @param seconds what others are to see as its duration, at least: it never gets shorter.
+   * @returns its version. @throws what the API server answers.
+   */
+  async renew(report: string, seconds: number): Promise<string> {
+    this.#seconds = Math.max(this.#seconds, seconds);
     return this.#write(this.#node, report);
   }
 
@@ -99,7 +112,10 @@ export class LeaseWriter {
     this.#known ??= await this.#read(name);
     const now = formatMicroTime(this.#clock.now());
     const acquired = this.#known.acquired ?? now;
-    const spec = { holderIdentity, leaseDurationSeconds: 2, renewTime: now, acquireTime: acquired };
+    const spec = {
+      ...{ holderIdentity, leaseDurationSeconds: this.#seconds },
+      ...{ renewTime: now, acquireTime: acquired },
+    };
     const { version } = this.#known;
     const labels = { [announcerLabel]: 'true' };
     const annotations = { [reportAnnotation]: report };
@@ -126,8 +142,10 @@ export class LeaseWriter {
   async #read(name: string): Promise<{ readonly version: string; readonly acquired: string | undefined }> {
     try {
       const { metadata, spec } = await this.#client.get(this.#namespace, name, { timeout: requestTimeout });
-      const { holderIdentity = '', acquireTime = '' } = spec;
+      const { holderIdentity = '', acquireTime = '', leaseDurationSeconds = 0 } = spec;
       const isOurs = holderIdentity === this.#node && acquireTime !== '';
+      // What the former process had lives on for so long.
+      if (isOurs) this.#seconds = Math.max(this.#seconds, leaseDurationSeconds);
       return { version: metadata.resourceVersion ?? '', acquired: isOurs ? acquireTime : undefined };
     } catch (error) {
       if (isNotFound(error)) return { version: '', acquired: undefined };

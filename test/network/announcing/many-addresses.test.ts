@@ -44,5 +44,32 @@ describe.skipIf(missing !== '')(`1,000 addresses${missing === '' ? '' : ` (missi
       if (node !== first) expect(after.get(node)).toEqual(expect.arrayContaining([...own]));
     }
     expect(after.get(first)).toEqual([]);
+    await cluster.label(first, { 'node.kubernetes.io/exclude-from-external-load-balancers': null });
+  });
+
+  it('never have two owners when an agent is killed, whose kernel ends some of them a second late', async () => {
+    const [first = '', second = '', third = ''] = cluster.nodes;
+    await cluster.label(third, { 'node.kubernetes.io/exclude-from-external-load-balancers': '' });
+    const announced = async (node: string): Promise<readonly string[]> =>
+      (await cluster.announced()).get(node) ?? [];
+    await expect.poll(() => announced(third), { timeout: 60_000 }).toEqual([]);
+    await cluster.settled();
+    const own = await announced(first);
+    expect(own.length).toBeGreaterThan(400);
+    const some = own.filter((_, index) => index % 20 === 0);
+    const before = await Promise.all(some.map((address) => cluster.history.holders(address)));
+    await cluster.agent(first).signal('KILL');
+    await expect.poll(() => announced(''), { timeout: 60_000 }).toEqual(own);
+    const others = async (): Promise<number> =>
+      [...(await cluster.announced())].reduce((sum, [node, had]) => sum + (node === '' ? 0 : had.length), 0);
+    await expect.poll(others, { timeout: 60_000 }).toBe(count);
+    for (const [index, address] of some.entries()) {
+      const had = (await cluster.history.holders(address)).slice(before[index]?.length);
+      expect(
+        had.filter((holders) => holders.length > 1),
+        address,
+      ).toEqual([]);
+      expect(had.at(-1), address).toEqual([second]);
+    }
   });
 });

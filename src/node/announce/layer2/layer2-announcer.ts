@@ -20,8 +20,10 @@ export interface Layer2Options extends AddressRefusalsOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Seconds that addresses may live in the kernel from now on; 0: they are not to be refreshed, and none is added. */
-  readonly lifetime: () => number;
+  /**
+   * Seconds that so many addresses may live in the kernel from now on; 0: they are not to be refreshed, and none is added.
+   */
+  readonly lifetime: (addresses: number) => number;
   /**
    * `macvlan`: an interface of our own, with a MAC address of its own, on each interface. `interface`: the interface
    * itself, where nothing on the way takes a second MAC address (Wi-Fi, many switches of virtual machines).
@@ -177,7 +179,8 @@ export class Layer2Announcer implements AddressAnnouncer {
     await this.#makeInterfaces(
       new Set([...fresh.flatMap(({ interfaces }) => interfaces), ...(standby ?? [])]),
     );
-    if (fresh.length > 0 && this.#options.lifetime() > 0) await this.#add(fresh);
+    if (fresh.length > 0 && this.#options.lifetime(kept.length + fresh.length) > 0)
+      await this.#add(fresh, kept);
     await this.#announceAgain(leaving ?? new Set());
     this.#defence.look(this.#carriers.announced());
     await this.#refusals.askAgain(this.#carriers.links);
@@ -208,7 +211,8 @@ export class Layer2Announcer implements AddressAnnouncer {
     await this.leave(new Set(), 0);
   }
 
-  async #add(addresses: readonly AddressToAnnounce[]): Promise<void> {
+  /** @param kept what is there: all that is refreshed together ends together. */
+  async #add(addresses: readonly AddressToAnnounce[], kept: readonly Place[]): Promise<void> {
     const asked = addresses.map(({ address }) => address);
     const isFree = await this.#refusals.free(asked, this.#carriers.links);
     const free = addresses.filter(({ address }) => isFree.has(address));
@@ -216,7 +220,7 @@ export class Layer2Announcer implements AddressAnnouncer {
       interfaces.flatMap((on) => this.#carriers.nameOn(on) ?? []).map((name) => ({ address, name })),
     );
     for (const { address } of free) this.#unconfirmed.add(address);
-    await this.#place(places);
+    if (places.length > 0) await this.#place([...kept, ...places]);
     const touched = new Set(places.map(({ name }) => name));
     const now = this.#options.clock.monotonic();
     for (const name of touched) this.#times.added(name, now);
@@ -225,10 +229,10 @@ export class Layer2Announcer implements AddressAnnouncer {
   /** Gives addresses their lifetime, and a shorter one at once where that has taken too long. */
   async #place(places: readonly Place[], lines: readonly string[] = []): Promise<void> {
     const { lifetime } = this.#options;
-    const seconds = lifetime();
+    const seconds = lifetime(places.length);
     const given = seconds > 0 ? places.map((place) => this.#placeLine(place, seconds)) : [];
     this.#setLinks(await this.#batch.change([...lines, ...given]));
-    const left = lifetime();
+    const left = lifetime(places.length);
     if (left >= seconds) return;
     this.#setLinks(
       await this.#batch.change(

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { askEveryMs, Fence, leaseLastsMs } from '../../../../src/network/announcing/fence.ts';
+import {
+  askEveryMs,
+  Fence,
+  leaseLastsMs,
+  leaseSecondsFor,
+  longerWaitMs,
+} from '../../../../src/network/announcing/fence.ts';
 
 /** Kernels end lifetimes up to 280 ms late. */
 const endsAfter = [0, 1280, 2280];
@@ -12,6 +18,24 @@ describe('the lifetime of addresses', () => {
       const seconds = fence.lifetime(1000 + took);
       if (seconds > 0) expect(took + (endsAfter[seconds] ?? 0), `${took} ms`).toBeLessThan(leaseLastsMs);
     }
+  });
+
+  test('of many addresses ends before that, too, some of them a second late; others wait longer for them, so that it can be 2 s', () => {
+    for (const [leaseSeconds, ends] of [
+      [leaseSecondsFor(1), leaseLastsMs],
+      [leaseSecondsFor(1000), leaseLastsMs + longerWaitMs(leaseSecondsFor(1000))],
+    ] as const) {
+      for (let took = 0; took < 4000; took += 10) {
+        const fence = new Fence(true);
+        fence.renewed(fence.renewing([], 1000), leaseSeconds);
+        const seconds = fence.lifetime(1000 + took, 1000);
+        if (seconds > 0) expect(took + (endsAfter[seconds] ?? 0) + 1000, `${took} ms`).toBeLessThan(ends);
+      }
+    }
+    const fence = new Fence(true);
+    fence.renewed(fence.renewing([], 0), leaseSecondsFor(1000));
+    expect(fence.lifetime(50, 1000)).toBe(2);
+    expect([leaseSecondsFor(250), leaseSecondsFor(251)]).toEqual([2, 3]);
   });
 
   test('is 2 s after a quick renewal, less after a slow one, and none before the first', () => {

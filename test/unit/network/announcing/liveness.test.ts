@@ -26,6 +26,15 @@ test('a promise and a pause prolong the life of agents, and make none fresh', ()
   expect(liveness.promise('a', 7000)).toBe(false);
 });
 
+test('an agent whose Lease lasts longer lives longer, until a shorter one is seen', () => {
+  const liveness = new Liveness(2000);
+  liveness.observe('a', '1', 0, 1000);
+  expect([2999, 3000].map((now) => liveness.isAlive('a', now))).toEqual([true, false]);
+  expect(liveness.nextEnd(0)).toBe(3000);
+  liveness.observe('a', '2', 100);
+  expect([2099, 2100].map((now) => liveness.isAlive('a', now))).toEqual([true, false]);
+});
+
 test('an agent that gives its Lease back is gone at once', () => {
   const liveness = new Liveness(2250);
   liveness.observe('a', '1', 0);
