@@ -109,7 +109,7 @@ interface Connection {
 }
 
 /** There is nothing to connect to: kubelets refuse the upgrade with these words. */
-export class NotConnectedError extends Error {
+class NotConnectedError extends Error {
   override readonly name = 'NotConnectedError';
 }
 
