@@ -19,8 +19,6 @@ const first = [
 export default defineConfig({
   test: {
     ...options,
-    // A process of its own for each file.
-    isolate: true,
     setupFiles: ['test/support/fast-check.ts', 'test/support/time-limit.ts'],
     include: ['test/network/**/*.test.ts'],
     exclude: ['test/**/*.long.test.ts'],
