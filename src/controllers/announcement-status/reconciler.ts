@@ -11,6 +11,7 @@ import {
   assignedAddresses,
   poolOf,
   type ServiceAddress,
+  loadBalancerReadyCondition,
 } from '../../network/announcing/assigned-addresses.ts';
 import { longerWaitMs, takeOverAfterMs } from '../../network/announcing/fence.ts';
 import { Liveness } from '../../network/announcing/liveness.ts';
@@ -38,7 +39,6 @@ import {
   type PoolAnnounced,
   reasonOf,
 } from './plan.ts';
-import { loadBalancerReadyCondition } from '../../network/announcing/assigned-addresses.ts';
 
 /** The key of the work queue that plans for all Services; their keys have a slash. */
 const everyKey = '*every';

@@ -4,8 +4,13 @@
  */
 import { jsonEqual } from '../../objects/json.ts';
 import { parseCidr, formatAddress } from '../../objects/address.ts';
-import type { NodeSystemInfo, NodeAddress } from '../../objects/types/core.generated.ts';
-import type { Node, NodeCondition, Taint } from '../../objects/types/core.generated.ts';
+import type {
+  NodeSystemInfo,
+  NodeAddress,
+  Node,
+  NodeCondition,
+  Taint,
+} from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { conditionOf } from '../../objects/conditions.ts';
 
