@@ -68,6 +68,17 @@ describe.skipIf(missing !== '')(`BGP with BIRD${missing === '' ? '' : ` (missing
     await expect.poll(() => routes(6)).toEqual({});
   });
 
+  it('reaches a router with TTL security by a route with a hop limit of 255, and not without it', async () => {
+    bird = await Bird.start(router, nodes('ttl security on; error wait time 1, 10;'));
+    const to = [router.addresses.IPv4, 'dev', 'eth0'];
+    const speaker = speak();
+    speaker.sync([{ peer: peerAt(router, node), routes: routesTo(['203.0.113.1/32']) }]);
+    await expect.poll(() => speaker.statuses).toMatchObject([{ reason: 'ConnectionClosed' }]);
+    await node.machine.host.exec('ip', ['route', 'replace', ...to, 'hoplimit', '255']);
+    await expect.poll(() => routes()).toEqual({ '203.0.113.1': ['192.0.2.11'] });
+    await node.machine.host.exec('ip', ['route', 'del', ...to]);
+  });
+
   it('brings 10,000 routes into the kernel of the router within a second', async () => {
     bird = await Bird.start(router, nodes());
     const many = routesTo(manyRoutes(10_000));
