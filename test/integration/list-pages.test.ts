@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
@@ -232,7 +233,12 @@ function atNewest(token: string): string {
 
 const tokenOf = (content: unknown): string => Buffer.from(JSON.stringify(content)).toString('base64url');
 
-const resources = await listable();
+// A kind is served a moment after its definition.
+let resources = await listable();
+while (!resources.some(({ group }) => group === 'fuzz.example.com')) {
+  await sleep(20);
+  resources = await listable();
+}
 
 describe('pages', () => {
   const perNamespace = 4;
