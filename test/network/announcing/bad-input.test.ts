@@ -26,7 +26,7 @@ describe.skipIf(missing !== '')(`announcing${missing === '' ? '' : ` (missing: $
     closing.push(() => first.close());
     await first.service('web', [address]);
     for (const node of ['node-1', 'node-2']) first.startAgent(node);
-    const owner = await first.owner(address);
+    await first.owner(address);
     const second = await first.other('node-3');
     closing.push(() => second.close());
     await second.service('web', [address]);
@@ -34,7 +34,8 @@ describe.skipIf(missing !== '')(`announcing${missing === '' ? '' : ` (missing: $
     second.startAgent('node-3');
     await expect.poll(() => second.refused()).toEqual([`${address} AddressConflict`]);
     await expect.poll(() => second.whoAnswers('192.0.2.201')).toBe('node-3');
-    expect(await first.whoAnswers(address)).toBe(owner);
+    // It may have moved since, to the agent that began later.
+    expect(['node-1', 'node-2']).toContain(await first.owner(address));
     expect((await first.history.holders(address)).flat()).not.toContain('node-3');
     expect(await first.refused()).toEqual([]);
   });
