@@ -30,7 +30,9 @@ describePods('streams of containers', () => {
     turns.close();
     await pods.server.stop();
   });
-  beforeEach(async () => void (await turns.longest()));
+  beforeEach(async () => {
+    await turns.longest();
+  });
   afterEach(async () => {
     // Milliseconds of CPU.
     expect(await turns.longest(), 'a turn of the process of the cluster network').toBeLessThan(200);

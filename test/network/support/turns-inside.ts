@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { vi } from 'vitest';
+import { type MockInstance, vi } from 'vitest';
 import { Sandbox } from '../../../src/emulation/sandbox.ts';
 import { until } from './pod-network.ts';
 import { insideOf } from './up-process.ts';
@@ -10,12 +10,13 @@ import { insideOf } from './up-process.ts';
 export class TurnsInside {
   readonly #folder = mkdtempSync(join(tmpdir(), 'servicenet-turns-'));
   readonly #file = join(this.#folder, 'turns');
+  readonly #opening: MockInstance<typeof Sandbox.open>;
   #asked = 0;
 
   constructor() {
     const open = Sandbox.open.bind(Sandbox);
     const preload = new URL('turns-preload.ts', import.meta.url).href;
-    vi.spyOn(Sandbox, 'open').mockImplementation((options) =>
+    this.#opening = vi.spyOn(Sandbox, 'open').mockImplementation((options) =>
       open({
         ...options,
         nodeOptions: [...options.nodeOptions, '--import', preload],
@@ -36,7 +37,7 @@ export class TurnsInside {
   }
 
   close(): void {
-    vi.mocked(Sandbox.open).mockRestore();
+    this.#opening.mockRestore();
     rmSync(this.#folder, { recursive: true });
   }
 }
