@@ -7,9 +7,11 @@ import { call } from '../support/test-server.ts';
 
 const attachments = '/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions';
 const pods = '/api/v1/namespaces/default/pods';
-const pools = '/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/kube-system/ippools';
+const whereabouts = '/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/kube-system';
+const pools = `${whereabouts}/ippools`;
+const reservations = `${whereabouts}/overlappingrangeipreservations`;
 
-/** Pods that come and go, a pool that goes, and a Pod whose network is missing. */
+/** Pods that come and go, with what the last one of the name has left, a pool that goes, and a Pod whose network is missing. */
 const comingAndGoing: Provocation = {
   rounds: 20,
   async begin(client) {
@@ -29,7 +31,16 @@ const comingAndGoing: Provocation = {
   },
   async step(client, round) {
     const name = `web-${Math.floor(round / 10) % 2}`;
-    if (round % 10 === 0) await make(client, name, 'lan');
+    if (round % 10 === 0) {
+      await call(client, 'POST', reservations, {
+        body: {
+          ...{ apiVersion: 'whereabouts.cni.cncf.io/v1alpha1', kind: 'OverlappingRangeIPReservation' },
+          metadata: { name: '10.60.0.1' },
+          spec: { podref: `default/${name}`, ifname: 'net1' },
+        },
+      });
+      await make(client, name, 'lan');
+    }
     if (round % 10 === 8) await call(client, 'DELETE', `${pods}/${name}?gracePeriodSeconds=0`);
     if (round % 40 === 39) await call(client, 'DELETE', `${pools}/10.60.0.0-24`);
   },

@@ -55,7 +55,7 @@ export class AddressCollector extends Reconciler {
       const { name = '' } = reservation.metadata;
       const isOrphan = (pod: Pod | undefined): Holding => reservationHolding(pod, reservation);
       if (podref === '' || !(await this.#isOrphaned(podref, isOrphan, signal))) continue;
-      if (await this.#addresses.releaseReservation(name, podref, signal)) {
+      if (await this.#addresses.releaseReservation(reservation, signal)) {
         this.context.log.info(
           { reservation: name, podref },
           'deleted the reservation of an address that no Pod has',

@@ -185,7 +185,7 @@ class AttachmentsReconciler extends Reconciler {
       // Meanwhile nothing is held, as with a sandbox that is removed.
       if (error instanceof AttachmentError) {
         this.#hostLocal.release(pod.metadata.uid ?? '');
-        await this.#pools.release(keyOf(pod), signal);
+        await this.#pools.release(await this.#pools.held(keyOf(pod), signal), signal);
       }
       throw error;
     }
@@ -236,15 +236,12 @@ class AttachmentsReconciler extends Reconciler {
   async #release(key: ObjectKey, pod: Pod | undefined, signal: AbortSignal): Promise<void> {
     const { namespace, name } = splitKey(key);
     const { events } = this.context;
-    try {
-      const live = await this.#client.get(namespace, name, { signal });
-      if (!isFinished(live)) return;
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
     let released: readonly Released[];
     try {
-      released = await this.#pools.release(key, signal);
+      // Before the Pod is read: what is given behind that belongs to a later Pod of the name.
+      const held = await this.#pools.held(key, signal);
+      if (await this.#isThere(namespace, name, signal)) return;
+      released = await this.#pools.release(held, signal);
     } catch (error) {
       const message = `failed to garbage collect addresses for pod ${key}`;
       if (pod !== undefined) events.event(pod, 'Warning', 'IPAddressGarbageCollectionFailed', message);
@@ -257,6 +254,15 @@ class AttachmentsReconciler extends Reconciler {
       events.event(pod, 'Normal', 'IPAddressGarbageCollected', message);
     }
     if (released.length > 0) this.#retryWaiting();
+  }
+
+  async #isThere(namespace: string, name: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      return !isFinished(await this.#client.get(namespace, name, { signal }));
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
   }
 }
 

@@ -18,6 +18,7 @@ import type { PatchOperation, ResourceClient } from '../../client/resource-clien
 import { ipPools, overlappingRangeIPReservations } from '../../client/resources.ts';
 import { AttachmentError } from '../../network/attachments/errors.ts';
 import { joinKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { addressText, entriesOf, networkNameOf, networkOf } from './plan-orphans.ts';
@@ -42,6 +43,12 @@ export interface Released {
   readonly address: string;
   /** Of the container that had it. */
   readonly id: string;
+}
+
+/** What all Pods of one name have, as it was read. */
+export interface HeldAddresses {
+  readonly entries: readonly { readonly pool: IPPool; readonly entry: PoolEntry }[];
+  readonly reservations: readonly OverlappingRangeIPReservation[];
 }
 
 /**
@@ -104,24 +111,42 @@ export class IPPools {
   }
 
   /**
-   * Gives back the stale entries of a Pod with their reservations, and reservations without an entry.
+   * The entries and reservations of all Pods of one name.
    *
    * @param podref `namespace/name`
    */
-  async release(podref: string, signal: AbortSignal): Promise<readonly Released[]> {
-    const released: Released[] = [];
+  async held(podref: string, signal: AbortSignal): Promise<HeldAddresses> {
+    const entries: HeldAddresses['entries'][number][] = [];
     for await (const { items } of this.#pools.pages({ namespace: poolNamespace, signal })) {
       for (const pool of items) {
-        const found = await this.#releaseFrom(pool, (entry) => entry.podref === podref, signal);
-        for (const entry of found) released.push({ pool, address: addressText(pool, entry), id: entry.id });
+        for (const entry of entriesOf(pool)) if (entry.podref === podref) entries.push({ pool, entry });
       }
     }
-    const names = new Set<string>();
-    for (const { pool, address } of released) names.add(poolName(address, networkNameOf(pool)));
+    const names = new Set(
+      entries.map(({ pool, entry }) => poolName(addressText(pool, entry), networkNameOf(pool))),
+    );
     for (const { metadata, spec } of this.#known.cache.values()) {
       if (spec.podref === podref) names.add(metadata.name ?? '');
     }
-    for (const name of names) await this.releaseReservation(name, podref, signal);
+    const reservations: OverlappingRangeIPReservation[] = [];
+    for (const name of names) {
+      const found = await this.#reservation(name, signal);
+      if (found?.spec.podref === podref) reservations.push(found);
+    }
+    return { entries, reservations };
+  }
+
+  /**
+   * Gives back what {@link held} found. What the next Pod of the same name has taken over since then stays: who looks
+   * whether there is a Pod after `held`, and gives back when there is none, takes nothing from a later one.
+   */
+  async release({ entries, reservations }: HeldAddresses, signal: AbortSignal): Promise<readonly Released[]> {
+    const released: Released[] = [];
+    for (const { pool, entry } of entries) {
+      if (!(await this.releaseEntry(pool, entry, signal))) continue;
+      released.push({ pool, address: addressText(pool, entry), id: entry.id });
+    }
+    for (const reservation of reservations) await this.releaseReservation(reservation, signal);
     return released;
   }
 
@@ -132,22 +157,19 @@ export class IPPools {
     return (await this.#releaseFrom(pool, isStale, signal)).length > 0;
   }
 
-  /** Deletes a reservation of a Pod; one of another Pod stays. */
-  async releaseReservation(name: string, podref: string, signal: AbortSignal): Promise<boolean> {
-    for (let attempt = 0; attempt < retries; attempt++) {
-      const found = await this.#reservation(name, signal);
-      if (found?.spec.podref !== podref) return false;
-      const { uid, resourceVersion } = found.metadata;
-      const preconditions = { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) };
-      try {
-        await this.#reservations.delete(poolNamespace, name, { preconditions, signal });
-        return true;
-      } catch (error) {
-        if (isNotFound(error)) return false;
-        if (!isConflict(error)) throw error;
-      }
+  /** Deletes a reservation; one that has changed since it was read stays. */
+  async releaseReservation(
+    { metadata: { name = '', uid, resourceVersion } }: OverlappingRangeIPReservation,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const preconditions = { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) };
+    try {
+      await this.#reservations.delete(poolNamespace, name, { preconditions, signal });
+      return true;
+    } catch (error) {
+      if (isNotFound(error) || isConflict(error)) return false;
+      throw error;
     }
-    return false;
   }
 
   /** The pool of a range; made at its first use. */
@@ -181,10 +203,15 @@ export class IPPools {
     const path = `/spec/allocations/${key}`;
     if (present === undefined) {
       const isEmpty: PatchOperation = { op: 'test', path, value: null };
-      return this.#patch(pool, [isEmpty, { op: 'add', path, value: { ...owner } }], signal);
+      return patchUnchanged(this.#pools, pool, [isEmpty, { op: 'add', path, value: { ...owner } }], signal);
     }
     if (present.id === owner.id) return true;
-    return this.#patch(pool, [{ op: 'replace', path: `${path}/id`, value: owner.id }], signal);
+    return patchUnchanged(
+      this.#pools,
+      pool,
+      [{ op: 'replace', path: `${path}/id`, value: owner.id }],
+      signal,
+    );
   }
 
   /** @returns the entries that were given back. */
@@ -202,7 +229,7 @@ export class IPPools {
         const key = network === undefined ? '' : offsetKey(network, value);
         return { op: 'remove', path: `/spec/allocations/${key}` };
       });
-      if (await this.#patch(pool, operations, signal)) return stale;
+      if (await patchUnchanged(this.#pools, pool, operations, signal)) return stale;
       try {
         pool = await this.#pools.get(poolNamespace, pool.metadata.name ?? '', { signal });
       } catch (error) {
@@ -211,21 +238,6 @@ export class IPPools {
       }
     }
     throw new Error(`IPPool ${pool.metadata.name ?? ''}: ${retries} writes met others' writes`);
-  }
-
-  /** @returns false where the pool has changed since it was read, or is gone. */
-  async #patch(pool: IPPool, operations: readonly PatchOperation[], signal: AbortSignal): Promise<boolean> {
-    const { name = '', resourceVersion = '' } = pool.metadata;
-    const unchanged: PatchOperation = {
-      ...{ op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
-    };
-    try {
-      await this.#pools.jsonPatch(poolNamespace, name, [unchanged, ...operations], { signal });
-      return true;
-    } catch (error) {
-      if (isConflict(error) || isInvalid(error) || isNotFound(error)) return false;
-      throw error;
-    }
   }
 
   async #reservation(name: string, signal: AbortSignal): Promise<OverlappingRangeIPReservation | undefined> {
@@ -242,18 +254,48 @@ export class IPPools {
     return found === undefined || isReservedFor(found, owner);
   }
 
-  /** @returns false if another owner has it. */
+  /**
+   * Reserves an address. A reservation of the last Pod of the same name is taken over, which changes it: who was about to
+   * delete it does not.
+   *
+   * @returns false if another owner has it.
+   */
   async #reserve(name: string, owner: PoolOwner, signal: AbortSignal): Promise<boolean> {
-    const { podref, ifname } = owner;
+    const { id: containerid, podref, ifname } = owner;
     const metadata = { name, namespace: poolNamespace };
-    try {
-      await this.#reservations.create({ metadata, spec: { podref, ifname } }, { signal });
-      return true;
-    } catch (error) {
-      if (isInvalid(error)) throw new AttachmentError(`k8s create error: ${error.message}`);
-      if (!isAlreadyExists(error)) throw error;
+    for (let attempt = 0; attempt < retries; attempt++) {
+      try {
+        await this.#reservations.create({ metadata, spec: { podref, ifname } }, { signal });
+        return true;
+      } catch (error) {
+        if (isInvalid(error)) throw new AttachmentError(`k8s create error: ${error.message}`);
+        if (!isAlreadyExists(error)) throw error;
+      }
+      const found = await this.#reservation(name, signal);
+      if (found === undefined) continue;
+      if (!isReservedFor(found, owner)) return false;
+      if (found.spec.containerid === containerid) return true;
+      const operation: PatchOperation = { op: 'add', path: '/spec/containerid', value: containerid };
+      if (await patchUnchanged(this.#reservations, found, [operation], signal)) return true;
     }
-    return this.#mayReserve(name, owner, signal);
+    throw new AttachmentError(`OverlappingRangeIPReservation ${name}: ${retries} writes met others' writes`);
+  }
+}
+
+/** @returns false where the object has changed since it was read, or is gone. */
+async function patchUnchanged<T extends KubeObject>(
+  client: ResourceClient<T>,
+  { metadata: { name = '', resourceVersion = '' } }: T,
+  operations: readonly PatchOperation[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const unchanged: PatchOperation = { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion };
+  try {
+    await client.jsonPatch(poolNamespace, name, [unchanged, ...operations], { signal });
+    return true;
+  } catch (error) {
+    if (isConflict(error) || isInvalid(error) || isNotFound(error)) return false;
+    throw error;
   }
 }
 
