@@ -5,6 +5,7 @@ import { EventSender } from '../../src/client/events/event-sender.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
+import { textAt } from '../../src/objects/read.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
@@ -29,8 +30,13 @@ beforeEach(async () => {
   metrics = new Metrics();
   logged = [];
   const log = pino({ level: 'warn' }, { write: (line: string) => void logged.push(line) });
-  sender = new EventSender({ transport, component: 'servicenet', clock, random: () => 0, log, metrics });
+  sender = another(() => 0, log);
 });
+
+/** Sends to the same server, and begins with a random number. */
+function another(random: () => number, log = pino({ enabled: false })): EventSender {
+  return new EventSender({ transport, component: 'servicenet', clock, random, log, metrics });
+}
 
 afterEach(async () => {
   await transport.close();
@@ -76,6 +82,16 @@ describe('EventSender', () => {
       reportingComponent: 'servicenet',
     });
     await sender.close();
+  });
+
+  it('gives an Event another name than the process next to it does in the same millisecond', async () => {
+    const other = another(() => 0.5);
+    sender.event(service, 'Warning', 'UndefinedRequest', 'one');
+    const first = accept(await server.next());
+    other.event(service, 'Warning', 'UndefinedRequest', 'two');
+    const second = accept(await server.next());
+    expect(textAt(first, 'metadata', 'name')).not.toBe(textAt(second, 'metadata', 'name'));
+    await Promise.all([sender.close(), other.close()]);
   });
 
   it('counts repeats in the same Event, and begins a new one when that is gone', async () => {

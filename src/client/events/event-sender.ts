@@ -43,6 +43,9 @@ const maxQueued = 1000;
 const tries = 12;
 const pause = 10_000;
 
+/** Nanoseconds of a millisecond, which clocks here do not have. */
+const sequenceEnd = 1_000_000;
+
 /** Sends Events one after another, in order. */
 export class EventSender implements EventRecorder {
   readonly #options: EventSenderOptions;
@@ -52,12 +55,13 @@ export class EventSender implements EventRecorder {
   #sending = false;
   readonly #stop = new AbortController();
   #idle: Promise<void> = Promise.resolve();
-  #sequence = 0;
+  #sequence: number;
 
   constructor(options: EventSenderOptions) {
     this.#options = options;
     this.#client = new ResourceClient(options.transport, events);
     this.#correlator = new EventCorrelator(options.clock);
+    this.#sequence = Math.floor(options.random() * sequenceEnd);
   }
 
   event(regarding: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void {
@@ -107,9 +111,12 @@ export class EventSender implements EventRecorder {
     await this.#idle;
   }
 
-  /** Unique within this process and, by the time in it, across processes (client-go: name and nanoseconds). */
+  /**
+   * Unique within this process. Another one that sends in the same millisecond has begun to count elsewhere (client-go: name
+   * and nanoseconds).
+   */
   #eventName(name: string): string {
-    this.#sequence = (this.#sequence + 1) % 1_000_000;
+    this.#sequence = (this.#sequence + 1) % sequenceEnd;
     const nanoseconds = BigInt(Math.floor(this.#options.clock.now())) * 1_000_000n + BigInt(this.#sequence);
     return `${name}.${nanoseconds.toString(16)}`;
   }
