@@ -64,9 +64,9 @@ export interface SideObject extends SideObjectKey {
  * fields dropped, defaults of {@link setDefaults} applied) and belong to the callee, who may change them in place;
  * `old` never changes.
  *
- * Order of a create: `setDefaults` (on decode) → `beginCreate` → `prepareForCreate` → `validateCreate` →
- * `warningsOnCreate` → store. Of an update: `setDefaults` → `beginUpdate` → `prepareForUpdate` → `validateUpdate` →
- * `warningsOnUpdate` → store.
+ * Order of a create: `setDefaults` (on decode) → `beginCreate` → `prepareValidation` → `prepareForCreate` →
+ * `validateCreate` → `warningsOnCreate` → store. Of an update: `setDefaults` → `beginUpdate` → `prepareValidation` →
+ * `prepareForUpdate` → `validateUpdate` → `warningsOnUpdate` → store.
  *
  * Methods, not function properties: a `Strategy<Service>` must be usable where any kind's strategy is held.
  */
