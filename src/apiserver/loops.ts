@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { listPrefix, PreconditionError } from './storage/storage.ts';
 import type { ServerCore } from './rest/server-core.ts';
-import { isRecord } from '../objects/json.ts';
 
 /** Stops a loop. */
 export type Stop = () => void;
@@ -27,15 +26,16 @@ export function every(milliseconds: number, name: string, log: Logger, work: () 
 /** The age in milliseconds at which Events are removed (`--event-ttl`). */
 const eventTtl = 3_600_000;
 
-/** Removes Events whose last change is older than the TTL. */
-export async function expireEvents(core: ServerCore): Promise<void> {
+/**
+ * Removes Events that were last written longer ago than the TTL, as etcd's leases do: the times in an Event are those of
+ * its author, and do not count.
+ */
+export async function expireEvents(core: Pick<ServerCore, 'storage' | 'now'>): Promise<void> {
   const oldest = core.now() - eventTtl;
   for (const stored of core.storage.list(listPrefix('', 'events')).items) {
-    const event: object = stored.object;
-    const seen =
-      isRecord(event) && typeof event['lastTimestamp'] === 'string' ? event['lastTimestamp'] : undefined;
-    const changed = Date.parse(seen ?? stored.object.metadata.creationTimestamp ?? '');
-    if (!(changed < oldest)) continue;
+    const { creationTimestamp, managedFields = [] } = stored.object.metadata;
+    const written = [creationTimestamp, ...managedFields.map(({ time }) => time)];
+    if (written.some((time) => time !== undefined && Date.parse(time) >= oldest)) continue;
     try {
       await core.storage.commit([{ key: stored.key, expect: stored.revision, object: undefined }]);
     } catch (error) {
