@@ -67,7 +67,7 @@ test('a reservation that was left behind is taken over too', async () => {
   await second.release(await second.held(podref, signal), signal);
 });
 
-test('what was there is given back, by whoever is asked again too', async () => {
+test('what was held is given back once, however often it is released', async () => {
   const range = '10.82.0.0/24';
   await first.allocate(of(range), owner('old'), signal);
   const held = await first.held(podref, signal);

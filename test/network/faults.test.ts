@@ -170,11 +170,11 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
       const exec: Host['exec'] = (program, args, options = {}) => {
         const { input, output } = options;
         if (typeof input !== 'object' || output === undefined) return host.exec(program, args, options);
-        const told = (text: string): void => {
+        const heard = (text: string): void => {
           kill('after');
           output(text);
         };
-        return host.exec(program, args, { ...options, input: fed(input), output: told });
+        return host.exec(program, args, { ...options, input: fed(input), output: heard });
       };
       await changesDespite(moment === 'before' ? 8 : 9, { ...host, exec }, () => {
         isOrdered = true;

@@ -2,15 +2,14 @@
  * What becomes of an address that a node announces while another machine answers for it, too (RFC 5227 §2.4).
  *
  * Two clusters that take one address at the same moment have both asked for it, and heard nothing. Of the two nodes, the
- * one with the lower MAC address keeps it and the other one lets go: both come to the same end without knowing of each
- * other. A machine that follows no such rule gets the address after {@link defendsForMs}, since two that answer are worse
- * than one.
+ * one with the lower MAC address keeps it and the other one withdraws it, and neither needs to know of the other. A
+ * machine that follows no such rule gets the address after {@link defendsForMs}, since two that answer are worse than one.
  */
 
 /** Milliseconds between the first two looks at a conflict: the second one decides. */
 export const lookAgainMs = 2000;
 
-/** Milliseconds that an address is kept against a machine which ought to let go: an agent looks each 30 s. */
+/** Milliseconds that an address is kept against a machine that ought to withdraw it: an agent looks each 30 s. */
 const defendsForMs = 60_000;
 
 /** The same against a node of the same cluster: longer than one has an address that has left it in disorder. */

@@ -5,7 +5,7 @@ import type { ExecOptions, Host } from '../../../src/host/host.ts';
  * none: the frame of a table, or the question whether nft can stay.
  */
 export function tellingTransactions(host: Host, tell: () => void): Host {
-  const told = async function* (
+  const observed = async function* (
     input: Exclude<ExecOptions['input'], string | undefined>,
   ): AsyncGenerator<string> {
     for await (const piece of input) {
@@ -15,7 +15,11 @@ export function tellingTransactions(host: Host, tell: () => void): Host {
   };
   const exec: Host['exec'] = (program, args, options = {}) => {
     const { input } = options;
-    return host.exec(program, args, typeof input === 'object' ? { ...options, input: told(input) } : options);
+    return host.exec(
+      program,
+      args,
+      typeof input === 'object' ? { ...options, input: observed(input) } : options,
+    );
   };
   return { ...host, exec };
 }

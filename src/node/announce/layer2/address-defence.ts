@@ -16,8 +16,8 @@ export interface AddressDefenceOptions {
   readonly rivalOf: (address: string, mac: string) => 'node' | 'machine' | undefined;
   /** Neighbours are to hear again of the addresses on an interface. */
   readonly announceAgain: (link: Link) => void;
-  /** An address is to be let go. */
-  readonly letGo: (address: string, rival: 'node' | 'machine', mac: string) => void;
+  /** An address is to be announced no more. */
+  readonly withdraw: (address: string, rival: 'node' | 'machine', mac: string) => void;
 }
 
 /** Milliseconds between two looks at all addresses. */
@@ -94,18 +94,18 @@ export class AddressDefence {
   }
 
   #answer(address: string, link: Link, rival: 'node' | 'machine', mac: string): void {
-    const { announceAgain, clock, letGo, log } = this.#options;
+    const { announceAgain, clock, log, withdraw } = this.#options;
     const now = clock.monotonic();
     const known = this.#conflicts.get(address);
     const since = known?.mac === mac ? known.since : now;
     const keeps = keepsForMs(link.mac, mac, rival === 'node');
     this.#askAt.set(address, now + lookAgainMs);
     this.#conflicts.set(address, { mac, since });
-    if (now - since >= keeps) letGo(address, rival, mac);
+    if (now - since >= keeps) withdraw(address, rival, mac);
     else if (since === now && keeps > lookAgainMs) {
       log.warn(
         { address, holder: mac, reason: 'AddressConflict' },
-        'another machine answers for an address that this node announces, and ought to let go',
+        'another machine answers for an address that this node announces, and ought to withdraw it',
       );
       announceAgain(link);
     }

@@ -81,7 +81,7 @@ export class Layer2Announcer implements AddressAnnouncer {
         const carrier = this.#carriers.of(link);
         if (carrier !== undefined) this.#times.added(carrier.name, options.clock.monotonic());
       },
-      letGo: (address, rival, mac) =>
+      withdraw: (address, rival, mac) =>
         this.#refusals.refuse(address, rival === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac),
     });
     this.#batch = new IpBatch(options.host);

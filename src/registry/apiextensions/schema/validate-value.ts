@@ -9,7 +9,7 @@ import { type FieldError, invalid, required, tooMany } from '../../validation/fi
 import { listMapKeyOf } from './list-types.ts';
 import { judgeEnum, judgeNumber, judgeString, judgeType } from './validate-scalar.ts';
 import { stepsOfCheck, ValidationBudget } from './validation-budget.ts';
-import { errorField, merge, type Placed, push, type SchemaVerdict } from './verdict.ts';
+import { errorField, isFull, merge, type Placed, push, type SchemaVerdict } from './verdict.ts';
 
 /** Values deeper than this are refused. */
 const maxDepth = 500;
@@ -49,9 +49,9 @@ export function validatePart(
 function judge(schema: JSONSchemaProps, value: unknown, place: Placed): SchemaVerdict {
   const { path, depth, old } = place;
   place.budget.take(stepsOfCheck);
-  const verdict: SchemaVerdict = { errors: [], matches: 0 };
+  const verdict: SchemaVerdict = { errors: [], length: 0, matches: 0 };
   if (depth > maxDepth) {
-    verdict.errors.push(invalid(errorField(path), '', `${path} in body is nested too deeply`));
+    push(verdict, invalid(errorField(path), '', `${path} in body is nested too deeply`));
     return verdict;
   }
   judgeType(schema, value, path, verdict);
@@ -68,7 +68,7 @@ function judge(schema: JSONSchemaProps, value: unknown, place: Placed): SchemaVe
     verdict.matches++;
   }
   const isRatcheted = verdict.errors.length > 0 && old !== undefined && jsonEqual(old.value, value);
-  return isRatcheted ? { errors: [], matches: verdict.matches } : verdict;
+  return isRatcheted ? { errors: [], length: 0, matches: verdict.matches } : verdict;
 }
 
 function judgeList(
@@ -81,8 +81,8 @@ function judgeList(
   const { path, depth, old } = place;
   const items = itemSchemaOf(schema);
   const before = Array.isArray(old?.value) ? storedItems(schema, old.value) : undefined;
-  list.forEach((item, i) => {
-    if (items === undefined) return;
+  for (const [i, item] of list.entries()) {
+    if (items === undefined || isFull(verdict)) break;
     const stored = before?.get(
       JSON.stringify(listMapKeyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])),
     );
@@ -91,7 +91,7 @@ function judgeList(
       judge(items, item, { ...place, path: `${path}[${i}]`, depth: depth + 1, old: stored }),
       place,
     );
-  });
+  }
   if (minItems !== undefined && list.length < minItems) {
     const detail = `${path} in body should have at least ${minItems} items`;
     push(verdict, invalid(errorField(path), list.length, detail));
@@ -138,6 +138,7 @@ function judgeObject(
   };
   const values = valuesOf(schema);
   for (const name of names) {
+    if (isFull(verdict)) break;
     if (values !== undefined && !Object.hasOwn(properties, name)) member(values, name, `${path}.${name}`);
   }
   for (const name of names) {

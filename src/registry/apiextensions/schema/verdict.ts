@@ -1,4 +1,4 @@
-import type { FieldError } from '../../validation/field-errors.ts';
+import { type FieldError, maxErrorText } from '../../validation/field-errors.ts';
 import { stepsOfCheck, type ValidationBudget } from './validation-budget.ts';
 
 /**
@@ -7,6 +7,8 @@ import { stepsOfCheck, type ValidationBudget } from './validation-budget.ts';
  */
 export interface SchemaVerdict {
   errors: FieldError[];
+  /** Characters of the errors. */
+  length: number;
   /** The texts of the same errors by field, where there are more than {@link fewErrors}: thousands may have one field. */
   byField?: Map<string, Set<string>>;
   matches: number;
@@ -35,14 +37,24 @@ const fewErrors = 8;
 export function push(verdict: SchemaVerdict, error: FieldError): void {
   const { errors } = verdict;
   if (errors.length < fewErrors) {
-    if (!errors.some(({ field, body }) => field === error.field && body === error.body)) errors.push(error);
+    if (!errors.some(({ field, body }) => field === error.field && body === error.body)) add(verdict, error);
     return;
   }
   if (verdict.byField === undefined) {
     verdict.byField = new Map();
     for (const each of errors) isNew(verdict.byField, each);
   }
-  if (isNew(verdict.byField, error)) errors.push(error);
+  if (isNew(verdict.byField, error)) add(verdict, error);
+}
+
+function add(verdict: SchemaVerdict, error: FieldError): void {
+  verdict.errors.push(error);
+  verdict.length += error.body.length;
+}
+
+/** True when an answer has no room for more errors: the rest of a list or map need not be judged. */
+export function isFull({ length }: SchemaVerdict): boolean {
+  return length > maxErrorText;
 }
 
 /** True where the error was not there; then it is. */

@@ -1,6 +1,7 @@
 import type { JSONSchemaProps } from '../../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { validateValue } from '../../../../../src/registry/apiextensions/schema/validate-value.ts';
+import { maxErrorText } from '../../../../../src/registry/validation/field-errors.ts';
 
 function faults(schema: JSONSchemaProps, value: unknown): string[] {
   return validateValue(schema, value, 'spec').map(({ field, body }) => `${field}: ${body}`);
@@ -327,4 +328,22 @@ test('a value is one of its enum, whatever its type', () => {
   const schema: JSONSchemaProps = { enum: ['a', 1, true, { b: [1] }, [2], null] };
   for (const value of ['a', 1, true, { b: [1] }, [2]]) expect(faults(schema, value)).toEqual([]);
   for (const value of ['b', '1', 2, false, { b: [2] }, [1]]) expect(faults(schema, value)).toHaveLength(1);
+});
+
+test('a list and a map are judged no further than an answer shows', () => {
+  const string: JSONSchemaProps = { type: 'string', pattern: '^[a-z]+$' };
+  const values = Array.from({ length: 60_000 }, (_, i) => `A${i}`);
+  const cases: [JSONSchemaProps, unknown][] = [
+    [{ type: 'array', items: string }, values],
+    [
+      { type: 'object', additionalProperties: string },
+      Object.fromEntries(values.map((text) => [text, text])),
+    ],
+  ];
+  for (const [schema, value] of cases) {
+    const errors = validateValue(schema, value, 'spec');
+    const characters = errors.reduce((sum, { body }) => sum + body.length, 0);
+    expect(characters).toBeGreaterThan(maxErrorText);
+    expect(characters).toBeLessThan(maxErrorText + 1000);
+  }
 });
