@@ -3,6 +3,7 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
 import { badRequest, plainError } from '../../objects/status-errors.ts';
+import { resultOf } from '../../objects/steps.ts';
 import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
 import { decodeAs, type ExpectedKind, strictText } from '../schema/decode-body.ts';
 import { DecodeError } from '../schema/decode-walk.ts';
@@ -41,11 +42,7 @@ export interface Patched {
 
 /** Applies a patch to the stored object. @throws {StatusError} 400, 413, 422 or 500 as kube-apiserver. */
 export function patchObject(request: PatchRequest): Patched {
-  const steps = patchInSteps(request);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
+  return resultOf(patchInSteps(request));
 }
 
 /** As {@link patchObject}. Yields between steps, of which each takes time by the size of the patch and of the object. */

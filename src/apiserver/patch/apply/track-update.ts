@@ -2,6 +2,7 @@
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../../objects/meta.ts';
 import { StatusError } from '../../../objects/status.ts';
+import { resultOf } from '../../../objects/steps.ts';
 import type { OwnableFields } from '../../../registry/generic/strategy.ts';
 import { type StructSchema, zeroValue } from '../../schema/schema.ts';
 import { changedFields, removedFields } from './compare.ts';
@@ -54,11 +55,7 @@ export interface UpdateToTrack {
  * A client that sends `managedFields: []` or `[{}]` gives up tracking: the object has none until it is applied.
  */
 export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undefined {
-  const steps = trackingUpdate(update);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
+  return resultOf(trackingUpdate(update));
 }
 
 /** The same in steps: the ownership of tens of thousands of list items takes a tenth of a second. */

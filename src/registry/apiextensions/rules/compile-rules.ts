@@ -1,4 +1,5 @@
 import type { JSONSchemaProps, ValidationRule } from '../../../objects/types/apiextensions.generated.ts';
+import { resultOf } from '../../../objects/steps.ts';
 import { CompileError, Program } from '../../../cel/program.ts';
 import { type CelType, optionalType } from '../../../cel/types.ts';
 import { maxErrorText } from '../../validation/field-errors.ts';
@@ -32,11 +33,7 @@ export function compileRules(
   schema: JSONSchemaProps,
   resourceRoot: boolean,
 ): readonly CompiledRule[] | undefined {
-  const steps = compiling(schema, resourceRoot);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
+  return resultOf(compiling(schema, resourceRoot));
 }
 
 /**
