@@ -28,9 +28,7 @@ export function selectionOf(resource: ServedResource, options: ListOptions, name
   if (name !== '') requireName(fields, name);
   const everything = labels.length === 0 && fields.length === 0;
   const fieldsOf = selectableFields(resource);
-  const traces = [...labels.flatMap(tracesOfLabel), ...fields.flatMap(tracesOfField)]
-    .filter((some) => some.length <= maxTraces)
-    .slice(0, maxTraces);
+  const traces = [...labels.flatMap(tracesOfLabel), ...fields.flatMap(tracesOfField)].slice(0, maxTraces);
   return {
     everything,
     mayMatch: (json) => traces.every((some) => some.some((trace) => json.includes(trace))),
@@ -60,6 +58,7 @@ const verbatim = /^(?!true$|false$|\d+$)[A-Za-z0-9._/-]+$/;
 /** The texts of which a matching object's JSON has one; none when it may have others. */
 function tracesOfLabel({ key, operator, values }: LabelRequirement): string[][] {
   if (operator !== '=' && operator !== '==' && operator !== 'in') return [];
+  if (values.length > maxTraces) return [];
   return [values.map((value) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)];
 }
 

@@ -10,33 +10,23 @@ interface Token {
   readonly text: string;
 }
 
-/** Operators, longer ones first. */
-const symbols: readonly TokenKind[] = ['!=', '==', ')', ',', '!', '=', '>', '<', '('];
+/** Operators and words that are tokens of their own kind. */
+const ownKinds: ReadonlyMap<string, TokenKind> = new Map(
+  (['!=', '==', ')', ',', '!', '=', '>', '<', '(', 'in', 'notin'] as const).map((kind) => [kind, kind]),
+);
 const endToken: Token = { kind: 'end', text: '' };
 const wantedOperators = 'in, notin, =, ==, !=, gt, lt';
 
-const isSpace = (ch: string): boolean => ch === ' ' || ch === '\t' || ch === '\r' || ch === '\n';
-const isSymbol = (ch: string): boolean => '=!(),><'.includes(ch);
+/** An operator, the longer ones first, or a word. Like kube-apiserver's lexer, a NUL ends a word and, on its own, the text. */
+const pattern = /[ \t\r\n]*(?:(!=|==|[),!=><(])|([^\0=!(),>< \t\r\n]+)\0?)/y;
 
-/** Splits the text into tokens. Like kube-apiserver's lexer, a NUL ends a word and, on its own, the text. */
+/** Splits the text into tokens. */
 export function scan(text: string): Token[] {
   const tokens: Token[] = [];
-  let at = 0;
-  const peek = (): string => text[at] ?? '\0';
-  for (;;) {
-    while (at < text.length && isSpace(peek())) at++;
-    if (peek() === '\0') break;
-    const symbol = symbols.find((candidate) => text.startsWith(candidate, at));
-    if (symbol !== undefined) {
-      tokens.push({ kind: symbol, text: symbol });
-      at += symbol.length;
-      continue;
-    }
-    const start = at;
-    while (peek() !== '\0' && !isSymbol(peek()) && !isSpace(peek())) at++;
-    const word = text.slice(start, at);
-    if (at < text.length && peek() === '\0') at++;
-    tokens.push({ kind: word === 'in' || word === 'notin' ? word : 'identifier', text: word });
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    const found = match[1] ?? match[2] ?? '';
+    tokens.push({ kind: ownKinds.get(found) ?? 'identifier', text: found });
   }
   tokens.push(endToken);
   return tokens;
