@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readWhereaboutsRange } from '../../src/allocation/whereabouts-range.ts';
 import { overlappingRangeIPReservations } from '../../src/client/resources.ts';
-import { type HeldAddresses, IPPools } from '../../src/controllers/attachments/ip-pools.ts';
+import { IPPools } from '../../src/controllers/attachments/ip-pools.ts';
+import type { HeldAddresses, SandboxAttempt } from '../../src/controllers/attachments/sandbox-attempt.ts';
 import { recordAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { controllerContext } from '../support/controller-context.ts';
@@ -31,7 +32,10 @@ const podref = 'default/web-0';
 const of = (range: string) => ({
   ...{ range: readWhereaboutsRange({ range }), networkName: '', overlapping: true },
 });
-const owner = (id: string) => ({ id, podref, ifname: 'net1' });
+const owner = { podref, ifname: 'net1' };
+const attempt = (sandbox: string): SandboxAttempt => ({
+  ...{ sandbox, entries: [], reservations: [], hasLeftovers: false },
+});
 
 async function left(range: string): Promise<{ allocations: object; reservations: number }> {
   const pool = await call(server.client, 'GET', `${whereabouts}/ippools/${range.replace('/', '-')}`);
@@ -44,9 +48,9 @@ async function left(range: string): Promise<{ allocations: object; reservations:
 
 test('what the next Pod of a name has taken over is not given back for the last one', async () => {
   const range = '10.80.0.0/24';
-  await first.allocate(of(range), owner('old'), signal);
+  await first.allocate(of(range), owner, attempt('old'), signal);
   const held = await first.held(podref, signal);
-  await second.allocate(of(range), owner('new'), signal);
+  await second.allocate(of(range), owner, attempt('new'), signal);
   expect(await first.release(held, signal)).toEqual([]);
   const allocation = { 1: { id: 'new', podref, ifname: 'net1' } };
   expect(await left(range)).toEqual({ allocations: allocation, reservations: 1 });
@@ -55,13 +59,32 @@ test('what the next Pod of a name has taken over is not given back for the last 
   expect(await left(range)).toEqual({ allocations: {}, reservations: 0 });
 });
 
+test('who fails gives back what it has made, and not what another writer has taken over', async () => {
+  const range = '10.83.0.0/24';
+  const failing = attempt('failing');
+  const going = attempt('going');
+  expect(await first.allocate(of(range), owner, failing, signal)).toBe(
+    await second.allocate(of(range), owner, going, signal),
+  );
+  expect(await first.release(failing, signal)).toEqual([]);
+  const allocation = { 1: { id: 'going', podref, ifname: 'net1' } };
+  expect(await left(range)).toEqual({ allocations: allocation, reservations: 1 });
+  // It has made nothing.
+  expect(await second.release(going, signal)).toEqual([]);
+  expect(await first.release(await first.held(podref, signal), signal)).toHaveLength(1);
+  const alone = attempt('alone');
+  await first.allocate(of(range), owner, alone, signal);
+  expect(await first.release(alone, signal)).toHaveLength(1);
+  expect(await left(range)).toEqual({ allocations: {}, reservations: 0 });
+});
+
 test('a reservation that was left behind is taken over too', async () => {
   const range = '10.81.0.0/24';
-  await first.allocate(of(range), owner('old'), signal);
+  await first.allocate(of(range), owner, attempt('old'), signal);
   const { entries, reservations } = await first.held(podref, signal);
   const half: HeldAddresses = { entries: [], reservations };
   expect(await first.release({ entries, reservations: [] }, signal)).toHaveLength(1);
-  await second.allocate(of(range), owner('new'), signal);
+  await second.allocate(of(range), owner, attempt('new'), signal);
   await first.release(half, signal);
   expect((await left(range)).reservations).toBe(1);
   await second.release(await second.held(podref, signal), signal);
@@ -69,7 +92,7 @@ test('a reservation that was left behind is taken over too', async () => {
 
 test('what was held is given back once, however often it is released', async () => {
   const range = '10.82.0.0/24';
-  await first.allocate(of(range), owner('old'), signal);
+  await first.allocate(of(range), owner, attempt('old'), signal);
   const held = await first.held(podref, signal);
   expect(await first.release(held, signal)).toMatchObject([{ address: '10.82.0.1', id: 'old' }]);
   expect(await left(range)).toEqual({ allocations: {}, reservations: 0 });

@@ -13,11 +13,13 @@ import { UnreliableTransport } from '../support/unreliable-transport.ts';
 import { createPod, defineNetworks, follow, Ledger, pods } from './attachments/ledger.ts';
 import { Choices } from './faults/random.ts';
 
-const rounds = 6;
-const faults = { dropped: 0.08, unanswered: 0.08, late: 0.08 };
+const rounds = 9;
+/** So many Pods that the addresses of both ranges are enough for them. */
+const most = 17;
+const faults = { dropped: 0.08, unanswered: 0.08, late: 0.08, slow: 0.2 };
 
 test.each([1, 2, 3])(
-  'two controllers whose writes are lost, unanswered and late give no address twice (seed %i)',
+  'two slow controllers whose writes are lost, unanswered and late give no address twice (seed %i)',
   { timeout: 240_000 },
   async (seed) => {
     const server = await startApiServer({ platform: 'openshift', controllers: [] });
@@ -41,7 +43,7 @@ test.each([1, 2, 3])(
     let made = 0;
     try {
       for (let round = 0; round < rounds; round++) {
-        const gone = alive.splice(0, Math.floor(random() * 6));
+        const gone = alive.splice(0, Math.max(Math.floor(random() * 6), alive.length + 5 - most));
         await Promise.all(
           gone.map((name) => call(server.client, 'DELETE', `${pods}/${name}?gracePeriodSeconds=0`)),
         );
@@ -59,7 +61,7 @@ test.each([1, 2, 3])(
       running.push(start(server.client));
       const found = async (): Promise<unknown> => (await auditClusterAttachments(server.client))?.findings;
       await expect.poll(found, { timeout: 60_000 }).toEqual([]);
-      expect(ledger.problems).toEqual([]);
+      expect(ledger.problems.join('\n')).toBe('');
       expect(ledger.given).toBeGreaterThan(10);
     } finally {
       await Promise.all(running.map((each) => each.stop()));

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ApiResponse,
+  type ApiStream,
   ConnectionError,
   type RequestOptions,
   type StreamOptions,
   type Transport,
 } from '../../src/client/transport.ts';
 
-/** What may go wrong with a write, as shares of all. */
+/** What may go wrong with requests, as shares of all writes, or of all reads. */
 export interface Unreliability {
   /** It never arrives. */
   readonly dropped: number;
@@ -15,9 +16,11 @@ export interface Unreliability {
   readonly unanswered: number;
   /** It is given up here, and happens later. */
   readonly late: number;
+  /** An answer to a read, or a piece of a watch, comes late. */
+  readonly slow?: number;
 }
 
-/** A transport that loses writes and answers. Reads pass. */
+/** A transport that loses writes and answers. Reads arrive. */
 export class UnreliableTransport implements Transport {
   readonly server: string;
   writes = 0;
@@ -34,7 +37,11 @@ export class UnreliableTransport implements Transport {
   }
 
   async request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse> {
-    if (method === 'GET') return this.#inner.request(method, path, options);
+    if (method === 'GET') {
+      const answer = await this.#inner.request(method, path, options);
+      await this.#delay();
+      return answer;
+    }
     this.writes++;
     const { dropped, unanswered, late } = this.#faults;
     const luck = this.#random();
@@ -55,8 +62,20 @@ export class UnreliableTransport implements Transport {
     return this.#inner.request(method, path, options);
   }
 
-  stream(path: string, options?: StreamOptions) {
-    return this.#inner.stream(path, options);
+  async stream(path: string, options?: StreamOptions): Promise<ApiStream> {
+    const { headers, chunks } = await this.#inner.stream(path, options);
+    return { headers, chunks: this.#slowed(chunks) };
+  }
+
+  async *#slowed(chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    for await (const chunk of chunks) {
+      await this.#delay();
+      yield chunk;
+    }
+  }
+
+  async #delay(): Promise<void> {
+    if (this.#random() < (this.#faults.slow ?? 0)) await sleep(150 * this.#random());
   }
 
   /** Resolves when nothing that was sent late is under way. */

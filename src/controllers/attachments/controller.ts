@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto';
-import { isNotFound } from '../../client/errors.ts';
+import { isConflict, isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import {
@@ -13,16 +12,14 @@ import {
   type Attachment,
   type AttachmentRules,
   resolveAttachments,
-  staticAddresses,
 } from '../../network/attachments/attachments.ts';
 import { AttachmentError } from '../../network/attachments/errors.ts';
 import {
   formatNetworkStatus,
   isAttached,
   networkStatusAnnotation,
-  networkStatusOf,
 } from '../../network/attachments/network-status.ts';
-import { formatAddress } from '../../objects/address.ts';
+import { networksAnnotation } from '../../network/attachments/selection.ts';
 import { joinKey, keyOf, type ObjectKey, splitKey } from '../../objects/key.ts';
 import { isFinished } from '../../objects/pods.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
@@ -32,13 +29,17 @@ import type { ReconcileResult } from '../../runtime/controller.ts';
 import { Reconciler } from '../../runtime/reconciler.ts';
 import { whereServed } from '../../runtime/where-served.ts';
 import { attachmentsName } from '../names.ts';
+import { AddressAssigner } from './address-assigner.ts';
 import { AddressCollector } from './address-collector.ts';
-import { HostLocalAddresses } from './host-local.ts';
 import { IPPools, type Released } from './ip-pools.ts';
+import { addressText, holdingOf, reservationHolding } from './plan-orphans.ts';
 import { type Addressed, planNetworkStatus, planOmissions, sandboxMessage } from './plan-status.ts';
+import { isSandboxOf, newAttempt, type SandboxAttempt } from './sandbox-attempt.ts';
 
 /** Milliseconds after which a Pod whose networks cannot be attached is tried again. */
 const sandboxRetry = 15_000;
+/** How often a status is written anew onto a Pod that others write. */
+const statusWrites = 10;
 
 /**
  * Attaches the further networks of Pods, as multus and its IPAM plugins do: finds the NetworkAttachmentDefinitions that
@@ -75,16 +76,19 @@ class AttachmentsReconciler extends Reconciler {
   readonly #definitions: Informer<NetworkAttachmentDefinition>;
   readonly #client: ResourceClient<Pod>;
   readonly #pools: IPPools;
-  readonly #hostLocal = new HostLocalAddresses();
+  readonly #assigner: AddressAssigner;
   /** Pods whose networks cannot be attached now. */
   readonly #waiting = new Set<ObjectKey>();
   /** Pods that were deleted, until their addresses are free. */
   readonly #gone = new Map<ObjectKey, Pod>();
+  /** Pods of which not all is known to be as their status says, with the attempt that comes next. */
+  readonly #attempts = new Map<ObjectKey, SandboxAttempt>();
 
   constructor(context: ControllerContext, rules: AttachmentRules, pools: IPPools) {
     super(context, 'network_attachment');
     this.#rules = rules;
     this.#pools = pools;
+    this.#assigner = new AddressAssigner(pools);
     this.#client = context.clients.for(podsResource);
     this.#pods = this.informer(podsResource);
     this.#definitions = this.informer(networkAttachmentDefinitions);
@@ -96,7 +100,7 @@ class AttachmentsReconciler extends Reconciler {
       added: changed,
       updated: changed,
       deleted: (pod) => {
-        this.#hostLocal.release(pod.metadata.uid ?? '');
+        this.#assigner.releaseLocal(pod);
         if (asksForNetworks(pod)) this.#gone.set(keyOf(pod), pod);
         changed(pod);
       },
@@ -110,12 +114,7 @@ class AttachmentsReconciler extends Reconciler {
     if (!(await this.#pods.synced(signal)) || !(await this.#definitions.synced(signal))) return false;
     for (const pod of this.#pods.cache.values()) {
       if (isFinished(pod) || !isAttached(pod)) continue;
-      for (const status of networkStatusOf(pod) ?? []) {
-        const attachment = this.#attachments(pod)?.find((each) => each.interface === status.interface);
-        if (attachment?.config.plugin.ipam.type !== 'host-local') continue;
-        const holder = { uid: pod.metadata.uid ?? '', interface: attachment.interface };
-        for (const ip of status.ips ?? []) this.#hostLocal.observe(scopeOf(pod, attachment), ip, holder);
-      }
+      this.#assigner.observe(pod, this.#attachments(pod) ?? []);
     }
     return true;
   }
@@ -146,87 +145,116 @@ class AttachmentsReconciler extends Reconciler {
     const pod = this.#pods.cache.get(key);
     if (pod === undefined || isFinished(pod)) {
       this.#waiting.delete(key);
-      if (pod !== undefined) this.#hostLocal.release(pod.metadata.uid ?? '');
+      if (pod !== undefined) this.#assigner.releaseLocal(pod);
       await this.#release(key, pod ?? this.#gone.get(key), signal);
       this.#gone.delete(key);
+      this.#attempts.delete(key);
       return undefined;
     }
     this.#gone.delete(key);
-    const { deletionTimestamp } = pod.metadata;
-    const isBound = (pod.spec.nodeName ?? '') !== '' && (pod.status.podIPs ?? []).length > 0;
-    if (!isBound || deletionTimestamp !== undefined || !asksForNetworks(pod) || isAttached(pod)) {
+    if (!isWaiting(pod)) {
       this.#waiting.delete(key);
+      if (this.#attempts.has(key) && isAttached(pod)) await this.#tidy(key, signal);
       return undefined;
     }
+    const attempt = this.#attempt(pod);
     try {
-      await this.#attach(pod, signal);
+      await this.#attach(pod, attempt, signal);
       this.#waiting.delete(key);
       return undefined;
     } catch (error) {
       if (!(error instanceof AttachmentError)) throw error;
       const { events } = this.context;
       if (error.reason !== undefined) events.event(pod, 'Warning', error.reason, error.message);
-      const message = sandboxMessage(pod, sandboxId(pod), error.message);
+      const message = sandboxMessage(pod, attempt.sandbox, error.message);
       events.event(pod, 'Warning', 'FailedCreatePodSandBox', message);
       this.#waiting.add(key);
       return { requeueAfter: sandboxRetry };
     }
   }
 
+  /** The attempt that goes on after a request that failed, whose writes may come late, or a new one. */
+  #attempt(pod: Pod): SandboxAttempt {
+    const key = keyOf(pod);
+    const last = this.#attempts.get(key);
+    if (last !== undefined && isSandboxOf(pod, last.sandbox)) {
+      last.hasLeftovers = true;
+      return last;
+    }
+    const attempt = newAttempt(pod, last !== undefined);
+    this.#attempts.set(key, attempt);
+    return attempt;
+  }
+
   /** @throws {AttachmentError}, and what a request throws. */
-  async #attach(pod: Pod, signal: AbortSignal): Promise<void> {
-    const attachments = this.#resolve(pod);
-    const addressed: Addressed[] = [];
+  async #attach(pod: Pod, attempt: SandboxAttempt, signal: AbortSignal): Promise<void> {
+    const key = keyOf(pod);
+    let attachments: readonly Attachment[];
+    let addressed: readonly Addressed[];
     try {
-      for (const attachment of attachments) {
-        addressed.push({ attachment, ips: await this.#addresses(pod, attachment, signal) });
-      }
+      attachments = this.#resolve(pod);
+      addressed = await this.#assigner.assign(pod, attachments, attempt, signal);
     } catch (error) {
+      if (!(error instanceof AttachmentError)) throw error;
       // Meanwhile nothing is held, as with a sandbox that is removed.
-      if (error instanceof AttachmentError) {
-        this.#hostLocal.release(pod.metadata.uid ?? '');
-        await this.#pools.release(await this.#pools.held(keyOf(pod), signal), signal);
-      }
+      this.#assigner.releaseLocal(pod);
+      this.#attempts.set(key, newAttempt(pod, true));
+      await this.#pools.release(attempt, signal);
+      if (!attempt.hasLeftovers) this.#attempts.delete(key);
       throw error;
     }
-    const { namespace = '', name = '', uid } = pod.metadata;
-    const text = formatNetworkStatus(planNetworkStatus(pod, addressed));
-    const patch = { metadata: { uid, annotations: { [networkStatusAnnotation]: text } } };
-    try {
-      await this.#client.mergePatch(namespace, name, patch, { subresource: 'status', signal });
-    } catch (error) {
-      // Its deletion comes here.
-      if (isNotFound(error)) return;
-      throw error;
-    }
+    if (!(await this.#writeStatus(pod, addressed, signal))) return;
+    if (!attempt.hasLeftovers) this.#attempts.delete(key);
     for (const message of planOmissions(pod, attachments)) {
       this.context.events.event(pod, 'Warning', 'AttachmentIncomplete', message);
     }
   }
 
-  async #addresses(pod: Pod, attachment: Attachment, signal: AbortSignal): Promise<readonly string[]> {
-    const { ipam } = attachment.config.plugin;
-    switch (ipam.type) {
-      case 'none':
-      case 'other':
-        return [];
-      case 'static':
-        return staticAddresses(attachment).map(({ address }) => address);
-      case 'host-local': {
-        const holder = { uid: pod.metadata.uid ?? '', interface: attachment.interface };
-        return this.#hostLocal.assign(scopeOf(pod, attachment), ipam.sets, attachment.selection.ips, holder);
+  /**
+   * Writes onto the version of the Pod that was read: of several writers the first one says what the Pod has.
+   *
+   * @returns false where the Pod has changed so that the addresses are not for it: its change comes here.
+   */
+  async #writeStatus(read: Pod, addressed: readonly Addressed[], signal: AbortSignal): Promise<boolean> {
+    const { namespace = '', name = '', uid } = read.metadata;
+    let pod = read;
+    for (let write = 1; ; write++) {
+      const annotations = {
+        [networkStatusAnnotation]: formatNetworkStatus(planNetworkStatus(pod, addressed)),
+      };
+      const patch = { metadata: { uid, resourceVersion: pod.metadata.resourceVersion, annotations } };
+      try {
+        await this.#client.mergePatch(namespace, name, patch, { subresource: 'status', signal });
+        return true;
+      } catch (error) {
+        if (isNotFound(error)) return false;
+        if (!isConflict(error) || write === statusWrites) throw error;
       }
-      case 'whereabouts': {
-        const { ranges, networkName, overlapping } = ipam;
-        const owner = { id: sandboxId(pod), podref: keyOf(pod), ifname: attachment.interface };
-        const found: string[] = [];
-        for (const range of ranges) {
-          const value = await this.#pools.allocate({ range, networkName, overlapping }, owner, signal);
-          found.push(formatAddress(range.network.family, value));
-        }
-        return found;
-      }
+      const found = await this.#read(namespace, name, signal);
+      if (found === undefined || found.metadata.uid !== uid || !isWaiting(found)) return false;
+      if (asked(found) !== asked(read)) return false;
+      pod = found;
     }
+  }
+
+  /** Gives back what an attached Pod holds and its status does not have: remains of other attempts. */
+  async #tidy(key: ObjectKey, signal: AbortSignal): Promise<void> {
+    const { namespace, name } = splitKey(key);
+    // Before the Pod is read, as where it is gone.
+    const held = await this.#pools.held(key, signal);
+    const pod = await this.#read(namespace, name, signal);
+    if (pod === undefined || !isAttached(pod)) return;
+    await this.#pools.release(
+      {
+        entries: held.entries.filter(
+          ({ pool, entry }) => holdingOf(pod, addressText(pool, entry)) !== 'held',
+        ),
+        reservations: held.reservations.filter((each) => reservationHolding(pod, each) !== 'held'),
+      },
+      signal,
+    );
+    this.#attempts.delete(key);
+    this.#retryWaiting();
   }
 
   /**
@@ -249,7 +277,7 @@ class AttachmentsReconciler extends Reconciler {
     }
     for (const { pool, address, id } of released) {
       // Addresses of its own sandbox are given back without an Event.
-      if (pod === undefined || id === sandboxId(pod)) continue;
+      if (pod === undefined || isSandboxOf(pod, id)) continue;
       const message = `successful cleanup of IP address [${address}] from network ${pool.metadata.name ?? ''}`;
       events.event(pod, 'Normal', 'IPAddressGarbageCollected', message);
     }
@@ -257,23 +285,29 @@ class AttachmentsReconciler extends Reconciler {
   }
 
   async #isThere(namespace: string, name: string, signal: AbortSignal): Promise<boolean> {
+    const pod = await this.#read(namespace, name, signal);
+    return pod !== undefined && !isFinished(pod);
+  }
+
+  async #read(namespace: string, name: string, signal: AbortSignal): Promise<Pod | undefined> {
     try {
-      return !isFinished(await this.#client.get(namespace, name, { signal }));
+      return await this.#client.get(namespace, name, { signal });
     } catch (error) {
-      if (isNotFound(error)) return false;
+      if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 }
 
-/** The id of a Pod's sandbox: the same after a restart of the controller. */
-function sandboxId({ metadata }: Pod): string {
-  return createHash('sha256')
-    .update(metadata.uid ?? '')
-    .digest('hex');
+/** Whether a Pod has addresses of the cluster's network, and not those of its further networks. */
+function isWaiting(pod: Pod): boolean {
+  const { metadata, spec, status } = pod;
+  const isBound = (spec.nodeName ?? '') !== '' && (status.podIPs ?? []).length > 0;
+  const isEnding = metadata.deletionTimestamp !== undefined || isFinished(pod);
+  return isBound && !isEnding && asksForNetworks(pod) && !isAttached(pod);
 }
 
-/** The plugin `host-local` keeps what it gives on each node, by the network's name. */
-function scopeOf({ spec }: Pod, { config }: Attachment): string {
-  return `${spec.nodeName ?? ''}/${config.name}`;
+/** The networks that a Pod asks for, as they are written. */
+function asked({ metadata }: Pod): string | undefined {
+  return metadata.annotations?.[networksAnnotation];
 }

@@ -1,17 +1,5 @@
-import {
-  chooseWhereaboutsAddress,
-  type PoolChoice,
-  type PoolEntry,
-  type PoolOwner,
-  readEntries,
-} from '../../allocation/whereabouts-pool.ts';
-import {
-  offsetKey,
-  poolName,
-  reservationName,
-  type WhereaboutsRange,
-} from '../../allocation/whereabouts-range.ts';
-import { AllocationError } from '../../allocation/errors.ts';
+import type { PoolChoice, PoolEntry, PoolOwner } from '../../allocation/whereabouts-pool.ts';
+import { offsetKey, poolName, reservationName } from '../../allocation/whereabouts-range.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { PatchOperation, ResourceClient } from '../../client/resource-client.ts';
@@ -21,21 +9,14 @@ import { joinKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
+import { chooseAddress, isOf, isReservedFor, type PoolRange } from './plan-allocation.ts';
 import { addressText, entriesOf, networkNameOf, networkOf } from './plan-orphans.ts';
+import type { HeldAddresses, SandboxAttempt } from './sandbox-attempt.ts';
 
 /** The namespace of whereabouts' objects, for Pods of every namespace. */
 const poolNamespace = 'kube-system';
 /** How often a write is tried again after a conflict (`storage.DatastoreRetries`). */
 const retries = 100;
-
-/** The range that an address comes from. */
-export interface PoolRange {
-  readonly range: WhereaboutsRange;
-  /** "" without a name. */
-  readonly networkName: string;
-  /** Whether the address is reserved in all ranges that have it. */
-  readonly overlapping: boolean;
-}
 
 /** An address that was given back. */
 export interface Released {
@@ -45,17 +26,14 @@ export interface Released {
   readonly id: string;
 }
 
-/** What all Pods of one name have, as it was read. */
-export interface HeldAddresses {
-  readonly entries: readonly { readonly pool: IPPool; readonly entry: PoolEntry }[];
-  readonly reservations: readonly OverlappingRangeIPReservation[];
-}
-
 /**
  * Allocates addresses of IPPools as whereabouts does (`pkg/storage/kubernetes/ipam.go`): each write is a patch of
  * the version that was read, so that any number of writers gives no address twice. First the pool, then the
  * reservation. A crash between the two leaves one half: the next attempt for the same Pod and interface makes the
  * other, and the garbage collector gives back what belongs to no Pod.
+ *
+ * While the leader changes, two writers may allocate for one Pod. Each attempt takes over what is there by writing its own
+ * id: so an attempt that gives back what it made takes nothing from another.
  */
 export class IPPools {
   readonly #pools: ResourceClient<IPPool>;
@@ -70,13 +48,20 @@ export class IPPools {
   }
 
   /**
-   * The address of a range for an owner: the same one for the same owner.
+   * The address of a range for a Pod's interface: the one that it has already, else a free one.
    *
+   * @param attempt notes what is made.
    * @throws {AttachmentError} if none is free, or after too many conflicts; errors of requests.
    */
-  async allocate(of: PoolRange, owner: PoolOwner, signal: AbortSignal): Promise<bigint> {
+  async allocate(
+    of: PoolRange,
+    { podref, ifname }: Pick<PoolOwner, 'podref' | 'ifname'>,
+    attempt: SandboxAttempt,
+    signal: AbortSignal,
+  ): Promise<bigint> {
     const { range, networkName, overlapping } = of;
     const { network } = range;
+    const owner = { id: attempt.sandbox, podref, ifname };
     const elsewhere = new Set<bigint>();
     const reservationOf = (value: bigint): string => reservationName(network.family, value, networkName);
     // The cache saves most reads; what it lacks is read below.
@@ -86,24 +71,26 @@ export class IPPools {
       return elsewhere.has(value) || (known !== undefined && !isReservedFor(known, owner));
     };
     for (let conflicts = 0; conflicts < retries;) {
-      const pool = await this.#pool(of, signal);
-      const choice = choose(of, pool, owner, isElsewhere);
-      if (overlapping && !(await this.#mayReserve(reservationOf(choice.value), owner, signal))) {
-        elsewhere.add(choice.value);
+      const read = await this.#pool(of, signal);
+      const choice = chooseAddress(of, read, owner, isElsewhere);
+      const { value } = choice;
+      if (overlapping && !(await this.#mayReserve(reservationOf(value), owner, signal))) {
+        elsewhere.add(value);
         continue;
       }
-      if (!(await this.#record(pool, offsetKey(network, choice.value), choice, owner, signal))) {
+      const pool = await this.#record(read, offsetKey(network, value), choice, owner, signal);
+      if (pool === undefined) {
         conflicts++;
         continue;
       }
-      if (!overlapping || (await this.#reserve(reservationOf(choice.value), owner, signal))) {
-        // Its address before another range gave that to another Pod.
-        await this.#releaseFrom(pool, (entry) => entry.value !== choice.value && isOf(entry, owner), signal);
-        return choice.value;
+      if (choice.present === undefined) attempt.entries.push({ pool, entry: { ...owner, value } });
+      if (!overlapping || (await this.#reserve(reservationOf(value), owner, attempt, signal))) {
+        const isOther = (entry: PoolEntry): boolean => entry.value !== value && isOf(entry, owner);
+        attempt.hasLeftovers ||= entriesOf(pool).some((entry) => isOther(entry));
+        return value;
       }
-      // Conflict with another range: the recorded address is given back.
-      elsewhere.add(choice.value);
-      await this.#releaseFrom(pool, (entry) => entry.value === choice.value && isOf(entry, owner), signal);
+      // Another range has given it meanwhile.
+      elsewhere.add(value);
     }
     throw new AttachmentError(
       `IPPool ${poolName(network.text, networkName)}: ${retries} writes met others' writes`,
@@ -137,8 +124,8 @@ export class IPPools {
   }
 
   /**
-   * Gives back what {@link held} found. What the next Pod of the same name has taken over since then stays: who looks
-   * whether there is a Pod after `held`, and gives back when there is none, takes nothing from a later one.
+   * Gives back what an attempt has made or {@link held} has found. What was taken over since then stays: who looks whether
+   * there is a Pod after `held`, and gives back when there is none, takes nothing from a later one of the same name.
    */
   async release({ entries, reservations }: HeldAddresses, signal: AbortSignal): Promise<readonly Released[]> {
     const released: Released[] = [];
@@ -192,20 +179,20 @@ export class IPPools {
     throw new AttachmentError(`IPPool ${name}: comes and goes`);
   }
 
-  /** @returns false where the pool has changed since it was read. */
+  /** @returns the pool with the entry; undefined where it has changed since it was read. */
   async #record(
     pool: IPPool,
     key: string,
     { present }: PoolChoice,
     owner: PoolOwner,
     signal: AbortSignal,
-  ): Promise<boolean> {
+  ): Promise<IPPool | undefined> {
     const path = `/spec/allocations/${key}`;
     if (present === undefined) {
       const isEmpty: PatchOperation = { op: 'test', path, value: null };
       return patchUnchanged(this.#pools, pool, [isEmpty, { op: 'add', path, value: { ...owner } }], signal);
     }
-    if (present.id === owner.id) return true;
+    if (present.id === owner.id) return pool;
     return patchUnchanged(
       this.#pools,
       pool,
@@ -229,7 +216,7 @@ export class IPPools {
         const key = network === undefined ? '' : offsetKey(network, value);
         return { op: 'remove', path: `/spec/allocations/${key}` };
       });
-      if (await patchUnchanged(this.#pools, pool, operations, signal)) return stale;
+      if ((await patchUnchanged(this.#pools, pool, operations, signal)) !== undefined) return stale;
       try {
         pool = await this.#pools.get(poolNamespace, pool.metadata.name ?? '', { signal });
       } catch (error) {
@@ -255,17 +242,23 @@ export class IPPools {
   }
 
   /**
-   * Reserves an address. A reservation of the last Pod of the same name is taken over, which changes it: who was about to
-   * delete it does not.
+   * Reserves an address. A reservation that the owner's Pod has is taken over, which changes it: who was about to delete it
+   * does not.
    *
    * @returns false if another owner has it.
    */
-  async #reserve(name: string, owner: PoolOwner, signal: AbortSignal): Promise<boolean> {
+  async #reserve(
+    name: string,
+    owner: PoolOwner,
+    attempt: SandboxAttempt,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { id: containerid, podref, ifname } = owner;
     const metadata = { name, namespace: poolNamespace };
-    for (let attempt = 0; attempt < retries; attempt++) {
+    for (let conflicts = 0; conflicts < retries; conflicts++) {
       try {
-        await this.#reservations.create({ metadata, spec: { podref, ifname } }, { signal });
+        const spec = { podref, ifname };
+        attempt.reservations.push(await this.#reservations.create({ metadata, spec }, { signal }));
         return true;
       } catch (error) {
         if (isInvalid(error)) throw new AttachmentError(`k8s create error: ${error.message}`);
@@ -276,61 +269,24 @@ export class IPPools {
       if (!isReservedFor(found, owner)) return false;
       if (found.spec.containerid === containerid) return true;
       const operation: PatchOperation = { op: 'add', path: '/spec/containerid', value: containerid };
-      if (await patchUnchanged(this.#reservations, found, [operation], signal)) return true;
+      if ((await patchUnchanged(this.#reservations, found, [operation], signal)) !== undefined) return true;
     }
     throw new AttachmentError(`OverlappingRangeIPReservation ${name}: ${retries} writes met others' writes`);
   }
 }
 
-/** @returns false where the object has changed since it was read, or is gone. */
+/** @returns the object as it is then; undefined where it has changed since it was read, or is gone. */
 async function patchUnchanged<T extends KubeObject>(
   client: ResourceClient<T>,
   { metadata: { name = '', resourceVersion = '' } }: T,
   operations: readonly PatchOperation[],
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<T | undefined> {
   const unchanged: PatchOperation = { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion };
   try {
-    await client.jsonPatch(poolNamespace, name, [unchanged, ...operations], { signal });
-    return true;
+    return await client.jsonPatch(poolNamespace, name, [unchanged, ...operations], { signal });
   } catch (error) {
-    if (isConflict(error) || isInvalid(error) || isNotFound(error)) return false;
+    if (isConflict(error) || isInvalid(error) || isNotFound(error)) return undefined;
     throw error;
-  }
-}
-
-function isOf(entry: PoolEntry, { podref, ifname }: Pick<PoolOwner, 'podref' | 'ifname'>): boolean {
-  return entry.podref === podref && entry.ifname === ifname;
-}
-
-/**
- * Old reservations have no interface. (whereabouts compares the Pods alone: two interfaces of a Pod on ranges that overlap
- * get one address.)
- */
-function isReservedFor({ spec }: OverlappingRangeIPReservation, { podref, ifname }: PoolOwner): boolean {
-  return spec.podref === podref && (spec.ifname ?? ifname) === ifname;
-}
-
-function choose(
-  { range, networkName }: PoolRange,
-  pool: IPPool,
-  owner: PoolOwner,
-  isElsewhere: (value: bigint) => boolean,
-): PoolChoice {
-  // In a pool that was edited by hand, offsets count from elsewhere.
-  if (networkOf(pool)?.text !== range.network.text) {
-    const name = poolName(range.network.text, networkName);
-    throw new AttachmentError(`IPPool ${name} has the range ${pool.spec.range}, not ${range.network.text}`);
-  }
-  try {
-    return chooseWhereaboutsAddress(
-      range,
-      readEntries(range.network, pool.spec.allocations),
-      owner,
-      isElsewhere,
-    );
-  } catch (error) {
-    if (!(error instanceof AllocationError)) throw error;
-    throw new AttachmentError(`error at storage engine: ${error.message}`);
   }
 }
