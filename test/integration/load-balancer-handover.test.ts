@@ -10,6 +10,7 @@ import { addressPools } from '../../src/client/resources.ts';
 import type { LeaderElectionSettings } from '../../src/runtime/leadership.ts';
 import type { Service } from '../../src/objects/types/core.generated.ts';
 import { StatusError } from '../../src/objects/status.ts';
+import { loadBalancerReadyCondition } from '../../src/network/announcing/assigned-addresses.ts';
 import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
 
 const election = (identity: string): LeaderElectionSettings => ({
@@ -257,8 +258,13 @@ describe('load-balancer-controller', () => {
     ending.push(() => running.stop());
     await cluster.pool('p', { addresses: ['192.0.2.0/28'] });
     for (let i = 0; i < 20; i++) await cluster.service(`s${i}`);
-    for (let i = 0; i < 16; i++) await cluster.untilReason(`s${i}`, 'Assigned');
-    for (let i = 16; i < 20; i++) await cluster.untilReason(`s${i}`, 'PoolExhausted');
+    const having = async (reason: string): Promise<string[]> =>
+      (await listed(cluster)).flatMap((service) =>
+        loadBalancerReadyCondition(service)?.reason === reason ? [service.metadata.name ?? ''] : [],
+      );
+    await expect.poll(async () => (await having('Assigned')).length, { timeout: 20_000 }).toBe(16);
+    await expect.poll(async () => (await having('PoolExhausted')).length, { timeout: 20_000 }).toBe(4);
+    const [assigned = ''] = await having('Assigned');
     const versions = (list: Service[]): string[] =>
       list.map(({ metadata }) => `${metadata.name ?? ''}@${metadata.resourceVersion ?? ''}`);
     const before = versions(await listed(cluster));
@@ -280,7 +286,7 @@ describe('load-balancer-controller', () => {
       before,
     );
 
-    await cluster.clients.for(services).delete('default', 's0');
-    await cluster.untilReason('s16', 'Assigned');
+    await cluster.clients.for(services).delete('default', assigned);
+    await expect.poll(async () => (await having('PoolExhausted')).length, { timeout: 20_000 }).toBe(3);
   });
 });

@@ -20,6 +20,8 @@ import { writeGnosticV3 } from './gnostic-v3.ts';
 
 /** Documents of one set of served resources, written at the first request for each: in slices, as they may be large. */
 interface Snapshot {
+  /** When it was made. */
+  readonly made: Date;
   readonly resources: readonly DiscoveredResource[];
   readonly remote: readonly RemoteGroupVersion[];
   readonly components: () => Promise<Components>;
@@ -70,6 +72,7 @@ export function openApiHandler(
     if (snapshot?.resources !== resources || snapshot.remote !== remote) {
       let components: Promise<Components> | undefined;
       snapshot = {
+        made: new Date(),
         resources,
         remote,
         components: () => (components ??= complete(resources)),
@@ -186,7 +189,8 @@ async function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot):
     if (openApi !== undefined) paths[`apis/${group}/${version}`] = { serverRelativeURL: openApi };
   }
   const body = Buffer.from(JSON.stringify({ paths }));
-  serveContent(request, reply, { contentType: 'text/plain; charset=utf-8', body, modified: new Date() });
+  const contentType = 'text/plain; charset=utf-8';
+  serveContent(request, reply, { contentType, body, modified: new Date(), made: snapshot.made });
 }
 
 async function sendV3(request: ApiRequest, reply: Reply, snapshot: Snapshot, path: string): Promise<void> {
@@ -273,6 +277,11 @@ interface Content {
   readonly etag?: string;
   /** When the document was written. */
   readonly modified: Date;
+  /**
+   * When what it is written from became as it is. A client that has a document of that second may have the last one.
+   * (kube-aggregator answers 304 then, and `kubectl explain` does not find new kinds.)
+   */
+  readonly made?: Date;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -290,12 +299,18 @@ function serveContent(request: ApiRequest, reply: Reply, content: Content): void
 }
 
 /** An ETag decides alone; the time only without one. */
-function isKnown({ headers }: ApiRequest, { etag = '', modified }: Content): boolean {
+function isKnown({ headers }: ApiRequest, { etag = '', modified, made }: Content): boolean {
   const tags = headers['if-none-match'];
   if (tags !== undefined && tags !== '') {
     const known = tags.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
     return known.includes('*') || (etag !== '' && known.includes(etag));
   }
   const since = Date.parse(headers['if-modified-since'] ?? '');
-  return Math.floor(modified.getTime() / 1000) * 1000 <= since;
+  if (made !== undefined && wholeSeconds(made) === since) return false;
+  return wholeSeconds(modified) <= since;
+}
+
+/** Times of headers are whole seconds. */
+function wholeSeconds(time: Date): number {
+  return Math.floor(time.getTime() / 1000) * 1000;
 }

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { isRecord, type JsonRecord } from '../../../../../src/objects/json.ts';
 import { at, textAt } from '../../../../../src/objects/read.ts';
 import type { DiscoveredResource } from '../../../../../src/apiserver/discovery/discovered-resource.ts';
@@ -236,6 +236,32 @@ describe('OpenAPI v3', () => {
     expect(await call(handler, '/openapi/v3/')).toMatchObject({ status: 404, body: '' });
     expect(await call(handler, '/openapi/v3/apis/apps/v1/')).toMatchObject({ status: 404, body: '' });
     expect(await call(handler, '/openapi/v2/')).toMatchObject({ status: 404, body: '404 page not found\n' });
+  });
+
+  test('sends its index anew to who has that of the second in which kinds came', async () => {
+    let served = resources.slice(0, 2);
+    const changing = openApiHandler(
+      () => served,
+      () => noRemote,
+      () => undefined,
+    );
+    const ask = async (since: number): Promise<number> => {
+      const headers = { 'if-modified-since': new Date(since).toUTCString() };
+      return (await call(changing, '/openapi/v3', { headers })).status;
+    };
+    const second = Date.parse('2026-01-01T00:00:00Z');
+    vi.useFakeTimers({ toFake: ['Date'], now: second + 200 });
+    try {
+      expect(await ask(second - 1000)).toBe(200);
+      served = resources;
+      vi.setSystemTime(second + 400);
+      expect(await ask(second)).toBe(200);
+      vi.setSystemTime(second + 5000);
+      expect(await ask(second)).toBe(200);
+      expect(await ask(second + 5000)).toBe(304);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('answers 404 without a body for a group version that is not served', async () => {
