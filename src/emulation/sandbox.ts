@@ -35,11 +35,17 @@ export class Sandbox {
 
   readonly forwarding: Forwarding;
 
-  private constructor(channel: ChildProcess, enter: readonly string[], forwarding: Forwarding) {
+  private constructor(
+    channel: ChildProcess,
+    stderr: Readable,
+    enter: readonly string[],
+    forwarding: Forwarding,
+  ) {
     this.channel = channel;
     this.enter = enter;
     this.forwarding = forwarding;
-    this.#ended = once(channel, 'exit');
+    // The programs that lead to the process inside die before it does; it has the other end of their standard error.
+    this.#ended = Promise.all([once(channel, 'exit'), once(stderr, 'close')]);
   }
 
   /**
@@ -87,13 +93,13 @@ export class Sandbox {
     stderr.off('data', hear);
     for (const chunk of said) process.stderr.write(chunk);
     stderr.pipe(process.stderr, { end: false });
-    return new Sandbox(child, await wordsInto(child, isRoot), forwarding);
+    return new Sandbox(child, stderr, await wordsInto(child, isRoot), forwarding);
   }
 
   /** Ends all that runs inside, and the namespaces with it. */
   async close(): Promise<void> {
     this.channel.kill('SIGKILL');
-    if (this.channel.exitCode === null && this.channel.signalCode === null) await this.#ended;
+    await this.#ended;
   }
 
   /** Resolves when the process inside is gone. */
