@@ -1,16 +1,12 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import {
-  auditClusterAttachments,
-  runControllers,
-  type RunningControllers,
-} from '../../src/controllers/index.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/index.ts';
 import { attachmentsName } from '../../src/controllers/names.ts';
 import { networkKindControllers } from '../../src/controllers/network-kinds.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 import { UnreliableTransport } from '../support/unreliable-transport.ts';
-import { createPod, defineNetworks, follow, Ledger, pods } from './attachments/ledger.ts';
+import { createPod, defineNetworks, findingsOf, follow, Ledger, pods } from './attachments/ledger.ts';
 import { Choices } from './faults/random.ts';
 
 const rounds = 9;
@@ -59,8 +55,7 @@ test.each([1, 2, 3])(
       await Promise.all(transports.map((transport) => transport.calm()));
       // What a lost delete has left is found by the next instance.
       running.push(start(server.client));
-      const found = async (): Promise<unknown> => (await auditClusterAttachments(server.client))?.findings;
-      await expect.poll(found, { timeout: 60_000 }).toEqual([]);
+      await expect.poll(() => findingsOf(server), { timeout: 60_000 }).toBe('');
       expect(ledger.problems.join('\n')).toBe('');
       expect(ledger.given).toBeGreaterThan(10);
     } finally {

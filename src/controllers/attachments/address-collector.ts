@@ -71,7 +71,7 @@ export class AddressCollector extends Reconciler {
     const { podref } = entry;
     const address = addressText(pool, entry);
     if (podref === '') return;
-    if (!(await this.#isOrphaned(podref, (pod) => holdingOf(pod, address), signal))) return;
+    if (!(await this.#isOrphaned(podref, (pod) => holdingOf(pod, entry.ifname, address), signal))) return;
     if (!(await this.#addresses.releaseEntry(pool, entry, signal))) return;
     const { name = '' } = pool.metadata;
     this.context.log.info({ pool: name, address, podref }, 'freed an address that no Pod has');

@@ -247,7 +247,7 @@ class AttachmentsReconciler extends Reconciler {
     await this.#pools.release(
       {
         entries: held.entries.filter(
-          ({ pool, entry }) => holdingOf(pod, addressText(pool, entry)) !== 'held',
+          ({ pool, entry }) => holdingOf(pod, entry.ifname, addressText(pool, entry)) !== 'held',
         ),
         reservations: held.reservations.filter((each) => reservationHolding(pod, each) !== 'held'),
       },

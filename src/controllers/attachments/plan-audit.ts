@@ -59,7 +59,7 @@ function leaked(pool: IPPool, pods: ReadonlyMap<string, Pod>): AttachmentFinding
   return entriesOf(pool).flatMap((entry): AttachmentFinding[] => {
     const { podref, ifname } = entry;
     const value = addressText(pool, entry);
-    if (holdingOf(pods.get(podref), value) !== 'orphaned') return [];
+    if (holdingOf(pods.get(podref), ifname, value) !== 'orphaned') return [];
     const message = `${value} of Pod ${podref} (${ifname}) appears to have leaked: the Pod does not have it`;
     return [{ kind: 'IPPool', key, value, reason: 'AddressLeaked', message }];
   });

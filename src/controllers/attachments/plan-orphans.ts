@@ -3,7 +3,7 @@ import { readEntries, type PoolEntry } from '../../allocation/whereabouts-pool.t
 import { type AddressRange, rangeOfCidr } from '../../allocation/address-range.ts';
 import { poolName } from '../../allocation/whereabouts-range.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
-import { isAttached, networkStatusOf } from '../../network/attachments/network-status.ts';
+import { isAttached, type NetworkStatus, networkStatusOf } from '../../network/attachments/network-status.ts';
 import { formatAddress, parseAddress, parseCidr } from '../../objects/address.ts';
 import { conditionOf } from '../../objects/conditions.ts';
 import { isFinished } from '../../objects/pods.ts';
@@ -42,9 +42,13 @@ export type Holding =
   | 'pending'
   | 'orphaned';
 
-/** @param pod of the entry; undefined: there is none. @param address canonical. */
-export function holdingOf(pod: Pod | undefined, address: string): Holding {
-  return holding(pod, (ip) => ip === address);
+/**
+ * @param pod of the entry; undefined: there is none.
+ * @param ifname whose address it is; "": in entries of old versions, of any interface.
+ * @param address canonical.
+ */
+export function holdingOf(pod: Pod | undefined, ifname: string, address: string): Holding {
+  return holding(pod, ifname, (ip) => ip === address);
 }
 
 /**
@@ -53,18 +57,21 @@ export function holdingOf(pod: Pod | undefined, address: string): Holding {
  */
 export function reservationHolding(
   pod: Pod | undefined,
-  { metadata }: OverlappingRangeIPReservation,
+  { metadata, spec }: OverlappingRangeIPReservation,
 ): Holding {
   const { name = '' } = metadata;
-  return holding(pod, (ip) => {
+  return holding(pod, spec.ifname ?? '', (ip) => {
     const own = poolName(ip);
     return name === own || name.endsWith(`-${own}`);
   });
 }
 
-function holding(pod: Pod | undefined, matches: (ip: string) => boolean): Holding {
+/** (whereabouts looks at the addresses of all interfaces: what the pool of another range gave stays.) */
+function holding(pod: Pod | undefined, ifname: string, matches: (ip: string) => boolean): Holding {
   if (pod === undefined || isDisrupted(pod)) return 'orphaned';
-  const ips = (networkStatusOf(pod) ?? []).flatMap((each) => (each.default === true ? [] : (each.ips ?? [])));
+  const isOf = ({ interface: own = ifname, default: isDefault }: NetworkStatus): boolean =>
+    isDefault !== true && (ifname === '' || own === ifname);
+  const ips = (networkStatusOf(pod) ?? []).flatMap((each) => (isOf(each) ? (each.ips ?? []) : []));
   if (ips.some((ip) => matches(parseAddress(ip)?.canonical ?? ip))) return 'held';
   const isAwaited = asksForNetworks(pod) && !isAttached(pod) && !isFinished(pod);
   return pod.status.phase === 'Pending' || isAwaited ? 'pending' : 'orphaned';

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { isKubeObject, pods as podsResource } from '../../../src/client/resources.ts';
+import { auditClusterAttachments } from '../../../src/controllers/index.ts';
 import { networkStatusOf } from '../../../src/network/attachments/network-status.ts';
 import { networksAnnotation } from '../../../src/network/attachments/selection.ts';
 import { isRecord } from '../../../src/objects/json.ts';
@@ -49,6 +50,12 @@ export class Ledger {
   get attached(): number {
     return [...this.#heldBy.values()].filter((ips) => ips.length > 0).length;
   }
+}
+
+/** What the audit finds, a line each. */
+export async function findingsOf(server: TestServer): Promise<string> {
+  const audit = await auditClusterAttachments(server.client);
+  return (audit?.findings ?? []).map(({ key, message }) => `${key}: ${message}`).join('\n');
 }
 
 /** Reads a watch until the signal aborts. */

@@ -40,11 +40,18 @@ describe('an address of a pool', () => {
     ],
     ['the Pod is preempted', attachedPod('web', ['10.0.0.1'], disrupted('PreemptionByScheduler')), 'held'],
   ])('%s', (_, pod, expected) => {
-    expect(holdingOf(pod, '10.0.0.1')).toBe(expected);
+    expect(holdingOf(pod, 'net1', '10.0.0.1')).toBe(expected);
+  });
+
+  it('is of one interface', () => {
+    const pod = attachedPod('web', ['10.0.0.1']);
+    expect(holdingOf(pod, 'net2', '10.0.0.1')).toBe('orphaned');
+    // Of an old version.
+    expect(holdingOf(pod, '', '10.0.0.1')).toBe('held');
   });
 
   it('is compared in its canonical form', () => {
-    expect(holdingOf(attachedPod('web', ['FD00:0:0::1']), 'fd00::1')).toBe('held');
+    expect(holdingOf(attachedPod('web', ['FD00:0:0::1']), 'net1', 'fd00::1')).toBe('held');
   });
 
   it('is counted from the base of the pool', () => {
