@@ -50,6 +50,8 @@ export function comparableLines(output: string): string[] {
         .replace(/^ *(?!30 )\d+ web-pod$/, 'some web-pod')
         .replace(/(timed out after) \d+/, '$1 n')
         .replace(/(Failed to connect to web port 80) .*/, '$1')
+        // Of kubectl 1.34 and later.
+        .replace(/(" deleted) from \S+ namespace$/, '$1')
         .replace(/\s+/g, ' ')
         .trim(),
     )

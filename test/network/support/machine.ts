@@ -95,7 +95,7 @@ export class Machine {
         (text) => {
           // Of a machine that has ended, programs wait for nothing.
           if (!this.#waiting.has(id)) return;
-          this.#process.send({ id: ++this.#asked, request: { call: 'feed', of: id, text } });
+          this.#send(++this.#asked, { call: 'feed', of: id, text });
         },
         () => undefined,
       );
@@ -113,7 +113,16 @@ export class Machine {
     return new Promise((resolve, reject) => {
       const id = ++this.#asked;
       this.#waiting.set(id, { resolve, reject, ...streams });
-      this.#process.send({ id, request });
+      this.#send(id, request);
+    });
+  }
+
+  #send(id: number, request: Call): void {
+    this.#process.send({ id, request }, (error) => {
+      if (error === null) return;
+      // What was asked before it ended was told so.
+      this.#waiting.get(id)?.reject(new Error(`the machine ${this.name} has ended`));
+      this.#waiting.delete(id);
     });
   }
 
