@@ -155,14 +155,25 @@ function tracesOf(up: ChildProcess): Traces {
   return { processes, namespaces: [...namespaces] };
 }
 
-/** Those that are still there: a process that is not gone, a namespace that a process is in or has mounted. */
+/**
+ * Those that are still there: a process that is not gone, a namespace that a process is in or has mounted. The numbers of
+ * namespaces that are gone are those of the next ones, which other tests may make.
+ */
 function left({ processes, namespaces }: Traces): readonly string[] {
-  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && !isOfOtherTests(Number(name)));
   const held = new Set(all.flatMap((pid) => [...namespacesOf(pid), ...mountedNamespaces(pid)]));
   return [
     ...processes.filter((pid) => existsSync(`/proc/${pid}`)),
     ...namespaces.filter((namespace) => held.has(namespace)),
   ];
+}
+
+/** Whether a process comes from another worker of vitest. What its parent left behind has process 1 as its parent. */
+function isOfOtherTests(pid: number): boolean {
+  const [status = ''] = ifThere(() => [readFileSync(`/proc/${pid}/status`, 'utf8')]);
+  const parent = Number(/^PPid:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+  if (pid === process.pid || parent <= 1) return false;
+  return parent === process.ppid || isOfOtherTests(parent);
 }
 
 function namespacesOf(pid: string): readonly string[] {
