@@ -20,6 +20,7 @@ export interface SandboxAttempt extends HeldAddresses {
   hasLeftovers: boolean;
 }
 
+/** @param hasLeftovers whether an attempt before it may have left something. */
 export function newAttempt(pod: Pod, hasLeftovers: boolean): SandboxAttempt {
   // 64 hex digits, as containerd's.
   const sandbox = `${sandboxPrefix(pod)}${randomBytes(16).toString('hex')}`;

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/client/clock.ts';
 import { type Host, ProgramMissingError } from '../../../src/host/host.ts';
 import { readAnnounce } from '../../../src/network/announcing/pool-announcement.ts';
@@ -25,6 +25,14 @@ describe.skipIf(missing !== '')(`layer 2${missing === '' ? '' : ` (missing: ${mi
   beforeAll(async () => {
     network = await startNetwork('user', { 'node-1': [], 'node-2': [] });
     for (const node of ['node-1', 'node-2']) await network.at(node).machine.serve(80);
+    // Without a link-local address a machine asks for no neighbour: the kernel looks whether it is free first.
+    for (const machine of ['node-1', 'node-2', 'outside']) {
+      const tentative = async (): Promise<string> => {
+        const { host } = network.at(machine).machine;
+        return (await host.exec('ip', ['-oneline', '-6', 'address', 'show', 'tentative'])).stdout;
+      };
+      await vi.waitFor(async () => expect(await tentative()).toBe(''), { timeout: 20_000 });
+    }
   });
   afterEach(async () => {
     for (const announcer of announcers) await announcer.close();
