@@ -14,8 +14,8 @@ import { listPrefix, type Storage } from '../storage/storage.ts';
 import { isPod } from '../subresources/pod-binding.ts';
 
 /**
- * The LimitRanger plugin: containers get the requests and limits that the LimitRanges of their namespace name as
- * defaults; Pods and PersistentVolumeClaims that break a limit are refused.
+ * The LimitRanger plugin: containers get the default requests and limits of the LimitRanges of their namespace; Pods
+ * and PersistentVolumeClaims that break a limit are refused.
  */
 export class LimitRangeAdmission implements AdmissionPlugin {
   readonly #storage: Storage;
@@ -24,7 +24,7 @@ export class LimitRangeAdmission implements AdmissionPlugin {
     this.#storage = storage;
   }
 
-  /** The resources of a Pod do not change, so that updates are of no interest; claims may grow. */
+  /** Updates of Pods are skipped, since the resources of a Pod do not change; claims may grow. */
   handles({ operation, resource: { definition }, subresource, namespace }: AdmissionAttributes): boolean {
     if (definition.group !== '' || subresource !== '') return false;
     const { plural } = definition;
@@ -45,11 +45,11 @@ export class LimitRangeAdmission implements AdmissionPlugin {
   validate({ object, resource, name, namespace }: AdmissionAttributes): Promise<void> {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return Promise.resolve();
     for (const range of this.#ranges(namespace)) {
-      const faults = isPod(object)
+      const broken = isPod(object)
         ? brokenPodLimits(range, object)
         : brokenClaimLimits(range, requestsOf(object));
-      if (faults.length === 0) continue;
-      const text = faults.length === 1 ? (faults[0] ?? '') : `[${[...new Set(faults)].join(', ')}]`;
+      if (broken.length === 0) continue;
+      const text = broken.length === 1 ? (broken[0] ?? '') : `[${[...new Set(broken)].join(', ')}]`;
       throw forbidden(resource.groupResource, name, text);
     }
     return Promise.resolve();

@@ -6,7 +6,7 @@ import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts'
 import { type ServerCore, strategyContext } from '../rest/server-core.ts';
 
 /**
- * There is one default PriorityClass at most (admission Priority), and the system's classes stay
+ * At most one PriorityClass is the default (admission Priority), and the system's classes cannot be deleted
  * (`pkg/registry/scheduling/priorityclass/storage`).
  */
 export class PriorityClassAdmission implements AdmissionPlugin {

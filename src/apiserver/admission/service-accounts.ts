@@ -8,18 +8,19 @@ import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
 import { isPod } from '../subresources/pod-binding.ts';
 
-const usual = 'default';
+const defaultAccount = 'default';
 const volumePrefix = 'kube-api-access-';
-const tokenFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
-const mirror = 'kubernetes.io/config.mirror';
+const tokenDirectory = '/var/run/secrets/kubernetes.io/serviceaccount';
+const mirrorAnnotation = 'kubernetes.io/config.mirrorAnnotation';
 
-/** How often, and at which interval in milliseconds, the account `default` of a new namespace is awaited. */
-const tries = 10;
-const between = 100;
+/** Reads of the account `default`, which the service account controller creates after its namespace. */
+const attempts = 10;
+/** Between two reads; up to twice as much, at random. */
+const retryMilliseconds = 100;
 
 /**
- * The ServiceAccount plugin (plugin/pkg/admission/serviceaccount): Pods get the account `default`, its pull secrets, and
- * a volume with a token for the API server, its authority and the namespace.
+ * The ServiceAccount plugin (`plugin/pkg/admission/serviceaccount`): Pods get the account `default` unless they name
+ * another, its pull secrets, and a volume with a token for the API server, the server's CA and the namespace.
  */
 export class ServiceAccountAdmission implements AdmissionPlugin {
   readonly #core: ServerCore;
@@ -34,11 +35,11 @@ export class ServiceAccountAdmission implements AdmissionPlugin {
     );
   }
 
-  /** @throws {StatusError} 403 where there is no such account. */
+  /** @throws {StatusError} 403 where the account does not exist. */
   async mutate({ object, namespace }: AdmissionAttributes): Promise<KubeObject | undefined> {
     if (object === undefined || !isPod(object) || isMirror(object)) return object;
     const { spec } = object;
-    const name = (spec.serviceAccountName ?? '') === '' ? usual : (spec.serviceAccountName ?? usual);
+    const name = spec.serviceAccountName || defaultAccount;
     const account = await this.#account(object, namespace, name);
     spec.serviceAccountName = name;
     spec.serviceAccount = name;
@@ -50,13 +51,17 @@ export class ServiceAccountAdmission implements AdmissionPlugin {
     return object;
   }
 
-  /** @throws {StatusError} 403 for a Pod whose account is gone, and for mirror Pods with one. */
+  /** @throws {StatusError} 403 for a Pod whose account is gone, and for mirrorAnnotation Pods with one. */
   validate({ object, namespace, name, resource }: AdmissionAttributes): Promise<void> {
     return new Promise((resolve) => {
       if (object !== undefined && isPod(object)) {
         const { serviceAccountName = '' } = object.spec;
         if (isMirror(object) && serviceAccountName !== '') {
-          throw forbidden(resource.groupResource, name, 'a mirror pod may not reference service accounts');
+          throw forbidden(
+            resource.groupResource,
+            name,
+            'a mirrorAnnotation pod may not reference service accounts',
+          );
         }
         if (!isMirror(object)) this.#find(object, namespace, serviceAccountName);
       }
@@ -64,21 +69,18 @@ export class ServiceAccountAdmission implements AdmissionPlugin {
     });
   }
 
-  /** The account of a new namespace is made after it. @throws {StatusError} 403 */
+  /** Waits for the account `default`, which may be on its way. @throws {StatusError} 403 */
   async #account(pod: Pod, namespace: string, name: string): Promise<ServiceAccount> {
-    for (let i = 1; i < tries && name === usual; i++) {
+    for (let i = 1; i < attempts && name === defaultAccount; i++) {
       const found = this.#read(namespace, name);
       if (found !== undefined) return found;
-      await delay(between + this.#core.random() * between);
+      await delay(retryMilliseconds * (1 + this.#core.random()));
     }
     return this.#find(pod, namespace, name);
   }
 
   #read(namespace: string, name: string): ServiceAccount | undefined {
-    const found: KubeObject | undefined = this.#core.storage.get(
-      objectKey('', 'serviceaccounts', namespace, name),
-    )?.object;
-    return found;
+    return this.#core.storage.get(objectKey('', 'serviceaccounts', namespace, name))?.object;
   }
 
   #find(pod: Pod, namespace: string, name: string): ServiceAccount {
@@ -91,7 +93,7 @@ export class ServiceAccountAdmission implements AdmissionPlugin {
 }
 
 function isMirror({ metadata }: Pod): boolean {
-  return metadata.annotations?.[mirror] !== undefined;
+  return metadata.annotations?.[mirrorAnnotation] !== undefined;
 }
 
 function mountToken({ spec }: Pod, newName: () => string): void {
@@ -104,16 +106,16 @@ function mountToken({ spec }: Pod, newName: () => string): void {
   if (present === undefined && isNeeded) spec.volumes = [...(spec.volumes ?? []), tokenVolume(name)];
 }
 
-/** @returns false where the container mounts something else there. */
+/** @returns false where the container has a mount at the path already. */
 function mountIn(container: Container, name: string): boolean {
   const { volumeMounts = [] } = container;
-  if (volumeMounts.some(({ mountPath }) => mountPath === tokenFolder)) return false;
-  container.volumeMounts = [...volumeMounts, { name, readOnly: true, mountPath: tokenFolder }];
+  if (volumeMounts.some(({ mountPath }) => mountPath === tokenDirectory)) return false;
+  container.volumeMounts = [...volumeMounts, { name, readOnly: true, mountPath: tokenDirectory }];
   return true;
 }
 
-/** Seconds; 3607 rather than an hour, which marks these tokens (`WarnOnlyBoundTokenExpirationPeriod`). */
-const lifetime = 3607;
+/** Not 3600, which marks these tokens (`WarnOnlyBoundTokenExpirationPeriod`). */
+const expirationSeconds = 3607;
 
 function tokenVolume(name: string): Volume {
   const namespace = { path: 'namespace', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } };
@@ -122,7 +124,7 @@ function tokenVolume(name: string): Volume {
     name,
     projected: {
       sources: [
-        { serviceAccountToken: { expirationSeconds: lifetime, path: 'token' } },
+        { serviceAccountToken: { expirationSeconds, path: 'token' } },
         { configMap: authority },
         { downwardAPI: { items: [namespace] } },
       ],

@@ -1,8 +1,9 @@
 import type { UserInfo } from '../../registry/generic/strategy.ts';
+
 const authenticatedGroup = 'system:authenticated';
 export const unauthenticatedGroup = 'system:unauthenticated';
 
-/** The extra that names the credential of a user (`user.CredentialIDKey`). */
+/** The key of the extra that identifies the credential of a user (`user.CredentialIDKey`). */
 export const credentialId = 'authentication.kubernetes.io/credential-id';
 
 /** The user of requests without a credential (apiserver `authentication/user`). */
@@ -21,7 +22,17 @@ export const systemUser: UserInfo = {
   extra: {},
 };
 
-/** Adds the group of all authenticated users, as kube-apiserver's group adder does. */
+/** The user name of a ServiceAccount (apiserver `serviceaccount.MakeUsername`). */
+export function serviceAccountUserName(namespace: string, name: string): string {
+  return `system:serviceaccount:${namespace}:${name}`;
+}
+
+/** The groups of a ServiceAccount's user (apiserver `serviceaccount.MakeGroupNames`). */
+export function serviceAccountGroups(namespace: string): string[] {
+  return ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+}
+
+/** The user with the group of all authenticated users (apiserver `authentication/group`). */
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
   if (user.groups.includes(authenticatedGroup)) return user;
   return { ...user, groups: [...user.groups, authenticatedGroup] };

@@ -90,7 +90,7 @@ export class WebhookConverter {
     const version = this.#reviewVersion;
     let answers: readonly unknown[];
     try {
-      const answer = await this.#client.ask(conversionReviewOf(texts, apiVersion, version, uid));
+      const answer = await this.#client.call(conversionReviewOf(texts, apiVersion, version, uid));
       answers = convertedObjects(readAnswer(answer, conversionReview, version), version, uid);
     } catch (error) {
       throw plainError(`${failed} failed: ${errorMessage(error)}`);

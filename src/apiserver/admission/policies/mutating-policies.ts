@@ -1,6 +1,7 @@
 import type { MutatingAdmissionPolicy } from '../../../objects/types/admissionregistration.generated.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
+import { textAt } from '../../../objects/read.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import { StatusError } from '../../../objects/status.ts';
 import {
@@ -22,12 +23,12 @@ import { runInSlices, TimeSlice } from '../../time-slice.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import type { StructSchema, Schema } from '../../schema/schema.ts';
 import { requestedForm, servedObject, versionedFor } from '../webhooks/review.ts';
-import { concerns, type PolicyInvocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
+import { mayMatch, type PolicyInvocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
 import { listItemsOf, membersOf, memberSchema } from '../../patch/apply/typed-value.ts';
 
 const policies = policyKind<MutatingAdmissionPolicy>('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
 
-/** A policy could not be evaluated or its patch not applied: `failurePolicy` decides. */
+/** A policy that could not be evaluated, or whose patch could not be applied: `failurePolicy` decides. */
 interface Failure {
   readonly policy: MutatingAdmissionPolicy;
   readonly binding: PolicyBinding;
@@ -45,7 +46,7 @@ export class MutatingPolicies implements AdmissionPlugin {
   }
 
   handles(attributes: AdmissionAttributes): boolean {
-    return concerns(this.#core, policies, attributes);
+    return mayMatch(this.#core, policies, attributes);
   }
 
   /**
@@ -70,9 +71,9 @@ export class MutatingPolicies implements AdmissionPlugin {
     for (const invocation of invocations) {
       const id = idOf(invocation);
       if (!turn.asks(id)) continue;
-      const seen = await versionedFor(invocation.resource, { ...attributes, object });
-      const next = await runInSlices(this.#apply(invocation, seen, failures));
-      if (next !== undefined && !jsonEqual(next, seen.object)) {
+      const versioned = await versionedFor(invocation.resource, { ...attributes, object });
+      const next = await runInSlices(this.#apply(invocation, versioned, failures));
+      if (next !== undefined && !jsonEqual(next, versioned.object)) {
         object = await requestedForm(attributes, next);
         turn.changed();
       }
@@ -80,8 +81,8 @@ export class MutatingPolicies implements AdmissionPlugin {
       if (slice.isOver) await slice.giveWay();
     }
     turn.end(object);
-    const counting = failures.filter(({ policy }) => policy.spec.failurePolicy !== 'Ignore');
-    if (counting.length > 0) throw refused(attributes, counting);
+    const fatal = failures.filter(({ policy }) => policy.spec.failurePolicy !== 'Ignore');
+    if (fatal.length > 0) throw refused(attributes, fatal);
     return object;
   }
 
@@ -111,14 +112,13 @@ export class MutatingPolicies implements AdmissionPlugin {
   }
 }
 
-/** A policy by its binding and parameters. */
+/** Identifies an invocation by policy, binding and parameters. */
 function idOf({ policy, binding, params }: PolicyInvocation<MutatingAdmissionPolicy>): string {
-  const given = isRecord(params) ? params['metadata'] : undefined;
-  const { namespace = '', name = '' } = isRecord(given) ? given : {};
-  return JSON.stringify([policy.metadata.name, binding.metadata.name, namespace, name]);
+  const paramsKey = [textAt(params, 'metadata', 'namespace'), textAt(params, 'metadata', 'name')];
+  return JSON.stringify([policy.metadata.name, binding.metadata.name, ...paramsKey]);
 }
 
-/** The object with the patch, decoded and defaulted again; a text is the reason why it cannot be applied. */
+/** The object with the patch, decoded and defaulted again; a string says why it cannot be applied. */
 function patchedObject(
   resource: ServedResource,
   object: KubeObject,
@@ -131,18 +131,18 @@ function patchedObject(
   const merged = patch.type === 'JSONPatch' ? served : mergedObject(schema, served, patch.config);
   if (typeof merged === 'string') return `error applying patch: ${merged}`;
   const operations = patch.type === 'JSONPatch' ? patch.operations : [];
-  const { group: of, version, kind } = body ?? resource.definition;
+  const { group, version, kind } = body ?? resource.definition;
   try {
-    const { object: made } = patchObject({
+    const { object: patched } = patchObject({
       type: 'json',
       bytes: Buffer.from(JSON.stringify(operations)),
       live: merged,
-      expected: { group: of, version, kind, schema },
+      expected: { group, version, kind, schema },
       fieldValidation: 'Strict',
     });
-    if (body !== undefined) return made;
-    resource.definition.strategy.setDefaults(made);
-    return resource.shared === undefined ? made : resource.shared.toStored(made);
+    if (body !== undefined) return patched;
+    resource.definition.strategy.setDefaults(patched);
+    return resource.shared === undefined ? patched : resource.shared.toStored(patched);
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
     const { cause } = error;
@@ -176,8 +176,8 @@ function refused({ resource, name }: AdmissionAttributes, failures: readonly Fai
 }
 
 /**
- * The paths at which a configuration sets an atomic list, map or object: `.spec.selector`. Patches of policies may
- * set none, since that would remove members that they do not name (apiserver `policy/mutating/patch/smd.go`
+ * The paths at which a configuration sets an atomic list, map or object, such as `.spec.selector`. Patches of policies
+ * may set none, since that would remove members that they do not name (apiserver `policy/mutating/patch/smd.go`
  * findAtomics).
  */
 function findAtomics(schema: Schema, value: unknown, path = ''): string[] {

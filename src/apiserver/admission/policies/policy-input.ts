@@ -1,4 +1,4 @@
-/** What the policies of both kinds see of a write, and with which parameters (apiserver `admission/plugin/policy/generic`). */
+/** The policies that are bound to a write, their parameters and their input (apiserver `admission/plugin/policy/generic`). */
 import { isRecord } from '../../../objects/json.ts';
 import { compileLabelSelector, matchesLabels } from '../../../objects/labels/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
@@ -28,7 +28,7 @@ export interface PolicyInvocation<P> {
   readonly params: unknown;
 }
 
-/** A policy that cannot be evaluated: the parameters that its binding names do not exist. */
+/** A policy that cannot be evaluated: its binding names no valid parameters. */
 export interface Misconfigured<P> extends Omit<PolicyInvocation<P>, 'params' | 'resource'> {
   readonly why: string;
 }
@@ -37,7 +37,7 @@ type Policy = KubeObject & { readonly spec?: CommonPolicySpec };
 
 /** One of the two kinds of policies, with its bindings. */
 export interface PolicyKind<P extends Policy> {
-  /** Prefixes of what is stored. */
+  /** Storage prefixes of the policies and of their bindings. */
   readonly policies: string;
   readonly bindings: string;
   isPolicy(object: KubeObject): object is P;
@@ -54,7 +54,7 @@ export function policyKind<P extends Policy>(kind: string, plural: string): Poli
 }
 
 /** Whether a write may match policies of a kind. */
-export function concerns(
+export function mayMatch(
   core: ServerCore,
   { bindings }: PolicyKind<Policy>,
   attributes: AdmissionAttributes,
@@ -62,7 +62,7 @@ export function concerns(
   return core.storage.count(bindings) > 0 && !isExempt(attributes);
 }
 
-/** Which policies are bound to a write, by their names, and what is wrong with the others. */
+/** The policies that are bound to a write, in the order of their names, and those whose parameters are not found. */
 export async function invocationsOf<P extends Policy>(
   core: ServerCore,
   kind: PolicyKind<P>,
@@ -85,7 +85,7 @@ export async function invocationsOf<P extends Policy>(
       if (match !== undefined && matchResources(core, match, attributes) === undefined) continue;
       const params = await paramsOf(core, spec.paramKind, binding, attributes.namespace);
       if (typeof params === 'string') misconfigured.push({ policy, binding, why: params });
-      else for (const one of params) invocations.push({ policy, binding, resource, params: one });
+      else for (const param of params) invocations.push({ policy, binding, resource, params: param });
     }
   }
   return { invocations, misconfigured };
@@ -95,7 +95,7 @@ function isBinding(object: KubeObject): object is PolicyBinding {
   return isRecord(Reflect.get(object, 'spec'));
 }
 
-/** What the expressions of a policy see. */
+/** The variables of a policy's expressions. */
 export function policyInput(
   core: ServerCore,
   { resource, params }: Pick<PolicyInvocation<unknown>, 'resource' | 'params'>,
@@ -114,7 +114,7 @@ export function policyInput(
   };
 }
 
-/** The objects that a binding gives to its policy (null for one without any), or why there are none. */
+/** The parameters that a binding gives to its policy ([null] where it names none); a string says why there are none. */
 async function paramsOf(
   core: ServerCore,
   paramKind: CommonPolicySpec['paramKind'],
@@ -131,7 +131,7 @@ async function paramsOf(
     return `failed to find resource referenced by paramKind: '${apiVersion}, Kind=${kind}'`;
   }
   const { definition } = resource;
-  const { group: of, plural } = definition.storedAs ?? definition;
+  const { group, plural } = definition.storedAs ?? definition;
   const { name = '', selector, namespace: named = '' } = reference;
   if (!definition.namespaced && named !== '') {
     return 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`';
@@ -142,8 +142,8 @@ async function paramsOf(
   }
   const stored =
     name === ''
-      ? core.storage.list(listPrefix(of, plural, namespace)).items
-      : [core.storage.getForUpdate(objectKey(of, plural, namespace, name)) ?? []].flat();
+      ? core.storage.list(listPrefix(group, plural, namespace)).items
+      : [core.storage.getForUpdate(objectKey(group, plural, namespace, name)) ?? []].flat();
   const { conversion } = resource;
   const found = conversion === undefined ? stored : await conversion.read(stored);
   const labels = compileLabelSelector(selector ?? {});
@@ -156,8 +156,7 @@ async function paramsOf(
 
 /**
  * The resource as which `matchConstraints` or `matchResources` match a request (apiserver
- * `admission/plugin/policy/matching`); undefined when they do not. Without rules of its own a binding matches
- * everything.
+ * `admission/plugin/policy/matching`); undefined when they do not. `matchResources` without rules match everything.
  */
 function matchResources(
   core: ServerCore,

@@ -12,14 +12,14 @@ import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../..
 import type { ServerCore } from '../../rest/server-core.ts';
 import { runInSlices, TimeSlice } from '../../time-slice.ts';
 import { versionedFor } from '../webhooks/review.ts';
-import { concerns, invocationsOf, policyInput, policyKind } from './policy-input.ts';
+import { invocationsOf, mayMatch, policyInput, policyKind } from './policy-input.ts';
 
 const policies = policyKind<ValidatingAdmissionPolicy>(
   'ValidatingAdmissionPolicy',
   'validatingadmissionpolicies',
 );
 
-/** Codes of the reasons that a validation may name. */
+/** HTTP codes of the reasons that a validation may name. */
 const codes: ReadonlyMap<string, number> = new Map([
   ['Forbidden', 403],
   ['Unauthorized', 401],
@@ -28,8 +28,8 @@ const codes: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * The plugin ValidatingAdmissionPolicy: evaluates the bound policies for writes, and treats refusals as the bindings
- * say (apiserver `admission/plugin/policy/validating`).
+ * The plugin ValidatingAdmissionPolicy: evaluates the bound policies for writes; the `validationActions` of a binding
+ * say what a refusal does (apiserver `admission/plugin/policy/validating`).
  */
 export class ValidatingPolicies implements AdmissionPlugin {
   readonly #core: ServerCore;
@@ -41,7 +41,7 @@ export class ValidatingPolicies implements AdmissionPlugin {
   }
 
   handles(attributes: AdmissionAttributes): boolean {
-    return concerns(this.#core, policies, attributes);
+    return mayMatch(this.#core, policies, attributes);
   }
 
   /** @throws {StatusError} for the first refusal of a binding with the action Deny. */
@@ -59,8 +59,8 @@ export class ValidatingPolicies implements AdmissionPlugin {
       if (slice.isOver) await slice.giveWay();
       const { policy, binding } = invocation;
       const actions = binding.spec.validationActions ?? [];
-      const seen = await versionedFor(invocation.resource, attributes);
-      const input = policyInput(this.#core, invocation, seen, this.#authorizer);
+      const versioned = await versionedFor(invocation.resource, attributes);
+      const input = policyInput(this.#core, invocation, versioned, this.#authorizer);
       for (const refusal of await runInSlices(judgePolicy(policy.spec, input))) {
         if (refusal.always === true || actions.includes('Deny')) deny(policy, binding, refusal);
         if (refusal.always !== true && actions.includes('Warn')) {

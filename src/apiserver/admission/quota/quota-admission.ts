@@ -10,20 +10,20 @@ import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, objectKey, PreconditionError, type Write } from '../../storage/storage.ts';
 
 const quotas = listPrefix('', 'resourcequotas');
-/** Attempts against others that use the same quotas. */
+/** Attempts while other writes change the same quotas. */
 const maxAttempts = 20;
 
 /**
- * The ResourceQuota plugin: a write that would use more than a quota of its namespace leaves is refused; else the
- * quota's `status.used` is raised before the object is stored, so that two writes cannot share the last room.
+ * The ResourceQuota plugin: a write that would use more than a quota of its namespace leaves is refused; otherwise the
+ * quota's `status.used` is raised before the object is stored, so that two writes cannot both take the rest of it.
  */
 export class QuotaAdmission implements AdmissionPlugin {
   readonly #core: ServerCore;
-  readonly #raises: QuotaRaises;
+  readonly #reservations: QuotaReservations;
 
-  constructor(core: ServerCore, raises: QuotaRaises) {
+  constructor(core: ServerCore, reservations: QuotaReservations) {
     this.#core = core;
-    this.#raises = raises;
+    this.#reservations = reservations;
   }
 
   handles({ operation, resource: { definition }, subresource, namespace }: AdmissionAttributes): boolean {
@@ -50,11 +50,13 @@ export class QuotaAdmission implements AdmissionPlugin {
     const key = objectKey(group, plural, attributes.namespace, name);
     const target = { key, revision: this.#core.storage.get(key)?.revision };
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-      const raises = this.#raisesFor(attributes, change);
-      if (dryRun || raises.length === 0) return;
-      const cancels = raises.map(({ write, added }) => this.#raises.begin(write.key, { ...target, added }));
+      const needed = this.#reservationsFor(attributes, change);
+      if (dryRun || needed.length === 0) return;
+      const cancels = needed.map(({ write, added }) =>
+        this.#reservations.add(write.key, { ...target, added }),
+      );
       try {
-        await this.#core.storage.commit(raises.map(({ write }) => write));
+        await this.#core.storage.commit(needed.map(({ write }) => write));
         return;
       } catch (error) {
         for (const cancel of cancels) cancel();
@@ -64,57 +66,60 @@ export class QuotaAdmission implements AdmissionPlugin {
     throw internalError('the quotas of the namespace are changing too fast, please try again');
   }
 
-  #raisesFor(attributes: AdmissionAttributes, change: UsageChange): Raise[] {
+  /** @throws {StatusError} 403 where a quota has not enough left. */
+  #reservationsFor(attributes: AdmissionAttributes, change: UsageChange): Reservation[] {
     const { object, usage, oldObject, oldUsage } = change;
     const { namespace, name, resource } = attributes;
     const { plural } = resource.definition;
     const refuse = (why: string) => forbidden(resource.groupResource, name, why);
     const { storage } = this.#core;
-    return storage.list(listPrefix('', 'resourcequotas', namespace)).items.flatMap(({ key }): Raise[] => {
-      const stored = storage.getForUpdate(key);
-      const quota = stored?.object;
-      if (stored === undefined || quota === undefined || !isQuota(quota)) return [];
-      if (!isInScopes(quota, plural, object)) return [];
-      const counted = oldObject !== undefined && isInScopes(quota, plural, oldObject);
-      const added = increase(usage, counted ? oldUsage : nothing);
-      if (added.size === 0) return [];
-      const unsaid = plural === 'pods' ? missingRequests(quota, object) : undefined;
-      if (unsaid !== undefined) throw refuse(unsaid);
-      const answer = judgeQuota(quota, added);
-      if (answer === undefined) return [];
-      if ('refusal' in answer) throw refuse(answer.refusal);
-      const next: ResourceQuota = {
-        ...quota,
-        metadata: { ...quota.metadata },
-        status: { ...quota.status, used: answer.used },
-      };
-      return [{ write: { key, expect: stored.revision, object: next }, added }];
-    });
+    return storage
+      .list(listPrefix('', 'resourcequotas', namespace))
+      .items.flatMap(({ key }): Reservation[] => {
+        const stored = storage.getForUpdate(key);
+        const quota = stored?.object;
+        if (stored === undefined || quota === undefined || !isQuota(quota)) return [];
+        if (!isInScopes(quota, plural, object)) return [];
+        const counted = oldObject !== undefined && isInScopes(quota, plural, oldObject);
+        const added = increase(usage, counted ? oldUsage : nothing);
+        if (added.size === 0) return [];
+        const unspecified = plural === 'pods' ? missingRequests(quota, object) : undefined;
+        if (unspecified !== undefined) throw refuse(unspecified);
+        const answer = judgeQuota(quota, added);
+        if (answer === undefined) return [];
+        if ('refusal' in answer) throw refuse(answer.refusal);
+        const next: ResourceQuota = {
+          ...quota,
+          metadata: { ...quota.metadata },
+          status: { ...quota.status, used: answer.used },
+        };
+        return [{ write: { key, expect: stored.revision, object: next }, added }];
+      });
   }
 }
 
-/** A quota's higher usage, for a write that follows. */
-interface Raise {
+/** The write that raises the usage in a quota's status, before the object itself is stored. */
+interface Reservation {
   readonly write: Write;
   readonly added: Usage;
 }
 
-/** A write that a quota was raised for, and that may not be stored yet. */
-export interface RaisedWrite {
-  /** Of the object. */
+/** A write of an object whose usage is in a quota's status, and that may not be stored yet. */
+export interface ReservedWrite {
+  /** The storage key of the object. */
   readonly key: string;
   /** The revision of the former version; undefined for a create. */
   readonly revision: number | undefined;
   readonly added: Usage;
 }
 
-/** Usage counts include requests that are admitted and not stored yet. */
-export interface QuotaRaises {
-  /** Called before a quota is raised. @returns cancels: the quota was not raised. */
-  begin(quota: string, write: RaisedWrite): () => void;
+/** The writes that are admitted and not stored yet: counts of the usage include them. */
+export interface QuotaReservations {
+  /** Called before the quota's status is written, with the quota's key. @returns removes it where that write failed. */
+  add(quota: string, write: ReservedWrite): () => void;
 }
 
-/** What a write makes of the usage of an object. */
+/** The usage of an object before and after a write. */
 interface UsageChange {
   readonly object: KubeObject;
   readonly usage: Usage;
@@ -124,13 +129,12 @@ interface UsageChange {
 
 const nothing: Usage = new Map();
 
-/**
- * Kinds of which an update may use more: a Service of another type, a larger claim, a Pod that comes into a scope.
- */
+/** Kinds whose updates can use more: a Service of another type, a larger claim, a Pod that comes into a scope. */
 function countsUpdates(group: string, plural: string): boolean {
   return group === '' && ['services', 'persistentvolumeclaims', 'pods'].includes(plural);
 }
 
+/** True for a ResourceQuota. */
 export function isQuota(object: KubeObject): object is ResourceQuota {
   return object.kind === 'ResourceQuota' && 'spec' in object && 'status' in object;
 }

@@ -7,22 +7,22 @@ import { isInScopes } from '../../../registry/core/resourcequota/scopes.ts';
 import { addUsage, usageOf, userOf } from '../../../registry/core/resourcequota/usage.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, PreconditionError, type Unsubscribe } from '../../storage/storage.ts';
-import { isQuota, type QuotaRaises, type RaisedWrite } from './quota-admission.ts';
+import { isQuota, type QuotaReservations, type ReservedWrite } from './quota-admission.ts';
 
 const quotas = listPrefix('', 'resourcequotas');
-/** Changes come in bursts. */
+/** The delay of a count, which takes in a burst of changes. */
 const settleMilliseconds = 100;
-/** Milliseconds after which a write that raised a quota and is not stored counts as failed. */
-const raiseMilliseconds = 2000;
+/** The time after which a reserved write that is not stored counts as failed. */
+const reservationMilliseconds = 2000;
 
 /**
  * Keeps `status` of ResourceQuotas equal to the usage of their namespaces (`pkg/controller/resourcequota`): at once for
  * new quotas and changed limits, shortly after for created and deleted objects.
  */
-export class QuotaStatuses implements QuotaRaises {
+export class QuotaStatuses implements QuotaReservations {
   readonly #core: ServerCore;
-  /** Usage that is not stored yet, by the key of the quota. */
-  readonly #raised = new Map<string, Set<RaisedWrite & { readonly until: number }>>();
+  /** Writes that may not be stored yet, by the key of the quota. */
+  readonly #reserved = new Map<string, Set<ReservedWrite & { readonly until: number }>>();
   /** Resources that are watched because a quota counts them, by prefix. */
   readonly #watched = new Map<string, Unsubscribe>();
   /** Keys of quotas to count again. */
@@ -50,16 +50,16 @@ export class QuotaStatuses implements QuotaRaises {
     this.#watched.clear();
   }
 
-  begin(quota: string, write: RaisedWrite): () => void {
-    const raised = { ...write, until: performance.now() + raiseMilliseconds };
-    const writes = this.#raised.get(quota) ?? new Set();
-    this.#raised.set(quota, writes.add(raised));
-    this.#touch(quota);
-    return () => void writes.delete(raised);
+  add(quota: string, write: ReservedWrite): () => void {
+    const reserved = { ...write, until: performance.now() + reservationMilliseconds };
+    const writes = this.#reserved.get(quota) ?? new Set();
+    this.#reserved.set(quota, writes.add(reserved));
+    this.#enqueue(quota);
+    return () => void writes.delete(reserved);
   }
 
-  /** Counts a quota again, a moment later. */
-  #touch(key: string): void {
+  /** Counts a quota after {@link settleMilliseconds}. */
+  #enqueue(key: string): void {
     this.#dirty.add(key);
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -82,10 +82,11 @@ export class QuotaStatuses implements QuotaRaises {
   #watch(prefix: string): void {
     if (this.#watched.has(prefix)) return;
     const { storage } = this.#core;
-    // Also after a creation, which may have been in flight when the quota was counted.
+    // Creations too: one may have been in flight when the quota was counted.
     const unsubscribe = storage.watch(prefix, storage.revision, ({ current }) => {
       const { namespace = '' } = current.object.metadata;
-      for (const { key } of storage.list(listPrefix('', 'resourcequotas', namespace)).items) this.#touch(key);
+      for (const { key } of storage.list(listPrefix('', 'resourcequotas', namespace)).items)
+        this.#enqueue(key);
     });
     this.#watched.set(prefix, unsubscribe);
   }
@@ -94,31 +95,31 @@ export class QuotaStatuses implements QuotaRaises {
     const stored = this.#core.storage.getForUpdate(key);
     if (stored === undefined || !isQuota(stored.object)) return;
     const { object: quota } = stored;
-    const used = this.#usedOf(quota, this.#onTheirWay(key));
+    const used = this.#usedOf(quota, this.#pendingWrites(key));
     const status = { ...quota.status, hard: { ...quota.spec.hard }, used };
     if (jsonEqual(status, quota.status)) return;
     const next: ResourceQuota = { ...quota, metadata: { ...quota.metadata }, status };
     this.#core.storage.commit([{ key, expect: stored.revision, object: next }]).catch((error: unknown) => {
-      if (error instanceof PreconditionError) this.#touch(key);
+      if (error instanceof PreconditionError) this.#enqueue(key);
       else this.#core.log.error({ err: error, key }, 'cannot store the status of a ResourceQuota');
     });
   }
 
-  /** The writes for which the quota was raised, and which are neither stored nor known to have failed. */
-  #onTheirWay(quota: string): readonly RaisedWrite[] {
-    const writes = this.#raised.get(quota);
+  /** The reserved writes of a quota that are neither stored nor known to have failed. */
+  #pendingWrites(quota: string): readonly ReservedWrite[] {
+    const writes = this.#reserved.get(quota);
     if (writes === undefined) return [];
     for (const write of writes) {
       const isStored = this.#core.storage.get(write.key)?.revision !== write.revision;
       if (isStored || performance.now() > write.until) writes.delete(write);
     }
-    if (writes.size === 0) this.#raised.delete(quota);
-    // To see what becomes of them.
-    else this.#touch(quota);
+    if (writes.size === 0) this.#reserved.delete(quota);
+    // Until all are stored or have failed.
+    else this.#enqueue(quota);
     return [...writes];
   }
 
-  #usedOf(quota: ResourceQuota, raised: readonly RaisedWrite[]): Record<string, string> {
+  #usedOf(quota: ResourceQuota, reserved: readonly ReservedWrite[]): Record<string, string> {
     const { namespace = '' } = quota.metadata;
     const hard = Object.entries(quota.spec.hard ?? {});
     const users = new Map(
@@ -133,7 +134,7 @@ export class QuotaStatuses implements QuotaRaises {
         if (isInScopes(quota, user.plural, object)) addUsage(sum, usageOf(user, object));
       }
     }
-    for (const { added } of raised) addUsage(sum, added);
+    for (const { added } of reserved) addUsage(sum, added);
     return Object.fromEntries(
       hard
         .filter(([resource]) => userOf(resource) !== undefined)

@@ -11,7 +11,7 @@ import { type ParsedJson, JsonSyntaxError, YamlSyntaxError } from '../../schema/
 import { parseYaml } from '../../schema/yaml/parse-yaml.ts';
 import { interpretKind, VersionKindError } from '../../schema/version-kind.ts';
 
-/** What came over the wire. */
+/** The HTTP response of a webhook. */
 export interface WebhookAnswer {
   readonly status: number;
   /** "" when there is none. */
@@ -22,7 +22,7 @@ export interface WebhookAnswer {
 /** The version of a review. */
 export type ReviewVersion = 'v1' | 'v1beta1';
 
-/** True for the versions of reviews that are known here. */
+/** True for a version of reviews that this server supports. */
 export function isReviewVersion(version: string): version is ReviewVersion {
   return version === 'v1' || version === 'v1beta1';
 }
@@ -35,13 +35,13 @@ export interface ReviewKind {
   readonly schema: string;
 }
 
-/** The name of the scheme of the webhook client, as error texts have it: the place where Go makes it. */
+/** The name of the webhook client's scheme in error texts: the source line that creates it. */
 const scheme = 'k8s.io/apiserver/pkg/util/webhook/client.go:69';
-/** Characters of an error response's body that are shown (`maxUnstructuredResponseTextBytes`). */
+/** Bytes of an error response's body that are shown (`maxUnstructuredResponseTextBytes`). */
 const maxShown = 2048;
 
 /**
- * The review of an answer: values are of the types that Go's have, unknown fields are dropped.
+ * The review in an answer: values have the types of the Go structs, unknown fields are dropped.
  *
  * @throws {Error} with client-go's message when it is not of the version of the request.
  */
@@ -56,11 +56,10 @@ export function readAnswer(
     const type = contentType === '' ? 'application/json' : contentType;
     throw new Error(`0-length response with status code: ${status} and content type: ${type}`);
   }
-  return understood(() => {
+  return withGoErrors(() => {
     const parsed = parse(bytes);
     const actual = interpretKind(parsed.value, { group, version: asked, kind });
-    const known = actual.version === 'v1' || actual.version === 'v1beta1';
-    if (actual.group !== group || actual.kind !== kind || !known) {
+    if (actual.group !== group || actual.kind !== kind || !isReviewVersion(actual.version)) {
       throw new Error(notRegistered(actual, scheme));
     }
     const review = decodeStruct(builtinSchema(schema), parsed).object;
@@ -69,7 +68,7 @@ export function readAnswer(
   });
 }
 
-/** JSON when it looks like it, else YAML: the codec reads both and ignores the content type. */
+/** JSON where the first character is a brace, else YAML: the codec reads both and ignores the content type. */
 function parse(bytes: Buffer): ParsedJson {
   const first = /\S/.exec(bytes.toString('latin1', 0, maxShown));
   if (first?.[0] === '{') return parseJson(bytes);
@@ -77,7 +76,8 @@ function parse(bytes: Buffer): ParsedJson {
   return { value, repeated: undefined, hasRawNumbers };
 }
 
-function understood<T>(read: () => T): T {
+/** Turns the errors of parsing and decoding into those of the webhook codec. */
+function withGoErrors<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -95,7 +95,7 @@ function understood<T>(read: () => T): T {
   }
 }
 
-/** The reason of an error may be in a Status. */
+/** The message of a Status; undefined where the body is none. */
 function statusMessage({ bytes }: WebhookAnswer): string | undefined {
   let value: unknown;
   try {

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 
-/** Most retries of a webhook that responds with Retry-After (client-go `rest/request.go` maxRetries). */
+/** Retries of a webhook that responds with Retry-After (client-go `rest/request.go` maxRetries). */
 const maxRetries = 10;
 const headers = {
   'content-type': 'application/json',
@@ -10,17 +10,17 @@ const headers = {
   'user-agent': 'kube-apiserver-admission',
 };
 
-/** The webhook's Retry-After ends after the timeout. */
+/** The timeout has passed while the client waited for a Retry-After. */
 export class WaitingTooLong extends Error {
   override readonly name = 'WaitingTooLong';
 }
 
 /**
- * Posts a review. 429 and server errors with `Retry-After` in seconds are retried, all but the last
- * (client-go `rest/with_retry.go`). Redirects are, and are not followed: in kube-apiserver they are a way into its
- * network (CVE-2020-8561).
+ * Posts a review. 429 and server errors with `Retry-After` in seconds are retried, {@link maxRetries} times at most
+ * (client-go `rest/with_retry.go`). Redirects are returned and not followed: they would let a webhook reach the network
+ * of the server (CVE-2020-8561).
  *
- * @throws {WaitingTooLong} when the signal aborts while it waits; what the transport throws.
+ * @throws {WaitingTooLong} when the signal aborts between two attempts; the transport's errors.
  */
 export async function postUntilAnswered(
   dispatcher: Dispatcher,
@@ -43,7 +43,7 @@ export async function postUntilAnswered(
   }
 }
 
-/** Seconds; undefined when the answer counts. */
+/** Seconds until the next attempt; undefined where the answer is final. */
 function retryAfter({ statusCode, headers }: Dispatcher.ResponseData): number | undefined {
   if (statusCode !== 429 && (statusCode < 500 || statusCode > 599)) return undefined;
   const header = headers['retry-after'];

@@ -11,19 +11,20 @@ import { joinHostPort } from '../../../objects/address.ts';
 
 /** Calls one webhook. */
 export interface WebhookClient {
-  /** Posts an AdmissionReview. @throws {Error} whose message is in kube-apiserver's words when no answer comes. */
-  ask(body: string): Promise<WebhookAnswer>;
-  /** Closes its connections when the last question has been answered. */
+  /** Posts a review. @throws {Error} with kube-apiserver's message when there is no answer. */
+  call(body: string): Promise<WebhookAnswer>;
+  /** Closes the connections once all calls have been answered. */
   close(): Promise<void>;
-  /** Closes its connections; questions fail. */
+  /** Closes the connections at once; open calls fail. */
   destroy(): Promise<void>;
 }
 
-/** Where a Service's requests go: an address or a DNS name. */
+/** Where a Service's requests go. */
 export interface ServiceTarget {
+  /** An address or a DNS name. */
   readonly host: string;
   readonly port: number;
-  /** A Pod has the address. */
+  /** Whether it is a Pod's address. */
   readonly isPod: boolean;
 }
 
@@ -31,20 +32,21 @@ export interface ServiceTarget {
 export interface WebhookNetwork {
   /** Where a Service's requests go now. @throws {StatusError} when it has no endpoint. */
   resolve(namespace: string, name: string, port: number): ServiceTarget;
-  /** Whether an address belongs to the simulated cluster network: it means nothing in the machine's network. */
+  /** Whether an address belongs to the simulated cluster network, and so must not be dialled in the machine's. */
   isSimulated(address: string): boolean;
-  /** The way to Pods; undefined when there is none. */
+  /** Connects to Pods; undefined where the cluster network is not simulated. */
   readonly dialPod: DialPod | undefined;
 }
 
+/** Seconds, where a webhook has no `timeoutSeconds`. */
 const defaultTimeout = 10;
-/** A review carries an object and a patch of it, both of at most 3 MiB, and base64. */
+/** A review has an object and a base64 patch of it, of at most 3 MiB each. */
 const maxAnswerBytes = 12 * 1024 * 1024;
 
 /** The fields of a webhook that say how to reach it. */
 export type ConnectedWebhook = Partial<Pick<MutatingWebhook, 'clientConfig' | 'timeoutSeconds'>>;
 
-/** Makes the client of a webhook's `clientConfig`. Connections are kept, and made when they are needed. */
+/** The client of a webhook's `clientConfig`. Connections are opened with the first call, and kept. */
 export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookNetwork): WebhookClient {
   const { caBundle = '', service, url = '' } = webhook.clientConfig ?? {};
   const ca = Buffer.from(caBundle, 'base64').toString();
@@ -52,16 +54,11 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
   const base = service === undefined ? url : serviceUrl(service);
   const address = `${base}?timeout=${seconds}s`;
   const open = async (): Promise<Agent> => {
-    // Most servers have no webhook, and the library takes 10 MiB.
+    // Loaded on demand: most servers have no webhook, and the library takes 10 MiB.
     const undici = await import('undici');
     return new undici.Agent({
-      connect: connector(
-        undici.buildConnector({ ...(ca === '' ? {} : { ca }) }),
-        service,
-        network,
-        seconds * 1000,
-      ),
-      // One for each call, as in kube-apiserver: requests in flight bound them, and none waits for others.
+      connect: connector(undici.buildConnector(ca === '' ? {} : { ca }), service, network, seconds * 1000),
+      // Unlimited, as in kube-apiserver: no call waits for another, and requests in flight are limited.
       connections: null,
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -70,16 +67,16 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
   };
   let opened: Promise<Agent> | undefined;
   return {
-    ask: async (body) => {
+    call: async (body) => {
       const signal = AbortSignal.timeout(seconds * 1000);
-      const tooLate = 'context deadline exceeded';
+      const deadlineExceeded = 'context deadline exceeded';
       let head: Dispatcher.ResponseData;
       try {
         opened ??= open();
         head = await postUntilAnswered(await opened, address, body, signal);
       } catch (error) {
-        if (error instanceof WaitingTooLong) throw new Error(tooLate, { cause: error });
-        const why = signal.aborted ? tooLate : transportFailure(error, new URL(base));
+        if (error instanceof WaitingTooLong) throw new Error(deadlineExceeded, { cause: error });
+        const why = signal.aborted ? deadlineExceeded : transportFailure(error, new URL(base));
         throw new Error(`Post ${JSON.stringify(address)}: ${why}`, { cause: error });
       }
       try {
@@ -87,7 +84,7 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
       } catch (error) {
         if (error instanceof AnswerTooLarge) throw error;
         throw new Error(
-          `unexpected error when reading response body. Please retry. Original error: ${signal.aborted ? tooLate : 'unexpected EOF'}`,
+          `unexpected error when reading response body. Please retry. Original error: ${signal.aborted ? deadlineExceeded : 'unexpected EOF'}`,
           { cause: error },
         );
       }
@@ -108,8 +105,8 @@ function serviceUrl(service: ServiceReference): string {
 }
 
 /**
- * A Service is reached at one of its endpoints, under its own name; a Pod only through the cluster network. Addresses
- * that the cluster allocates are never dialled in the machine's network, neither from a URL nor from an ExternalName.
+ * Connects to a Service at one of its endpoints, with its DNS name for TLS; to a Pod through the cluster network only.
+ * Addresses of the simulated network are never dialled in the machine's, neither for a URL nor for an ExternalName.
  */
 function connector(
   connect: buildConnector.connector,
@@ -142,7 +139,7 @@ function connector(
   };
 }
 
-/** kube-apiserver reads as much as a webhook sends; one that never ends must not take all memory. */
+/** kube-apiserver has no such limit; here an endless response must not take all memory. */
 class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge';
 }
@@ -166,7 +163,7 @@ async function read({ statusCode, headers, body }: Dispatcher.ResponseData): Pro
   };
 }
 
-/** Codes of OpenSSL for a chain that ends nowhere. */
+/** OpenSSL's codes for a chain without a trusted authority. */
 const unknownAuthority = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT',
@@ -176,7 +173,7 @@ const unknownAuthority = new Set([
   'CERT_SIGNATURE_FAILURE',
 ]);
 
-/** Why an HTTPS request had no answer, in the words of Go's net and TLS packages. */
+/** Why an HTTPS request had no answer, with the messages of Go's net and TLS packages. */
 function transportFailure(error: unknown, url: URL): string {
   const cause = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const code = textOf(cause, 'code');

@@ -5,8 +5,8 @@ import { type ClientFactory, type Hook, hooksOf, isWebhookConfiguration } from '
 const group = 'admissionregistration.k8s.io';
 
 /**
- * The webhooks of all stored configurations of one kind, by the configuration's name and then in its order. Made
- * again when a configuration changes; connections of those that are gone are closed.
+ * The webhooks of all stored configurations of one kind, by the configuration's name and then in its order. A change of
+ * a configuration makes new clients for it, and closes the connections of the former ones.
  */
 export class WebhookConfigurations {
   readonly #storage: Storage;
@@ -26,7 +26,7 @@ export class WebhookConfigurations {
     this.#changed = changed;
   }
 
-  /** In the order of their calls. */
+  /** In the order in which they are called. */
   get hooks(): readonly Hook[] {
     return this.#hooks;
   }

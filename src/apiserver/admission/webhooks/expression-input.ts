@@ -1,10 +1,16 @@
 import type { AdmissionInput } from '../../../registry/admissionregistration/expressions/input.ts';
+import type { UserInfo } from '../../../registry/generic/strategy.ts';
+import {
+  serviceAccountGroups,
+  serviceAccountUserName,
+  withAuthenticatedGroup,
+} from '../../authentication/users.ts';
 import type { Authorizer } from '../../authorization/authorizer.ts';
 import type { AdmissionAttributes } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
-import { requestOf, restOf, servedObject } from './review.ts';
+import { requestBeforeObjects, requestAfterObjects, servedObject } from './review.ts';
 
-/** What expressions see of a write, but for what only policies see. */
+/** The variables of expressions that match conditions and policies share. */
 export function admissionInput(
   resource: ServedResource,
   attributes: AdmissionAttributes,
@@ -15,7 +21,7 @@ export function admissionInput(
   return {
     object: object === undefined ? null : servedObject(resource, object, body),
     oldObject: oldObject === undefined ? null : servedObject(resource, oldObject, body),
-    request: { ...requestOf(resource, attributes), ...restOf(attributes) },
+    request: { ...requestBeforeObjects(resource, attributes), ...requestAfterObjects(attributes) },
     access: ({ verb, serviceAccount, path, ...asked }) =>
       authorizer.authorize(serviceAccount === undefined ? user : accountUser(serviceAccount), {
         verb,
@@ -35,7 +41,11 @@ export function admissionInput(
   };
 }
 
-function accountUser({ namespace, name }: { readonly namespace: string; readonly name: string }) {
-  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
-  return { name: `system:serviceaccount:${namespace}:${name}`, uid: '', groups, extra: {} };
+function accountUser({ namespace, name }: { readonly namespace: string; readonly name: string }): UserInfo {
+  return withAuthenticatedGroup({
+    name: serviceAccountUserName(namespace, name),
+    uid: '',
+    groups: serviceAccountGroups(namespace),
+    extra: {},
+  });
 }

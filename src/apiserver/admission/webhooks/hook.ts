@@ -12,7 +12,7 @@ import type { WebhookConfiguration } from '../../../registry/admissionregistrati
 
 /** One webhook of a stored configuration, ready to be matched and called. */
 export interface Hook {
-  /** Unique among all webhooks: configuration and place. */
+  /** Unique among all webhooks of a kind: configuration, index and name. */
   readonly id: string;
   readonly name: string;
   readonly rules: readonly RuleWithOperations[];
@@ -22,16 +22,17 @@ export interface Hook {
   readonly matchesEquivalents: boolean;
   readonly namespaceSelector: ParsedLabelSelector;
   readonly objectSelector: ParsedLabelSelector;
-  /** All must hold for a call of the webhook. */
+  /** The webhook is called only where all hold. */
   readonly conditions: readonly MatchCondition[];
   readonly supportsDryRun: boolean;
+  /** `reinvocationPolicy: IfNeeded`. */
   readonly reinvokes: boolean;
-  /** The first of `admissionReviewVersions` that is known here. */
+  /** The first of `admissionReviewVersions` that this server supports. */
   readonly reviewVersion: ReviewVersion;
   readonly client: WebhookClient;
 }
 
-/** Makes the connection to a webhook. */
+/** Makes the client of a webhook. */
 export type ClientFactory = (webhook: MutatingWebhook) => WebhookClient;
 
 /** The webhooks of a configuration, in order. */
@@ -52,6 +53,7 @@ export function hooksOf(configuration: WebhookConfiguration, connect: ClientFact
   }));
 }
 
+/** True for a configuration of either kind. */
 export function isWebhookConfiguration(object: KubeObject): object is WebhookConfiguration {
   return object.kind === 'ValidatingWebhookConfiguration' || object.kind === 'MutatingWebhookConfiguration';
 }

@@ -10,7 +10,7 @@ import type { ServerCore } from '../../rest/server-core.ts';
 import { objectKey } from '../../storage/storage.ts';
 import type { Hook } from './hook.ts';
 
-/** A webhook with the resource as which it sees the object: the request's own, or an equivalent one. */
+/** A webhook with the resource in whose version it gets the object: the request's own, or an equivalent one. */
 export interface WebhookInvocation {
   readonly hook: Hook;
   readonly resource: ServedResource;
@@ -29,7 +29,7 @@ export function isExempt({ resource }: AdmissionAttributes): boolean {
   return resource.definition.group === configurationGroup;
 }
 
-/** The resource as which a hook's rules, its selectors left aside, match the request; undefined when they do not. */
+/** The resource as which the rules match the request, without regard to the selectors; undefined when they do not. */
 export function matchRules(
   core: ServerCore,
   hook: Matching,
@@ -48,8 +48,9 @@ export function matchRules(
 }
 
 /**
- * True when the selectors of a hook hold: that of the namespace, and that of the object, new or old.
- * @throws {StatusError} 404 when the namespace is gone.
+ * True when both selectors match: the one of the namespace, and the one of the object, new or old.
+ *
+ * @throws {StatusError} 404 when the namespace does not exist.
  */
 export function matchSelectors(core: ServerCore, hook: Matching, attributes: AdmissionAttributes): boolean {
   return matchesNamespace(core, hook, attributes) && matchesObject(hook, attributes);
@@ -63,15 +64,15 @@ function ruleMatches(
   const { group, version, plural } = definition;
   return (
     isInScope(rule.scope ?? '*', attributes) &&
-    hasWord(rule.operations, attributes.operation) &&
-    hasWord(rule.apiGroups, group) &&
-    hasWord(rule.apiVersions, version) &&
+    listMatches(rule.operations, attributes.operation) &&
+    listMatches(rule.apiGroups, group) &&
+    listMatches(rule.apiVersions, version) &&
     (rule.resources ?? []).some((pattern) => resourceMatches(pattern, plural, attributes.subresource))
   );
 }
 
-function hasWord(words: readonly string[] | undefined, word: string): boolean {
-  return words?.some((candidate) => candidate === '*' || candidate === word) ?? false;
+function listMatches(values: readonly string[] | undefined, value: string): boolean {
+  return values?.some((candidate) => candidate === '*' || candidate === value) ?? false;
 }
 
 /** `pods`, `pods/status`, `*`, or a star on either side of a slash. */
@@ -111,15 +112,14 @@ function matchesNamespace(
   attributes: AdmissionAttributes,
 ): boolean {
   if (namespaceSelector !== 'nothing' && namespaceSelector.length === 0) return true;
-  const { resource, namespace, name } = attributes;
+  const { resource, namespace } = attributes;
   if (isNamespaces(resource)) {
     const own = attributes.subresource === '' ? attributes.object : undefined;
     return matchesLabels(namespaceSelector, (own ?? attributes.oldObject)?.metadata.labels);
   }
   if (!resource.definition.namespaced || namespace === '') return true;
   const stored = core.storage.getForUpdate(objectKey('', 'namespaces', '', namespace));
-  if (stored === undefined)
-    throw notFound({ group: '', resource: 'namespaces' }, namespace === '' ? name : namespace);
+  if (stored === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
   return matchesLabels(namespaceSelector, stored.object.metadata.labels);
 }
 

@@ -33,21 +33,21 @@ class WebhookFailure extends Error {
   override readonly name = 'WebhookFailure';
 }
 
-/** A webhook to call, with the write as it sees it. */
-interface Asked extends WebhookInvocation {
+/** A webhook to call, with the write in the version that it gets. */
+interface VersionedInvocation extends WebhookInvocation {
   readonly attributes: AdmissionAttributes;
 }
 
 /**
  * The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook: they call the webhooks of the stored
- * configurations. A write that no rule matches does not wait.
+ * configurations.
  */
 export class AdmissionWebhooks implements AdmissionPlugin {
   readonly #core: ServerCore;
   readonly #authorizer: Authorizer;
   readonly #mutating: WebhookConfigurations;
   readonly #validating: WebhookConfigurations;
-  /** Whether any rule matches, by resource, operation and subresource. */
+  /** Whether any rule matches, by resource, then by operation, scope and subresource. */
   #handled = new WeakMap<ServedResource, Map<string, boolean>>();
   #resourcesVersion = -1;
 
@@ -98,7 +98,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     return hooks.some((hook) => matchRules(this.#core, hook, attributes) !== undefined);
   }
 
-  /** Configurations or resources have changed. */
+  /** Called when configurations or resources have changed. */
   #forget(): void {
     this.#handled = new WeakMap();
     this.#resourcesVersion = this.#core.resources.version;
@@ -127,29 +127,28 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     return object;
   }
 
-  /** Calls the validating webhooks in parallel; the first refusal is returned. */
+  /** Calls the validating webhooks in parallel. @throws {StatusError} the refusal of the first that refuses. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
-    const invocations: Asked[] = [];
+    const invocations: VersionedInvocation[] = [];
     for (const hook of this.#validating.hooks) {
       const invocation = await this.#invocation(hook, attributes);
       if (invocation !== undefined) invocations.push(invocation);
     }
     const answers = await Promise.allSettled(
       invocations.map(async (invocation) => {
-        const verdict = await this.#ask(invocation, invocation.attributes, false);
-        if (verdict !== undefined) judge(invocation.hook, verdict, reply);
+        const response = await this.#call(invocation, false);
+        if (response !== undefined) throwIfDenied(invocation.hook, response, reply);
       }),
     );
     for (const answer of answers) if (answer.status === 'rejected') throw answer.reason;
   }
 
-  async #invocation(hook: Hook, attributes: AdmissionAttributes): Promise<Asked | undefined> {
+  async #invocation(hook: Hook, attributes: AdmissionAttributes): Promise<VersionedInvocation | undefined> {
     if (isExempt(attributes)) return undefined;
     const resource = matchRules(this.#core, hook, attributes);
     if (resource === undefined || !matchSelectors(this.#core, hook, attributes)) return undefined;
-    const versioned = await this.#versioned(resource, attributes);
-    const invocation = { hook, resource, attributes: versioned };
-    return hook.conditions.length === 0 || this.#isWanted(invocation, versioned) ? invocation : undefined;
+    const invocation = { hook, resource, attributes: await this.#versioned(resource, attributes) };
+    return hook.conditions.length === 0 || this.#conditionsHold(invocation) ? invocation : undefined;
   }
 
   /** The write in the version that a webhook gets. @throws {StatusError} 500 */
@@ -161,9 +160,8 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     }
   }
 
-  /** Whether the conditions of a webhook hold. @throws {StatusError} 403 when that cannot be found out and failures count. */
-  #isWanted(invocation: WebhookInvocation, attributes: AdmissionAttributes): boolean {
-    const { hook, resource } = invocation;
+  /** Whether the `matchConditions` hold. @throws {StatusError} 403 where one cannot be evaluated, with failurePolicy Fail. */
+  #conditionsHold({ hook, resource, attributes }: VersionedInvocation): boolean {
     const input = admissionInput(resource, attributes, this.#authorizer);
     const held = matchConditions(hook.conditions, input);
     if (typeof held === 'boolean') return held;
@@ -182,31 +180,24 @@ export class AdmissionWebhooks implements AdmissionPlugin {
   ): Promise<{ readonly object: KubeObject | undefined; readonly changed: boolean } | undefined> {
     const invocation = await this.#invocation(hook, attributes);
     if (invocation === undefined) return undefined;
-    const versioned = invocation.attributes;
-    const verdict = await this.#ask(invocation, versioned, true);
+    const response = await this.#call(invocation, true);
     const { object } = attributes;
-    if (verdict === undefined) return { object, changed: false };
-    judge(hook, verdict, reply);
-    const patched = this.#patched(invocation, versioned.object, verdict, attributes.body);
+    if (response === undefined) return { object, changed: false };
+    throwIfDenied(hook, response, reply);
+    const patched = this.#patched(invocation, response);
     return patched === undefined
       ? { object, changed: false }
       : { object: await requestedForm(attributes, patched), changed: true };
   }
 
-  /**
-   * The webhook's answer; undefined when it cannot be called and `failurePolicy` ignores that. @throws {StatusError}
-   */
-  async #ask(
-    invocation: WebhookInvocation,
-    attributes: AdmissionAttributes,
-    mutating: boolean,
-  ): Promise<ReviewResponse | undefined> {
-    const { hook } = invocation;
+  /** The webhook's response; undefined when the call failed and `failurePolicy` is Ignore. @throws {StatusError} */
+  async #call(invocation: VersionedInvocation, mutating: boolean): Promise<ReviewResponse | undefined> {
+    const { hook, attributes } = invocation;
     if (attributes.dryRun && !hook.supportsDryRun) {
       throw badRequest(`admission webhook ${JSON.stringify(hook.name)} does not support dry run`);
     }
     try {
-      return await ask(invocation, attributes, mutating, this.#core.newUid());
+      return await callWebhook(invocation, mutating, this.#core.newUid());
     } catch (error) {
       if (!(error instanceof WebhookFailure)) throw error;
       this.#failed(hook, error);
@@ -214,6 +205,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     }
   }
 
+  /** @throws {StatusError} 500 unless the webhook's `failurePolicy` is Ignore. */
   #failed(hook: Hook, failure: WebhookFailure): void {
     const outcome = hook.ignoresFailures ? 'ignored' : 'refused';
     this.#core.log.warn({ webhook: hook.name, outcome, err: failure }, 'calling a webhook failed');
@@ -223,13 +215,11 @@ export class AdmissionWebhooks implements AdmissionPlugin {
 
   /** The object after the webhook's patch, decoded and defaulted again; undefined when nothing changed. */
   #patched(
-    { hook, resource }: WebhookInvocation,
-    object: KubeObject | undefined,
-    verdict: ReviewResponse,
-    body: BodyKind | undefined,
+    { hook, resource, attributes: { object, body } }: VersionedInvocation,
+    response: ReviewResponse,
   ): KubeObject | undefined {
-    if (verdict.patch === '' || verdict.patch.trim() === '[]') return undefined;
-    if (!isList(verdict.patch)) {
+    if (response.patch === '' || response.patch.trim() === '[]') return undefined;
+    if (!isList(response.patch)) {
       this.#failed(
         hook,
         new WebhookFailure('received undecodable patch in webhook response: it is no list of operations'),
@@ -242,28 +232,28 @@ export class AdmissionWebhooks implements AdmissionPlugin {
         `admission webhook ${name} attempted to modify the object, which is not supported for this operation`,
       );
     }
-    if (verdict.patchType !== 'JSONPatch') {
-      this.#failed(hook, new WebhookFailure(`unsupported patch type ${JSON.stringify(verdict.patchType)}`));
+    if (response.patchType !== 'JSONPatch') {
+      this.#failed(hook, new WebhookFailure(`unsupported patch type ${JSON.stringify(response.patchType)}`));
       return undefined;
     }
     const served = servedObject(resource, object, body);
-    const patched = applyPatch(resource, served, Buffer.from(verdict.patch), body);
+    const patched = applyPatch(resource, served, Buffer.from(response.patch), body);
     if (body === undefined) resource.definition.strategy.setDefaults(patched);
     if (jsonEqual(patched, served)) return undefined;
     return resource.shared === undefined || body !== undefined ? patched : resource.shared.toStored(patched);
   }
 }
 
-async function ask(
-  invocation: WebhookInvocation,
-  attributes: AdmissionAttributes,
+/** @throws {WebhookFailure} without a valid response. */
+async function callWebhook(
+  invocation: VersionedInvocation,
   mutating: boolean,
   uid: string,
 ): Promise<ReviewResponse> {
-  const { hook } = invocation;
+  const { hook, attributes } = invocation;
   let review: JsonRecord;
   try {
-    const answer = await hook.client.ask(reviewOf(invocation, attributes, uid));
+    const answer = await hook.client.call(reviewOf(invocation, attributes, uid));
     review = readAnswer(answer, admissionReview, hook.reviewVersion);
   } catch (error) {
     throw new WebhookFailure(`failed to call webhook: ${errorMessage(error)}`, { cause: error });
@@ -275,8 +265,12 @@ async function ask(
   }
 }
 
-/** Hands warnings on. @throws {StatusError} when the webhook denies the write. */
-function judge(hook: Hook, { allowed, result, warnings }: ReviewResponse, reply: AdmissionReply): void {
+/** Passes the warnings on. @throws {StatusError} when the webhook denied the write. */
+function throwIfDenied(
+  hook: Hook,
+  { allowed, result, warnings }: ReviewResponse,
+  reply: AdmissionReply,
+): void {
   for (const warning of warnings) reply.warn(warning);
   if (!allowed) throw deniedBy(hook.name, result);
 }
@@ -290,7 +284,7 @@ function isList(text: string): boolean {
   }
 }
 
-/** A patch that cannot be applied is the webhook's fault. @throws {StatusError} 500 */
+/** @throws {StatusError} 500 for a patch that cannot be applied: the client is not to blame. */
 function applyPatch(
   resource: ServedResource,
   live: KubeObject,

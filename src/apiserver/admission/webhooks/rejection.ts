@@ -2,7 +2,7 @@ import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { StatusError, type StatusCause, type StatusDetails } from '../../../objects/status.ts';
 import { textAt } from '../../../objects/read.ts';
 
-/** The answer to a write that a webhook denied (`webhookerrors.ToStatusErr`): its own Status, within bounds. */
+/** The error of a write that a webhook denied: the webhook's Status, with a valid code (`webhookerrors.ToStatusErr`). */
 export function deniedBy(webhook: string, result: JsonRecord): StatusError {
   const { code, reason, message, details } = result;
   const denied = `admission webhook ${JSON.stringify(webhook)} denied the request`;
@@ -13,9 +13,7 @@ export function deniedBy(webhook: string, result: JsonRecord): StatusError {
     status,
     textAt(reason),
     why === '' ? `${denied} without explanation` : `${denied}: ${why}`,
-    {
-      ...(isRecord(details) ? { details: detailsOf(details) } : {}),
-    },
+    isRecord(details) ? { details: detailsOf(details) } : {},
   );
 }
 

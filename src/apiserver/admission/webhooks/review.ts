@@ -1,6 +1,7 @@
 /** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
+import { userInfo } from '../../authorization/reviews/attributes.ts';
 import type { AdmissionAttributes, BodyKind } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
@@ -9,7 +10,7 @@ import type { ReviewKind, ReviewVersion } from './answer.ts';
 import type { WebhookInvocation } from './matching.ts';
 import { textAt } from '../../../objects/read.ts';
 
-/** The answer of a webhook. */
+/** The response of a webhook to an AdmissionReview. */
 export interface ReviewResponse {
   readonly allowed: boolean;
   /** A Status with the reason of a refusal. */
@@ -22,32 +23,30 @@ export interface ReviewResponse {
 
 const group = 'admission.k8s.io';
 const kind = 'AdmissionReview';
-/** The question and the answer about a write. */
+/** The review that asks a webhook about a write, and answers. */
 export const admissionReview: ReviewKind = { group, kind, schema: 'io.k8s.api.admission.v1.AdmissionReview' };
 
-/** The body of the question, members in Go's order. */
+/** The body of the request to a webhook, with the members in Go's order. */
 export function reviewOf(
   { hook, resource }: WebhookInvocation,
   attributes: AdmissionAttributes,
   uid: string,
 ): string {
-  const request = { uid, ...requestOf(resource, attributes) };
-  const rest = restOf(attributes);
   const object = objectJson(resource, attributes.object, attributes.body);
   const oldObject = objectJson(resource, attributes.oldObject, attributes.body);
   const head = JSON.stringify({ kind, apiVersion: `${group}/${hook.reviewVersion}` }).slice(0, -1);
-  const first = JSON.stringify(request).slice(0, -1);
-  const last = JSON.stringify(rest).slice(1);
+  const first = JSON.stringify({ uid, ...requestBeforeObjects(resource, attributes) }).slice(0, -1);
+  const last = JSON.stringify(requestAfterObjects(attributes)).slice(1);
   return `${head},"request":${first},"object":${object},"oldObject":${oldObject},${last}}`;
 }
 
-/** The JSON of the review after the objects. */
-export function restOf(attributes: AdmissionAttributes): object {
+/** The members of the review's `request` after `oldObject`. */
+export function requestAfterObjects(attributes: AdmissionAttributes): object {
   return { dryRun: attributes.dryRun, options: attributes.options ?? defaultOptions(attributes) };
 }
 
-/** The JSON of the review before the objects. */
-export function requestOf(resource: ServedResource, attributes: AdmissionAttributes): object {
+/** The members of the review's `request` before `object`, without `uid`. */
+export function requestBeforeObjects(resource: ServedResource, attributes: AdmissionAttributes): object {
   const { resource: requested, subresource, operation, user, name } = attributes;
   return {
     kind: attributes.body === undefined ? kindOf(resource) : bodyKind(attributes.body),
@@ -59,12 +58,7 @@ export function requestOf(resource: ServedResource, attributes: AdmissionAttribu
     ...(name === '' ? {} : { name }),
     ...(namespaceOf(attributes) === '' ? {} : { namespace: namespaceOf(attributes) }),
     operation,
-    userInfo: {
-      username: user.name,
-      ...(user.uid === '' ? {} : { uid: user.uid }),
-      ...(user.groups.length === 0 ? {} : { groups: user.groups }),
-      ...(Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
-    },
+    userInfo: userInfo(user),
   };
 }
 
@@ -76,7 +70,7 @@ function resourceOf({ definition: { group, version, plural } }: ServedResource):
   return { group, version, resource: plural };
 }
 
-/** A request for a Namespace counts as one in it. */
+/** The namespace of a request for a Namespace is that Namespace. */
 function namespaceOf({ resource: { definition }, namespace, name }: AdmissionAttributes): string {
   if (definition.group === '' && definition.plural === 'namespaces') return name;
   return definition.namespaced ? namespace : '';
@@ -107,7 +101,7 @@ function objectJson(resource: ServedResource, object: KubeObject | undefined, bo
   return JSON.stringify({ kind, apiVersion, ...options });
 }
 
-/** An object in its served form, with its type. */
+/** An object in its served form, with apiVersion and kind. */
 export function servedObject(resource: ServedResource, object: KubeObject, body?: BodyKind): KubeObject {
   if (body !== undefined) {
     const apiVersion = body.group === '' ? body.version : `${body.group}/${body.version}`;
@@ -118,8 +112,8 @@ export function servedObject(resource: ServedResource, object: KubeObject, body?
 }
 
 /**
- * A write in the version of the resource that a webhook matches (apiserver `VersionedAttributes`): the same, but where
- * a webhook converts.
+ * A write in the version of the resource that a webhook or policy matches (apiserver `VersionedAttributes`): unchanged
+ * unless a conversion webhook converts.
  *
  * @throws {StatusError} 500 when that fails.
  */
@@ -148,7 +142,7 @@ export async function requestedForm(
 /**
  * The response in a review (`VerifyAdmissionResponse`).
  *
- * @throws {Error} in kube-apiserver's words when it is no answer.
+ * @throws {Error} with kube-apiserver's message when it is invalid.
  */
 export function reviewResponseOf(
   review: JsonRecord,
@@ -177,7 +171,7 @@ export function reviewResponseOf(
   };
 }
 
-/** Go's text of a GroupVersionKind. */
+/** A GroupVersionKind as Go prints it. */
 export function typeText(apiVersion: string, kind: string): string {
   return `${apiVersion === '' ? '/' : apiVersion}, Kind=${kind}`;
 }

@@ -9,9 +9,9 @@ import { listPrefix, objectKey } from '../../storage/storage.ts';
 import type { WebhookNetwork } from './client.ts';
 
 /**
- * The targets of webhooks behind Services: one of the Service's endpoints, or the name of an ExternalName
- * (`aggregator` service resolvers). Endpoints without a Pod count too: a webhook under development runs outside of
- * the cluster, and only administrators configure webhooks.
+ * The network to webhooks: a Service leads to one of its endpoints, or to the name of an ExternalName (kube-aggregator
+ * `apiserver/resolvers.go`). Endpoints without a Pod count too: a webhook under development runs outside of the
+ * cluster, and only administrators configure webhooks.
  */
 export function webhookNetwork(
   core: ServerCore,
@@ -38,8 +38,8 @@ export function webhookNetwork(
 }
 
 /**
- * True for an address of the cluster network: of a Node, of a Node's Pod range, of a ServiceCIDR, or of the LAN.
- * These are simulated: in the machine's network the same address may be another host.
+ * True for an address of the simulated network: of a Node, of a Node's Pod range, of a ServiceCIDR, or of the LAN. In
+ * the machine's network the same address may be another host.
  *
  * @param list all objects of a cluster-scoped resource.
  */

@@ -25,7 +25,7 @@ function converter(): { converter: WebhookConverter; questions: number[] } {
     status: { conditions: null, acceptedNames: names, storedVersions: ['v1'] },
   };
   const client = {
-    ask: async (body: string) => {
+    call: async (body: string) => {
       const question: unknown = JSON.parse(body);
       const apiVersion = textAt(question, 'request', 'desiredAPIVersion');
       const objects = listAt(question, 'request', 'objects');
