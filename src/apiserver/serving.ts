@@ -1,7 +1,7 @@
 import { methodNotAllowed } from '../objects/status-errors.ts';
 import type { Aggregator } from './aggregation/aggregator.ts';
 import type { ExtensionNetwork } from './aggregation/extension-server.ts';
-import { passOn, passOnUpgrade } from './aggregation/handler.ts';
+import { proxyRequest, proxyUpgrade } from './aggregation/handler.ts';
 import { wantedUser } from './authentication/impersonation.ts';
 import { impersonated } from './authorization/impersonation-modes.ts';
 import { FlowSchemas } from './flow-schemas.ts';
@@ -90,7 +90,7 @@ export function createServing(options: ServingOptions): Serving {
     const { info } = request;
     const server = aggregator.serverOf(info.path);
     if (server !== undefined) {
-      await passOn(extension, server, request, reply);
+      await proxyRequest(extension, server, request, reply);
       return;
     }
     const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
@@ -100,7 +100,7 @@ export function createServing(options: ServingOptions): Serving {
   const openApi: Handler = async (request, reply) => {
     const server = aggregator.serverOf(request.info.path);
     if (server !== undefined) {
-      await passOn(extension, server, request, reply);
+      await proxyRequest(extension, server, request, reply);
       return;
     }
     // Loaded by the first request: no start needs it.
@@ -176,7 +176,7 @@ export function createServing(options: ServingOptions): Serving {
       const allowed = authorized(authorizer, request, actingUser(authorizer, request));
       const server = aggregator.serverOf(request.info.path);
       if (server !== undefined) {
-        await passOnUpgrade(extension, server)(allowed, socket, head);
+        await proxyUpgrade(extension, server)(allowed, socket, head);
         return;
       }
       // Upgrades have no headers for warnings.

@@ -21,16 +21,22 @@ import {
   serviceFault,
   withAvailability,
 } from './availability.ts';
-import { type ExtensionNetwork, type ExtensionServer, extensionServer } from './extension-server.ts';
+import {
+  type CheckedServer,
+  type ExtensionNetwork,
+  type ExtensionServer,
+  extensionServer,
+} from './extension-server.ts';
 import { discoverRemote } from './remote-discovery.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
 const plural = 'apiservices';
 const serviceNameLabel = 'kubernetes.io/service-name';
-/** Milliseconds after which every extension API server is checked again, changed or not. */
-const checkEvery = 30_000;
-/** Milliseconds until a failed check is repeated: doubled each time. */
-const firstRetry = 250;
+/** The interval at which every extension API server is checked, changed or not. */
+const checkMilliseconds = 30_000;
+/** The delay after a failed check, doubled with each further failure up to {@link checkMilliseconds}. */
+const firstRetryMilliseconds = 250;
+
 /** An APIService that names a Service. */
 interface Remote extends RemoteGroupVersion {
   readonly server: ExtensionServer;
@@ -39,7 +45,7 @@ interface Remote extends RemoteGroupVersion {
 
 /**
  * Follows APIServices that name a Service (kube-aggregator): which group versions extension API servers serve, whether
- * they are available, and what they have. The condition `Available` is written here.
+ * they are available, and their discovery documents. Writes the condition `Available`.
  */
 export class Aggregator {
   readonly #core: ServerCore;
@@ -47,7 +53,7 @@ export class Aggregator {
   /** By `<group>/<version>`. */
   readonly #remotes = new Map<string, Remote>();
   #groupVersions: readonly RemoteGroupVersion[] = [];
-  /** Names of APIServices that are checked now; `true`: once more afterwards. */
+  /** Names of APIServices whose check runs; `true` where another one follows. */
   readonly #checks = new Map<string, boolean>();
   readonly #retries = new Map<string, { timer: NodeJS.Timeout; delay: number }>();
   readonly #stopping = new AbortController();
@@ -68,7 +74,7 @@ export class Aggregator {
    * The extension API server of a path below `/apis/<group>/<version>` or `/openapi/v3/apis/<group>/<version>`;
    * undefined for a path of this server.
    */
-  serverOf(path: string): (ExtensionServer & { readonly isAvailable: boolean }) | undefined {
+  serverOf(path: string): CheckedServer | undefined {
     if (this.#remotes.size === 0) return undefined;
     const [, group = '', version = ''] = /^(?:\/openapi\/v3)?\/apis\/([^/]+)\/([^/]+)/.exec(path) ?? [];
     const remote = this.#remotes.get(`${group}/${version}`);
@@ -88,13 +94,13 @@ export class Aggregator {
         else this.#changed(object);
       }),
       storage.watch(listPrefix('', 'services'), revision, ({ current }) => {
-        this.#checkThoseOf(current, ({ name }) => name);
+        this.#checkBackedBy(current, ({ name }) => name);
       }),
       storage.watch(listPrefix('discovery.k8s.io', 'endpointslices'), revision, ({ current }) => {
-        this.#checkThoseOf(current, ({ labels }) => labels?.[serviceNameLabel]);
+        this.#checkBackedBy(current, ({ labels }) => labels?.[serviceNameLabel]);
       }),
     );
-    this.#stopChecks = every(checkEvery, 'extension API servers', log, async () => {
+    this.#stopChecks = every(checkMilliseconds, 'extension API servers', log, async () => {
       for (const remote of this.#remotes.values()) this.#check(nameOf(remote));
       await Promise.resolve();
     });
@@ -116,7 +122,7 @@ export class Aggregator {
     const server = extensionServer(service.spec);
     if (server === undefined) {
       if (this.#remotes.delete(key)) this.#publish();
-      // Made by the strategy; an APIService that named a Service before is set right here.
+      // The strategy sets the condition of a new one; one that named a Service before may need another.
       if (!isAvailable(service)) this.#check(name);
       return;
     }
@@ -124,11 +130,15 @@ export class Aggregator {
     const isSame = jsonEqual(before?.server, server);
     const available = isAvailable(service);
     this.#remotes.set(key, {
-      ...{ group, version, groupPriorityMinimum, server },
+      group,
+      version,
+      groupPriorityMinimum,
+      server,
       isAvailable: available,
       isFresh: available && (before?.isFresh ?? false),
       resources: before?.resources ?? [],
-      ...{ openApi: before?.openApi, openApiV2: before?.openApiV2 },
+      openApi: before?.openApi,
+      openApiV2: before?.openApiV2,
     });
     this.#publish();
     if (!isSame) this.#check(name);
@@ -142,9 +152,9 @@ export class Aggregator {
     this.#groupVersions = [...this.#remotes.values()];
   }
 
-  /** Checks the APIServices whose Service is named by the metadata of what was written. */
-  #checkThoseOf(written: StoredObject, serviceOf: (metadata: ObjectMeta) => string | undefined): void {
-    // Clusters write many Services, and few have an extension API server: no text is parsed without one.
+  /** Checks the APIServices whose Service a written object is, or belongs to. */
+  #checkBackedBy(written: StoredObject, serviceOf: (metadata: ObjectMeta) => string | undefined): void {
+    // Most clusters have none, and many writes of Services: stored objects are parsed when they are read.
     if (this.#remotes.size === 0) return;
     const { metadata } = written.object;
     for (const remote of this.#remotes.values()) {
@@ -153,7 +163,7 @@ export class Aggregator {
     }
   }
 
-  /** Checks an APIService now, or once more after the check that runs. */
+  /** Checks an APIService now, or again after the check that runs. */
   #check(name: string): void {
     if (this.#stopping.signal.aborted) return;
     if (this.#checks.has(name)) {
@@ -161,7 +171,7 @@ export class Aggregator {
       return;
     }
     this.#checks.set(name, false);
-    this.#checked(name)
+    this.#runCheck(name)
       .catch((error: unknown) => {
         if (this.#stopping.signal.aborted) return;
         if (error instanceof PreconditionError) this.#checks.set(name, true);
@@ -174,18 +184,18 @@ export class Aggregator {
       });
   }
 
-  async #checked(name: string): Promise<void> {
+  async #runCheck(name: string): Promise<void> {
     const { storage } = this.#core;
-    const object = storage.get(objectKey(aggregatorGroup, plural, '', name))?.object;
+    const key = objectKey(aggregatorGroup, plural, '', name);
+    const object = storage.get(key)?.object;
     if (object === undefined || !isApiService(object)) return;
     const availability = await this.#availability(object);
-    const key = objectKey(aggregatorGroup, plural, '', name);
     const stored = storage.getForUpdate(key);
     if (stored === undefined || !isApiService(stored.object)) return;
     const { conditions = [] } = stored.object.status;
     const next = withAvailability(conditions, availability, timestamp(this.#core.now()));
     if (availability.reason === 'FailedDiscoveryCheck') this.#retryLater(name);
-    else this.#forget(name);
+    else this.#cancelRetry(name);
     if (next === conditions) return;
     const service: APIService = {
       ...stored.object,
@@ -196,12 +206,15 @@ export class Aggregator {
   }
 
   #retryLater(name: string): void {
-    const delay = Math.min((this.#retries.get(name)?.delay ?? firstRetry / 2) * 2, checkEvery);
+    const delay = Math.min(
+      (this.#retries.get(name)?.delay ?? firstRetryMilliseconds / 2) * 2,
+      checkMilliseconds,
+    );
     clearTimeout(this.#retries.get(name)?.timer);
     this.#retries.set(name, { timer: setTimeout(() => this.#check(name), delay).unref(), delay });
   }
 
-  #forget(name: string): void {
+  #cancelRetry(name: string): void {
     clearTimeout(this.#retries.get(name)?.timer);
     this.#retries.delete(name);
   }
@@ -221,7 +234,7 @@ export class Aggregator {
     return fault ?? passed;
   }
 
-  /** Reads what the server has. @returns what keeps it from being available. */
+  /** Reads the discovery documents. @returns why the server is not available. */
   async #discover(
     server: ExtensionServer,
     group: string,

@@ -11,7 +11,7 @@ export type Availability = Pick<APIServiceCondition, 'status' | 'reason' | 'mess
 /** All checks, of the Service and of the server, have passed. */
 export const passed: Availability = { status: 'True', reason: 'Passed', message: 'all checks passed' };
 
-/** The server did not answer a request for what it serves. */
+/** The server did not answer a request for its discovery documents. */
 export function failedDiscovery(message: string): Availability {
   return { status: 'False', reason: 'FailedDiscoveryCheck', message };
 }
@@ -55,14 +55,14 @@ function fault(reason: string, message: string): Availability {
   return { status: 'False', reason, message };
 }
 
-/** True for an APIService whose requests are passed on (`IsAPIServiceConditionTrue`). */
+/** True for an APIService whose requests are proxied (`IsAPIServiceConditionTrue`). */
 export function isAvailable({ status }: APIService): boolean {
   return availableCondition(status.conditions)?.status === 'True';
 }
 
 /**
- * The conditions with a new one of the type `Available`; the same list where nothing changes
- * (`SetAPIServiceCondition`: the time changes with the status alone).
+ * The conditions with a new one of the type `Available`; the same list where nothing changes. The transition time
+ * changes with the status only (`SetAPIServiceCondition`).
  *
  * @param now RFC 3339.
  */

@@ -19,9 +19,14 @@ export interface ExtensionServer {
   readonly namespace: string;
   readonly name: string;
   readonly port: number;
-  /** PEM; undefined: the authorities of the system. */
+  /** PEM; undefined for the authorities of the system. */
   readonly ca: string | undefined;
   readonly insecureSkipTLSVerify: boolean;
+}
+
+/** An extension API server with the result of its last check. */
+export interface CheckedServer extends ExtensionServer {
+  readonly isAvailable: boolean;
 }
 
 /** A request to an extension API server. */
@@ -42,7 +47,7 @@ export function extensionServer(spec: APIServiceSpec): ExtensionServer | undefin
 }
 
 /**
- * Connects to one of the endpoints of an extension API server, and begins a request. The certificate has to be for
+ * Connects to an endpoint of an extension API server, and begins a request. The certificate has to be for
  * `<service>.<namespace>.svc`. Rejects with the transport's error.
  */
 export async function openExtensionRequest(
@@ -73,7 +78,7 @@ export async function openExtensionRequest(
   });
 }
 
-/** Addresses of the simulated cluster are reached through the cluster network only. */
+/** Addresses of the simulated network are reached through the cluster network only. */
 async function dial(network: WebhookNetwork, target: ServiceTarget, signal: AbortSignal): Promise<Socket> {
   const { host, port, isPod } = target;
   if (isPod || network.isSimulated(host)) {

@@ -1,7 +1,7 @@
 import { type CertificateAuthority, issueClientCertificate } from '../pki/certificates.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
-/** The identity of this server to extension API servers, which trust the user in its headers. */
+/** The identity of this server to extension API servers, which trust the user headers of its requests. */
 export interface FrontProxy {
   /** PEM; published in `kube-system/extension-apiserver-authentication`. */
   readonly ca: string;
@@ -9,16 +9,16 @@ export interface FrontProxy {
   readonly key: string;
 }
 
-/** The name in the certificate, as kubeadm has it. */
+/** The common name of the certificate, as in kubeadm. */
 const commonName = 'front-proxy-client';
 
-/** Headers that carry the user (apiserver `authentication/request/headerrequest`). */
+/** Headers with the user (apiserver `authentication/request/headerrequest`). */
 const userHeader = 'X-Remote-User';
 const uidHeader = 'X-Remote-Uid';
 const groupHeader = 'X-Remote-Group';
 const extraPrefix = 'X-Remote-Extra-';
 
-/** The members of the ConfigMap that extension API servers read (`pkg/controlplane` `clusterauthenticationtrust`). */
+/** The keys of the ConfigMap that extension API servers read (`pkg/controlplane/controller/clusterauthenticationtrust`). */
 export function requestHeaderMembers({ ca }: FrontProxy): Record<string, string> {
   return {
     'requestheader-allowed-names': JSON.stringify([commonName]),
@@ -33,8 +33,8 @@ export function requestHeaderMembers({ ca }: FrontProxy): Record<string, string>
 /**
  * The front proxy of a run.
  *
- * @param authority not that of the cluster: every client certificate that a CertificateSigningRequest gives could be a
- *   proxy's then.
+ * @param authority not the one of the cluster, whose client certificates come from CertificateSigningRequests too, and
+ *   could then be used as the front proxy's.
  */
 export function createFrontProxy(authority: CertificateAuthority, now: Date): FrontProxy {
   return { ca: authority.certificate, ...issueClientCertificate(authority, commonName, [], { now }) };
@@ -42,13 +42,18 @@ export function createFrontProxy(authority: CertificateAuthority, now: Date): Fr
 
 /** The headers that name a user (client-go `transport.SetAuthProxyHeaders`). */
 export function userHeaders(user: UserInfo): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = { [userHeader]: user.name };
-  if (user.uid !== '') headers[uidHeader] = user.uid;
-  if (user.groups.length > 0) headers[groupHeader] = [...user.groups];
+  const headers: Record<string, string | string[]> = { [userHeader]: headerValue(user.name) };
+  if (user.uid !== '') headers[uidHeader] = headerValue(user.uid);
+  if (user.groups.length > 0) headers[groupHeader] = user.groups.map(headerValue);
   for (const [key, values] of Object.entries(user.extra)) {
-    headers[`${extraPrefix}${escapeHeaderKey(key)}`] = [...values];
+    headers[`${extraPrefix}${escapeHeaderKey(key)}`] = values.map(headerValue);
   }
   return headers;
+}
+
+/** Go sends header values as UTF-8; Node sends one byte for each character, and refuses those above U+00FF. */
+function headerValue(text: string): string {
+  return Buffer.from(text).toString('latin1');
 }
 
 /** Escapes characters that a header name may not have, and the percent sign (`transport.headerKeyEscape`). */

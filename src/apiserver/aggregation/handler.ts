@@ -4,20 +4,17 @@ import { describeDialFailure } from '../proxy/backend.ts';
 import { copy, forward } from '../proxy/exchange.ts';
 import { headersToBackend, headersToClient } from '../proxy/forwarding.ts';
 import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
-import { type ExtensionNetwork, type ExtensionServer, openExtensionRequest } from './extension-server.ts';
+import { type CheckedServer, type ExtensionNetwork, openExtensionRequest } from './extension-server.ts';
 import { userHeaders } from './front-proxy.ts';
 import type { ServiceTarget } from '../admission/webhooks/client.ts';
 
-/** An extension API server, and whether it is available. */
-type Target = ExtensionServer & { readonly isAvailable: boolean };
-
 /**
- * Passes a request on to an extension API server, with the user in headers; bodies stream both ways (kube-aggregator
- * `apiserver/handler_proxy.go`). Failures are plain text, as there.
+ * Proxies a request to an extension API server, with the user in headers; bodies are streamed both ways. Failures are
+ * answered in plain text (kube-aggregator `apiserver/handler_proxy.go`).
  */
-export async function passOn(
+export async function proxyRequest(
   extension: ExtensionNetwork,
-  server: Target,
+  server: CheckedServer,
   request: ApiRequest,
   reply: Reply,
 ): Promise<void> {
@@ -47,8 +44,8 @@ export async function passOn(
   }
 }
 
-/** The same for an upgrade: bytes go both ways. */
-export function passOnUpgrade(extension: ExtensionNetwork, server: Target): UpgradeHandler {
+/** Proxies an upgraded connection to an extension API server. */
+export function proxyUpgrade(extension: ExtensionNetwork, server: CheckedServer): UpgradeHandler {
   return async (request, client, head) => {
     const target = resolve(extension, server);
     if (target === undefined) throw serviceUnavailable('service unavailable');
@@ -73,7 +70,7 @@ class Unreachable extends Error {
 }
 
 /** Undefined where the server is not available, or its Service has no endpoint. */
-function resolve({ network }: ExtensionNetwork, server: Target): ServiceTarget | undefined {
+function resolve({ network }: ExtensionNetwork, server: CheckedServer): ServiceTarget | undefined {
   if (!server.isAvailable) return undefined;
   try {
     return network.resolve(server.namespace, server.name, server.port);

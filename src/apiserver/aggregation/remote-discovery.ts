@@ -10,13 +10,13 @@ import { errorMessage } from '../../objects/error-message.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 import { joinHostPort } from '../../objects/address.ts';
 
-/** Questions at one time, as kube-aggregator has it: each may go to another endpoint, and one answer is enough. */
+/** Parallel requests, as in kube-aggregator: each may go to another endpoint, and one answer is enough. */
 const attempts = 5;
-/** Milliseconds for an answer. */
+/** For all requests of one read. */
 const answerTimeoutMs = 6000;
-/** Bytes of a document that an extension API server describes itself with. */
+/** The limit for discovery documents; a larger one fails the check. */
 const maxDocumentBytes = 16 * 1024 * 1024;
-/** The limit for OpenAPI 2, which is parsed and written again as a whole: larger documents are left out. */
+/** The limit for OpenAPI 2, which is parsed and encoded again as a whole; larger documents are left out. */
 const maxOpenApiV2Bytes = 4 * 1024 * 1024;
 
 /** The user of requests for the discovery of extension API servers. */
@@ -33,7 +33,7 @@ const aggregatorUser: UserInfo = {
  *
  * @param known the documents of the last read.
  * @param stopping ends the requests.
- * @throws {Error} in kube-aggregator's words, if no request is answered in time.
+ * @throws {Error} with kube-aggregator's message, if no request is answered in time.
  */
 export async function discoverRemote(
   extension: ExtensionNetwork,
@@ -50,10 +50,10 @@ export async function discoverRemote(
   if (stopping.aborted) stop();
   const groupVersion = `apis/${group}/${version}`;
   try {
-    const asked = Array.from({ length: attempts }, async () =>
+    const reads = Array.from({ length: attempts }, async () =>
       readDocument(extension, server, `/${groupVersion}`, done.signal),
     );
-    const list = await Promise.any(asked);
+    const list = await Promise.any(reads);
     const openApi = await openApiAddress(extension, server, groupVersion, done.signal);
     // The address contains the hash of the document: the same address is the same document.
     const isSame = openApi !== undefined && openApi === known?.openApi && known.openApiV2 !== undefined;
@@ -70,12 +70,12 @@ export async function discoverRemote(
   } finally {
     clearTimeout(timer);
     stopping.removeEventListener('abort', stop);
-    // Of the requests, one was enough.
+    // Ends the other requests.
     stop();
   }
 }
 
-/** The known OpenAPI documents of a group version. */
+/** The OpenAPI documents of a group version. */
 type RemoteOpenApi = Pick<RemoteGroupVersion, 'openApi' | 'openApiV2'>;
 
 async function optional(document: Promise<unknown>): Promise<unknown> {
@@ -125,7 +125,7 @@ async function readDocument(
   return parsed(await bodyOf(response, maxBytes));
 }
 
-/** A server that answers otherwise than in JSON has no document. */
+/** An answer that is not JSON counts as an empty document. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,9 +1,9 @@
-import { listAt, textAt } from '../../objects/read.ts';
+import { at, listAt, textAt, textsAt } from '../../objects/read.ts';
 import type { DiscoveredResource, SubresourceRow } from '../discovery/discovered-resource.ts';
 
 /**
  * The resources of an APIResourceList, as discovery shows them (apiserver `endpoints/installer.go`,
- * ConvertGroupVersionIntoToDiscovery). Rows that are not as they should be are left out.
+ * ConvertGroupVersionIntoToDiscovery). Rows without a name are left out.
  */
 export function remoteResources(group: string, version: string, list: unknown): DiscoveredResource[] {
   const rows = listAt(list, 'resources');
@@ -17,7 +17,7 @@ export function remoteResources(group: string, version: string, list: unknown): 
         plural,
         singular: textAt(row, 'singularName'),
         kind: textAt(row, 'kind'),
-        namespaced: isTrue(row, 'namespaced'),
+        namespaced: at(row, 'namespaced') === true,
         shortNames: textsAt(row, 'shortNames'),
         categories: textsAt(row, 'categories'),
         verbs: textsAt(row, 'verbs'),
@@ -44,12 +44,4 @@ function subresourcesOf(plural: string, rows: readonly unknown[]): SubresourceRo
       },
     ];
   });
-}
-
-function isTrue(row: unknown, member: string): boolean {
-  return typeof row === 'object' && row !== null && Reflect.get(row, member) === true;
-}
-
-function textsAt(row: unknown, member: string): string[] {
-  return listAt(row, member).filter((text): text is string => typeof text === 'string');
 }

@@ -1,10 +1,9 @@
-import type { IncomingMessage } from 'node:http';
+import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { unauthorized } from '../../objects/status-errors.ts';
 import { anonymousUser, withAuthenticatedGroup } from './users.ts';
 import { clientCertificateUser } from './client-certificate.ts';
-import { isUtf8 } from 'buffer';
-import type { IncomingHttpHeaders } from 'http';
 import { decodeBase64Url } from '../../objects/base64url.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
@@ -14,19 +13,20 @@ export interface Authenticator {
   authenticate(request: IncomingMessage): UserInfo;
 }
 
-/** Authenticates bearer tokens of one sort. */
+/** Authenticates bearer tokens of one kind. */
 export interface TokenAuthenticator {
-  /** The owner of a token, or undefined when the token is not of this sort or is wrong. */
+  /** The user of a token; undefined when the token is of another kind or invalid. */
   authenticateToken(token: string): UserInfo | undefined;
-  /** A token that was accepted stays valid while the server runs. */
+  /** Whether an accepted token stays valid while the server runs. */
   readonly lasting: boolean;
 }
 
+/** The options of an {@link Authenticator}. */
 export interface AuthenticatorOptions {
   /** Tried in this order. */
   readonly tokens: readonly TokenAuthenticator[];
   /**
-   * On which paths requests without any credential are system:anonymous (`anonymous.conditions` of an
+   * The paths on which requests without a credential are system:anonymous (`anonymous.conditions` of an
    * AuthenticationConfiguration; KEP-4633).
    */
   readonly anonymousPaths: 'all' | readonly string[];
@@ -35,37 +35,37 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * Client certificates first, then bearer tokens, then those of WebSockets, then anonymous: a wrong credential is refused
- * even where anonymous requests are allowed, but a right one counts beside another that is worth nothing (apiserver
- * `request/union`).
+ * Tries the client certificate, the bearer token, the one of a WebSocket, then anonymous access. One valid credential
+ * suffices, whatever the others; without any, an invalid one is refused even where anonymous requests are allowed
+ * (apiserver `request/union`).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  /** What each open connection showed last: a client shows the same token with every request. */
-  const shown = new WeakMap<Socket, { readonly authorization: string; readonly user: UserInfo }>();
+  /** The last accepted token of each connection: clients send the same one with every request. */
+  const accepted = new WeakMap<Socket, { readonly authorization: string; readonly user: UserInfo }>();
   return {
     authenticate({ socket, headers, url = '/' }) {
       const { authorization } = headers;
       const certificate = clientCertificateUser(socket, options.now());
       if (typeof certificate === 'object') return certificate;
-      const before = shown.get(socket);
+      const before = accepted.get(socket);
       if (before !== undefined && before.authorization === authorization) return before.user;
       const token = bearerToken(authorization);
       const bearer = ownerOf(options.tokens, token);
       if (authorization !== undefined && bearer !== undefined) {
         const { user, lasting } = bearer;
-        if (lasting) shown.set(socket, { authorization, user });
+        if (lasting) accepted.set(socket, { authorization, user });
         return user;
       }
-      const offered = webSocketToken(headers);
-      if (typeof offered === 'object') {
-        const owner = ownerOf(options.tokens, offered.token);
+      const subprotocol = webSocketToken(headers);
+      if (typeof subprotocol === 'object') {
+        const owner = ownerOf(options.tokens, subprotocol.token);
         if (owner === undefined) throw unauthorized();
-        // a backend behind `/proxy` chooses among the others, and must not read the token
-        headers['sec-websocket-protocol'] = offered.protocols;
+        // A backend behind `/proxy` gets this header: it must not read the token.
+        headers['sec-websocket-protocol'] = subprotocol.protocols;
         return owner.user;
       }
-      const isBare = certificate === 'none' && token === undefined && offered === 'none';
-      if (isBare && isAnonymousPath(options.anonymousPaths, url)) return anonymousUser;
+      const hasNoCredential = certificate === 'none' && token === undefined && subprotocol === 'none';
+      if (hasNoCredential && isAnonymousPath(options.anonymousPaths, url)) return anonymousUser;
       throw unauthorized();
     },
   };
@@ -76,12 +76,12 @@ function isAnonymousPath(paths: AuthenticatorOptions['anonymousPaths'], url: str
   return paths === 'all' || paths.includes(path);
 }
 
-interface Owner {
+interface TokenOwner {
   readonly user: UserInfo;
   readonly lasting: boolean;
 }
 
-function ownerOf(tokens: readonly TokenAuthenticator[], token: string | undefined): Owner | undefined {
+function ownerOf(tokens: readonly TokenAuthenticator[], token: string | undefined): TokenOwner | undefined {
   if (token === undefined) return undefined;
   for (const authenticator of tokens) {
     const owner = authenticator.authenticateToken(token);
@@ -100,7 +100,7 @@ function bearerToken(authorization: string | undefined): string | undefined {
   return token === '' ? undefined : token;
 }
 
-const prefix = 'base64url.bearer.authorization.k8s.io.';
+const protocolPrefix = 'base64url.bearer.authorization.k8s.io.';
 
 /** A bearer token among the subprotocols of a WebSocket. */
 interface WebSocketToken {
@@ -110,28 +110,28 @@ interface WebSocketToken {
 }
 
 /**
- * The bearer token that a WebSocket shows as the subprotocol `base64url.bearer.authorization.k8s.io.<token>`, since
- * browsers can set no headers (apiserver `pkg/authentication/request/websocket/protocol.go`).
+ * The bearer token of a WebSocket, sent as the subprotocol `base64url.bearer.authorization.k8s.io.<token>`, since
+ * browsers cannot set headers (apiserver `pkg/authentication/request/websocket/protocol.go`).
  *
- * @returns `none` when it shows none, `refused` for one that cannot be read, a second one, or one without another
- *   subprotocol that could be answered.
+ * @returns `none` without a token; `refused` for one that cannot be decoded, for a second one, and for one without
+ *   another subprotocol that the server could select.
  */
 export function webSocketToken(headers: IncomingHttpHeaders): WebSocketToken | 'none' | 'refused' {
   const { upgrade = '', connection = '', 'sec-websocket-protocol': sent = '' } = headers;
   if (upgrade.toLowerCase() !== 'websocket' || !connection.toLowerCase().includes('upgrade')) return 'none';
   const protocols = sent.split(',').map((protocol) => protocol.trim());
   const [encoded, second] = protocols
-    .filter((protocol) => protocol.startsWith(prefix))
-    .map((protocol) => protocol.slice(prefix.length));
+    .filter((protocol) => protocol.startsWith(protocolPrefix))
+    .map((protocol) => protocol.slice(protocolPrefix.length));
   if (second !== undefined) return 'refused';
   if (encoded === undefined || encoded === '') return 'none';
   const token = decode(encoded);
-  const others = protocols.filter((protocol) => !protocol.startsWith(prefix));
+  const others = protocols.filter((protocol) => !protocol.startsWith(protocolPrefix));
   if (token === undefined || others.length === 0) return 'refused';
   return { token, protocols: others.join(',') };
 }
 
-/** Base64url of UTF-8. */
+/** The text in base64url; undefined where it is not base64url or not UTF-8. */
 function decode(encoded: string): string | undefined {
   const bytes = decodeBase64Url(encoded);
   return typeof bytes !== 'number' && isUtf8(bytes) ? bytes.toString('utf8') : undefined;

@@ -1,6 +1,6 @@
 /**
- * Impersonation by request headers (apiserver `endpoints/filters/impersonation`): parses the request; the authorizer
- * decides.
+ * Reads the impersonation headers of a request (apiserver `endpoints/filters/impersonation`). Whether they are allowed
+ * is decided in `authorization/impersonation-modes.ts`.
  */
 import { badRequest } from '../../objects/status-errors.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../objects/names.ts';
@@ -9,14 +9,14 @@ import type { UserInfo } from '../../registry/generic/strategy.ts';
 const serviceAccountPrefix = 'system:serviceaccount:';
 const prefix = 'impersonate-';
 const extraPrefix = 'extra-';
-/** Letters of the shortest header, `Impersonate-Uid`. */
+/** The length of the shortest header, `Impersonate-Uid`. */
 const shortest = prefix.length + 3;
 
 /**
- * Reads the impersonation headers; undefined when there are none. A header that is repeated gives one group, or one
- * value of an extra, each time; a comma is part of a name.
+ * The user that a request asks to impersonate; undefined without impersonation headers. Each repetition of a header
+ * adds a group, or a value of an extra; commas do not separate values.
  *
- * @param rawHeaders names and values in turn, as Node has them: what it joins cannot be taken apart again.
+ * @param rawHeaders names and values in turn: Node's `headers` joins repeated ones with commas.
  * @throws {StatusError} 400 for a group, uid or extra without a user.
  */
 export function wantedUser(rawHeaders: readonly string[]): UserInfo | undefined {
@@ -61,14 +61,14 @@ function goText({ name, uid, groups, extra }: UserInfo): string {
 }
 
 /** The namespace and name of a ServiceAccount's user name; undefined for other users (`serviceaccount.SplitUsername`). */
-export function serviceAccount(user: string): { namespace: string; name: string } | undefined {
+export function serviceAccountOf(user: string): { namespace: string; name: string } | undefined {
   if (!user.startsWith(serviceAccountPrefix)) return undefined;
   const [namespace = '', name = '', ...more] = user.slice(serviceAccountPrefix.length).split(':');
   const wrong = [...nameIsDNSLabel(namespace, false), ...nameIsDNSSubdomain(name, false), ...more];
   return wrong.length > 0 ? undefined : { namespace, name };
 }
 
-/** Header names cannot carry every key, so that clients percent-encode them. */
+/** Clients percent-encode the characters of a key that header names cannot have. */
 function decodeKey(key: string): string {
   try {
     return decodeURIComponent(key);

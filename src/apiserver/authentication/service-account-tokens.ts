@@ -1,6 +1,6 @@
 /**
- * Tokens of service accounts: signed JWTs, as `serviceaccounts/token` (TokenRequest) issues them
- * (`pkg/serviceaccount/jwt.go`), with ES256 and a key that lives as long as the server.
+ * Tokens of ServiceAccounts: JWTs that `serviceaccounts/token` (TokenRequest) issues (`pkg/serviceaccount/jwt.go`),
+ * signed with ES256.
  */
 import {
   type JsonWebKey,
@@ -13,11 +13,12 @@ import {
 } from 'node:crypto';
 import { decodeBase64Url } from '../../objects/base64url.ts';
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import { credentialId } from './users.ts';
+import { credentialId, serviceAccountGroups, serviceAccountUserName } from './users.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 import { recordAt } from '../../objects/read.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
+/** The options of {@link serviceAccountTokens}. */
 export interface ServiceAccountTokensOptions {
   /** EC P-256, private. */
   readonly key: KeyObject;
@@ -25,13 +26,13 @@ export interface ServiceAccountTokensOptions {
   readonly issuer: string;
   /** Milliseconds since 1970. */
   now(): number;
-  /** The uid of a service account as it is now, undefined when there is none: a deleted account's tokens are dead. */
+  /** The uid of a ServiceAccount now, undefined when there is none: tokens of a deleted account are invalid. */
   accountUid(namespace: string, name: string): string | undefined;
-  /** The uid of an object that a token is bound to, undefined when it is gone. */
+  /** The uid of an object that a token is bound to, undefined when there is none. */
   boundUid(kind: BoundObject['kind'], namespace: string, name: string): string | undefined;
 }
 
-/** The object whose deletion ends a token. */
+/** The object whose deletion invalidates a token. */
 export interface BoundObject {
   readonly kind: 'Pod' | 'Secret' | 'Node';
   readonly name: string;
@@ -42,7 +43,7 @@ interface TokenRequest {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** Empty: the issuer itself. */
+  /** Empty for the issuer itself. */
   readonly audiences: readonly string[];
   readonly expirationSeconds: number;
   readonly boundObject?: BoundObject;
@@ -54,10 +55,11 @@ interface IssuedToken {
   readonly expirationTimestamp: string;
 }
 
+/** Issues and authenticates tokens of ServiceAccounts. */
 export interface ServiceAccountTokens extends TokenAuthenticator {
   /** The `iss` of the tokens. */
   readonly issuer: string;
-  /** What verifies them. */
+  /** The public keys that verify them. */
   readonly keys: readonly JsonWebKey[];
   issue(request: TokenRequest): IssuedToken;
 }
@@ -65,6 +67,7 @@ export interface ServiceAccountTokens extends TokenAuthenticator {
 const algorithm = 'ES256';
 const signatureFormat = 'ieee-p1363';
 
+/** Tokens signed with the key of the options. */
 export function serviceAccountTokens(options: ServiceAccountTokensOptions): ServiceAccountTokens {
   const publicKey = createPublicKey(options.key);
   const kid = createHash('sha256')
@@ -93,7 +96,7 @@ export function serviceAccountTokens(options: ServiceAccountTokensOptions): Serv
           serviceaccount: { name: request.name, uid: request.uid },
         },
         nbf: issuedAt,
-        sub: userName(request.namespace, request.name),
+        sub: serviceAccountUserName(request.namespace, request.name),
       };
       const signed = `${header}.${encodePart(claims)}`;
       const signature = sign('sha256', Buffer.from(signed), {
@@ -120,7 +123,7 @@ export function serviceAccountTokens(options: ServiceAccountTokensOptions): Serv
   };
 }
 
-/** The user of claims that this server signed; undefined if their objects are gone. */
+/** The user of claims that this server signed; undefined for expired ones, and if one of their objects is gone. */
 function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserInfo | undefined {
   const seconds = options.now() / 1000;
   const { exp, nbf, aud, jti } = claims;
@@ -143,12 +146,12 @@ function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserI
       extra[`${key}-uid`] = [bound['uid']];
     }
   }
-  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
-  return { name: userName(namespace, name), uid, groups, extra };
-}
-
-function userName(namespace: string, name: string): string {
-  return `system:serviceaccount:${namespace}:${name}`;
+  return {
+    name: serviceAccountUserName(namespace, name),
+    uid,
+    groups: serviceAccountGroups(namespace),
+    extra,
+  };
 }
 
 function encodePart(value: unknown): string {

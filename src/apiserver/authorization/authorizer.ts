@@ -3,7 +3,7 @@ import { StatusError } from '../../objects/status.ts';
 import { forbidden } from '../../objects/status-errors.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
-/** What a request accesses: a resource, or a path outside of the API groups (authorization.k8s.io attributes). */
+/** What a request accesses: a resource, or a path outside of the API groups (apiserver `authorizer.Attributes`). */
 export interface AccessAttributes {
   readonly verb: string;
   /** Undefined for paths such as /version. */
@@ -21,7 +21,7 @@ export interface AccessAttributes {
 
 /** Decides whether a user may do something (`--authorization-mode`). */
 export interface Authorizer {
-  /** The reason for the decision, "" for none. */
+  /** The decision and its reason, which may be "". */
   authorize(
     user: UserInfo,
     attributes: AccessAttributes,
@@ -38,7 +38,15 @@ export function accessOf(info: RequestInfo): AccessAttributes {
   return { verb, path, resource: { group, resource, subresource, namespace, name } };
 }
 
-/** @throws {StatusError} 403 in kube-apiserver's words when the user may not. */
+/** `<resource>/<subresource>`, as rules name it; the resource where there is no subresource. */
+export function withSubresource({
+  resource,
+  subresource,
+}: NonNullable<AccessAttributes['resource']>): string {
+  return subresource === '' ? resource : `${resource}/${subresource}`;
+}
+
+/** @throws {StatusError} 403 unless the user is allowed the access. */
 export function requireAccess(authorizer: Authorizer, user: UserInfo, attributes: AccessAttributes): void {
   const { allowed, reason } = authorizer.authorize(user, attributes);
   if (!allowed) throw accessForbidden(user, attributes, reason);
@@ -48,19 +56,18 @@ export function requireAccess(authorizer: Authorizer, user: UserInfo, attributes
 export function accessForbidden(user: UserInfo, attributes: AccessAttributes, reason: string): StatusError {
   const { verb, resource, path } = attributes;
   const tail = reason === '' ? '' : `: ${reason}`;
-  const who = `User ${JSON.stringify(user.name)} cannot ${verb}`;
+  const subject = `User ${JSON.stringify(user.name)} cannot ${verb}`;
   if (resource === undefined) {
-    return new StatusError(403, 'Forbidden', `forbidden: ${who} path ${JSON.stringify(path)}${tail}`, {
+    return new StatusError(403, 'Forbidden', `forbidden: ${subject} path ${JSON.stringify(path)}${tail}`, {
       details: {},
     });
   }
   const { group, namespace, name } = resource;
-  const full =
-    resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
+  const full = withSubresource(resource);
   const where = namespace === '' ? ' at the cluster scope' : ` in the namespace ${JSON.stringify(namespace)}`;
   return forbidden(
     { group, resource: resource.resource },
     name,
-    `${who} resource ${JSON.stringify(full)} in API group ${JSON.stringify(group)}${where}${tail}`,
+    `${subject} resource ${JSON.stringify(full)} in API group ${JSON.stringify(group)}${where}${tail}`,
   );
 }

@@ -20,12 +20,12 @@ export class CreateOnUpdateCheck implements AdmissionPlugin {
     );
   }
 
-  /** Behind the rules of the kind and before other plugins validate. @throws {StatusError} 403 */
+  /** Runs after the rules of the kind and before other plugins validate. @throws {StatusError} 403 */
   validate({ resource, subresource, namespace, name, user }: AdmissionAttributes): Promise<void> {
     return new Promise((resolve) => {
       const { group, plural } = resource.definition;
-      const asked = { group, resource: plural, subresource, namespace, name };
-      const { allowed, reason } = this.#rbac.authorize(user, { verb: 'create', path: '', resource: asked });
+      const access = { group, resource: plural, subresource, namespace, name };
+      const { allowed, reason } = this.#rbac.authorize(user, { verb: 'create', path: '', resource: access });
       if (!allowed) throw forbidden(resource.groupResource, name, reason);
       resolve();
     });

@@ -30,7 +30,7 @@ export class EscalationCheck implements AdmissionPlugin {
     return !isSuperuser(user);
   }
 
-  /** Checks after mutating webhooks and before the rules of the kind. @throws {StatusError} 403 */
+  /** Runs after mutating webhooks and before the rules of the kind. @throws {StatusError} 403 */
   mutate(attributes: AdmissionAttributes): Promise<undefined> {
     return new Promise((resolve) => {
       const { plural } = attributes.resource.definition;
@@ -42,12 +42,12 @@ export class EscalationCheck implements AdmissionPlugin {
 
   #checkRole(attributes: AdmissionAttributes): void {
     const { object, oldObject, resource, namespace, name, operation, user } = attributes;
-    if (object === undefined || onlyCollected(object, oldObject)) return;
-    // The name of the path: there is none where a role is posted.
-    const named = operation === 'CREATE' ? '' : name;
-    if (this.#may('escalate', attributes, resource.definition.plural, named, namespace)) return;
-    this.#confirm(attributes, policyRulesOf(object));
-    // A user who can label a role can add anything to an aggregating role, and keep others from removing it.
+    if (object === undefined || changesOnlyGCFields(object, oldObject)) return;
+    // The path of a POST has no name.
+    const pathName = operation === 'CREATE' ? '' : name;
+    if (this.#isAllowed('escalate', attributes, resource.definition.plural, pathName, namespace)) return;
+    this.#confirmNoEscalation(attributes, policyRulesOf(object));
+    // Users who can label a role can add any rule to an aggregating role.
     if (!aggregates(object) && !aggregates(oldObject)) return;
     if (missingRules(this.#rbac.rulesOf(user, ''), everything).length > 0) {
       throw forbidden(
@@ -60,17 +60,17 @@ export class EscalationCheck implements AdmissionPlugin {
 
   #checkBinding(attributes: AdmissionAttributes): void {
     const { object, oldObject, namespace } = attributes;
-    if (object === undefined || onlyCollected(object, oldObject)) return;
+    if (object === undefined || changesOnlyGCFields(object, oldObject)) return;
     const kind = textAt(object, 'roleRef', 'kind');
     const name = textAt(object, 'roleRef', 'name');
     const plural = kind === 'ClusterRole' ? 'clusterroles' : 'roles';
-    if (this.#may('bind', attributes, plural, name, namespace)) return;
+    if (this.#isAllowed('bind', attributes, plural, name, namespace)) return;
     const rules = this.#rbac.rulesOfRole(kind, name, namespace);
     if (rules === undefined) throw notFound({ group: rbacGroup, resource: kind.toLowerCase() }, name);
-    this.#confirm(attributes, rules);
+    this.#confirmNoEscalation(attributes, rules);
   }
 
-  #may(
+  #isAllowed(
     verb: string,
     { user }: AdmissionAttributes,
     resource: string,
@@ -81,12 +81,15 @@ export class EscalationCheck implements AdmissionPlugin {
     return this.#rbac.authorize(user, { verb, path: '', resource: attributes }).allowed;
   }
 
-  #confirm({ user, namespace, resource, name }: AdmissionAttributes, wanted: readonly WholeRule[]): void {
+  #confirmNoEscalation(
+    { user, namespace, resource, name }: AdmissionAttributes,
+    wanted: readonly WholeRule[],
+  ): void {
     const missing = missingRules(this.#rbac.rulesOf(user, namespace), wanted);
     if (missing.length === 0) return;
     const lines = [...new Set(missing.map(describeRule))].sort();
-    const who = `user ${JSON.stringify(user.name)} (groups=${quoted(user.groups)})`;
-    const why = `${who} is attempting to grant RBAC permissions not currently held:\n${lines.join('\n')}`;
+    const subject = `user ${JSON.stringify(user.name)} (groups=${quoted(user.groups)})`;
+    const why = `${subject} is attempting to grant RBAC permissions not currently held:\n${lines.join('\n')}`;
     throw forbidden(resource.groupResource, name, why);
   }
 }
@@ -96,15 +99,15 @@ function aggregates(object: KubeObject | undefined): boolean {
 }
 
 /**
- * True when an update changes only what the garbage collector changes before it deletes the object
- * (`pkg/registry/rbac/helpers.go`, IsOnlyMutatingGCFields). Labels do not count as such: a label can add the rules
- * of a role to one that aggregates them.
+ * True when an update changes only owner references, finalizers and managed fields, as the garbage collector does
+ * (`pkg/registry/rbac/helpers.go`, IsOnlyMutatingGCFields). Not labels: a label can add the rules of a role to one that
+ * aggregates them.
  */
-function onlyCollected(object: KubeObject, oldObject: KubeObject | undefined): boolean {
-  return oldObject !== undefined && jsonEqual(withoutCollected(object), withoutCollected(oldObject));
+function changesOnlyGCFields(object: KubeObject, oldObject: KubeObject | undefined): boolean {
+  return oldObject !== undefined && jsonEqual(withoutGCFields(object), withoutGCFields(oldObject));
 }
 
-function withoutCollected(object: KubeObject): unknown {
+function withoutGCFields(object: KubeObject): unknown {
   const {
     ownerReferences: _owners,
     finalizers: _finalizers,

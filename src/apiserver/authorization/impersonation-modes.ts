@@ -1,30 +1,33 @@
 /**
- * The permissions for impersonation (KEP-5284, apiserver `endpoints/filters/impersonation/mode.go`): a request passes
- * by the first of several modes whose permissions its user has. The mode of associated nodes is left out: it needs
- * tokens of Pods that name their node.
+ * The permissions for impersonation (KEP-5284, apiserver `endpoints/filters/impersonation/mode.go`): a request is
+ * allowed by the first mode whose permissions its user has. The mode `associated-node` is left out: it needs tokens of
+ * Pods that name their node.
  */
-import { anonymousUser, unauthenticatedGroup, withAuthenticatedGroup } from '../authentication/users.ts';
+import {
+  anonymousUser,
+  serviceAccountGroups,
+  unauthenticatedGroup,
+  withAuthenticatedGroup,
+} from '../authentication/users.ts';
 import { StatusError } from '../../objects/status.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { domainPrefixedPathErrors } from '../../registry/validation/domain-prefixed-path.ts';
 import { isDNS1123Subdomain } from '../../objects/names.ts';
-import { serviceAccount } from '../authentication/impersonation.ts';
+import { serviceAccountOf } from '../authentication/impersonation.ts';
 import { type AccessAttributes, accessForbidden, type Authorizer, requireAccess } from './authorizer.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 const authentication = 'authentication.k8s.io';
 const masters = 'system:masters';
 const nodePrefix = 'system:node:';
-/**
- * From this number of groups or extras on, the right to all of them is checked first (manyAuthorizationChecksInLoop).
- */
+/** From this number of groups or extras on, access to `*` is checked first (manyAuthorizationChecksInLoop). */
 const manyChecks = 4;
 
-/** The constrained modes with the users that they are for; the old permission is tried behind them. */
-const modes: readonly (readonly [mode: string, isFor: (wanted: UserInfo) => boolean])[] = [
+/** The constrained modes, and the users to whom they apply. The verb `impersonate` of older versions is tried last. */
+const modes: readonly (readonly [mode: string, appliesTo: (wanted: UserInfo) => boolean])[] = [
   ['arbitrary-node', (wanted) => isNode(wanted) && isNameOnly(wanted)],
-  ['serviceaccount', (wanted) => serviceAccount(wanted.name) !== undefined && isNameOnly(wanted)],
-  ['user-info', (wanted) => !isNode(wanted) && serviceAccount(wanted.name) === undefined],
+  ['serviceaccount', (wanted) => serviceAccountOf(wanted.name) !== undefined && isNameOnly(wanted)],
+  ['user-info', (wanted) => !isNode(wanted) && serviceAccountOf(wanted.name) === undefined],
 ];
 
 /**
@@ -50,8 +53,8 @@ export function impersonated(
       return false;
     }
   };
-  for (const [mode, isFor] of modes) {
-    if (!isFor(wanted)) continue;
+  for (const [mode, appliesTo] of modes) {
+    if (!appliesTo(wanted)) continue;
     const granted = passes(() => {
       requireAccess(authorizer, user, { ...access, verb: `impersonate-on:${mode}:${access.verb}` });
       new IdentityCheck(authorizer, user, `impersonate:${mode}`, true).require(wanted);
@@ -71,7 +74,7 @@ class IdentityCheck {
   readonly #verb: string;
   readonly #constrained: boolean;
 
-  /** @param constrained false for the permission that is older than the modes. */
+  /** @param constrained false for the verb `impersonate` of older versions. */
   constructor(authorizer: Authorizer, user: UserInfo, verb: string, constrained: boolean) {
     this.#authorizer = authorizer;
     this.#user = user;
@@ -82,61 +85,62 @@ class IdentityCheck {
   /** @throws {StatusError} 403 for the first part that is not granted. */
   require(wanted: UserInfo): void {
     this.#requireName(wanted);
-    if (wanted.uid !== '') this.#require(this.#asking(authentication, 'uids', { name: wanted.uid }));
+    if (wanted.uid !== '') this.#require(this.#attributes(authentication, 'uids', { name: wanted.uid }));
     this.#requireGroups(wanted.groups);
     this.#requireExtras(Object.entries(wanted.extra));
   }
 
   #requireName(wanted: UserInfo): void {
-    const account = serviceAccount(wanted.name);
-    if (account !== undefined) this.#require(this.#asking(this.#group, 'serviceaccounts', account));
+    const account = serviceAccountOf(wanted.name);
+    if (account !== undefined) this.#require(this.#attributes(this.#group, 'serviceaccounts', account));
     else if (this.#constrained && isNode(wanted)) {
-      this.#require(this.#asking(this.#group, 'nodes', { name: wanted.name.slice(nodePrefix.length) }));
-    } else this.#require(this.#asking(this.#group, 'users', { name: wanted.name }));
+      this.#require(this.#attributes(this.#group, 'nodes', { name: wanted.name.slice(nodePrefix.length) }));
+    } else this.#require(this.#attributes(this.#group, 'users', { name: wanted.name }));
   }
 
   #requireGroups(groups: readonly string[]): void {
-    const asking = (name: string): AccessAttributes => this.#asking(this.#group, 'groups', { name });
+    const attributes = (name: string): AccessAttributes => this.#attributes(this.#group, 'groups', { name });
     if (this.#constrained && groups.includes('')) {
-      throw this.#refuse(asking(''), 'impersonating the empty string group is not allowed');
+      throw this.#refuse(attributes(''), 'impersonating the empty string group is not allowed');
     }
     if (this.#constrained && groups.includes(masters)) {
-      throw this.#refuse(asking(masters), 'impersonating the system:masters group is not allowed');
+      throw this.#refuse(attributes(masters), 'impersonating the system:masters group is not allowed');
     }
-    if (this.#hasAll(groups.length, asking('*'))) return;
-    for (const group of groups) this.#require(asking(group));
+    if (this.#hasAll(groups.length, attributes('*'))) return;
+    for (const group of groups) this.#require(attributes(group));
   }
 
   #requireExtras(extras: readonly Extra[]): void {
-    const asking = (more: object): AccessAttributes => this.#asking(authentication, 'userextras', more);
-    const fault = this.#constrained ? extraFault(extras) : undefined;
-    if (fault !== undefined) throw this.#refuse(asking({}), fault);
+    const attributes = (more: object): AccessAttributes =>
+      this.#attributes(authentication, 'userextras', more);
+    const invalid = this.#constrained ? invalidExtra(extras) : undefined;
+    if (invalid !== undefined) throw this.#refuse(attributes({}), invalid);
     const count = extras.flatMap(([, texts]) => texts).length;
-    if (this.#hasAll(count, asking({ subresource: '*', name: '*' }))) return;
+    if (this.#hasAll(count, attributes({ subresource: '*', name: '*' }))) return;
     for (const [key, texts] of extras) {
-      for (const text of texts) this.#require(asking({ subresource: key, name: text }));
+      for (const text of texts) this.#require(attributes({ subresource: key, name: text }));
     }
   }
 
-  /** The API group of names and groups. */
+  /** The API group of users, groups, ServiceAccounts and nodes. */
   get #group(): string {
     return this.#constrained ? authentication : '';
   }
 
-  #asking(group: string, resource: string, more: object): AccessAttributes {
-    const resourceAsked = { subresource: '', namespace: '', name: '', group, resource, ...more };
-    return { verb: this.#verb, path: '', resource: resourceAsked };
+  #attributes(group: string, resource: string, more: object): AccessAttributes {
+    const accessed = { subresource: '', namespace: '', name: '', group, resource, ...more };
+    return { verb: this.#verb, path: '', resource: accessed };
   }
 
-  #require(asked: AccessAttributes): void {
-    requireAccess(this.#authorizer, this.#user, asked);
+  #require(access: AccessAttributes): void {
+    requireAccess(this.#authorizer, this.#user, access);
   }
 
-  #refuse(asked: AccessAttributes, why: string): StatusError {
-    return accessForbidden(this.#user, asked, why);
+  #refuse(access: AccessAttributes, why: string): StatusError {
+    return accessForbidden(this.#user, access, why);
   }
 
-  /** Whether many groups or extras need no check one by one, because all are granted. */
+  /** Whether {@link manyChecks} or more groups or extras are all granted at once. */
   #hasAll(count: number, everything: AccessAttributes): boolean {
     if (!this.#constrained || count < manyChecks) return false;
     return this.#authorizer.authorize(this.#user, everything).allowed;
@@ -146,7 +150,7 @@ class IdentityCheck {
 type Extra = readonly [key: string, texts: readonly string[]];
 
 /** Why the extras are invalid (validateExtra). */
-function extraFault(extras: readonly Extra[]): string | undefined {
+function invalidExtra(extras: readonly Extra[]): string | undefined {
   for (const [key, texts] of extras) {
     if (key === '') return 'impersonating the empty string key in extra is not allowed';
     const wrong = domainPrefixedPathErrors('extra.key', key);
@@ -161,17 +165,15 @@ function extraFault(extras: readonly Extra[]): string | undefined {
   return undefined;
 }
 
+/** The wanted user with the groups that every such user is in. */
 function actingUser(wanted: UserInfo): UserInfo {
-  const { name, groups } = wanted;
-  const namespace = serviceAccount(name)?.namespace;
-  const own =
-    groups.length > 0 || namespace === undefined
-      ? groups
-      : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
-  const user = { ...wanted, groups: own };
-  const isUnknown = own.includes(unauthenticatedGroup);
-  if (name !== anonymousUser.name) return isUnknown ? user : withAuthenticatedGroup(user);
-  return isUnknown ? user : { ...user, groups: [...own, unauthenticatedGroup] };
+  const namespace = serviceAccountOf(wanted.name)?.namespace;
+  const isBareAccount = namespace !== undefined && wanted.groups.length === 0;
+  const groups = isBareAccount ? serviceAccountGroups(namespace) : wanted.groups;
+  const user = { ...wanted, groups };
+  if (groups.includes(unauthenticatedGroup)) return user;
+  if (user.name !== anonymousUser.name) return withAuthenticatedGroup(user);
+  return { ...user, groups: [...groups, unauthenticatedGroup] };
 }
 
 function isNode({ name }: UserInfo): boolean {

@@ -1,12 +1,12 @@
 import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
-import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { serviceAccountUserName } from '../authentication/users.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
-import type { AccessAttributes, Authorizer } from './authorizer.ts';
-import { textAt } from '../../objects/read.ts';
+import { type AccessAttributes, type Authorizer, withSubresource } from './authorizer.ts';
+import { listAt, textAt, textsAt } from '../../objects/read.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
-/** One rule of a Role or ClusterRole, with an empty list for each that it lacks. */
+/** A rule of a Role or ClusterRole, with empty lists for those that are not set. */
 export type WholeRule = { readonly [Member in keyof PolicyRule]-?: readonly string[] };
 
 interface Subject {
@@ -24,7 +24,7 @@ interface Binding {
   readonly roleName: string;
 }
 
-/** A rule that applies to a user, and its binding. */
+/** A rule that a user holds, with the binding and the subject that grant it. */
 interface HeldRule {
   readonly rule: WholeRule;
   readonly binding: Binding;
@@ -42,7 +42,7 @@ export class RbacAuthorizer implements Authorizer {
   readonly #storage: Storage;
   /** Bindings by namespace, "" for ClusterRoleBindings; dropped when a binding changes. */
   readonly #bindings = new Map<string, readonly Binding[]>();
-  /** Of stored roles, which never change. */
+  /** Rules by stored role. A stored object is replaced, never changed. */
   readonly #rules = new WeakMap<KubeObject, readonly WholeRule[]>();
 
   constructor(storage: Storage) {
@@ -55,13 +55,10 @@ export class RbacAuthorizer implements Authorizer {
   authorize(user: UserInfo, attributes: AccessAttributes): { allowed: boolean; reason: string } {
     if (isSuperuser(user)) return { allowed: true, reason: '' };
     const missing: string[] = [];
-    for (const { rule, binding, subject } of this.#held(
-      user,
-      attributes.resource?.namespace ?? '',
-      missing,
-    )) {
+    const namespace = attributes.resource?.namespace ?? '';
+    for (const { rule, binding, subject } of this.#held(user, namespace, missing)) {
       if (allows(rule, attributes))
-        return { allowed: true, reason: `RBAC: allowed by ${describe(binding, subject)}` };
+        return { allowed: true, reason: `RBAC: allowed by ${describeGrant(binding, subject)}` };
     }
     if (missing.length === 0) return { allowed: false, reason: '' };
     const [first = ''] = missing;
@@ -106,8 +103,8 @@ export class RbacAuthorizer implements Authorizer {
         namespace === ''
           ? listPrefix(group, 'clusterrolebindings')
           : listPrefix(group, 'rolebindings', namespace);
-      bindings = this.#storage.list(prefix).items.flatMap(({ object }) => bindingOf(object));
-      // Clients ask about namespaces that do not exist, too: only those that have bindings are remembered.
+      bindings = this.#storage.list(prefix).items.map(({ object }) => bindingOf(object));
+      // Requests can name any number of namespaces that do not exist: only those with bindings are cached.
       if (bindings.length > 0) this.#bindings.set(namespace, bindings);
     }
     return bindings;
@@ -123,49 +120,38 @@ function roleNotFound({ roleKind, roleName }: Binding): string {
   return `${roleKind.toLowerCase()}.${group} ${JSON.stringify(roleName)} not found`;
 }
 
-/** kube-apiserver's text for the granting role and binding, with the namespace after the name. */
-function describe({ name, namespace, roleKind, roleName }: Binding, subject: Subject): string {
+/** kube-apiserver's text for a binding and its role, with the namespace after the name. */
+function describeGrant({ name, namespace, roleKind, roleName }: Binding, subject: Subject): string {
   const binding = namespace === '' ? `ClusterRoleBinding "${name}"` : `RoleBinding "${name}/${namespace}"`;
-  const own = subject.namespace === '' ? namespace : subject.namespace;
-  const who = subject.kind === 'ServiceAccount' ? `${subject.name}/${own}` : subject.name;
-  return `${binding} of ${roleKind} "${roleName}" to ${subject.kind} "${who}"`;
+  const accountNamespace = subject.namespace === '' ? namespace : subject.namespace;
+  const subjectName =
+    subject.kind === 'ServiceAccount' ? `${subject.name}/${accountNamespace}` : subject.name;
+  return `${binding} of ${roleKind} "${roleName}" to ${subject.kind} "${subjectName}"`;
 }
 
-function bindingOf(object: KubeObject): Binding[] {
-  const value: object = object;
-  if (!isRecord(value) || !isRecord(value['roleRef'])) return [];
-  const { kind, name } = value['roleRef'];
-  const subjects = Array.isArray(value['subjects']) ? value['subjects'].filter(isRecord) : [];
-  return [
-    {
-      name: object.metadata.name ?? '',
-      namespace: object.metadata.namespace ?? '',
-      roleKind: textAt(kind),
-      roleName: textAt(name),
-      subjects: subjects.map((subject) => ({
-        kind: textAt(subject['kind']),
-        name: textAt(subject['name']),
-        namespace: textAt(subject['namespace']),
-      })),
-    },
-  ];
+function bindingOf(object: KubeObject): Binding {
+  return {
+    name: object.metadata.name ?? '',
+    namespace: object.metadata.namespace ?? '',
+    roleKind: textAt(object, 'roleRef', 'kind'),
+    roleName: textAt(object, 'roleRef', 'name'),
+    subjects: listAt(object, 'subjects').map((subject) => ({
+      kind: textAt(subject, 'kind'),
+      name: textAt(subject, 'name'),
+      namespace: textAt(subject, 'namespace'),
+    })),
+  };
 }
 
-/** The rules of a Role or ClusterRole, with everything that may be left out filled in. */
+/** The rules of a Role or ClusterRole. */
 export function policyRulesOf(object: KubeObject): WholeRule[] {
-  const value: object = object;
-  if (!isRecord(value) || !Array.isArray(value['rules'])) return [];
-  return value['rules'].filter(isRecord).map((rule) => ({
-    verbs: list(rule['verbs']),
-    apiGroups: list(rule['apiGroups']),
-    resources: list(rule['resources']),
-    resourceNames: list(rule['resourceNames']),
-    nonResourceURLs: list(rule['nonResourceURLs']),
+  return listAt(object, 'rules').map((rule) => ({
+    verbs: textsAt(rule, 'verbs'),
+    apiGroups: textsAt(rule, 'apiGroups'),
+    resources: textsAt(rule, 'resources'),
+    resourceNames: textsAt(rule, 'resourceNames'),
+    nonResourceURLs: textsAt(rule, 'nonResourceURLs'),
   }));
-}
-
-function list(value: unknown): readonly string[] {
-  return isStringList(value) ? value : [];
 }
 
 function isSubject(subject: Subject, user: UserInfo, bindingNamespace: string): boolean {
@@ -176,7 +162,7 @@ function isSubject(subject: Subject, user: UserInfo, bindingNamespace: string): 
       return user.groups.includes(subject.name);
     case 'ServiceAccount': {
       const namespace = subject.namespace === '' ? bindingNamespace : subject.namespace;
-      return namespace !== '' && user.name === `system:serviceaccount:${namespace}:${subject.name}`;
+      return namespace !== '' && user.name === serviceAccountUserName(namespace, subject.name);
     }
     default:
       return false;
@@ -187,8 +173,7 @@ function isSubject(subject: Subject, user: UserInfo, bindingNamespace: string): 
 function allows(rule: WholeRule, { verb, resource, path }: AccessAttributes): boolean {
   if (!matches(rule.verbs, verb)) return false;
   if (resource === undefined) return rule.nonResourceURLs.some((pattern) => matchesPath(pattern, path));
-  const full =
-    resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
+  const full = withSubresource(resource);
   const named = rule.resourceNames.length === 0 || rule.resourceNames.includes(resource.name);
   return (
     named &&

@@ -18,40 +18,40 @@ const controller: UserInfo = {
 };
 
 /**
- * Keeps the rules of ClusterRoles with an aggregationRule those of the roles that it selects
+ * Sets the rules of ClusterRoles with an aggregationRule to those of the roles that it selects
  * (`pkg/controller/clusterroleaggregation`).
  */
 export class RoleAggregation {
   readonly #core: ServerCore;
-  #work: Promise<void> = Promise.resolve();
-  #waiting = false;
+  #queue: Promise<void> = Promise.resolve();
+  #isQueued = false;
 
   constructor(core: ServerCore) {
     this.#core = core;
   }
 
-  /** Checks all roles, then again after every change. */
+  /** Aggregates all roles now and after every change of one. */
   start(): void {
     const { storage } = this.#core;
-    storage.watch(prefix, storage.revision, () => this.#look());
-    this.#look();
+    storage.watch(prefix, storage.revision, () => this.#enqueue());
+    this.#enqueue();
   }
 
   /** Resolves when nothing is left to do. */
   async settled(): Promise<void> {
-    let work: Promise<void>;
+    let last: Promise<void>;
     do {
-      work = this.#work;
-      await work;
-    } while (work !== this.#work);
+      last = this.#queue;
+      await last;
+    } while (last !== this.#queue);
   }
 
-  #look(): void {
-    if (this.#waiting) return;
-    this.#waiting = true;
-    this.#work = this.#work
+  #enqueue(): void {
+    if (this.#isQueued) return;
+    this.#isQueued = true;
+    this.#queue = this.#queue
       .then(async () => {
-        this.#waiting = false;
+        this.#isQueued = false;
         await this.#aggregate();
       })
       .catch((error: unknown) => this.#core.log.error({ err: error }, 'cannot aggregate ClusterRoles'));
@@ -88,14 +88,14 @@ export class RoleAggregation {
         track: () => undefined,
       });
     } catch (error) {
-      // Gone, or refused by a webhook: the next change of a role brings us here again.
+      // Deleted, or refused by a webhook: the next change of a role leads to another attempt.
       if (!(error instanceof StatusError)) throw error;
       this.#core.log.warn({ key: name, reason: error.reason, err: error }, 'cannot aggregate a ClusterRole');
     }
   }
 }
 
-/** The rules of the selected roles, by name and without repeats; undefined for a role that aggregates none. */
+/** The rules of the selected roles without repeats, in the order of names; undefined without an aggregationRule. */
 function aggregatedRules(
   { metadata, aggregationRule }: ClusterRole,
   roles: readonly ClusterRole[],

@@ -1,24 +1,24 @@
-/** Whether some rules grant all that others grant (`component-helpers/auth/rbac/validation`). PURE. */
+/** Which permissions some rules lack of those that others grant (`component-helpers/auth/rbac/validation`). PURE. */
 import type { WholeRule } from './rbac.ts';
 
-/** One verb on one resource, name or path: as small as a rule can be. */
-type Atom = WholeRule;
+/** A rule with one verb on one resource, name or path (`BreakdownRule`). */
+type Subrule = WholeRule;
 
 /**
- * Atoms that rules are taken apart into at most: a rule of 3 MiB has more than fit in memory. Rules that come to more
- * are looked at as they are, each to be covered by one that is held.
+ * The limit of subrules, since those of a rule of 3 MiB do not fit in memory. Beyond it rules are not broken down, and
+ * each must be covered by a single rule.
  */
-const maxAtoms = 50_000;
+const maxSubrules = 50_000;
 
-/** The permissions of `wanted` that `held` lacks, joined to rules again. */
+/** The permissions of `wanted` that `held` lacks, joined into rules again. */
 export function missingRules(held: readonly WholeRule[], wanted: readonly WholeRule[]): WholeRule[] {
   let count = 0;
-  for (const rule of wanted) count += countAtoms(rule);
-  const parts = count > maxAtoms ? wanted : wanted.flatMap(atomsOf);
+  for (const rule of wanted) count += countSubrules(rule);
+  const parts = count > maxSubrules ? wanted : wanted.flatMap(subrulesOf);
   return compact(parts.filter((part) => !held.some((rule) => covers(rule, part))));
 }
 
-/** How kube-apiserver prints a rule in errors (`rbacv1helpers.CompactString`). */
+/** A rule as kube-apiserver prints it in errors (`rbacv1helpers.CompactString`). */
 export function describeRule({
   apiGroups,
   resources,
@@ -43,20 +43,20 @@ export function quoted(values: readonly string[]): string {
   return `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;
 }
 
-function countAtoms({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): number {
+function countSubrules({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): number {
   const named = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
   return verbs.length * (named + nonResourceURLs.length);
 }
 
-function atomsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): Atom[] {
+function subrulesOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): Subrule[] {
   const none = { apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: [] };
   const names = resourceNames.length === 0 ? [[]] : resourceNames.map((name) => [name]);
-  const atoms: Atom[] = [];
+  const subrules: Subrule[] = [];
   for (const group of apiGroups) {
     for (const resource of resources) {
       for (const verb of verbs) {
         for (const name of names) {
-          atoms.push({
+          subrules.push({
             ...none,
             verbs: [verb],
             apiGroups: [group],
@@ -68,18 +68,18 @@ function atomsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }
     }
   }
   for (const url of nonResourceURLs) {
-    for (const verb of verbs) atoms.push({ ...none, verbs: [verb], nonResourceURLs: [url] });
+    for (const verb of verbs) subrules.push({ ...none, verbs: [verb], nonResourceURLs: [url] });
   }
-  return atoms;
+  return subrules;
 }
 
-function covers(rule: WholeRule, atom: Atom): boolean {
+function covers(rule: WholeRule, subrule: Subrule): boolean {
   return (
-    hasAll(rule.verbs, atom.verbs) &&
-    hasAll(rule.apiGroups, atom.apiGroups) &&
-    coversResources(rule.resources, atom.resources) &&
-    coversNames(rule.resourceNames, atom.resourceNames) &&
-    coversPaths(rule.nonResourceURLs, atom.nonResourceURLs)
+    hasAll(rule.verbs, subrule.verbs) &&
+    hasAll(rule.apiGroups, subrule.apiGroups) &&
+    coversResources(rule.resources, subrule.resources) &&
+    coversNames(rule.resourceNames, subrule.resourceNames) &&
+    coversPaths(rule.nonResourceURLs, subrule.nonResourceURLs)
   );
 }
 
@@ -95,7 +95,7 @@ function coversResources(held: readonly string[], wanted: readonly string[]): bo
   });
 }
 
-/** No names are all names. */
+/** A rule without names covers all names. */
 function coversNames(held: readonly string[], wanted: readonly string[]): boolean {
   if (held.length === 0) return true;
   return wanted.length > 0 && wanted.every((name) => held.includes(name));
@@ -109,16 +109,16 @@ function coversPaths(held: readonly string[], wanted: readonly string[]): boolea
   );
 }
 
-/** Atoms of one resource and name become one rule with all their verbs. */
-function compact(atoms: readonly Atom[]): WholeRule[] {
+/** Joins the subrules of one resource and name into one rule with all their verbs. */
+function compact(subrules: readonly Subrule[]): WholeRule[] {
   const byResource = new Map<string, WholeRule & { readonly verbs: string[] }>();
-  for (const atom of atoms) {
-    const { apiGroups, resources, resourceNames, nonResourceURLs, verbs } = atom;
+  for (const subrule of subrules) {
+    const { apiGroups, resources, resourceNames, nonResourceURLs, verbs } = subrule;
     const key = JSON.stringify(
       nonResourceURLs.length > 0 ? [nonResourceURLs, verbs] : [apiGroups, resources, resourceNames],
     );
     const known = byResource.get(key);
-    if (known === undefined) byResource.set(key, { ...atom, verbs: [...verbs] });
+    if (known === undefined) byResource.set(key, { ...subrule, verbs: [...verbs] });
     else for (const verb of verbs) if (!known.verbs.includes(verb)) known.verbs.push(verb);
   }
   return [...byResource.values()];

@@ -1,4 +1,4 @@
-/** What an access review may ask (`pkg/apis/authorization/validation`). */
+/** Validation of access reviews (`pkg/apis/authorization/validation`). */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import {
@@ -12,19 +12,19 @@ import { reviewedUserOf } from './attributes.ts';
 /**
  * Checks a review of the caller (`self`), of any user (`subject`), or of any user in one namespace (`local`).
  *
- * @throws {StatusError} 422, without a Kind: the decoded object of Kubernetes no longer has one.
+ * @throws {StatusError} 422 without a kind, which the decoded object of kube-apiserver does not have either.
  */
 export function checkAccessReview(
   object: KubeObject,
   spec: JsonRecord,
-  about: 'self' | 'subject' | 'local',
+  reviewed: 'self' | 'subject' | 'local',
 ): void {
   const errors = [
     ...checkAttributes(spec),
-    ...(about === 'self' ? [] : checkSubject(spec)),
+    ...(reviewed === 'self' ? [] : checkSubject(spec)),
     ...checkSelectors(spec['resourceAttributes']),
-    ...checkMeta(object, about === 'local'),
-    ...(about === 'local' ? checkLocal(object, spec) : []),
+    ...checkMeta(object, reviewed === 'local'),
+    ...(reviewed === 'local' ? checkLocal(object, spec) : []),
   ];
   if (errors.length > 0) throw invalidObject({ group: 'authorization.k8s.io', kind: '', name: '' }, errors);
 }
@@ -37,7 +37,7 @@ function checkAttributes(spec: JsonRecord): FieldError[] {
     ? [
         invalid(
           'spec.nonResourceAttributes',
-          shownPath(spec),
+          goAttributes(spec),
           'cannot be specified in combination with resourceAttributes',
         ),
       ]
@@ -77,8 +77,8 @@ function checkSelectors(attributes: unknown): FieldError[] {
   });
 }
 
-/** Fields that the server empties before it looks (`WipeObjectMetaSystemFields`). */
-const wiped: ReadonlySet<string> = new Set([
+/** Fields that the server clears before it validates (`WipeObjectMetaSystemFields`). */
+const clearedFields: ReadonlySet<string> = new Set([
   'creationTimestamp',
   'deletionGracePeriodSeconds',
   'deletionTimestamp',
@@ -91,7 +91,7 @@ function checkMeta({ metadata }: KubeObject, namespaced: boolean): FieldError[] 
   const { name, generateName, namespace, ...rest } = metadata;
   // In Go's order of fields.
   const shown = Object.entries({ name, generateName, namespace, ...rest }).filter(
-    ([key, value]) => value !== undefined && !wiped.has(key),
+    ([key, value]) => value !== undefined && !clearedFields.has(key),
   );
   const set = shown.filter(([key, value]) => !isEmpty(value) && !(namespaced && key === 'namespace'));
   if (set.length === 0) return [];
@@ -115,13 +115,15 @@ function checkLocal({ metadata }: KubeObject, spec: JsonRecord): FieldError[] {
     }
   }
   if (isRecord(spec['nonResourceAttributes'])) {
-    errors.push(invalid('spec.nonResourceAttributes', shownPath(spec), 'disallowed on this kind of request'));
+    errors.push(
+      invalid('spec.nonResourceAttributes', goAttributes(spec), 'disallowed on this kind of request'),
+    );
   }
   return errors;
 }
 
-/** The text that Go prints of the internal type, which has no JSON names. */
-function shownPath(spec: JsonRecord): JsonRecord {
+/** The attributes as Go prints them: the internal type has no JSON names. */
+function goAttributes(spec: JsonRecord): JsonRecord {
   const attributes = spec['nonResourceAttributes'];
   const { path = '', verb = '' } = isRecord(attributes) ? attributes : {};
   return { Path: path, Verb: verb };

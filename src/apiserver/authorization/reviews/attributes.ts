@@ -3,7 +3,7 @@ import type { AccessAttributes } from '../authorizer.ts';
 import { textAt } from '../../../objects/read.ts';
 import type { UserInfo } from '../../../registry/generic/strategy.ts';
 
-/** `spec` of an access review as the authorizer takes it; undefined when it names neither a resource nor a path. */
+/** The attributes in the `spec` of an access review; undefined when it names neither a resource nor a path. */
 export function attributesOf(spec: JsonRecord): AccessAttributes | undefined {
   const resource = spec['resourceAttributes'];
   if (isRecord(resource)) {
@@ -37,7 +37,7 @@ export function reviewedUserOf(spec: JsonRecord): UserInfo {
   };
 }
 
-/** A user as `status.user` and `status.userInfo` show it. */
+/** A user as an authentication.k8s.io UserInfo. */
 export function userInfo(user: UserInfo): JsonRecord {
   return {
     username: user.name,

@@ -1,3 +1,4 @@
+import { recordAt } from '../../../objects/read.ts';
 import { methodNotAllowed } from '../../../objects/status-errors.ts';
 import { bodyMediaType } from '../../http/media-types.ts';
 import type { ResourceHandler } from '../../rest/handlers.ts';
@@ -6,9 +7,9 @@ import { responderTo } from '../../rest/responder.ts';
 import { timestamp } from '../../rest/server-core.ts';
 import { writeOptions } from '../../rest/options/write-options.ts';
 import { decodeBody } from '../../schema/decode-body.ts';
-import { type Review, type ReviewSources, specOf } from './reviews.ts';
+import type { Review, ReviewSources } from './reviews.ts';
 
-/** Serves `POST` of one kind of review: the body comes back with its `status` filled in. */
+/** Serves `POST` of one kind of review: the response is the object with its `status` set. */
 export function reviewHandler(review: Review, sources: ReviewSources): ResourceHandler {
   return async (core, resource, request, reply) => {
     if (request.method !== 'POST') throw methodNotAllowed(['POST']);
@@ -26,7 +27,7 @@ export function reviewHandler(review: Review, sources: ReviewSources): ResourceH
     for (const warning of warnings) reply.warn(warning);
     matchNamespace(object, namespaced ? request.info.namespace : '');
     const now = timestamp(core.now());
-    const answer = review({ object, spec: specOf(object), caller: request.user, now }, sources);
+    const answer = review({ object, spec: recordAt(object, 'spec'), caller: request.user, now }, sources);
     await respond.object(201, { ...object, ...answer });
   };
 }

@@ -1,6 +1,7 @@
 /** Reviews: resources that are created and never stored (authentication.k8s.io, authorization.k8s.io). */
-import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import type { JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
+import { textAt } from '../../../objects/read.ts';
 import { badRequest } from '../../../objects/status-errors.ts';
 import { genericStrategy } from '../../../registry/generic/generic.ts';
 import { nameIsPathSegment } from '../../../objects/names.ts';
@@ -12,7 +13,7 @@ import { checkAccessReview } from './access-review.ts';
 import { attributesOf, reviewedUserOf, userInfo } from './attributes.ts';
 import { selectorErrors } from './selectors.ts';
 
-/** What answers reviews. */
+/** What reviews are answered from. */
 export interface ReviewSources {
   readonly authorizer: Authorizer;
   readonly tokens: readonly TokenAuthenticator[];
@@ -20,18 +21,18 @@ export interface ReviewSources {
   rulesOf(user: UserInfo, namespace: string): readonly WholeRule[] | undefined;
 }
 
-/** One posted review. */
-export interface Asked {
-  /** As decoded, with the namespace of the path. */
+/** A posted review. */
+export interface ReviewRequest {
+  /** The decoded body, with the namespace of the path. */
   readonly object: KubeObject;
   readonly spec: JsonRecord;
   readonly caller: UserInfo;
-  /** The time, as Kubernetes writes it. */
+  /** RFC 3339, UTC, whole seconds. */
   readonly now: string;
 }
 
-/** Answers one review: what of the posted object changes. @throws {StatusError} 400 or 422 */
-export type Review = (asked: Asked, sources: ReviewSources) => JsonRecord;
+/** Answers a review with the members of the object that change. @throws {StatusError} 400 or 422 */
+export type Review = (request: ReviewRequest, sources: ReviewSources) => JsonRecord;
 
 interface ReviewKind {
   readonly definition: ResourceDefinition;
@@ -77,14 +78,14 @@ function kind(group: string, name: string, namespaced: boolean, review: Review):
     shortNames: [],
     categories: [],
     verbs: ['create'],
-    schema: `io.k8s.api.${group === authentication ? 'authentication' : 'authorization'}.v1.${name}`,
+    schema: `io.k8s.api.${group.replace(/\..*/, '')}.v1.${name}`,
     strategy: genericStrategy({ namespaced, nameRule: nameIsPathSegment }),
   };
   return { definition, review };
 }
 
-function reviewToken({ spec }: Asked, { tokens }: ReviewSources): JsonRecord {
-  const token = typeof spec['token'] === 'string' ? spec['token'] : '';
+function reviewToken({ spec }: ReviewRequest, { tokens }: ReviewSources): JsonRecord {
+  const token = textAt(spec, 'token');
   if (token === '') throw badRequest('token is required for TokenReview in authentication');
   for (const authenticator of tokens) {
     const user = authenticator.authenticateToken(token);
@@ -108,8 +109,8 @@ function decide({ authorizer }: ReviewSources, user: UserInfo, spec: JsonRecord)
 }
 
 /** The response does not repeat the spec (`selfsubjectrulesreview.REST`). */
-function reviewRules({ spec, caller }: Asked, sources: ReviewSources): JsonRecord {
-  const namespace = typeof spec['namespace'] === 'string' ? spec['namespace'] : '';
+function reviewRules({ spec, caller }: ReviewRequest, sources: ReviewSources): JsonRecord {
+  const namespace = textAt(spec, 'namespace');
   if (namespace === '') throw badRequest('no namespace on request');
   const rules = sources.rulesOf(caller, namespace) ?? [everything];
   const status = {
@@ -136,9 +137,3 @@ const everything: WholeRule = {
   resourceNames: [],
   nonResourceURLs: ['*'],
 };
-
-/** The spec of a decoded review. */
-export function specOf(object: KubeObject): JsonRecord {
-  const value: object = object;
-  return isRecord(value) && isRecord(value['spec']) ? value['spec'] : {};
-}

@@ -1,23 +1,23 @@
 /**
- * Selectors of access reviews (`pkg/registry/authorization/util/helpers.go`, KEP-4601). The authorizers here ignore
- * them, as RBAC does in kube-apiserver: parse errors are reported, without further effect.
+ * Selectors of access reviews (`pkg/registry/authorization/util/helpers.go`, KEP-4601). The authorizers ignore them, as
+ * RBAC does: parse errors are reported and have no other effect.
  */
 import { parseFieldSelector } from '../../../objects/field-selector.ts';
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import { compileLabelSelector, parseLabelSelector } from '../../../objects/labels/labels.ts';
 
-/** `status.evaluationError` of a review; "" when all selectors can be read. */
+/** The `status.evaluationError` of a review; "" when all selectors can be parsed. */
 export function selectorErrors(spec: JsonRecord): string {
   const attributes = spec['resourceAttributes'];
   if (!isRecord(attributes)) return '';
   const { fieldSelector, labelSelector } = attributes;
   return [
-    ...faultOf('fieldSelector', fieldSelector, parseFieldSelector, isFieldRequirement),
-    ...faultOf('labelSelector', labelSelector, parseLabelSelector, isLabelRequirement),
+    ...parseError('fieldSelector', fieldSelector, parseFieldSelector, isFieldRequirement),
+    ...parseError('labelSelector', labelSelector, parseLabelSelector, isLabelRequirement),
   ].join('; ');
 }
 
-function faultOf(
+function parseError(
   name: string,
   selector: unknown,
   parse: (raw: string) => unknown,
@@ -26,16 +26,16 @@ function faultOf(
   if (!isRecord(selector)) return [];
   const { rawSelector, requirements } = selector;
   const listed = Array.isArray(requirements) ? requirements.filter(isRecord) : [];
-  const read = listed.filter(isRequirement);
+  const readable = listed.filter(isRequirement);
   const ignored =
     listed.length > 0
-      ? read.length < listed.length
+      ? readable.length < listed.length
       : typeof rawSelector === 'string' && !succeeds(() => parse(rawSelector));
-  const partially = read.length > 0 ? 'partially ' : '';
+  const partially = readable.length > 0 ? 'partially ' : '';
   return ignored ? [`spec.resourceAttributes.${name} ${partially}ignored due to parse error`] : [];
 }
 
-/** Fields are equal to one value, or are not. */
+/** Field selectors know `=` and `!=` only: In and NotIn with one value. */
 function isFieldRequirement({ operator, values }: JsonRecord): boolean {
   return (operator === 'In' || operator === 'NotIn') && isStringList(values) && values.length === 1;
 }
@@ -49,9 +49,9 @@ function isLabelRequirement({ key, operator, values }: JsonRecord): boolean {
   return succeeds(() => compileLabelSelector({ matchExpressions: [expression] }));
 }
 
-function succeeds(read: () => unknown): boolean {
+function succeeds(parse: () => unknown): boolean {
   try {
-    read();
+    parse();
     return true;
   } catch {
     return false;
