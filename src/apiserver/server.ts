@@ -22,12 +22,16 @@ import { RbacAuthorizer } from './authorization/rbac.ts';
 import type { ReviewAccess } from '../registry/route/route/custom-host.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
 import { ApiServices } from './bootstrap/api-services.ts';
-import { ensureAuthenticationMap } from './bootstrap/authentication-map.ts';
+import { ensureAuthenticationConfigMap } from './bootstrap/authentication-map.ts';
 import { ensureFlowControl } from './bootstrap/flow-control.ts';
 import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
 import { expireEvents, every, type Stop } from './loops.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
-import { ensureSystemObjects, reconcileEvery, type SystemObjects } from './bootstrap/system-objects.ts';
+import {
+  ensureSystemObjects,
+  reconcileMilliseconds,
+  type SystemObjects,
+} from './bootstrap/system-objects.ts';
 import { RequestMetrics } from './http/request-metrics.ts';
 import type { RefuseRequest } from './http/refusal.ts';
 import { type HttpLimits, createHttpServer } from './http/server.ts';
@@ -206,7 +210,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   };
   const ensureOwn = async (): Promise<void> => {
     await ensureSystemObjects(core, system);
-    await ensureAuthenticationMap(core, options.tls.clientCa, frontProxy);
+    await ensureAuthenticationConfigMap(core, options.tls.clientCa, frontProxy);
     await ensureFlowControl(core);
   };
   try {
@@ -221,7 +225,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     throw error;
   }
   if (isNew) core.firstRevision = storage.revision;
-  stops.push(every(reconcileEvery, 'system objects', log, ensureOwn));
+  stops.push(every(reconcileMilliseconds, 'system objects', log, ensureOwn));
   stops.push(every(60_000, 'event expiry', log, () => expireEvents(core)));
   serving.ready();
   return {

@@ -5,11 +5,11 @@ import { listPrefix, objectKey } from '../storage/storage.ts';
 import { ensureObject } from './system-objects.ts';
 
 const plural = 'apiservices';
-const managed = 'kube-aggregator.kubernetes.io/automanaged';
-/** Of built-in group versions: made at the start, and not changed later. */
-const onStart = 'onstart';
-/** Of custom resources: made and deleted with them. */
-const always = 'true';
+const autoManagedLabel = 'kube-aggregator.kubernetes.io/automanaged';
+/** For built-in group versions, whose APIServices are created at the start only. */
+const manageOnStart = 'onstart';
+/** For custom resources, whose APIServices are created and deleted with them. */
+const manageContinuously = 'true';
 
 interface GroupVersion {
   readonly group: string;
@@ -25,33 +25,34 @@ export class ApiServices {
   readonly #core: ServerCore;
   /** Names of the APIServices of custom resources. */
   readonly #custom = new Set<string>();
-  #seen = -1;
-  #work: Promise<void> = Promise.resolve();
+  #reconciledVersion = -1;
+  #queue: Promise<void> = Promise.resolve();
 
   constructor(core: ServerCore) {
     this.#core = core;
   }
 
-  /** Makes missing ones, removes those of deleted definitions, and follows changes. */
+  /** Creates missing ones, deletes those of deleted definitions, and follows changes. */
   async start(): Promise<void> {
     const { storage } = this.#core;
     const prefix = listPrefix(aggregatorGroup, plural);
     for (const { object } of storage.list(prefix).items) {
-      if (object.metadata.labels?.[managed] === always) this.#custom.add(object.metadata.name ?? '');
+      if (object.metadata.labels?.[autoManagedLabel] === manageContinuously)
+        this.#custom.add(object.metadata.name ?? '');
     }
     for (const served of this.#served()) if (!served.custom) await this.#ensure(served);
     await this.#reconcile();
     const definitions = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
-    storage.watch(definitions, storage.revision, () => this.#look());
+    storage.watch(definitions, storage.revision, () => this.#enqueue());
     storage.watch(prefix, storage.revision, ({ type, current }) => {
       if (type !== 'DELETED' || !this.#custom.delete(current.object.metadata.name ?? '')) return;
-      this.#seen = -1;
-      this.#look();
+      this.#reconciledVersion = -1;
+      this.#enqueue();
     });
   }
 
-  #look(): void {
-    this.#work = this.#work
+  #enqueue(): void {
+    this.#queue = this.#queue
       .then(async () => this.#reconcile())
       .catch((error: unknown) => {
         this.#core.log.error({ err: error }, 'cannot update APIServices to match what is served');
@@ -60,8 +61,8 @@ export class ApiServices {
 
   async #reconcile(): Promise<void> {
     const { resources, storage } = this.#core;
-    if (this.#seen === resources.version) return;
-    this.#seen = resources.version;
+    if (this.#reconciledVersion === resources.version) return;
+    this.#reconciledVersion = resources.version;
     const wanted = new Map(
       this.#served()
         .filter(({ custom }) => custom)
@@ -94,7 +95,10 @@ export class ApiServices {
   async #ensure(served: GroupVersion): Promise<void> {
     const { group, version, custom } = served;
     const object: KubeObject & { spec: object } = {
-      metadata: { name: nameOf(served), labels: { [managed]: custom ? always : onStart } },
+      metadata: {
+        name: nameOf(served),
+        labels: { [autoManagedLabel]: custom ? manageContinuously : manageOnStart },
+      },
       spec: {
         ...(group === '' ? {} : { group }),
         version,

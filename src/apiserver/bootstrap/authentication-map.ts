@@ -9,15 +9,15 @@ import { ensureObject } from './system-objects.ts';
 
 const namespace = 'kube-system';
 const name = 'extension-apiserver-authentication';
-const key = 'client-ca-file';
+const clientCaKey = 'client-ca-file';
 
 /**
- * Publishes for extension API servers whom to trust: the client CA, and the front proxy that passes requests on to them
- * (`pkg/controlplane` `clusterauthenticationtrust`). Client CAs of others are kept.
+ * Keeps the ConfigMap in which extension API servers find the CAs of clients and of the front proxy
+ * (`pkg/controlplane/controller/clusterauthenticationtrust`). Other client CAs in it are kept.
  *
  * @param clientCa PEM.
  */
-export async function ensureAuthenticationMap(
+export async function ensureAuthenticationConfigMap(
   core: ServerCore,
   clientCa: string,
   frontProxy: FrontProxy,
@@ -25,15 +25,15 @@ export async function ensureAuthenticationMap(
   const stored = core.storage.getForUpdate(objectKey('', 'configmaps', namespace, name));
   const proxy = requestHeaderMembers(frontProxy);
   if (stored === undefined) {
-    const map: ConfigMap = { metadata: { name, namespace }, data: { [key]: clientCa, ...proxy } };
+    const map: ConfigMap = { metadata: { name, namespace }, data: { [clientCaKey]: clientCa, ...proxy } };
     await ensureObject(core, '', 'configmaps', namespace, map);
     return;
   }
   const before = recordAt(stored.object, 'data');
-  const known = textAt(before, key);
+  const storedCas = textAt(before, clientCaKey);
   const data = {
     ...before,
-    [key]: known.includes(clientCa.trim()) ? known : `${known}${clientCa}`,
+    [clientCaKey]: storedCas.includes(clientCa.trim()) ? storedCas : `${storedCas}${clientCa}`,
     ...proxy,
   };
   if (jsonEqual(before, data)) return;

@@ -118,17 +118,19 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
   ],
 };
 
+/** Cluster-scoped roles of components. */
 export const componentRoles: readonly BootstrapRole[] = Object.entries(rows).map(([name, rules]) => ({
   name,
   rules: rules.map(ruleOf),
 }));
 
+/** Cluster-scoped bindings of components. */
 export const componentBindings: readonly BootstrapBinding[] = [
   { name: 'system:kube-dns', accounts: ['kube-dns'] },
   { name: 'system:node-proxier', users: ['system:kube-proxy'] },
   { name: 'system:volume-scheduler', users: ['system:kube-scheduler'] },
   { name: 'system:kube-controller-manager', users: ['system:kube-controller-manager'] },
   { name: 'system:kube-scheduler', users: ['system:kube-scheduler'] },
-  // Nodes are authorized by the Node authorizer: the role has no subjects.
+  // Without subjects: the Node authorizer authorizes nodes.
   { name: 'system:node' },
 ];

@@ -1,6 +1,6 @@
 /**
- * The roles of kube-controller-manager's controllers, each with a service account of kube-system
- * (`bootstrappolicy/controller_policy.go`), for those whose features are on by default.
+ * The roles of kube-controller-manager's controllers whose features are on by default, each bound to its ServiceAccount
+ * in kube-system (`bootstrappolicy/controller_policy.go`).
  */
 import {
   type BootstrapBinding,
@@ -249,11 +249,13 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
 
 const prefix = 'system:controller:';
 
+/** A ClusterRole for each controller. */
 export const controllerRoles: readonly BootstrapRole[] = Object.entries(rows).map(([name, rules]) => ({
   name: prefix + name,
   rules: rules.map(ruleOf),
 }));
 
+/** Binds each role to the ServiceAccount of its controller. */
 export const controllerBindings: readonly BootstrapBinding[] = Object.keys(rows).map((name) => ({
   name: prefix + name,
   accounts: [name],

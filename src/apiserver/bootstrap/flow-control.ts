@@ -1,27 +1,26 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { at } from '../../objects/read.ts';
 import {
   mandatoryFlowSchemas,
   suggestedFlowSchemas,
 } from '../../registry/flowcontrol/flowschema/bootstrap.ts';
 import {
+  autoUpdateAnnotation,
+  flowcontrolGroup,
   mandatoryPriorityLevels,
   suggestedPriorityLevels,
 } from '../../registry/flowcontrol/prioritylevelconfiguration/bootstrap.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey, PreconditionError } from '../storage/storage.ts';
 import { ensureObject } from './system-objects.ts';
-import {
-  autoUpdateAnnotation,
-  flowcontrolGroup,
-} from '../../registry/flowcontrol/prioritylevelconfiguration/bootstrap.ts';
 
-interface Specified extends KubeObject {
+interface ObjectWithSpec extends KubeObject {
   readonly spec: object;
 }
 
-/** In the order in which kube-apiserver makes them. */
-const objects: readonly (readonly [plural: string, list: readonly Specified[]])[] = [
+/** In the order in which kube-apiserver creates them. */
+const objects: readonly (readonly [plural: string, list: readonly ObjectWithSpec[]])[] = [
   ['flowschemas', suggestedFlowSchemas],
   ['prioritylevelconfigurations', suggestedPriorityLevels],
   ['flowschemas', mandatoryFlowSchemas],
@@ -38,7 +37,7 @@ export async function ensureFlowControl(core: ServerCore): Promise<void> {
   );
 }
 
-async function ensureSpec(core: ServerCore, plural: string, wanted: Specified): Promise<void> {
+async function ensureSpec(core: ServerCore, plural: string, wanted: ObjectWithSpec): Promise<void> {
   const { name = '' } = wanted.metadata;
   const stored = core.storage.getForUpdate(objectKey(flowcontrolGroup, plural, '', name));
   if (stored === undefined) {
@@ -47,11 +46,11 @@ async function ensureSpec(core: ServerCore, plural: string, wanted: Specified): 
   }
   const { metadata } = stored.object;
   if (metadata.annotations?.[autoUpdateAnnotation] !== 'true') return;
-  const present: unknown = Reflect.get(stored.object, 'spec');
-  const spec = freed(plural, name, wanted.spec, present);
-  if (jsonEqual(present, spec)) return;
+  const storedSpec = at(stored.object, 'spec');
+  const spec = withAdministratorsChoice(plural, name, wanted.spec, storedSpec);
+  if (jsonEqual(storedSpec, spec)) return;
   const generation = (metadata.generation ?? 0) + 1;
-  const object: Specified = { ...stored.object, metadata: { ...metadata, generation }, spec };
+  const object: ObjectWithSpec = { ...stored.object, metadata: { ...metadata, generation }, spec };
   try {
     await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
   } catch (error) {
@@ -60,10 +59,9 @@ async function ensureSpec(core: ServerCore, plural: string, wanted: Specified): 
   }
 }
 
-/** The spec with what administrators may choose: how much the level `exempt` lends. */
-function freed(plural: string, name: string, spec: object, present: unknown): object {
+/** The spec, with the stored `exempt` of the level `exempt`: administrators may choose how much it lends. */
+function withAdministratorsChoice(plural: string, name: string, spec: object, storedSpec: unknown): object {
   if (plural !== 'prioritylevelconfigurations' || name !== 'exempt') return spec;
-  const exempt: unknown =
-    typeof present === 'object' && present !== null ? Reflect.get(present, 'exempt') : undefined;
+  const exempt = at(storedSpec, 'exempt');
   return exempt === undefined ? spec : { ...spec, exempt };
 }

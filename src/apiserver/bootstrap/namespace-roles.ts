@@ -1,4 +1,4 @@
-/** Roles and bindings in the namespaces of the system (`bootstrappolicy/namespace_policy.go`). */
+/** Roles and RoleBindings in the system's namespaces (`bootstrappolicy/namespace_policy.go`). */
 import {
   type BootstrapBinding,
   type BootstrapRole,
@@ -34,11 +34,12 @@ const rows: Readonly<Record<string, Readonly<Record<string, readonly Row[]>>>> =
   },
 };
 
+/** The roles in kube-public and kube-system. */
 export const namespaceRoles: readonly BootstrapRole[] = Object.entries(rows).flatMap(([namespace, roles]) =>
   Object.entries(roles).map(([name, rules]) => ({ name, namespace, rules: rules.map(ruleOf) })),
 );
 
-/** A controller's role is bound to its service account. */
+/** Bind the role of a controller to its ServiceAccount. */
 const controllerBindings = namespaceRoles
   .filter(({ name }) => name.startsWith('system:controller:'))
   .map(({ name, namespace }) => ({
@@ -47,6 +48,7 @@ const controllerBindings = namespaceRoles
     accounts: [name.slice('system:controller:'.length)],
   }));
 
+/** The bindings in kube-public and kube-system. */
 export const namespaceBindings: readonly BootstrapBinding[] = [
   {
     name: `system::${reader}`,

@@ -1,11 +1,11 @@
-/** What OpenShift adds to the roles of users for Routes (openshift-apiserver, `bootstrappolicy`). */
-import { type BootstrapRole, ruleOf } from './rule-rows.ts';
+/** The permissions for Routes that OpenShift adds to admin, edit and view (openshift-apiserver, `bootstrappolicy`). */
+import { type BootstrapRole, read, ruleOf } from './rule-rows.ts';
 
 const aggregateTo = 'rbac.authorization.k8s.io/aggregate-to-';
 const group = 'route.openshift.io';
-const read = 'get list watch';
-const write = `create delete deletecollection get list patch update watch`;
+const all = 'create delete deletecollection get list patch update watch';
 
+/** ClusterRoles that are aggregated to those of users. */
 export const openshiftRoles: readonly BootstrapRole[] = [
   {
     name: 'system:openshift:aggregate-to-admin',
@@ -15,7 +15,7 @@ export const openshiftRoles: readonly BootstrapRole[] = [
   {
     name: 'system:openshift:aggregate-to-edit',
     partOf: `${aggregateTo}edit`,
-    rules: [ruleOf([write, group, 'routes']), ruleOf(['create', group, 'routes/custom-host'])],
+    rules: [ruleOf([all, group, 'routes']), ruleOf(['create', group, 'routes/custom-host'])],
   },
   {
     name: 'system:openshift:aggregate-to-view',

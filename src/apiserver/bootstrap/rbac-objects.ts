@@ -9,10 +9,10 @@ import { ensureObject } from './system-objects.ts';
 import { rbacGroup } from '../../registry/rbac/role.ts';
 
 /**
- * Makes the roles and bindings that RBAC starts with (kube-apiserver's poststarthook/rbac/bootstrap-roles). Those
- * that exist are given what they lack.
+ * Creates the default roles and bindings, and adds to existing ones what they lack (kube-apiserver's
+ * poststarthook/rbac/bootstrap-roles).
  *
- * @param more roles of the platform.
+ * @param more roles of the platform, in addition to those of Kubernetes.
  */
 export async function ensureRbacObjects(core: ServerCore, more: readonly BootstrapRole[]): Promise<void> {
   await Promise.all([

@@ -1,10 +1,9 @@
+/**
+ * The default roles and bindings of a cluster with RBAC (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`), without
+ * those of features that are off by default.
+ */
 import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 import type { BootstrapRole, BootstrapBinding } from './rule-rows.ts';
-/**
- * The roles that every cluster with RBAC has from the start, and who has them: those of
- * `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`, without what features add that are off by default.
- */
-
 import { componentBindings, componentRoles } from './component-roles.ts';
 import { controllerBindings, controllerRoles } from './controller-roles.ts';
 import { namespaceBindings, namespaceRoles } from './namespace-roles.ts';
@@ -26,6 +25,7 @@ const toAdmin = 'rbac.authorization.k8s.io/aggregate-to-admin';
 const toEdit = 'rbac.authorization.k8s.io/aggregate-to-edit';
 const toView = 'rbac.authorization.k8s.io/aggregate-to-view';
 
+/** The default roles. */
 export const bootstrapRoles: readonly BootstrapRole[] = [
   {
     name: 'cluster-admin',
@@ -249,9 +249,9 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
       ]),
     ],
   },
-  ...['nodeclient', 'selfnodeclient'].map((part) => ({
-    name: `system:certificates.k8s.io:certificatesigningrequests:${part}`,
-    rules: [rule(certificates, [`certificatesigningrequests/${part}`], ['create'])],
+  ...['nodeclient', 'selfnodeclient'].map((subresource) => ({
+    name: `system:certificates.k8s.io:certificatesigningrequests:${subresource}`,
+    rules: [rule(certificates, [`certificatesigningrequests/${subresource}`], ['create'])],
   })),
   ...['kube-apiserver-client', 'kube-apiserver-client-kubelet', 'kubelet-serving', 'legacy-unknown'].map(
     (signer) => ({
@@ -268,6 +268,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
 
 const authenticated = 'system:authenticated';
 
+/** The default bindings. */
 export const bootstrapBindings: readonly BootstrapBinding[] = [
   { name: 'cluster-admin', groups: ['system:masters'] },
   { name: 'system:discovery', groups: [authenticated] },

@@ -1,5 +1,5 @@
 /**
- * Adds the rules and subjects of a new version to stored roles and bindings
+ * Adds default rules and subjects to stored roles and bindings that lack them
  * (`component-helpers/auth/rbac/reconciliation`). PURE.
  */
 import type { ClusterRole, PolicyRule, RoleBinding, Subject } from '../../objects/types/rbac.generated.ts';
@@ -9,7 +9,7 @@ import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { type WholeRule, policyRulesOf } from '../authorization/rbac.ts';
 import { missingRules } from '../authorization/rule-cover.ts';
 
-/** Objects that are stored as roles and bindings. */
+/** Stored objects, read without validation. */
 type StoredRole = KubeObject & Partial<ClusterRole>;
 type StoredBinding = KubeObject & Partial<RoleBinding>;
 
@@ -25,23 +25,23 @@ export function reconciledRole(stored: StoredRole, wanted: ClusterRole): StoredR
   if (!mayUpdate(stored.metadata)) return undefined;
   const missing = missingRules(policyRulesOf(stored), policyRulesOf(wanted)).map(storedRule);
   const selectors = stored.aggregationRule?.clusterRoleSelectors ?? [];
-  const unknown = (wanted.aggregationRule?.clusterRoleSelectors ?? []).filter(
+  const missingSelectors = (wanted.aggregationRule?.clusterRoleSelectors ?? []).filter(
     (selector) => !selectors.some((known) => jsonEqual(known, selector)),
   );
   const next: StoredRole = {
     ...stored,
     metadata: mergedMetadata(stored.metadata, wanted.metadata),
     ...(missing.length === 0 ? {} : { rules: [...(stored.rules ?? []), ...missing] }),
-    ...(unknown.length === 0
+    ...(missingSelectors.length === 0
       ? {}
-      : { aggregationRule: { clusterRoleSelectors: [...selectors, ...unknown] } }),
+      : { aggregationRule: { clusterRoleSelectors: [...selectors, ...missingSelectors] } }),
   };
   return jsonEqual(next, stored) ? undefined : next;
 }
 
 /**
  * The stored binding with the subjects, labels and annotations that it lacks; undefined when it lacks none.
- * `recreate` when it binds another role: that cannot be changed.
+ * `recreate` when it binds another role, since a roleRef cannot be changed.
  */
 export function reconciledBinding(
   stored: StoredBinding,
@@ -51,7 +51,7 @@ export function reconciledBinding(
   if (!jsonEqual(stored.roleRef, wanted.roleRef)) return 'recreate';
   const subjects = stored.subjects ?? [];
   const missing = (wanted.subjects ?? []).filter(
-    (subject) => !subjects.some((known) => isSame(known, subject)),
+    (subject) => !subjects.some((known) => isSameSubject(known, subject)),
   );
   const next: StoredBinding = {
     ...stored,
@@ -61,11 +61,11 @@ export function reconciledBinding(
   return jsonEqual(next, stored) ? undefined : next;
 }
 
-function isSame(a: Subject, b: Subject): boolean {
+function isSameSubject(a: Subject, b: Subject): boolean {
   return a.kind === b.kind && a.name === b.name && (a.namespace ?? '') === (b.namespace ?? '');
 }
 
-/** Changes by users stay. */
+/** Stored values win over the defaults. */
 function mergedMetadata(stored: ObjectMeta, wanted: ObjectMeta): ObjectMeta {
   return {
     ...stored,
@@ -74,7 +74,7 @@ function mergedMetadata(stored: ObjectMeta, wanted: ObjectMeta): ObjectMeta {
   };
 }
 
-/** Lists without items are not written. */
+/** The rule without empty lists. */
 function storedRule({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): PolicyRule {
   return {
     verbs: [...verbs],

@@ -1,10 +1,11 @@
 import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 
-/** Verbs, groups (`core` for the one without a name), resources and names of resources, each in their order. */
+/** A policy rule: verbs, API groups (`core` for ""), resources and resource names, each separated by spaces. */
 export type Row = readonly [verbs: string, groups: string, resources: string, names?: string];
 
 /** The rule to write Events. */
 export const eventWriters: Row = ['create patch update', 'core events.k8s.io', 'events'];
+/** The verbs of a reader. */
 export const read = 'get list watch';
 
 /** The rule of a row. */
@@ -17,25 +18,27 @@ export function ruleOf([verbs, groups, resources, names]: Row): PolicyRule {
   };
 }
 
+/** A default Role or ClusterRole. */
 export interface BootstrapRole {
   readonly name: string;
-  /** Absent: a ClusterRole. */
+  /** Absent for a ClusterRole. */
   readonly namespace?: string;
   readonly rules: readonly PolicyRule[];
-  /** Roles with this label are part of it. */
+  /** The label of the roles that are aggregated to this one. */
   readonly aggregates?: string;
-  /** The label by which it is part of another role. */
+  /** The label by which this role is aggregated to another one. */
   readonly partOf?: string;
 }
 
+/** A default RoleBinding or ClusterRoleBinding. */
 export interface BootstrapBinding {
-  /** Of the binding and, unless `role` differs, of the role. */
   readonly name: string;
+  /** The name of the role; absent where it is that of the binding. */
   readonly role?: string;
-  /** The namespace of the binding and of the role; absent: both are cluster-scoped. */
+  /** The namespace of the binding and the role; absent where both are cluster-scoped. */
   readonly namespace?: string;
   readonly groups?: readonly string[];
   readonly users?: readonly string[];
-  /** Service accounts of kube-system. */
+  /** ServiceAccounts in kube-system. */
   readonly accounts?: readonly string[];
 }

@@ -9,26 +9,26 @@ import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey, PreconditionError, type Write } from '../storage/storage.ts';
 import { systemUser } from '../authentication/users.ts';
 
-/** What the system's own objects depend on. */
+/** The configuration of the system objects. */
 export interface SystemObjects {
   /** The Service CIDRs of the flags, primary first. */
   readonly serviceCidrs: readonly string[];
   /** The first usable address of the primary range. */
   readonly kubernetesServiceIp: string;
-  /** Where the server can be reached. */
+  /** The address at which clients reach the server. */
   readonly advertiseAddress: string;
   readonly port: number;
 }
 
 const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
-/** The interval in milliseconds at which kube-apiserver restores its own objects. */
-export const reconcileEvery = 10_000;
+/** The interval at which system objects are restored, as in kube-apiserver. */
+export const reconcileMilliseconds = 10_000;
 
 /**
- * Makes the missing system objects: the system namespaces and priority classes, the ServiceCIDR `kubernetes`, and
- * `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). Existing ones stay, except for
- * the address and port of the server.
+ * Creates missing system objects: the system namespaces and priority classes, the ServiceCIDR `kubernetes`, and
+ * `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). In existing ones, only the address
+ * and port of the server are updated.
  */
 export async function ensureSystemObjects(core: ServerCore, system: SystemObjects): Promise<void> {
   for (const name of systemNamespaces) {
@@ -61,11 +61,11 @@ export async function ensureObject(
   const resource = served(core, group, plural);
   const name = object.metadata.name ?? '';
   if (core.storage.getForUpdate(storageKeyOf(resource, namespace, name)) !== undefined) return;
-  const whole: KubeObject = { kind: resource.definition.kind, apiVersion: resource.apiVersion, ...object };
-  resource.definition.strategy.setDefaults(whole);
+  const complete: KubeObject = { kind: resource.definition.kind, apiVersion: resource.apiVersion, ...object };
+  resource.definition.strategy.setDefaults(complete);
   try {
     await createObject(core, resource, {
-      object: whole,
+      object: complete,
       namespace,
       subresource: '',
       user: systemUser,
@@ -74,7 +74,7 @@ export async function ensureObject(
       track: () => undefined,
     });
   } catch (error) {
-    // Conflict, or the namespace is being deleted: the next round tries again.
+    // A conflict, or the namespace is being deleted: the next run tries again.
     if (!(error instanceof StatusError)) throw error;
     core.log.warn(
       { object: `${namespace}/${name}`, resource: plural, reason: error.reason, err: error },
@@ -167,8 +167,8 @@ function kubernetesSlice(
 }
 
 /**
- * Updates an object that only the server writes with the server's present address, which may change at a restart.
- * Stored without validation: on a machine without a network the address is a loopback one, which validation refuses.
+ * Creates an object that only the server writes, or updates it: the server's address can change with a restart. Stored
+ * without validation, which refuses the loopback address of a machine without a network.
  */
 async function storeCurrent(
   core: ServerCore,
@@ -184,18 +184,17 @@ async function storeCurrent(
     object.metadata.uid = core.newUid();
     object.metadata.creationTimestamp = timestamp(core.now());
   } else {
-    const { metadata: _mine, ...content } = object;
-    if (jsonEqual(content, contentOf(stored.object))) return;
+    if (jsonEqual(contentOf(object), contentOf(stored.object))) return;
     object.metadata = { ...stored.object.metadata };
   }
-  await commitUnlessOvertaken(core, { key, expect: stored?.revision ?? 'absent', object });
+  await commitIgnoringConflicts(core, { key, expect: stored?.revision ?? 'absent', object });
 }
 
 function contentOf({ metadata: _metadata, ...content }: KubeObject): object {
   return content;
 }
 
-/** The port that `default/kubernetes` sends to is the server's, which a restart may have changed. */
+/** Updates the target port of the Service `default/kubernetes`: the server's port can change with a restart. */
 async function updateTargetPort(core: ServerCore, { port }: SystemObjects): Promise<void> {
   const stored = core.storage.getForUpdate(objectKey('', 'services', 'default', 'kubernetes'));
   if (stored === undefined || !isService(stored.object)) return;
@@ -207,15 +206,16 @@ async function updateTargetPort(core: ServerCore, { port }: SystemObjects): Prom
     metadata: { ...metadata },
     spec: { ...spec, ports: [{ ...https, targetPort: port }] },
   };
-  await commitUnlessOvertaken(core, { key: stored.key, expect: stored.revision, object });
+  await commitIgnoringConflicts(core, { key: stored.key, expect: stored.revision, object });
 }
 
+/** True for a Service. */
 export function isService(object: KubeObject): object is Service {
   return object.kind === 'Service' && 'spec' in object;
 }
 
-/** On a conflict the next round tries again. */
-async function commitUnlessOvertaken(core: ServerCore, write: Write): Promise<void> {
+/** On a conflict the next run tries again. */
+async function commitIgnoringConflicts(core: ServerCore, write: Write): Promise<void> {
   try {
     await core.storage.commit([write]);
   } catch (error) {

@@ -1,5 +1,5 @@
 /** ConversionReview, v1 and v1beta1 (apiextensions `apiserver/conversion/webhook_converter.go`). */
-import { type JsonRecord } from '../../objects/json.ts';
+import type { JsonRecord } from '../../objects/json.ts';
 import { at, listAt, textAt } from '../../objects/read.ts';
 import type { ReviewKind, ReviewVersion } from '../admission/webhooks/answer.ts';
 import { typeText } from '../admission/webhooks/review.ts';
@@ -7,7 +7,7 @@ import { typeText } from '../admission/webhooks/review.ts';
 const group = 'apiextensions.k8s.io';
 const kind = 'ConversionReview';
 
-/** The question and the answer about objects in another version. */
+/** The review that asks a webhook to convert objects, and answers. */
 export const conversionReview: ReviewKind = {
   group,
   kind,
@@ -15,10 +15,10 @@ export const conversionReview: ReviewKind = {
 };
 
 /**
- * The body of the question, members in Go's order. It carries an empty response, as kube-apiserver's does.
+ * The body of the request to a webhook, with the members in Go's order. It has an empty response, as in kube-apiserver.
  *
- * @param objects their JSON.
- * @param apiVersion wanted, `<group>/<version>`.
+ * @param objects JSON of the objects.
+ * @param apiVersion the desired one, `<group>/<version>`.
  */
 export function conversionReviewOf(
   objects: readonly string[],
@@ -33,9 +33,9 @@ export function conversionReviewOf(
 }
 
 /**
- * The objects of an answer (`getConvertedObjectsFromResponse`). Answers of v1beta1 need no uid.
+ * The objects of a response (`getConvertedObjectsFromResponse`). Responses of v1beta1 need no uid.
  *
- * @throws {Error} with kube-apiserver's text for an invalid answer or a failure.
+ * @throws {Error} with kube-apiserver's message for an invalid response or a failure.
  */
 export function convertedObjects(
   review: JsonRecord,

@@ -6,41 +6,42 @@ import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { validateAnnotations } from '../../registry/generic/metadata.ts';
 import { validateLabels } from '../../registry/validation/label-selector.ts';
 
-/** @throws {Error} when the response is about another object than the request (`validateConvertedObject`). */
+/** @throws {Error} when the converted object is another one than the original (`validateConvertedObject`). */
 export function checkSameObject(original: KubeObject, converted: JsonRecord): void {
   const { name = '', namespace = '', uid = '' } = original.metadata;
-  const same = (what: string, before: string, after: string): void => {
-    if (before !== after) throw new Error(`must have the same ${what}: ${before} != ${after}`);
+  const requireSame = (field: string, before: string, after: string): void => {
+    if (before !== after) throw new Error(`must have the same ${field}: ${before} != ${after}`);
   };
-  same('kind', original.kind ?? '', textAt(converted, 'kind'));
-  same('name', name, textAt(converted, 'metadata', 'name'));
-  same('namespace', namespace, textAt(converted, 'metadata', 'namespace'));
-  same('UID', uid, textAt(converted, 'metadata', 'uid'));
+  requireSame('kind', original.kind ?? '', textAt(converted, 'kind'));
+  requireSame('name', name, textAt(converted, 'metadata', 'name'));
+  requireSame('namespace', namespace, textAt(converted, 'metadata', 'namespace'));
+  requireSame('UID', uid, textAt(converted, 'metadata', 'uid'));
 }
 
 /**
- * The metadata of a converted object: its own labels and annotations, all else as it was (`restoreObjectMeta`).
+ * The original metadata with the labels and annotations of the converted object (`restoreObjectMeta`).
  *
- * @throws {Error} when they are none.
+ * @throws {Error} when these are missing or invalid.
  */
 export function convertedMetadata(original: ObjectMeta, converted: JsonRecord): ObjectMeta {
   if (!Object.hasOwn(converted, 'metadata')) throw new Error('missing metadata in converted object');
-  const { metadata: given } = converted;
-  if (!isRecord(given)) throw new Error(`invalid metadata of type ${goType(given)} in converted object`);
+  const { metadata: convertedMeta } = converted;
+  if (!isRecord(convertedMeta))
+    throw new Error(`invalid metadata of type ${goType(convertedMeta)} in converted object`);
   const { labels: _labels, annotations: _annotations, ...rest } = structuredClone(original);
   const metadata: ObjectMeta = rest;
-  const labels = textsOf(given, 'labels', original.labels, (texts) =>
+  const labels = textsOf(convertedMeta, 'labels', original.labels, (texts) =>
     validateLabels(texts, 'metadata.labels'),
   );
   if (labels !== undefined) metadata.labels = labels;
-  const annotations = textsOf(given, 'annotations', original.annotations, (texts) =>
+  const annotations = textsOf(convertedMeta, 'annotations', original.annotations, (texts) =>
     validateAnnotations(texts, 'metadata.annotation'),
   );
   if (annotations !== undefined) metadata.annotations = annotations;
   return metadata;
 }
 
-/** A map of texts, checked if it has changed; undefined for none. @throws {Error} */
+/** A map of strings, validated if it has changed; undefined for an empty one. @throws {Error} */
 function textsOf(
   metadata: JsonRecord,
   member: 'labels' | 'annotations',

@@ -15,56 +15,53 @@ import { encodeSorted } from '../schema/encode.ts';
 /** The schemas of one version of a definition. */
 export interface VersionSchemas {
   readonly schema: StructSchema;
-  /** Undefined for a version without one. */
+  /** Undefined for a version without a schema. */
   readonly openAPIV3Schema: JSONSchemaProps | undefined;
 }
 
-/** One version of a resource, among the others. */
+/** One served version of a custom resource that a webhook converts. */
 export interface ConvertedResource {
   readonly converter: WebhookConverter;
-  /** Of requests, `<group>/<version>`. */
+  /** The served version, `<group>/<version>`. */
   readonly apiVersion: string;
   /** The version in which objects are stored from now on. */
   readonly storedApiVersion: string;
-  /** By apiVersion: of all versions of the definition. */
+  /** All versions of the definition, by apiVersion. */
   readonly versions: ReadonlyMap<string, VersionSchemas>;
   /** The revision since which the definition has these schemas. */
   readonly since: number;
 }
 
 /**
- * Objects of one version of a resource and what is stored of them (apiextensions `crdConversionRESTOptionsGetter`):
- * what is read has the defaults of the version that it is stored in, is converted, and loses what the version of the
- * request does not declare; what is written is converted, and loses what the stored version does not declare.
+ * Converts between the served and the stored version of objects (apiextensions `crdConversionRESTOptionsGetter`). A read
+ * sets the defaults of the stored version, converts, and prunes by the schema of the served version; a write converts,
+ * and prunes by the schema of the stored version.
  */
 export class ConvertedObjects implements VersionConversion {
-  readonly #of: ConvertedResource;
-  /**
-   * Conversions for lists and watches, kept as long as the stored version: kube-apiserver's watch cache keeps them
-   * too.
-   */
-  readonly #known = new WeakMap<StoredObject, Promise<StoredObject>>();
-  /** The first bytes of an object's text that is stored in the version of requests. */
-  readonly #head: string;
+  readonly #resource: ConvertedResource;
+  /** Converted versions by stored version, as in the watch cache of kube-apiserver. */
+  readonly #conversions = new WeakMap<StoredObject, Promise<StoredObject>>();
+  /** The start of the text of objects that are stored in the served version. */
+  readonly #servedPrefix: string;
 
-  constructor(of: ConvertedResource) {
-    this.#of = of;
-    this.#head = `{"apiVersion":${JSON.stringify(of.apiVersion)},`;
+  constructor(resource: ConvertedResource) {
+    this.#resource = resource;
+    this.#servedPrefix = `{"apiVersion":${JSON.stringify(resource.apiVersion)},`;
   }
 
   async read(stored: readonly StoredObject[]): Promise<readonly StoredObject[]> {
-    const missing = stored.filter((item) => !this.#isServed(item) && !this.#known.has(item));
+    const missing = stored.filter((item) => !this.#isServed(item) && !this.#conversions.has(item));
     if (missing.length > 0) {
       const converted = this.#convertAll(missing);
-      for (const [i, item] of missing.entries()) this.#remember(item, this.#itemOf(converted, i));
+      for (const [i, item] of missing.entries()) this.#cache(item, this.#itemOf(converted, i));
     }
-    return Promise.all(stored.map(async (item) => this.#known.get(item) ?? item));
+    return Promise.all(stored.map(async (item) => this.#conversions.get(item) ?? item));
   }
 
   async readNow(stored: StoredObject): Promise<StoredObject> {
     if (this.#isServed(stored)) return stored;
     const converted = this.#itemOf(this.#convertAll([stored]), 0);
-    this.#remember(stored, converted);
+    this.#cache(stored, converted);
     return converted;
   }
 
@@ -74,44 +71,44 @@ export class ConvertedObjects implements VersionConversion {
   }
 
   async write(object: KubeObject): Promise<KubeObject> {
-    const { converter, storedApiVersion } = this.#of;
+    const { converter, storedApiVersion } = this.#resource;
     if (object.apiVersion === storedApiVersion) return object;
     const [converted = object] = await converter.convert([unversioned(object)], storedApiVersion);
     return withRevision(this.#coerced(converted), object);
   }
 
   async toVersion(object: KubeObject, apiVersion: string): Promise<KubeObject> {
-    const { converter, apiVersion: hub } = this.#of;
-    // Ownership is worked out by way of the version of the request (`newCRDVersionConverter`).
-    const [here = object] = await converter.convert([object], hub);
-    const [there = here] = await converter.convert([here], apiVersion);
-    return there;
+    const { converter, apiVersion: served } = this.#resource;
+    // Conversions for field ownership go by way of the served version (`newCRDVersionConverter`).
+    const [inServed = object] = await converter.convert([object], served);
+    const [converted = inServed] = await converter.convert([inServed], apiVersion);
+    return converted;
   }
 
   schemaOf(apiVersion: string): StructSchema | undefined {
-    return this.#of.versions.get(apiVersion)?.schema;
+    return this.#resource.versions.get(apiVersion)?.schema;
   }
 
-  /** True for what is stored as it is served. */
+  /** True for objects that are served as they are stored. */
   #isServed(stored: StoredObject): boolean {
-    const { apiVersion, since, versions } = this.#of;
+    const { apiVersion, since, versions } = this.#resource;
     const { openAPIV3Schema } = versions.get(apiVersion) ?? {};
     if (stored.revision <= since || (openAPIV3Schema !== undefined && mayDefault(openAPIV3Schema)))
       return false;
-    return stored.text().startsWith(this.#head);
+    return stored.text().startsWith(this.#servedPrefix);
   }
 
-  #remember(stored: StoredObject, converted: Promise<StoredObject>): void {
-    this.#known.set(stored, converted);
-    // The next read calls the webhook again.
+  #cache(stored: StoredObject, converted: Promise<StoredObject>): void {
+    this.#conversions.set(stored, converted);
+    // After a failure, the next read calls the webhook again.
     converted.catch(() => {
-      if (this.#known.get(stored) === converted) this.#known.delete(stored);
+      if (this.#conversions.get(stored) === converted) this.#conversions.delete(stored);
     });
   }
 
   async #itemOf(converted: Promise<readonly StoredObject[]>, index: number): Promise<StoredObject> {
     const item = (await converted)[index];
-    if (item === undefined) throw new Error('a conversion has fewer objects than were asked about');
+    if (item === undefined) throw new Error('a conversion has fewer objects than its request');
     return item;
   }
 
@@ -120,28 +117,28 @@ export class ConvertedObjects implements VersionConversion {
     return stored.map((item, i) => new ConvertedVersion(item, objects[i] ?? item.object));
   }
 
-  /** Objects as they are stored, in the version of requests. */
+  /** Stored objects in the served version. */
   async #objects(stored: readonly KubeObject[]): Promise<readonly KubeObject[]> {
-    const { converter, apiVersion } = this.#of;
+    const { converter, apiVersion } = this.#resource;
     const decoded = stored.map((object) => unversioned(this.#decoded(object)));
     const converted = await converter.convert(decoded, apiVersion);
     return converted.map((object, i) => {
-      const own = object === decoded[i] ? object : this.#coerced(object);
-      return withRevision(own, stored[i] ?? object);
+      const pruned = object === decoded[i] ? object : this.#coerced(object);
+      return withRevision(pruned, stored[i] ?? object);
     });
   }
 
-  /** A stored object as the schemas of its own version have it now. @throws {StatusError} 500 */
+  /** A stored object, pruned and defaulted by the present schema of its own version. @throws {StatusError} 500 */
   #decoded(object: KubeObject): KubeObject {
-    const own = this.#of.versions.get(object.apiVersion ?? '');
+    const own = this.#resource.versions.get(object.apiVersion ?? '');
     if (own === undefined) return object;
     const coerced = this.#coerced(object);
     return own.openAPIV3Schema === undefined ? coerced : withDefaults(own.openAPIV3Schema, coerced);
   }
 
-  /** The object without what its version does not declare. @throws {StatusError} 500 */
+  /** The object, pruned by the schema of its version. @throws {StatusError} 500 */
   #coerced(object: KubeObject): KubeObject {
-    const { schema, openAPIV3Schema } = this.#of.versions.get(object.apiVersion ?? '') ?? {};
+    const { schema, openAPIV3Schema } = this.#resource.versions.get(object.apiVersion ?? '') ?? {};
     if (schema === undefined) return object;
     try {
       const pruned = pruneCustomObject(schema, {
@@ -158,7 +155,7 @@ export class ConvertedObjects implements VersionConversion {
   }
 }
 
-/** Stored objects have no resourceVersion, and webhooks see none. */
+/** Neither stored objects nor those that webhooks get have a resourceVersion. */
 function unversioned(object: KubeObject): KubeObject {
   const { resourceVersion: _revision, ...metadata } = object.metadata;
   return { ...object, metadata };
@@ -169,7 +166,7 @@ function withRevision(object: KubeObject, { metadata: { resourceVersion } }: Kub
   return object;
 }
 
-/** A stored version in another version of its resource, or with defaults that it was not stored with. */
+/** A stored object that was converted to another API version, or that was given further defaults. */
 class ConvertedVersion implements StoredObject {
   readonly key: string;
   readonly revision: number;

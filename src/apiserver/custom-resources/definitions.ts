@@ -19,10 +19,10 @@ import { type ConverterContext, WebhookConverter } from './webhook-converter.ts'
 
 const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
 
-/** Milliseconds that requests with an old definition have (twice the longest question, as `tearDown` gives them). */
-const drainTime = 60_000;
-/** Milliseconds until what failed for an object of a definition that goes is tried again. */
-const retryTime = 2_000;
+/** The time for requests with a replaced definition: twice the longest conversion, as in `tearDown`. */
+const drainMilliseconds = 60_000;
+/** The delay after an object of a deleted definition could not be deleted. */
+const retryMilliseconds = 2_000;
 
 interface RunningGeneration extends Generation {
   readonly end: AbortController;
@@ -37,11 +37,11 @@ interface Served {
 
 interface Named extends NamedDefinition {
   readonly group: string;
-  /** Some of its names were refused. */
-  readonly waits: boolean;
+  /** Whether some of its names were refused. */
+  readonly hasConflict: boolean;
 }
 
-/** Nothing has changed by which objects are read or written (`updateCustomResourceDefinition`). */
+/** True where an update does not change how objects are read and written (`updateCustomResourceDefinition`). */
 function isSameGeneration(
   before: CustomResourceDefinition,
   { spec, status }: CustomResourceDefinition,
@@ -58,30 +58,30 @@ export class CustomResourceDefinitions {
   readonly #core: ServerCore;
   readonly #connect: ConverterContext['connect'];
   readonly #served = new Map<string, Served>();
-  /** By key: the names and conditions alone, because definitions can be large. */
+  /** Names of all definitions, by key. The definitions themselves can be large. */
   readonly #named = new Map<string, Named>();
   readonly #converters = new Set<WebhookConverter>();
-  /** Keys of definitions that wait for objects with finalizers. */
-  readonly #waiting = new Set<string>();
-  /** Keys of definitions whose objects are being removed, and whether to check them again. */
+  /** Keys of deleted definitions that wait for the deletion of their last object. */
+  readonly #awaitingDeletion = new Set<string>();
+  /** Keys of deleted definitions whose objects are being deleted; `again` to repeat that afterwards. */
   readonly #emptying = new Map<string, { again: boolean }>();
-  /** Keys of definitions whose objects could not be removed, until that is tried again. */
+  /** Keys of deleted definitions that wait for another attempt to delete their objects. */
   readonly #retrying = new Set<string>();
-  #work: Promise<void> = Promise.resolve();
+  #queue: Promise<void> = Promise.resolve();
 
-  /** @param connect makes the connection to a conversion webhook. */
+  /** @param connect makes the client of a conversion webhook. */
   constructor(core: ServerCore, connect: ConverterContext['connect']) {
     this.#core = core;
     this.#connect = connect;
   }
 
-  /** Serves what is stored, then follows changes. */
+  /** Serves the stored definitions, and follows changes. */
   start(): void {
     const { storage } = this.#core;
     const { items, revision } = storage.list(prefix);
     for (const item of items) this.#changed(item);
     storage.watch(prefix, revision, ({ type, current }) => {
-      if (type === 'DELETED') this.#withdraw(current.key);
+      if (type === 'DELETED') this.#removed(current.key);
       else this.#changed(current);
     });
   }
@@ -91,15 +91,15 @@ export class CustomResourceDefinitions {
     if (!isCustomResourceDefinition(object)) return;
     const { group } = object.spec;
     const { acceptedNames } = object.status;
-    this.#named.set(stored.key, { group, status: { acceptedNames }, waits: !areNamesAccepted(object) });
+    this.#named.set(stored.key, { group, status: { acceptedNames }, hasConflict: !areNamesAccepted(object) });
     if (hasCondition(object, 'Established')) this.#serve(stored.key, object);
     else this.#unserve(stored.key);
-    this.#look(stored.key);
+    this.#enqueue(stored.key);
   }
 
-  /** One after another: the names of a definition depend on the others. */
-  #look(key: string): void {
-    this.#work = this.#work
+  /** Reconciles definitions one after another, since the names of one depend on the others. */
+  #enqueue(key: string): void {
+    this.#queue = this.#queue
       .then(async () => this.#reconcile(key))
       .catch((error: unknown) => {
         this.#core.log.error({ err: error, key }, 'cannot bring a CustomResourceDefinition into effect');
@@ -120,7 +120,7 @@ export class CustomResourceDefinitions {
     if (before !== undefined && before.generation !== generation) this.#end(before.generation);
   }
 
-  /** Such a kind stays, and its objects too, as those of an APIService of another server do. */
+  /** True for a definition of a built-in kind. It has no effect, and its deletion leaves the objects alone. */
   #isBuiltIn({ spec: { group, names, versions } }: CustomResourceDefinition): boolean {
     return (versions ?? []).some(
       ({ name }) => this.#core.resources.find(group, name, names.plural)?.custom === false,
@@ -129,7 +129,7 @@ export class CustomResourceDefinitions {
 
   #begin(definition: CustomResourceDefinition): RunningGeneration {
     const end = new AbortController();
-    // Every open watch listens.
+    // Every open watch adds a listener.
     setMaxListeners(0, end.signal);
     const converter =
       definition.spec.conversion?.strategy === 'Webhook'
@@ -139,7 +139,7 @@ export class CustomResourceDefinitions {
     return { since: Number(definition.metadata.resourceVersion), replaced: end.signal, converter, end };
   }
 
-  /** Requests that are under way go on with the webhook that they began with. */
+  /** Ends watches. Requests that have begun keep their conversion webhook for {@link drainMilliseconds}. */
   #end({ end, converter }: RunningGeneration): void {
     end.abort();
     if (converter === undefined) return;
@@ -151,7 +151,7 @@ export class CustomResourceDefinitions {
       close().catch((error: unknown) =>
         this.#core.log.debug({ err: error }, 'closing a webhook client failed'),
       );
-    }, drainTime).unref();
+    }, drainMilliseconds).unref();
   }
 
   #unserve(key: string): void {
@@ -167,17 +167,17 @@ export class CustomResourceDefinitions {
     await Promise.all([...this.#converters].map(async (converter) => converter.destroy()));
   }
 
-  #withdraw(key: string): void {
+  #removed(key: string): void {
     this.#unserve(key);
-    this.#lookAtOthers(key);
+    this.#enqueueConflicting(key);
     this.#named.delete(key);
   }
 
-  /** A name may be free now for a definition of the same group that was refused it. */
-  #lookAtOthers(than: string): void {
-    const group = this.#named.get(than)?.group;
+  /** Checks the other definitions of the group that were refused a name, which may be free now. */
+  #enqueueConflicting(changed: string): void {
+    const group = this.#named.get(changed)?.group;
     for (const [key, other] of this.#named) {
-      if (key !== than && other.waits && other.group === group) this.#look(key);
+      if (key !== changed && other.hasConflict && other.group === group) this.#enqueue(key);
     }
   }
 
@@ -188,12 +188,12 @@ export class CustomResourceDefinitions {
     try {
       if (!(await this.#accept(stored, stored.object)) && isDeleted) this.#empty(key);
     } catch (error) {
-      // Another write came in between: its event calls this again.
+      // A conflict: the event of the other write leads here again.
       if (!(error instanceof PreconditionError)) throw error;
     }
   }
 
-  /** In parallel with others: the webhooks of one definition may be slow, and no request waits for them. */
+  /** Deletes the objects in the background: webhooks may be slow, and must not hold up other definitions. */
   #empty(key: string): void {
     if (this.#retrying.has(key)) return;
     const running = this.#emptying.get(key);
@@ -205,7 +205,7 @@ export class CustomResourceDefinitions {
     this.#emptying.set(key, run);
     void this.#finalizeStored(key)
       .catch((error: unknown) => {
-        // Another write came in between: its event calls this again.
+        // A conflict: the event of the other write leads here again.
         if (error instanceof PreconditionError) return;
         this.#core.log.error({ err: error, key }, 'cannot remove the objects of a CustomResourceDefinition');
       })
@@ -219,8 +219,8 @@ export class CustomResourceDefinitions {
     this.#retrying.add(key);
     setTimeout(() => {
       this.#retrying.delete(key);
-      this.#look(key);
-    }, retryTime).unref();
+      this.#enqueue(key);
+    }, retryMilliseconds).unref();
   }
 
   async #finalizeStored(key: string): Promise<void> {
@@ -229,7 +229,7 @@ export class CustomResourceDefinitions {
     await this.#finalize(stored, stored.object);
   }
 
-  /** Decides about names, then establishes, each in a write of its own. @returns false when there is nothing to write. */
+  /** Writes the accepted names, or else that the definition is established. @returns false when nothing changes. */
   async #accept(stored: StoredObject, definition: CustomResourceDefinition): Promise<boolean> {
     const group = [...this.#named.values()].filter((named) => named.group === definition.spec.group);
     const now = timestamp(this.#core.now());
@@ -237,7 +237,7 @@ export class CustomResourceDefinitions {
     const judged = { ...approved.status, ...judgeNames(approved, group, now) };
     if (!jsonEqual(judged, definition.status)) {
       await this.#write(stored, definition, judged);
-      this.#lookAtOthers(stored.key);
+      this.#enqueueConflicting(stored.key);
       return true;
     }
     const conditions = establish(definition, now);
@@ -246,7 +246,7 @@ export class CustomResourceDefinitions {
     return true;
   }
 
-  /** Writes a status, and finalizers if others are left, as a client of itself would. */
+  /** Writes a status, and the metadata if given, with `kube-apiserver` as the field manager. */
   async #write(
     stored: StoredObject,
     definition: CustomResourceDefinition,
@@ -261,13 +261,13 @@ export class CustomResourceDefinitions {
     await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
   }
 
-  /** Removes the objects of a deleted definition, then its finalizer; the definition goes with its last one. */
+  /** Deletes the objects of a deleted definition, then its finalizer; with its last finalizer, the definition. */
   async #finalize(stored: StoredObject, definition: CustomResourceDefinition): Promise<void> {
     const { deletionTimestamp, finalizers = [], ...metadata } = definition.metadata;
     if (deletionTimestamp === undefined || !finalizers.includes(customResourceCleanupFinalizer)) return;
     const now = timestamp(this.#core.now());
     const inProgress = terminating(definition, 'InstanceDeletionInProgress', now);
-    // A failure stays reported until a try succeeds.
+    // A failure stays in the status until an attempt succeeds.
     if (!hasFailed(definition) && !jsonEqual(inProgress, definition.status)) {
       await this.#write(stored, definition, inProgress);
       return;
@@ -290,28 +290,28 @@ export class CustomResourceDefinitions {
       await this.#core.storage.commit([{ key: stored.key, expect: stored.revision, object: undefined }]);
       return;
     }
-    const end = resource === undefined ? 'NeverEstablished' : 'InstanceDeletionCompleted';
-    const status = terminating(definition, end, now);
+    const reason = resource === undefined ? 'NeverEstablished' : 'InstanceDeletionCompleted';
+    const status = terminating(definition, reason, now);
     await this.#write(stored, definition, status, { ...metadata, deletionTimestamp, finalizers: left });
   }
 
   /** Checks the definition again when its last object is deleted. */
   #waitUntilEmpty(key: string, { definition: { group, plural } }: ServedResource): void {
-    if (this.#waiting.has(key)) return;
+    if (this.#awaitingDeletion.has(key)) return;
     const { storage } = this.#core;
     const objects = listPrefix(group, plural);
     const stop = storage.watch(objects, storage.revision, ({ type }) => {
       if (type !== 'DELETED' || storage.count(objects) > 0) return;
       stop();
-      this.#waiting.delete(key);
-      this.#look(key);
+      this.#awaitingDeletion.delete(key);
+      this.#enqueue(key);
     });
-    this.#waiting.add(key);
+    this.#awaitingDeletion.add(key);
   }
 }
 
 /** The progress of a deletion (apiextensions `pkg/controller/finalizer/crd_finalizer.go`). */
-const endings = {
+const terminatingReasons = {
   InstanceDeletionInProgress: ['True', 'CustomResource deletion is in progress'],
   InstanceDeletionFailed: ['True', ''],
   InstanceDeletionCompleted: ['False', 'removed all instances'],
@@ -320,15 +320,12 @@ const endings = {
 
 function terminating(
   { status: before }: CustomResourceDefinition,
-  reason: keyof typeof endings,
+  reason: keyof typeof terminatingReasons,
   now: string,
   why = '',
 ): CustomResourceDefinition['status'] {
-  const [status, message] = endings[reason];
-  const condition = {
-    ...{ type: 'Terminating', status, lastTransitionTime: now, reason },
-    message: why === '' ? message : why,
-  };
+  const [status, message] = terminatingReasons[reason];
+  const condition = { type: 'Terminating', status, lastTransitionTime: now, reason, message: why || message };
   return { ...before, conditions: withCondition(before.conditions, condition) };
 }
 

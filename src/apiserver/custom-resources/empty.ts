@@ -15,17 +15,17 @@ const options: CheckedDeleteOptions = {
 };
 
 /** The result of the deletion of a definition's objects. */
-export interface Emptied {
+export interface DeletionResult {
   readonly isEmpty: boolean;
-  /** Why some could not be deleted, in the words of the controller; undefined when nothing failed. */
+  /** The controller's message where objects could not be deleted; undefined when nothing failed. */
   readonly failure: string | undefined;
 }
 
 /**
- * Deletes all objects of a custom resource whose definition is being deleted (apiextensions `finalizer` controller).
- * Those with finalizers stay until these are removed.
+ * Deletes all objects of a custom resource whose definition is being deleted (apiextensions
+ * `pkg/controller/finalizer/crd_finalizer.go`). Objects with finalizers stay until these are removed.
  */
-export async function emptyResource(core: ServerCore, resource: ServedResource): Promise<Emptied> {
+export async function emptyResource(core: ServerCore, resource: ServedResource): Promise<DeletionResult> {
   const { group, plural } = resource.definition;
   const prefix = listPrefix(group, plural);
   const { items } = core.storage.list(prefix);
@@ -47,7 +47,7 @@ export async function emptyResource(core: ServerCore, resource: ServedResource):
         warn: () => undefined,
       });
     } catch (error) {
-      // Gone already, or kept by a webhook: then the definition waits for it.
+      // Deleted already, or refused by a webhook, which the definition waits for.
       if (!(error instanceof StatusError)) throw error;
       if (error.reason === 'NotFound') continue;
       failures.add(error.message);

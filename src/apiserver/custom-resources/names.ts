@@ -11,21 +11,20 @@ import {
   withCondition,
 } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
 
-/** The parts of a definition that others of its group are compared with. */
+/** The parts of a definition that the names of others in its group are checked against. */
 export interface NamedDefinition {
   readonly status: Pick<CustomResourceDefinition['status'], 'acceptedNames'>;
 }
 
-interface Judged {
+interface NameDecision {
   readonly acceptedNames: CustomResourceDefinitionNames;
   readonly conditions: CustomResourceDefinitionCondition[] | null;
 }
 
 /**
- * Decides the names of a definition against those that the definitions of its group have, its own among them: a name
- * cannot become another one of the same definition at once. Names that are accepted already are not looked at again, not
- * even when a conflict was found before with others. What was never established is being installed once its names are
- * accepted.
+ * Decides which names of a definition are accepted. A name is refused while a definition of the group, the same one
+ * included, has it as another name. Where all names of the spec have been accepted, the status does not change. Once
+ * they are accepted, the condition Established of a new definition has the reason Installing.
  *
  * @param group all definitions of the group.
  * @param now RFC 3339.
@@ -34,7 +33,7 @@ export function judgeNames(
   definition: CustomResourceDefinition,
   group: readonly NamedDefinition[],
   now: string,
-): Judged {
+): NameDecision {
   const { names } = definition.spec;
   const before = definition.status;
   if (areNamesAccepted(definition)) return before;
@@ -68,23 +67,22 @@ export function judgeNames(
   const conditions = withCondition(before.conditions, conflict ?? noConflicts);
   const established = conditions.find(({ type }) => type === 'Established');
   const installing = conflict === undefined && established?.status !== 'True';
-  if (established !== undefined && !installing) return { acceptedNames: ordered(accepted), conditions };
+  if (established !== undefined && !installing) return { acceptedNames: normalized(accepted), conditions };
   const [reason, message] = installing
     ? (['Installing', 'the initial names have been accepted'] as const)
     : (['NotAccepted', 'not all names are accepted'] as const);
   const next = condition('Established', 'False', now, reason, message);
-  return { acceptedNames: ordered(accepted), conditions: withCondition(conditions, next) };
+  return { acceptedNames: normalized(accepted), conditions: withCondition(conditions, next) };
 }
 
-/** True when a definition has all the names of its spec: other definitions cannot change that. */
+/** True when all names of the spec are accepted: other definitions cannot change that. */
 export function areNamesAccepted({ spec, status }: CustomResourceDefinition): boolean {
-  return jsonEqual(ordered(spec.names), ordered(status.acceptedNames));
+  return jsonEqual(normalized(spec.names), normalized(status.acceptedNames));
 }
 
 /**
- * The conditions of a definition whose names are accepted for the first time: it is established, and stays so when
- * its names change (apiextensions `pkg/controller/establish`). One whose conversion webhook is not trusted waits
- * for a certificate.
+ * The conditions with Established once the first names are accepted; it stays when names change (apiextensions
+ * `pkg/controller/establish`). A definition whose conversion webhook has an invalid CA bundle is not established.
  */
 export function establish(
   definition: CustomResourceDefinition,
@@ -110,8 +108,8 @@ function condition(
   return { type, status, lastTransitionTime, reason, message };
 }
 
-/** The names in the order of their fields, without empty ones. */
-function ordered(names: CustomResourceDefinitionNames): CustomResourceDefinitionNames {
+/** The names in Go's order of fields, without empty ones. */
+function normalized(names: CustomResourceDefinitionNames): CustomResourceDefinitionNames {
   const { plural, singular = '', shortNames = [], kind, listKind = '', categories = [] } = names;
   return {
     plural,
@@ -123,7 +121,7 @@ function ordered(names: CustomResourceDefinitionNames): CustomResourceDefinition
   };
 }
 
-/** Accepted names of definitions. A name may be a plural, a singular or a short one only once. */
+/** The accepted names of definitions. Plurals, singulars and short names share one set, kinds and list kinds another. */
 function takenNames(group: readonly NamedDefinition[]): {
   resources: Set<string>;
   kinds: Set<string>;

@@ -15,15 +15,15 @@ import { ConvertedObjects } from './converted-objects.ts';
 import type { WebhookConverter } from './webhook-converter.ts';
 
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
-const verbsAtTheEnd = ['delete', 'deletecollection', 'get', 'list', 'watch'];
+const verbsWhileTerminating = ['delete', 'deletecollection', 'get', 'list', 'watch'];
 
-/** The resources of a definition, as long as its spec and its names stay the same. */
+/** The time in which the spec and the names of a definition stay the same. */
 export interface Generation {
-  /** The revision of the definition at which it began. */
+  /** The revision of the definition that began it. */
   readonly since: number;
-  /** Aborts at its end. */
+  /** Aborts when the next generation begins, or the definition is deleted. */
   readonly replaced: AbortSignal;
-  /** Strategy Webhook. */
+  /** For the conversion strategy Webhook. */
   readonly converter: WebhookConverter | undefined;
 }
 
@@ -48,8 +48,8 @@ function storageVersion({ spec }: CustomResourceDefinition): CustomResourceDefin
   return (spec.versions ?? []).find((version) => version.storage);
 }
 
-/** Conversions between a version and the stored one, if these may differ. */
-function formsOf(
+/** The conversion between a served version and the stored one; neither member where there is one version only. */
+function conversionOf(
   { spec, status }: CustomResourceDefinition,
   { name }: CustomResourceDefinitionVersion,
   storage: string,
@@ -57,7 +57,7 @@ function formsOf(
 ): Pick<ServedResource, 'shared' | 'conversion'> {
   const versions = spec.versions ?? [];
   if (versions.length <= 1 && (status.storedVersions ?? []).length <= 1) return { shared: undefined };
-  if (converter === undefined) return { shared: versionForm(spec.group, name, storage) };
+  if (converter === undefined) return { shared: sameFieldsForm(spec.group, name, storage) };
   const { kind } = status.acceptedNames;
   const schemas = versions.map((version) => {
     const openAPIV3Schema = version.schema?.openAPIV3Schema;
@@ -81,7 +81,8 @@ function serveVersion(
 ): ServedResource {
   const { spec, status } = definition;
   const storage = storageVersion(definition);
-  const served = formsOf(definition, version, storage?.name ?? version.name, generation);
+  const storedVersion = storage?.name ?? version.name;
+  const conversions = conversionOf(definition, version, storedVersion, generation);
   const versions = spec.versions ?? [];
   const {
     plural,
@@ -93,15 +94,11 @@ function serveVersion(
   } = status.acceptedNames;
   const namespaced = spec.scope === 'Namespaced';
   const apiVersion = `${spec.group}/${version.name}`;
-  const forms =
-    served.conversion === undefined
-      ? {
-          apiVersion,
-          storedApiVersion: `${spec.group}/${storage?.name ?? version.name}`,
-          since: generation.since,
-        }
-      : // What the conversion gives has its defaults, and stays in the version of the request.
-        { apiVersion, storedApiVersion: apiVersion, since: undefined };
+  // The conversion by webhook sets the defaults itself, and the strategy gets objects in the served version.
+  const storedForm =
+    conversions.conversion === undefined
+      ? { storedApiVersion: `${spec.group}/${storedVersion}`, since: generation.since }
+      : { storedApiVersion: apiVersion, since: undefined };
   const warning = deprecation(spec.group, kind, version, versions);
   return serveResource(
     {
@@ -114,11 +111,11 @@ function serveVersion(
       namespaced,
       shortNames,
       categories,
-      verbs: hasCondition(definition, 'Terminating') ? verbsAtTheEnd : verbs,
+      verbs: hasCondition(definition, 'Terminating') ? verbsWhileTerminating : verbs,
       schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
       strategy: {
-        ...customResourceStrategy({ ...forms, kind, namespaced, version }),
-        ...endOfCreation(definition),
+        ...customResourceStrategy({ apiVersion, ...storedForm, kind, namespaced, version }),
+        ...creationRefusal(definition),
       },
       ...(storage?.served === true
         ? { storageVersionHash: storageVersionHash(spec.group, storage.name, kind) }
@@ -134,7 +131,7 @@ function serveVersion(
       const other = versions.find((candidate) => candidate.name === name);
       return other === undefined ? undefined : schemaFromCustomResource(other.schema?.openAPIV3Schema, kind);
     },
-    { ...served, replaced: generation.replaced },
+    { ...conversions, replaced: generation.replaced },
   );
 }
 
@@ -147,11 +144,8 @@ function storageVersionHash(group: string, version: string, kind: string): strin
     .toString('base64');
 }
 
-/**
- * A definition whose objects are being deleted takes no new ones (apiextensions `customresource_handler.go`
- * forbidCreateAdmission).
- */
-function endOfCreation(definition: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
+/** Refuses new objects while those of a definition are being deleted (`customresource_handler.go` forbidCreateAdmission). */
+function creationRefusal(definition: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
   if (!hasCondition(definition, 'Terminating')) return {};
   const { spec, status } = definition;
   return {
@@ -162,8 +156,11 @@ function endOfCreation(definition: CustomResourceDefinition): Pick<Strategy, 'ad
   };
 }
 
-/** Conversion None: versions differ in their apiVersion only. What is of another one stays so, for the strategy to refuse. */
-function versionForm(group: string, version: string, storage: string): ServedForm {
+/**
+ * For the conversion strategy None: versions differ in their apiVersion only. An object of another version is left as
+ * it is, and the strategy refuses it.
+ */
+function sameFieldsForm(group: string, version: string, storage: string): ServedForm {
   return {
     toStored: (object) =>
       object.apiVersion === `${group}/${version}`

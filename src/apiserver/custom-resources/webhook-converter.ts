@@ -11,21 +11,21 @@ import { checkSameObject, convertedMetadata } from './converted-metadata.ts';
 import { conversionReview, conversionReviewOf, convertedObjects } from './conversion-review.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
-/** Seconds that a question may take, all tries together (`apiserver/pkg/util/webhook/authentication.go`). */
+/** For one call with all its retries (`apiserver/pkg/util/webhook/authentication.go`). */
 const timeoutSeconds = 30;
-/** Limits of one request, so that a big list does not hold up others on either side. */
+/** Limits of one call, so that a long list does not delay other requests, here or in the webhook. */
 const maxObjects = 500;
 const maxCharacters = 1024 * 1024;
 
-/** What a converter needs besides the definition. */
+/** The dependencies of a converter. */
 export interface ConverterContext {
   connect(webhook: ConnectedWebhook): WebhookClient;
   newUid(): string;
 }
 
 /**
- * Converts objects by the webhook of a definition (apiextensions `apiserver/conversion`). Its errors are plain ones,
- * 500, in kube-apiserver's words.
+ * Converts objects by the webhook of a definition (apiextensions `apiserver/conversion`). Its errors are those of
+ * kube-apiserver, with the code 500.
  */
 export class WebhookConverter {
   readonly #client: WebhookClient;
@@ -43,8 +43,8 @@ export class WebhookConverter {
   }
 
   /**
-   * The objects in a version, in their order: copies of those that are in others, unpruned. Long lists are several
-   * questions.
+   * The objects in a version, in the same order. Those of other versions are converted, and not pruned. Long lists are
+   * sent in several calls.
    *
    * @param apiVersion `<group>/<version>`.
    * @throws {StatusError} 500 when one of them cannot be converted.
@@ -53,22 +53,22 @@ export class WebhookConverter {
     const others = [...objects.entries()].filter(([, object]) => object.apiVersion !== apiVersion);
     for (const [, object] of others) this.#checkVersions(object, apiVersion);
     const converted = [...objects];
-    for (const question of questionsOf(others)) {
-      const answers = await this.#ask(question, apiVersion);
-      for (const [i, { place }] of question.entries()) {
+    for (const batch of batchesOf(others)) {
+      const answers = await this.#call(batch, apiVersion);
+      for (const [i, { index }] of batch.entries()) {
         const answer = answers[i];
-        if (answer !== undefined) converted[place] = answer;
+        if (answer !== undefined) converted[index] = answer;
       }
     }
     return converted;
   }
 
-  /** Closes its connections when the last question has been answered. */
+  /** Closes the connections once all calls have been answered. */
   async close(): Promise<void> {
     await this.#client.close();
   }
 
-  /** Closes its connections; questions fail. */
+  /** Closes the connections at once; open calls fail. */
   async destroy(): Promise<void> {
     await this.#client.destroy();
   }
@@ -82,10 +82,10 @@ export class WebhookConverter {
     }
   }
 
-  async #ask(question: readonly Asked[], apiVersion: string): Promise<KubeObject[]> {
-    const first = question[0]?.object;
+  async #call(batch: readonly ConversionItem[], apiVersion: string): Promise<KubeObject[]> {
+    const first = batch[0]?.object;
     const failed = `conversion webhook for ${typeText(first?.apiVersion ?? '', first?.kind ?? '')}`;
-    const texts = question.map(({ text }) => text);
+    const texts = batch.map(({ text }) => text);
     const uid = this.#newUid();
     const version = this.#reviewVersion;
     let answers: readonly unknown[];
@@ -95,39 +95,41 @@ export class WebhookConverter {
     } catch (error) {
       throw plainError(`${failed} failed: ${errorMessage(error)}`);
     }
-    if (answers.length !== question.length) {
-      throw plainError(`${failed} returned ${answers.length} objects, expected ${question.length}`);
+    if (answers.length !== batch.length) {
+      throw plainError(`${failed} returned ${answers.length} objects, expected ${batch.length}`);
     }
-    return question.map(({ object }, i) => convertedObject(object, answers[i], apiVersion, failed));
+    return batch.map(({ object }, i) => convertedObject(object, answers[i], apiVersion, failed));
   }
 }
 
 /** An object to convert, with its index among all of them. */
-interface Asked {
-  readonly place: number;
+interface ConversionItem {
+  readonly index: number;
   readonly object: KubeObject;
   readonly text: string;
 }
 
-/** One request after the other; its text is made when it is sent. */
-function* questionsOf(objects: readonly (readonly [number, KubeObject])[]): Generator<readonly Asked[]> {
-  let question: Asked[] = [];
+/** The batches of objects, encoded one batch at a time. */
+function* batchesOf(
+  objects: readonly (readonly [number, KubeObject])[],
+): Generator<readonly ConversionItem[]> {
+  let batch: ConversionItem[] = [];
   let characters = 0;
-  for (const [place, object] of objects) {
+  for (const [index, object] of objects) {
     const text = encodeSorted(object);
-    const isFull = question.length === maxObjects || characters + text.length > maxCharacters;
-    if (isFull && question.length > 0) {
-      yield question;
-      question = [];
+    const isFull = batch.length === maxObjects || characters + text.length > maxCharacters;
+    if (isFull && batch.length > 0) {
+      yield batch;
+      batch = [];
       characters = 0;
     }
-    question.push({ place, object, text });
+    batch.push({ index, object, text });
     characters += text.length;
   }
-  if (question.length > 0) yield question;
+  if (batch.length > 0) yield batch;
 }
 
-/** An object of an answer, with the metadata that it had. @throws {StatusError} 500 */
+/** A converted object with its restored metadata. @throws {StatusError} 500 */
 function convertedObject(
   original: KubeObject,
   answer: unknown,
@@ -161,7 +163,7 @@ function convertedObject(
   }
 }
 
-/** As apimachinery's UnstructuredJSONScheme reads one. @throws {StatusError} 500 */
+/** The object, checked as apimachinery's UnstructuredJSONScheme does. @throws {StatusError} 500 */
 function objectOf(answer: unknown): JsonRecord {
   if (answer === undefined || answer === null) throw plainError('unexpected end of JSON input');
   if (!isRecord(answer)) throw plainError(`json: cannot unmarshal ${JSON.stringify(answer)} into an object`);
