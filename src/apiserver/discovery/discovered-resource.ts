@@ -1,8 +1,8 @@
 import type { ResourceDefinition, ResourceNames } from '../../registry/generic/strategy.ts';
 
-/** A row of discovery behind a resource: `services/proxy`, `pods/log`. */
+/** A subresource in discovery, such as `services/proxy` or `pods/log`. */
 export interface SubresourceRow {
-  /** The part behind the slash. */
+  /** The name after the slash. */
   readonly name: string;
   readonly kind: string;
   readonly verbs: readonly string[];
@@ -13,31 +13,32 @@ export interface SubresourceRow {
 
 /** A resource as discovery and OpenAPI show it. */
 export interface DiscoveredResource extends ResourceNames {
-  /** Empty: the resource has subresources only (`pods/eviction` of a server without pods is no such case). */
+  /** Empty for a resource that has subresources only. */
   readonly verbs: readonly string[];
   readonly storageVersionHash?: string;
-  /** OpenAPI component name. */
+  /** The name of its OpenAPI component. */
   readonly schema: string;
   readonly subresources: readonly SubresourceRow[];
-  /** A custom resource; its documents differ in small things from those of built-in kinds. */
+  /** Whether it is a custom resource, whose documents differ in details from those of built-in kinds. */
   readonly custom: boolean;
 }
 
-/** The resources that are served now. The same array while nothing changed: documents are built once per array. */
+/** The resources that are served now. The same array while nothing changes: documents are built once per array. */
 export type DiscoveredResources = () => readonly DiscoveredResource[];
 
 const statusVerbs = ['get', 'patch', 'update'] as const;
 
 /**
- * A resource with the subresources of its strategy; `more` are the others. A strategy's `finalize` takes PUT only, as
- * namespaces' does.
+ * A resource with the subresources of its strategy, of which `finalize` takes PUT only (`namespaces/finalize`).
+ *
+ * @param more further subresources.
  */
 export function discovered(
   definition: ResourceDefinition,
   more: readonly SubresourceRow[] = [],
   custom = false,
 ): DiscoveredResource {
-  const { strategy, ...shown } = definition;
+  const { strategy, ...names } = definition;
   const own = [
     ...(strategy.status === undefined ? [] : ['status']),
     ...(strategy.subresources?.keys() ?? []),
@@ -47,5 +48,5 @@ export function discovered(
     kind: definition.kind,
     verbs: name === 'finalize' ? ['update'] : statusVerbs,
   }));
-  return { ...shown, subresources: [...rows, ...more], custom };
+  return { ...names, subresources: [...rows, ...more], custom };
 }

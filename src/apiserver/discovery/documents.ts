@@ -1,6 +1,6 @@
 /**
- * The discovery documents (apimachinery `meta/v1/types.go`), members in the order in which kube-apiserver writes
- * them. Built from the served resources, never stored.
+ * The discovery documents (apimachinery `meta/v1/types.go`) of the served resources, with the members in the order of
+ * kube-apiserver.
  */
 import type { DiscoveredResource, SubresourceRow } from './discovered-resource.ts';
 import { compareGroups } from './priorities.ts';
@@ -24,11 +24,11 @@ export interface DiscoveredGroup {
   readonly name: string;
   readonly custom: boolean;
   readonly versions: ReadonlyMap<string, readonly DiscoveredResource[]>;
-  /** Versions whose server does not answer: what it has may be another set by now. */
+  /** Versions whose extension API server is not available: their resources may be out of date. */
   readonly stale: ReadonlySet<string>;
 }
 
-interface GroupUnderWay {
+interface MutableGroup {
   readonly custom: boolean;
   readonly versions: Map<string, DiscoveredResource[]>;
   readonly stale: Set<string>;
@@ -39,8 +39,8 @@ export function groupResources(
   resources: readonly DiscoveredResource[],
   remote: readonly RemoteGroupVersion[],
 ): Map<string, DiscoveredGroup> {
-  const groups = new Map<string, GroupUnderWay>();
-  const groupOf = (name: string, custom: boolean): GroupUnderWay => {
+  const groups = new Map<string, MutableGroup>();
+  const groupOf = (name: string, custom: boolean): MutableGroup => {
     let group = groups.get(name);
     if (group === undefined) {
       group = { custom, versions: new Map(), stale: new Set() };
@@ -96,7 +96,7 @@ function versionRank(version: string): { stage: number; major: number; minor: nu
   };
 }
 
-/** `/api`. `address` is host and port. */
+/** The document at `/api`. @param address host and port of the server. */
 export function apiVersions(core: DiscoveredGroup | undefined, address: string): unknown {
   return {
     kind: 'APIVersions',
@@ -105,12 +105,12 @@ export function apiVersions(core: DiscoveredGroup | undefined, address: string):
   };
 }
 
-/** `/apis/<group>`. */
+/** The document at `/apis/<group>`. */
 export function apiGroup(group: DiscoveredGroup): ApiGroup {
   return { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(group) };
 }
 
-/** `/apis`. */
+/** The document at `/apis`. */
 export function apiGroupList(groups: readonly DiscoveredGroup[]): unknown {
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupEntry) };
 }
@@ -124,7 +124,7 @@ function groupEntry(group: DiscoveredGroup): ApiGroup {
   return { name: group.name, versions, preferredVersion };
 }
 
-/** `/api/v1`, which has no apiVersion, and `/apis/<group>/<version>`, which has. */
+/** The document at `/api/v1`, which has no apiVersion, and at `/apis/<group>/<version>`, which has one. */
 export function apiResourceList(
   group: string,
   version: string,
@@ -134,7 +134,7 @@ export function apiResourceList(
     kind: 'APIResourceList',
     ...(group === '' ? {} : { apiVersion: 'v1' }),
     groupVersion: group === '' ? version : `${group}/${version}`,
-    resources: inOrder(
+    resources: inDiscoveryOrder(
       resources.flatMap((resource) => [
         ...(resource.verbs.length === 0 ? [] : [resourceRow(resource)]),
         ...resource.subresources.map((row) => subresourceRow(resource, row)),
@@ -144,8 +144,8 @@ export function apiResourceList(
   };
 }
 
-/** Rows of built-in resources come by name; those of custom ones with `/status` before `/scale`. */
-function inOrder(rows: readonly ApiResource[], custom: boolean): readonly ApiResource[] {
+/** Built-in resources by name; custom ones in their own order, with `/status` before `/scale`. */
+function inDiscoveryOrder(rows: readonly ApiResource[], custom: boolean): readonly ApiResource[] {
   if (custom) return rows;
   return rows.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
@@ -189,7 +189,7 @@ function subresourceRow(resource: DiscoveredResource, row: SubresourceRow): ApiR
   };
 }
 
-/** All groups and their resources in one document (KEP-3352); `groups` is the core group alone below `/api`. */
+/** Aggregated discovery (KEP-3352). @param groups for `/api`, the core group; for `/apis`, all others. */
 export function aggregatedDiscovery(groups: readonly DiscoveredGroup[]): unknown {
   return {
     kind: 'APIGroupDiscoveryList',

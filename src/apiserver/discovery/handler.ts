@@ -17,13 +17,13 @@ import {
 } from './documents.ts';
 import type { RemoteGroupVersion } from './remote-group-version.ts';
 
-/** Everything that is built once per set of served resources. */
+/** The documents of one set of served resources. */
 interface Snapshot {
   readonly resources: readonly DiscoveredResource[];
   readonly remote: readonly RemoteGroupVersion[];
   readonly groups: ReadonlyMap<string, DiscoveredGroup>;
-  /** Written documents, by what they are. */
-  readonly written: Map<string, WrittenDocument>;
+  /** By name and media type. */
+  readonly documents: Map<string, WrittenDocument>;
 }
 
 interface WrittenDocument {
@@ -32,9 +32,8 @@ interface WrittenDocument {
 }
 
 /**
- * Serves `/api`, `/api/v1`, `/apis`, `/apis/<group>` and `/apis/<group>/<version>`, aggregated discovery included. It
- * also answers all unknown paths below `/api` and `/apis`, because it has the groups: a Status below a built-in group,
- * plain text elsewhere.
+ * Serves `/api`, `/api/v1`, `/apis`, `/apis/<group>` and `/apis/<group>/<version>`, aggregated discovery included, and
+ * answers unknown paths below `/api` and `/apis`.
  *
  * @param remoteVersions what extension API servers serve; the same list while nothing changes.
  * @param address host and port as clients reach them.
@@ -49,12 +48,12 @@ export function discoveryHandler(
     const resources = served();
     const remote = remoteVersions();
     if (snapshot?.resources !== resources || snapshot.remote !== remote) {
-      snapshot = { resources, remote, groups: groupResources(resources, remote), written: new Map() };
+      snapshot = { resources, remote, groups: groupResources(resources, remote), documents: new Map() };
     }
     const document = documentAt(request, snapshot, address);
     if (document === undefined) {
-      unserved(request, reply, snapshot);
-    } else if (request.method === 'GET' || document.unguarded === true) {
+      replyUnserved(request, reply, snapshot);
+    } else if (request.method === 'GET' || document.skipsGoRestful === true) {
       await Promise.resolve();
       send(request, reply, snapshot, document);
     } else {
@@ -67,11 +66,11 @@ interface Document {
   /** Unique among the documents. */
   readonly name: string;
   /**
-   * The aggregator's documents and those of custom resource versions do not pass go-restful, which refuses methods
-   * other than GET and unknown media types.
+   * The documents of kube-aggregator and of custom resource versions do not pass through go-restful, which refuses
+   * methods other than GET and unknown media types.
    */
-  readonly unguarded?: boolean;
-  /** Has an aggregated form with these groups. */
+  readonly skipsGoRestful?: boolean;
+  /** The groups of its aggregated form; undefined where there is none. */
   readonly aggregates?: readonly DiscoveredGroup[];
   build(): unknown;
 }
@@ -93,15 +92,15 @@ function documentAt({ info }: ApiRequest, { groups }: Snapshot, address: () => s
   const [groupName, version, ...more] = rest;
   if (groupName === undefined) {
     const named = [...groups.values()].filter(({ name }) => name !== '');
-    return { name: 'apis', unguarded: true, aggregates: named, build: () => apiGroupList(named) };
+    return { name: 'apis', skipsGoRestful: true, aggregates: named, build: () => apiGroupList(named) };
   }
   const group = groupName === '' ? undefined : groups.get(groupName);
   if (group === undefined || more.length > 0) return undefined;
   if (version === undefined) {
-    // the aggregator serves every group but its own
+    // kube-aggregator serves the document of every group but its own.
     return {
       name: groupName,
-      unguarded: groupName !== 'apiregistration.k8s.io',
+      skipsGoRestful: groupName !== 'apiregistration.k8s.io',
       build: () => apiGroup(group),
     };
   }
@@ -113,50 +112,53 @@ function resourceList(group: DiscoveredGroup | undefined, version: string): Docu
   if (group === undefined || resources === undefined) return undefined;
   return {
     name: `${group.name}/${version}`,
-    unguarded: group.custom,
+    skipsGoRestful: group.custom,
     build: () => apiResourceList(group.name, version, resources),
   };
 }
 
 function send(request: ApiRequest, reply: Reply, snapshot: Snapshot, document: Document): void {
-  const { mediaType, isAggregated } = negotiateDiscovery(request.headers.accept, document.unguarded !== true);
+  const { mediaType, isAggregated } = negotiateDiscovery(
+    request.headers.accept,
+    document.skipsGoRestful !== true,
+  );
   if (!isAggregated || document.aggregates === undefined) {
-    const { body } = write(snapshot, document.name, mediaType, () => document.build());
+    const { body } = encodedDocument(snapshot, document.name, mediaType, () => document.build());
     reply.send(200, mediaType, body);
     return;
   }
   const { aggregates } = document;
   const name = `${document.name} aggregated`;
-  const { body, etag } = write(snapshot, name, mediaType, () => aggregatedDiscovery(aggregates));
+  const { body, etag } = encodedDocument(snapshot, name, mediaType, () => aggregatedDiscovery(aggregates));
   const headers = { ETag: etag, Vary: 'Accept' };
   const contentType = `${mediaType};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList`;
-  // a 304 with another type would change the type of what the client's cache holds
+  // A 304 needs the same type: another one would replace that of the cached document.
   if (request.headers['if-none-match'] === etag) reply.send(304, contentType, '', headers);
   else reply.send(200, contentType, body, headers);
 }
 
-function write(
-  { written }: Snapshot,
+function encodedDocument(
+  { documents }: Snapshot,
   name: string,
   mediaType: MediaType,
   build: () => unknown,
 ): WrittenDocument {
   const key = `${name} ${mediaType}`;
-  let document = written.get(key);
+  let document = documents.get(key);
   if (document === undefined) {
     const body = Buffer.from(encode(build(), mediaType));
     const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
     document = { body, etag };
-    written.set(key, document);
+    documents.set(key, document);
   }
   return document;
 }
 
 /**
- * Nothing is served here. Below `/api` and below the built-in groups, go-restful answers with a Status; anywhere
- * else, custom resources' groups included, requests do not reach it.
+ * Answers 404: with a Status below `/api` and built-in groups, as go-restful does; in plain text elsewhere, custom
+ * resources' groups included.
  */
-function unserved({ info }: ApiRequest, reply: Reply, { groups }: Snapshot): void {
+function replyUnserved({ info }: ApiRequest, reply: Reply, { groups }: Snapshot): void {
   const [, prefix, groupName = ''] = info.path.split('/');
   if (prefix === 'api' || (groupName !== '' && groups.get(groupName)?.custom === false)) {
     throw resourceNotFound();
@@ -164,7 +166,7 @@ function unserved({ info }: ApiRequest, reply: Reply, { groups }: Snapshot): voi
   replyNotFound(reply);
 }
 
-/** Serves `/`: the paths there are (apiserver `server/routes/index.go`). */
+/** Serves `/`, the list of paths (apiserver `server/routes/index.go`). */
 export function pathsHandler(
   served: DiscoveredResources,
   remoteVersions: () => readonly RemoteGroupVersion[],

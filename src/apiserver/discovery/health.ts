@@ -7,16 +7,16 @@ type HealthPath = 'healthz' | 'livez' | 'readyz';
 /** One named check; throws when it fails. */
 export interface ServerCheck {
   readonly name: string;
-  /** Which of the three paths it belongs to. */
+  /** The paths that run it. */
   readonly on: readonly HealthPath[];
   check(): void;
 }
 
-/** How the checks went, for `/metrics/slis` (component-base `metrics/prometheus/slis`). */
+/** The results of checks, for `/metrics/slis` (component-base `metrics/prometheus/slis`). */
 export class HealthCheckResults {
   readonly #results = new Map<string, CheckResult>();
 
-  /** Runs a check of a path. @returns why it fails; undefined when it does not. */
+  /** Runs a check, and records the result. @param type the path that runs it. @returns why it fails, if it does. */
   run(check: ServerCheck, type: string): string | undefined {
     const failure = failureOf(check);
     const key = `${type} ${check.name}`;
@@ -83,18 +83,18 @@ export function healthHandler(checks: readonly ServerCheck[], results: HealthChe
   return async (request, reply) => {
     await Promise.resolve();
     const { path } = request.info;
-    const [, first = ''] = path.split('/', 2);
-    const own = checks.filter(({ on }) => on.some((each) => each === first));
-    if (path === `/${first}`) {
-      sendAll(first, own, results, request, reply);
+    const [, healthPath = ''] = path.split('/', 2);
+    const own = checks.filter(({ on }) => on.some((each) => each === healthPath));
+    if (path === `/${healthPath}`) {
+      sendAll(healthPath, own, results, request, reply);
       return;
     }
-    const check = own.find(({ name }) => path === `/${first}/${name}`);
+    const check = own.find(({ name }) => path === `/${healthPath}/${name}`);
     if (check === undefined) {
       replyNotFound(reply);
       return;
     }
-    const failure = results.run(check, first);
+    const failure = results.run(check, healthPath);
     if (failure === undefined) reply.send(200, text, 'ok', headers);
     else reply.send(500, text, `internal server error: ${failure}\n`, headers);
   };

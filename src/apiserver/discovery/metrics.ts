@@ -1,7 +1,7 @@
 import type { Handler } from '../http/exchange.ts';
 import { replyNotFound } from '../http/router.ts';
 
-/** Serves `/metrics` and paths below it in the text format of Prometheus. @param pages by their path. */
+/** Serves `/metrics` and paths below it in the text format of Prometheus. @param pages by path. */
 export function metricsHandler(pages: ReadonlyMap<string, () => Promise<string>>): Handler {
   return async ({ info }, reply) => {
     const collect = pages.get(info.path);

@@ -3,12 +3,13 @@ import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.
 import type { Handler } from '../http/exchange.ts';
 import { replyNotFound } from '../http/router.ts';
 
-/** Where the issuer of service account tokens describes itself. */
+/** The paths of OpenID Connect discovery for tokens of ServiceAccounts. */
 export const openIdPaths = {
   configuration: '/.well-known/openid-configuration',
   keys: '/openid/v1/jwks',
 } as const;
 
+/** The options of {@link openIdProvider}. */
 export interface OpenIdProviderOptions {
   /** The `iss` of the tokens. */
   readonly issuer: string;
@@ -19,8 +20,8 @@ export interface OpenIdProviderOptions {
 }
 
 /**
- * Serves what others need to verify service account tokens without asking this server each time: the OpenID
- * configuration and the keys (kubernetes `pkg/routes/openidmetadata.go`).
+ * Serves the OpenID configuration and the keys, with which relying parties verify ServiceAccount tokens on their own
+ * (`pkg/routes/openidmetadata.go`).
  */
 export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions): Handler {
   const documents: Readonly<Record<string, () => readonly [mediaType: string, body: unknown]>> = {
@@ -38,8 +39,8 @@ export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions)
   };
   return async ({ method, info: { path } }, reply) => {
     await Promise.resolve();
-    const place = Object.values(openIdPaths).find((each) => path === each || path.startsWith(`${each}/`));
-    if (place === undefined) {
+    const endpoint = Object.values(openIdPaths).find((each) => path === each || path.startsWith(`${each}/`));
+    if (endpoint === undefined) {
       replyNotFound(reply);
       return;
     }

@@ -1,12 +1,12 @@
-/** The order of groups and versions in `/apis`, by which kubectl picks one of several kinds of a name. */
+/** The order of groups and versions in `/apis`, by which kubectl chooses among kinds of the same name. */
 
-/** Spec of an APIService: more comes first. */
+/** The priorities in the spec of an APIService; the highest comes first. */
 interface ApiPriority {
   readonly groupPriorityMinimum: number;
   readonly versionPriority: number;
 }
 
-/** kube-apiserver's own (`controlplane/apiserver/aggregator.go`, `cmd/kube-apiserver/app/aggregator.go`). */
+/** Of built-in groups (`controlplane/apiserver/aggregator.go`, `cmd/kube-apiserver/app/aggregator.go`). */
 const groupPriorities: ReadonlyMap<string, number> = new Map([
   ['', 18_000],
   ['apps', 17_800],
@@ -27,11 +27,11 @@ const groupPriorities: ReadonlyMap<string, number> = new Map([
   ['node.k8s.io', 16_300],
   ['discovery.k8s.io', 16_200],
   ['flowcontrol.apiserver.k8s.io', 16_100],
-  // OpenShift's (openshift-apiserver-operator).
+  // From openshift-apiserver-operator.
   ['route.openshift.io', 9900],
 ]);
 
-/** Versions that differ from the rule. */
+/** Built-in group versions that do not have the {@link builtInVersionPriority}. */
 const versionPriorities: ReadonlyMap<string, number> = new Map([
   ['/v1', 1],
   ['autoscaling/v2', 30],
@@ -39,10 +39,10 @@ const versionPriorities: ReadonlyMap<string, number> = new Map([
 ]);
 const builtInVersionPriority = 15;
 
-/** The priorities of custom resources' groups (`crdregistration_controller.go`). */
+/** Of custom resources' group versions (`crdregistration_controller.go`). */
 export const customPriority: ApiPriority = { groupPriorityMinimum: 1000, versionPriority: 100 };
 
-/** The aggregator's own group: the first of all, and without an APIService. */
+/** kube-aggregator's own group, which comes first and has no APIService. */
 export const aggregatorGroup = 'apiregistration.k8s.io';
 
 /** The priorities of a built-in group version. */

@@ -7,12 +7,12 @@ export interface RemoteGroupVersion {
   readonly version: string;
   /** The priority of the group. */
   readonly groupPriorityMinimum: number;
-  /** Empty where the server could not be reached yet. */
+  /** Empty until the server has answered. */
   readonly resources: readonly DiscoveredResource[];
-  /** The server has answered, and is available. */
+  /** Whether the server has answered and is available. */
   readonly isFresh: boolean;
-  /** The address of its OpenAPI 3 document, as the server's own index has it; undefined where it has none. */
+  /** The address of its OpenAPI v3 document in the server's index; undefined for none. */
   readonly openApi: string | undefined;
-  /** Its part of the server's OpenAPI 2 document; undefined where it has none. */
+  /** Its part of the server's OpenAPI v2 document; undefined for none. */
   readonly openApiV2: RemoteDocumentV2 | undefined;
 }

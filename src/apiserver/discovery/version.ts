@@ -2,18 +2,18 @@ import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.
 import type { Handler } from '../http/exchange.ts';
 import { requireProducible } from '../http/negotiation.ts';
 
-/** The version of Kubernetes whose answers this server gives. */
+/** The version of Kubernetes whose API this server implements. */
 export const kubernetesVersion = { major: '1', minor: '36', patch: '0' } as const;
 
 /** Fields of `/version` besides the Kubernetes version. */
 export interface BuildInfo {
-  /** Of servicenet, as in package.json. */
+  /** The version of servicenet, as in package.json. */
   readonly version: string;
-  /** As Go names it: `linux/amd64`. */
+  /** With Go's names: `linux/amd64`. */
   readonly platform: string;
 }
 
-/** Serves `/version` (apimachinery `version/types.go`). The build metadata names this program. */
+/** Serves `/version` (apimachinery `version/types.go`). The build metadata of the version names servicenet. */
 export function versionHandler(build: BuildInfo): Handler {
   const { major, minor, patch } = kubernetesVersion;
   const body = {

@@ -1,6 +1,5 @@
 /**
- * The certificates of the embedded server: an authority made at start, and what it signs. ECDSA P-256 with SHA-256,
- * X.509 v3 (RFC 5280).
+ * Issues the certificates of the embedded server: X.509 v3 (RFC 5280), ECDSA P-256 with SHA-256.
  */
 import ipaddr from 'ipaddr.js';
 import {
@@ -20,6 +19,7 @@ export interface CertificatePair {
   readonly key: string;
 }
 
+/** A CA that signs certificates. */
 export interface CertificateAuthority {
   /** PEM. */
   readonly certificate: string;
@@ -27,9 +27,10 @@ export interface CertificateAuthority {
   readonly key: KeyObject;
 }
 
+/** The validity of a certificate. */
 export interface Validity {
   readonly now: Date;
-  /** Default 365. */
+  /** Default 365; 3650 for an authority. */
   readonly days?: number;
 }
 
@@ -47,15 +48,15 @@ const oids = {
   clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
 
-/** Bits of keyUsage in DER: the last byte with its unused bits. */
+/** keyUsage (RFC 5280, 4.2.1.3). */
 const digitalSignature = der.bitString(Buffer.from([0x80]), 7);
 const digitalSignatureAndCertSign = der.bitString(Buffer.from([0x84]), 2);
 
 const dayMs = 86_400_000;
-/** Clients' clocks may be behind the server's. */
+/** Certificates are valid from before now, since clocks of clients may be behind. */
 const backdateMs = 5 * 60_000;
 
-interface CertificateRequest {
+interface CertificateTemplate {
   readonly subject: Buffer;
   readonly issuer: Buffer;
   readonly publicKey: KeyObject;
@@ -86,7 +87,7 @@ function publicKeyBytes(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' });
 }
 
-/** Any identifier that is unique to the key will do (RFC 5280, 4.2.1.2). */
+/** The subject key identifier: any value that is unique to the key (RFC 5280, 4.2.1.2). */
 function keyId(key: KeyObject): Buffer {
   return createHash('sha256').update(publicKeyBytes(key)).digest().subarray(0, 20);
 }
@@ -96,7 +97,7 @@ function pem(label: string, bytes: Buffer): string {
   return `-----BEGIN ${label}-----\n${lines}\n-----END ${label}-----\n`;
 }
 
-function signCertificate(request: CertificateRequest): string {
+function signCertificate(request: CertificateTemplate): string {
   const algorithm = der.sequence(der.oid(oids.ecdsaWithSha256));
   const start = request.validity.now.getTime() - backdateMs;
   const end = request.validity.now.getTime() + (request.validity.days ?? 365) * dayMs;
@@ -184,13 +185,13 @@ export function issueServerCertificate(
   return issue(ca, distinguishedName(commonName), oids.serverAuth, [subjectAltName], validity);
 }
 
-/** A client certificate: the user is its CN, its groups are its O (kube-apiserver's x509 authenticator). */
+/** A client certificate: CN is the user, every O a group (apiserver `request/x509`). */
 export function issueClientCertificate(
   ca: CertificateAuthority,
   user: string,
   groups: readonly string[],
   validity: Validity,
-  /** DER of further attributes of the name. */
+  /** DER of further attributes of the subject. */
   attributes: readonly Buffer[] = [],
 ): CertificatePair {
   return issue(ca, distinguishedName(user, groups, attributes), oids.clientAuth, [], validity);

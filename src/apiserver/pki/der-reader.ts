@@ -1,4 +1,4 @@
-/** A value of DER (X.690). */
+/** A DER value (X.690). */
 export interface DerValue {
   readonly tag: number;
   readonly content: Buffer;
@@ -6,13 +6,13 @@ export interface DerValue {
   readonly whole: Buffer;
 }
 
-const lengthFault = 'asn1: syntax error: data truncated';
+const truncated = 'asn1: syntax error: data truncated';
 
-/** The value that starts at `at`. @throws {Error} when it is cut short. */
+/** The value that starts at `at`. @throws {Error} with Go's message when it is truncated. */
 function derValue(bytes: Buffer, at: number): DerValue {
   const tag = bytes[at];
   const first = bytes[at + 1];
-  if (tag === undefined || first === undefined) throw new Error(lengthFault);
+  if (tag === undefined || first === undefined) throw new Error(truncated);
   let length = first;
   let start = at + 2;
   if (first >= 0x80) {
@@ -23,11 +23,11 @@ function derValue(bytes: Buffer, at: number): DerValue {
     start += octets;
   }
   const end = start + length;
-  if (end > bytes.length) throw new Error(lengthFault);
+  if (end > bytes.length) throw new Error(truncated);
   return { tag, content: bytes.subarray(start, end), whole: bytes.subarray(at, end) };
 }
 
-/** The values inside of one, or of a text of several. @throws {Error} when one is cut short. */
+/** The values in the content of a constructed value. @throws {Error} with Go's message when one is truncated. */
 export function derValues(bytes: Buffer): DerValue[] {
   const values: DerValue[] = [];
   for (let at = 0; at < bytes.length;) {

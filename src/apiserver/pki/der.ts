@@ -1,9 +1,9 @@
-/** The few ASN.1 types that an X.509 certificate needs, in their DER encoding (X.690). */
+/** Encodes the ASN.1 types of X.509 certificates in DER (X.690). */
 import { pushAll } from '../../objects/lists.ts';
 
 const tag = {
   boolean: 0x01,
-  derInteger: 0x02,
+  integer: 0x02,
   bitString: 0x03,
   octetString: 0x04,
   oid: 0x06,
@@ -26,47 +26,51 @@ function encode(tagOctet: number, ...contents: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from([tagOctet, ...lengthOctets(content.length)]), content]);
 }
 
+/** A SEQUENCE. */
 export function sequence(...items: readonly Uint8Array[]): Buffer {
   return encode(tag.sequence, ...items);
 }
 
-/** A SET OF one item: with more, DER would ask for an order. */
+/** A SET OF one item. (DER sorts the items of larger sets.) */
 export function setOfOne(item: Uint8Array): Buffer {
   return encode(tag.set, item);
 }
 
+/** A BOOLEAN. */
 export function boolean(value: boolean): Buffer {
   return encode(tag.boolean, Buffer.from([value ? 0xff : 0]));
 }
 
-/** A non-negative integer, big-endian, of any length. */
+/** A non-negative INTEGER. @param magnitude big-endian, of any length. */
 export function integer(magnitude: Uint8Array): Buffer {
   let start = 0;
   while (start < magnitude.length - 1 && magnitude[start] === 0) start++;
   const bytes = magnitude.subarray(start);
-  const negativeLooking = ((bytes[0] ?? 0) & 0x80) !== 0;
-  return encode(tag.derInteger, ...(negativeLooking ? [Buffer.from([0]), bytes] : [bytes]));
+  const hasSignBit = ((bytes[0] ?? 0) & 0x80) !== 0;
+  return encode(tag.integer, ...(hasSignBit ? [Buffer.from([0]), bytes] : [bytes]));
 }
 
-/** @param unusedBits how many of the lowest bits of the last byte do not count, 0 to 7. */
+/** A BIT STRING. @param unusedBits of the last byte, 0 to 7. */
 export function bitString(bytes: Uint8Array, unusedBits = 0): Buffer {
   return encode(tag.bitString, Buffer.from([unusedBits]), bytes);
 }
 
+/** An OCTET STRING. */
 export function octetString(bytes: Uint8Array): Buffer {
   return encode(tag.octetString, bytes);
 }
 
+/** A UTF8String. */
 export function utf8String(text: string): Buffer {
   return encode(tag.utf8String, Buffer.from(text, 'utf8'));
 }
 
-/** `[n]` around other values. */
+/** Values with the explicit tag `[n]`. */
 export function explicit(n: number, ...items: readonly Uint8Array[]): Buffer {
   return encode(0xa0 | n, ...items);
 }
 
-/** `[n]` in place of a primitive value's own tag. */
+/** The content of a primitive value with the implicit tag `[n]`. */
 export function implicit(n: number, bytes: Uint8Array): Buffer {
   return encode(0x80 | n, bytes);
 }

@@ -14,12 +14,13 @@ import path from 'node:path';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { type CertificateAuthority, createCertificateAuthority } from './certificates.ts';
 
-/** The keys of a server: its authority, its tokens, and the key that signs tokens of service accounts. */
+/** The secrets of a server. */
 export interface ServerIdentity {
+  /** The cluster's CA. */
   readonly authority: CertificateAuthority;
   /** The administrator's bearer token. */
   readonly adminToken: string;
-  /** EC P-256: signs the tokens of service accounts. */
+  /** EC P-256; signs the tokens of ServiceAccounts. */
   readonly serviceAccountKey: KeyObject;
   /** The CA of the front proxy's client certificate, which extension API servers trust. */
   readonly frontProxyAuthority: CertificateAuthority;
@@ -27,10 +28,10 @@ export interface ServerIdentity {
 
 const commonName = 'servicenet-ca';
 const frontProxyCommonName = 'front-proxy-ca';
-/** In the data directory, beside the logs of the store. */
+/** In the data directory. */
 const fileName = 'identity.json';
 
-/** An identity for one run. */
+/** A new identity. */
 export function newIdentity(now: Date): ServerIdentity {
   return {
     authority: createCertificateAuthority(commonName, { now }),
@@ -41,10 +42,10 @@ export function newIdentity(now: Date): ServerIdentity {
 }
 
 /**
- * The identity that a data directory keeps, so that kubeconfigs and tokens outlive a restart; made when there is
+ * The identity in a data directory, so that kubeconfigs and tokens stay valid after a restart; created where there is
  * none. The caller holds the lock of the directory.
  *
- * @throws {Error} naming the file when it does not hold an identity.
+ * @throws {Error} naming the file when it has no valid identity.
  */
 export function keptIdentity(directory: string, now: Date): ServerIdentity {
   const file = path.join(directory, fileName);
@@ -101,24 +102,24 @@ function pem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** The contents of a file; those of earlier versions have no front proxy. */
-type KeptIdentity = Omit<ServerIdentity, 'frontProxyAuthority'> & Partial<ServerIdentity>;
+/** The content of the file; files of earlier versions have no front proxy CA. */
+type StoredIdentity = Omit<ServerIdentity, 'frontProxyAuthority'> & Partial<ServerIdentity>;
 
-function parseIdentity(text: string): KeptIdentity | undefined {
+function parseIdentity(text: string): StoredIdentity | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
     if (!isRecord(parsed)) return undefined;
     const { checksum, ...members } = parsed;
     const { caCertificate, caKey, adminToken, serviceAccountKey, ...more } = members;
     const { frontProxyCertificate, frontProxyKey, ...others } = more;
-    // Files of earlier versions have none. Its own name may be what was damaged.
+    // Files of earlier versions have no checksum. An unknown member may be a damaged name, even that of the checksum.
     if (Object.keys(others).length > 0 || (checksum !== undefined && checksum !== checksumOf(members)))
       return undefined;
     if (typeof adminToken !== 'string' || adminToken === '' || typeof serviceAccountKey !== 'string')
       return undefined;
     const authority = authorityOf(commonName, caCertificate, caKey);
     const signer = createPrivateKey(serviceAccountKey);
-    if (authority === undefined || !signs(signer)) return undefined;
+    if (authority === undefined || !isSigningKey(signer)) return undefined;
     const identity = { authority, adminToken, serviceAccountKey: signer };
     if (frontProxyCertificate === undefined && frontProxyKey === undefined) return identity;
     const frontProxyAuthority = authorityOf(frontProxyCommonName, frontProxyCertificate, frontProxyKey);
@@ -128,7 +129,7 @@ function parseIdentity(text: string): KeptIdentity | undefined {
   }
 }
 
-/** Undefined where the two do not belong together. @throws {Error} where one of them is none. */
+/** Undefined where the certificate is not that of the key. @throws {Error} where one of them cannot be parsed. */
 function authorityOf(name: string, certificate: unknown, keyText: unknown): CertificateAuthority | undefined {
   if (typeof certificate !== 'string' || typeof keyText !== 'string') return undefined;
   const key = createPrivateKey(keyText);
@@ -137,25 +138,25 @@ function authorityOf(name: string, certificate: unknown, keyText: unknown): Cert
   return fits ? { certificate, commonName: name, key } : undefined;
 }
 
-/** SHA-256 of the file's content, to notice damage on the disk at the start. */
+/** SHA-256 of the members, to detect damage of the file. */
 function checksumOf(members: JsonRecord): string {
   return createHash('sha256').update(JSON.stringify(members)).digest('hex');
 }
 
-/** Whether the two halves of a key belong together. */
-function signs(key: KeyObject): boolean {
+/** True for an EC key whose public half verifies what the private half signs. */
+function isSigningKey(key: KeyObject): boolean {
   const text = Buffer.from('servicenet');
   return (
     key.asymmetricKeyType === 'ec' && verify('sha256', text, createPublicKey(key), sign('sha256', text, key))
   );
 }
 
-/** All of the file or none of it is there after a crash; only its owner may read it. */
+/** Writes a file atomically and durably, for its owner only. */
 function writeDurably(directory: string, file: string, text: string): void {
-  const unfinished = `${file}.tmp`;
-  fs.rmSync(unfinished, { force: true });
-  fs.writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx', flush: true });
-  fs.renameSync(unfinished, file);
+  const temporary = `${file}.tmp`;
+  fs.rmSync(temporary, { force: true });
+  fs.writeFileSync(temporary, text, { mode: 0o600, flag: 'wx', flush: true });
+  fs.renameSync(temporary, file);
   const handle = fs.openSync(directory, 'r');
   try {
     fs.fsyncSync(handle);

@@ -1,13 +1,13 @@
 /** The names of the cluster, user and context in a kubeconfig that the server writes. */
 const name = 'servicenet';
 
-/** A kubeconfig (YAML) for one server, its authority and one bearer token. */
+/** A kubeconfig (YAML) for one server, its CA and one bearer token. */
 export function kubeconfig(access: {
   readonly url: string;
   readonly ca: string;
   readonly token: string;
 }): string {
-  // A double-quoted YAML scalar takes every escape of JSON.
+  // Every JSON string is a double-quoted YAML scalar.
   const quoted = (text: string): string => JSON.stringify(text);
   return `apiVersion: v1
 kind: Config

@@ -1,4 +1,4 @@
-/** Reads PKCS#10 requests and PEM certificates (crypto/x509 ParseCertificateRequest, `apis/certificates/helpers.go`). */
+/** Validates PKCS#10 requests and PEM certificates (crypto/x509 ParseCertificateRequest, `apis/certificates/helpers.go`). */
 import { createPublicKey, verify, X509Certificate } from 'node:crypto';
 import { derValues, type DerValue, oidText } from './der-reader.ts';
 import type { CertificateReader } from '../../registry/certificates/certificatesigningrequest/strategy.ts';
@@ -8,14 +8,14 @@ interface PemBlock {
   readonly type: string;
   readonly hasHeaders: boolean;
   readonly bytes: Buffer;
-  /** The text behind the block. */
+  /** The text after the block. */
   readonly rest: string;
 }
 
 const sequenceTag = 0x30;
 const organization = '2.5.4.10';
 
-/** Signature algorithms and their digests; Ed25519 has none of its own. */
+/** Digests of signature algorithms, by OID; null for Ed25519, which has its own. */
 const digests: ReadonlyMap<string, string | null> = new Map([
   ['1.2.840.113549.1.1.11', 'sha256'],
   ['1.2.840.113549.1.1.12', 'sha384'],
@@ -29,7 +29,7 @@ const digests: ReadonlyMap<string, string | null> = new Map([
 const beginning = '-----BEGIN ';
 const dashes = '-----';
 
-/** The first block of a PEM text, undefined when there is none (`encoding/pem` Decode). */
+/** The first PEM block of a text; undefined when there is none (`encoding/pem` Decode). */
 function pemBlock(text: string): PemBlock | undefined {
   const start = text.indexOf(beginning);
   const lineEnd = text.indexOf('\n', start);
@@ -55,7 +55,7 @@ interface SigningRequest {
   readonly organizations: readonly string[];
 }
 
-/** @throws {Error} with Go's text where there is one, when the text is no sound request. */
+/** @throws {Error} for an invalid request, with Go's message where there is one. */
 function readRequest(pem: Uint8Array): SigningRequest {
   const block = pemBlock(Buffer.from(pem).toString('latin1'));
   if (block?.type !== 'CERTIFICATE REQUEST') throw new Error('PEM block type must be CERTIFICATE REQUEST');
@@ -77,7 +77,7 @@ function checkSignature(content: DerValue, algorithm: DerValue, signature: DerVa
   const digest = oid === undefined ? undefined : digests.get(oidText(oid));
   if (digest === undefined) throw new Error('x509: cannot verify signature: algorithm unimplemented');
   const publicKey = createPublicKey({ key: key.whole, format: 'der', type: 'spki' });
-  // The first octet of a bit string counts unused bits.
+  // The first octet of a BIT STRING is the number of unused bits.
   if (!verify(digest, content.whole, publicKey, signature.content.subarray(1))) {
     throw new Error('x509: invalid signature: parent certificate cannot sign this kind of certificate');
   }
@@ -93,16 +93,17 @@ function organizationsOf(subject: DerValue): string[] {
     });
 }
 
-/** The organizations in the subject of a request; none for a text that is no request. */
+/** The organizations in the subject of a request; none for an invalid request. */
 export function requestedOrganizations(pem: Uint8Array): readonly string[] {
   try {
     return readRequest(pem).organizations;
   } catch {
-    // The rules of the kind refuse it.
+    // The validation of the kind refuses it.
     return [];
   }
 }
 
+/** Validates the requests and certificates of CertificateSigningRequests. */
 export const certificateReader: CertificateReader = {
   requestFault(pem) {
     try {

@@ -1,4 +1,4 @@
-/** Component schemas in the form of OpenAPI v3: the built-in ones, and those made for custom resources. */
+/** Component schemas of OpenAPI v3: those of built-in kinds, and those of custom resources. */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource } from '../discovered-resource.ts';
 import { metadataMember, typeMembers } from './custom-component.ts';
@@ -8,7 +8,7 @@ import { at, listAt, textAt } from '../../../objects/read.ts';
 /** Schemas by component name. */
 export type Components = ReadonlyMap<string, JsonRecord>;
 
-/** The parts of a definition's version. */
+/** The parts of a definition's version that OpenAPI shows. */
 export interface CustomVersion {
   /** The `openAPIV3Schema`; undefined where the definition has none. */
   readonly schema: unknown;
@@ -19,13 +19,14 @@ export interface CustomVersion {
 /** The schema of a custom resource; undefined when the resource is not custom. */
 export type CustomSchema = (resource: DiscoveredResource) => CustomVersion | undefined;
 
+/** The component prefix of meta/v1 types. */
 export const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
 const refPrefix = '#/components/schemas/';
-/** The depth limit of schemas; deeper parts are cut. */
+/** References in deeper schemas are not followed. */
 const maxDepth = 100;
 
-/** Read at the first request for a document: few clients request one. */
+/** The components of built-in kinds, loaded with the first request for a document. */
 export async function loadBuiltInComponents(): Promise<Components> {
   const module = await import('./components.generated.json', { with: { type: 'json' } });
   const schemas: unknown = module.default;
@@ -33,7 +34,7 @@ export async function loadBuiltInComponents(): Promise<Components> {
   if (isRecord(schemas)) {
     for (const [name, schema] of Object.entries(schemas)) if (isRecord(schema)) components.set(name, schema);
   }
-  // the body of a patch may be anything
+  // The body of a patch has no schema.
   components.set(`${metaV1}.Patch`, {
     type: 'object',
     description: 'A change to an object; the content type says its form.',
@@ -52,8 +53,8 @@ export function referenced(ref: unknown): string | undefined {
 }
 
 /**
- * All components with those of the served custom resources, and generated lists where there are none. Yields between
- * resources.
+ * The built-in components, those of the served custom resources, and lists of kinds that have no list component. Yields
+ * between resources.
  */
 export function* completeComponents(
   builtIn: Components,
@@ -75,7 +76,7 @@ export function* completeComponents(
   return components;
 }
 
-/** The component of lists: custom ones have a name of their own. */
+/** The list component of a resource; definitions can name their list kind. */
 export function listComponentOf({ schema, kind, listKind = `${kind}List` }: DiscoveredResource): string {
   return `${schema.slice(0, -kind.length)}${listKind}`;
 }
@@ -110,7 +111,7 @@ function listComponent(resource: DiscoveredResource): JsonRecord {
   };
 }
 
-/** The definition's schema with the members that all objects have. */
+/** The definition's schema with `apiVersion`, `kind` and `metadata`. */
 function customComponent(resource: DiscoveredResource, schema: unknown): JsonRecord {
   const own: JsonRecord = isRecord(schema)
     ? schema
@@ -119,31 +120,27 @@ function customComponent(resource: DiscoveredResource, schema: unknown): JsonRec
   return {
     ...own,
     type: 'object',
-    properties: {
-      ...properties,
-      ...typeMembers(),
-      ...metadataMember(),
-    },
+    properties: { ...properties, ...typeMembers(), ...metadataMember() },
     'x-kubernetes-group-version-kind': groupVersionKind(resource),
   };
 }
 
 /**
- * The components that some components need, themselves included, sorted by name. A missing one is an open object.
- * Yields between components.
+ * Some components and all that they refer to, sorted by name. A missing one is an object without a schema. Yields
+ * between components.
  */
 export function* closure(
   components: Components,
   roots: Iterable<string>,
 ): Generator<undefined, [string, JsonRecord][], undefined> {
   const found = new Map<string, JsonRecord>();
-  const waiting = [...roots];
-  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+  const pending = [...roots];
+  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
     if (found.has(name)) continue;
     yield;
     const schema = components.get(name) ?? { type: 'object' };
     found.set(name, schema);
-    collectReferences(schema, waiting, 0);
+    collectReferences(schema, pending, 0);
   }
   return [...found].sort(([a], [b]) => (a < b ? -1 : 1));
 }

@@ -3,7 +3,7 @@ import { isRecord, isStringList, jsonEqual, type JsonRecord } from '../../../obj
 const metaReference = '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const intOrString = [{ type: 'integer' }, { type: 'string' }];
 const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
-/** Deeper schemas are cut. */
+/** Deeper schemas are left as they are. */
 const maxDepth = 100;
 
 /** `apiVersion` and `kind` of any object. */
@@ -28,11 +28,12 @@ export function metadataMember(): JsonRecord {
 }
 
 /**
- * A definition's schema as OpenAPI shows it: objects in it that are resources themselves have what all resources have
- * (apiextensions-apiserver `pkg/controller/openapi/builder` addEmbeddedProperties), and IntOrString is expressed in
- * standard terms (`schema/unfold.go`).
+ * A definition's schema as OpenAPI shows it: embedded resources have the properties of all resources
+ * (apiextensions-apiserver `pkg/controller/openapi/builder` addEmbeddedProperties), and IntOrString is written with
+ * standard keywords (`schema/unfold.go`).
  *
- * @param v2 for OpenAPI v2, which has no such terms, and where an object that may hold anything lists no properties.
+ * @param v2 for OpenAPI v2, which lacks these keywords, and in which objects that preserve unknown fields list no
+ *   properties.
  */
 export function publishedSchema(schema: JsonRecord, v2: boolean, depth = 0): JsonRecord {
   if (depth > maxDepth) return schema;
@@ -46,13 +47,13 @@ export function publishedSchema(schema: JsonRecord, v2: boolean, depth = 0): Jso
   }
   if (items !== undefined) result['items'] = nested(items);
   if (additionalProperties !== undefined) result['additionalProperties'] = nested(additionalProperties);
-  if (!v2) sayIntOrString(result);
+  if (!v2) unfoldIntOrString(result);
   const open = v2 && preserves === true;
-  if (result['x-kubernetes-embedded-resource'] === true && !open) addEmbedded(result);
+  if (result['x-kubernetes-embedded-resource'] === true && !open) addEmbeddedProperties(result);
   return result;
 }
 
-function addEmbedded(schema: JsonRecord): void {
+function addEmbeddedProperties(schema: JsonRecord): void {
   const { properties, required } = schema;
   schema['properties'] = {
     ...(isRecord(properties) ? properties : {}),
@@ -63,7 +64,7 @@ function addEmbedded(schema: JsonRecord): void {
   schema['required'] = [...named, ...['kind', 'apiVersion'].filter((name) => !named.includes(name))];
 }
 
-function sayIntOrString(schema: JsonRecord): void {
+function unfoldIntOrString(schema: JsonRecord): void {
   if (schema['x-kubernetes-int-or-string'] !== true) return;
   const { anyOf } = schema;
   const parts: unknown[] = Array.isArray(schema['allOf']) ? schema['allOf'] : [];

@@ -6,8 +6,8 @@ const selectableFields = 'x-kubernetes-selectable-fields';
 const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
 
 /**
- * The component of a custom resource as OpenAPI v2 has it: an open object when it may hold anything, since kubectl
- * refuses what is not listed (apiextensions-apiserver `pkg/controller/openapi/builder`).
+ * The component of a custom resource in OpenAPI v2: without properties where it preserves unknown fields, since kubectl
+ * refuses fields that are not listed (apiextensions-apiserver `pkg/controller/openapi/builder`).
  */
 export function customComponentV2(component: JsonRecord): JsonRecord {
   if (component[preservesUnknown] !== true) return publishedSchema(withoutV3(component, 0), true);
@@ -19,12 +19,12 @@ export function customComponentV2(component: JsonRecord): JsonRecord {
   };
 }
 
-/** Keywords that v2 has not, or not always. */
+/** Keywords that v2 lacks, and those that are added to the result below. */
 const rewritten: ReadonlySet<string> = new Set([
   ...['allOf', 'anyOf', 'oneOf', 'not', 'nullable', 'type', 'items', 'properties', 'required'],
 ]);
 
-/** Deeper schemas are cut. */
+/** Deeper schemas are empty. */
 const maxDepth = 100;
 
 /**
@@ -51,11 +51,12 @@ function withoutV3(schema: unknown, depth: number): JsonRecord {
   }
   if (isRecord(additionalProperties))
     result['additionalProperties'] = withoutV3(additionalProperties, depth + 1);
-  // v2 leaves out what may be null
-  const mayBeNull = (name: string): boolean => !open && isRecord(properties) && isNullable(properties[name]);
+  // Nullable members are not required in v2.
+  const isNullableMember = (name: string): boolean =>
+    !open && isRecord(properties) && isNullable(properties[name]);
   const needed =
     isStringList(required) && !isNullable(additionalProperties)
-      ? required.filter((name) => !mayBeNull(name))
+      ? required.filter((name) => !isNullableMember(name))
       : [];
   if (needed.length > 0) result['required'] = needed;
   return result;
@@ -65,7 +66,7 @@ function isNullable(schema: unknown): boolean {
   return isRecord(schema) && schema['nullable'] === true;
 }
 
-/** `metadata` of the whole, which refers to a component: a definition's own schemas never do. */
+/** True for the `metadata` of the component; schemas of definitions have no references. */
 function isReference({ allOf }: JsonRecord): boolean {
   const only: unknown = Array.isArray(allOf) ? allOf[0] : undefined;
   return isRecord(only) && only['$ref'] !== undefined;

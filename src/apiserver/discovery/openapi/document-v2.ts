@@ -1,4 +1,4 @@
-/** The OpenAPI v2 (Swagger) document of everything that is served, in the subset of schemas that v2 has. */
+/** The OpenAPI v2 (Swagger) document of all served resources, with the schema keywords of v2. */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource } from '../discovered-resource.ts';
 import { type Components, closure, listComponentOf, metaV1, referenced } from './components.ts';
@@ -7,10 +7,10 @@ import { describeCode, documentInfo } from './document-v3.ts';
 import { type Operation, pathItemsOf, pathItem, answerTypes } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 
-/** Deeper schemas are cut. */
+/** Deeper schemas are empty. */
 const maxDepth = 100;
 
-/** Yields between components. */
+/** The document of all resources. Yields between components. */
 export function* openApiV2(
   resources: readonly DiscoveredResource[],
   components: Components,
@@ -94,7 +94,7 @@ function parameter({ name, in: place, type, description }: Parameter): JsonRecor
   };
 }
 
-/** Terms that v2 lacks; kube-apiserver leaves them out as well (kube-openapi `pkg/schemaconv`). */
+/** Keywords that v2 lacks; kube-apiserver leaves them out as well (kube-openapi `pkg/schemaconv`). */
 const unknownToV2: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'not', 'nullable']);
 
 function downgrade(schema: unknown, depth: number): JsonRecord {
@@ -119,7 +119,7 @@ function downgrade(schema: unknown, depth: number): JsonRecord {
       result[keyword] = value;
     }
   }
-  // alternatives such as "a number or a text" are a string to v2
+  // Alternatives, such as a number or a string, are a string in v2.
   if (result['type'] === undefined && schema['oneOf'] !== undefined) result['type'] = 'string';
   return result;
 }

@@ -6,7 +6,7 @@ import { publishedSchema } from './custom-component.ts';
 import { type Operation, pathItemsOf, pathItem, answerTypes } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 
-/** `info` of both versions. */
+/** The `info` of documents of both versions. */
 export function documentInfo(): JsonRecord {
   const { major, minor, patch } = kubernetesVersion;
   return { title: 'Kubernetes', version: `v${major}.${minor}.${patch}` };
@@ -88,7 +88,7 @@ function contentOf(mediaTypes: readonly string[], schema: JsonRecord): JsonRecor
   return Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema }]));
 }
 
-/** The text of a status code in both versions. */
+/** The description of a status code in documents of both versions. */
 export function describeCode(code: number): string {
   return code === 201 ? 'Created' : code === 202 ? 'Accepted' : 'OK';
 }

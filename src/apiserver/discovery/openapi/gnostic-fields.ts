@@ -1,52 +1,55 @@
 /**
- * The parts of the tables of gnostic's messages (`openapi_v2.Document`, `openapi_v3.Document`), which write members
- * of a JSON document as fields. As in proto3, zero values are left out, except in a oneof.
+ * The field types of gnostic's messages (`openapi_v2.Document`, `openapi_v3.Document`): how members of a JSON document
+ * are written as protobuf fields. As in proto3, zero values are left out, except in a oneof. Fields are written in
+ * reverse order, since a {@link WireWriter} writes backwards.
  */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
 import { yamlParts } from '../../schema/yaml/write-yaml.ts';
 
-/** Writing that yields between its steps, each of which takes some 10 ms at most; undefined: all is written. */
+/** Writes in steps of some 10 ms at most, and yields between them; undefined where all is written. */
 export type Steps = Generator<undefined, void, undefined> | undefined;
 
-/** Writes a value as a field of a number. A value that is missing or of another type writes nothing. */
+/** Writes a value as the field with a number; nothing for a value that is missing or of another type. */
 export type WriteField = (writer: WireWriter, field: number, value: unknown) => Steps;
 
-/** Writes a value as what is inside a message. */
+/** Writes a value as the content of a message. */
 export type WriteContent = (writer: WireWriter, value: unknown) => Steps;
 
-/** All of the steps, in the steps of something larger. */
-function* through(steps: Steps): Generator<undefined, void, undefined> {
+function* runSteps(steps: Steps): Generator<undefined, void, undefined> {
   if (steps !== undefined) yield* steps;
 }
 
 /** A member of a JSON object, the number of its field, and how it is written. */
 export type MemberField = readonly [name: string, field: number, write: WriteField];
 
+/** `string` */
 export const textField: WriteField = (writer, field, value) => {
   if (typeof value === 'string' && value !== '') writer.text(field, value);
 };
 
+/** `bool` */
 export const flagField: WriteField = (writer, field, value) => {
   if (value === true) writer.integer(field, 1);
 };
 
-/** int64 */
+/** `int64` */
 export const integerField: WriteField = (writer, field, value) => {
   if (typeof value === 'number' && value !== 0) writer.integer(field, value);
 };
 
+/** `double` */
 export const doubleField: WriteField = (writer, field, value) => {
   if (typeof value === 'number' && value !== 0) writer.double(field, value);
 };
 
-/** `repeated string`: empty ones count. */
+/** `repeated string`; empty strings are written. */
 export const textsField: WriteField = (writer, field, value) => {
   if (!Array.isArray(value)) return;
   for (const item of value.toReversed()) if (typeof item === 'string') writer.text(field, item);
 };
 
-/** `Any`: any JSON value as a text in YAML, in field 2. */
+/** `Any`: any JSON value as YAML in field 2. */
 export const anyField: WriteField = function* (writer, field, value) {
   if (value === undefined) return;
   const before = writer.length;
@@ -64,7 +67,7 @@ export function listField(of: WriteField): WriteField {
   return function* (writer, field, value) {
     if (!Array.isArray(value)) return;
     for (const item of value.toReversed()) {
-      yield* through(of(writer, field, item));
+      yield* runSteps(of(writer, field, item));
       yield;
     }
   };
@@ -84,7 +87,7 @@ function* writeEntries(
 ): Generator<undefined, void, undefined> {
   for (const [name, value] of named.toReversed()) {
     const before = writer.length;
-    yield* through(of(writer, 2, value));
+    yield* runSteps(of(writer, 2, value));
     textField(writer, 1, name);
     writer.delimit(field, before);
     yield;
@@ -96,7 +99,7 @@ export function messageField(content: WriteContent): WriteField {
   return function* (writer, field, value) {
     if (value === undefined) return;
     const before = writer.length;
-    yield* through(content(writer, value));
+    yield* runSteps(content(writer, value));
     writer.delimit(field, before);
   };
 }
@@ -106,7 +109,7 @@ export function only(field: number, write: WriteField): WriteContent {
   return (writer, value) => write(writer, field, value);
 }
 
-/** A message for an object whose members are a repeated field, the first and only one. */
+/** A message for an object whose members are its only field, number 1. */
 export function mapField(of: WriteField): WriteField {
   return messageField(only(1, entriesField(of)));
 }
@@ -114,18 +117,18 @@ export function mapField(of: WriteField): WriteField {
 /**
  * The content of a message for an object.
  *
- * @param members in the order of their fields, @param extensions the field of the members that begin with `x-`, which
- *   is higher than all others.
+ * @param members in the order of their field numbers.
+ * @param extensions the field of the members that begin with `x-`, which has the highest number.
  */
 export function object(members: readonly MemberField[], extensions?: number): WriteContent {
-  const backwards = members.toReversed();
+  const reversed = members.toReversed();
   return function* (writer, value) {
     if (!isRecord(value)) return;
     if (extensions !== undefined) {
       const named = Object.entries(value).filter(([name]) => name.startsWith('x-'));
       yield* writeEntries(writer, extensions, anyField, named);
     }
-    for (const [name, field, write] of backwards) yield* through(write(writer, field, value[name]));
+    for (const [name, field, write] of reversed) yield* runSteps(write(writer, field, value[name]));
   };
 }
 
@@ -137,7 +140,7 @@ export const externalDocs = messageField(
   ]),
 );
 
-/** `AdditionalPropertiesItem`: a schema, or whether there may be any. */
+/** `AdditionalPropertiesItem`: a schema, or whether any are allowed. */
 export function additionalProperties(schema: WriteField): WriteField {
   return messageField((writer, value) => {
     if (typeof value !== 'boolean') return schema(writer, 1, value);
@@ -146,11 +149,11 @@ export function additionalProperties(schema: WriteField): WriteField {
   });
 }
 
-/** Writes a document by the contents of its message. Yields between steps. */
+/** A writer of documents, which yields between steps. */
 export function documentWriter(document: WriteContent) {
   return function* (value: JsonRecord): Generator<undefined, Buffer, undefined> {
     const writer = new WireWriter();
-    yield* through(document(writer, value));
+    yield* runSteps(document(writer, value));
     return writer.take();
   };
 }

@@ -46,7 +46,7 @@ const schemaContent: WriteContent = object(
     ['required', 19, textsField],
     ['enum', 20, listField(anyField)],
     ['additionalProperties', 21, additionalProperties(schema)],
-    // gnostic allows several types; Kubernetes has one
+    // gnostic allows several types; schemas of Kubernetes have one.
     ['type', 22, messageField(only(1, textField))],
     ['items', 23, messageField(only(1, schema))],
     ['allOf', 24, listField(schema)],
@@ -67,21 +67,21 @@ const bodyParameter = messageField(
   ]),
 );
 
-const anyPlace: readonly MemberField[] = [
+const commonFields: readonly MemberField[] = [
   ['required', 1, flagField],
   ['in', 2, textField],
   ['description', 3, textField],
   ['name', 4, textField],
 ];
 const queryParameter = messageField(
-  object([...anyPlace, ['type', 6, textField], ['uniqueItems', 20, flagField]]),
+  object([...commonFields, ['type', 6, textField], ['uniqueItems', 20, flagField]]),
 );
 const pathParameter = messageField(
-  object([...anyPlace, ['type', 5, textField], ['uniqueItems', 19, flagField]]),
+  object([...commonFields, ['type', 5, textField], ['uniqueItems', 19, flagField]]),
 );
 
 const nonBodyParameter = messageField((writer, value) =>
-  placeOf(value) === 'query' ? queryParameter(writer, 3, value) : pathParameter(writer, 4, value),
+  locationOf(value) === 'query' ? queryParameter(writer, 3, value) : pathParameter(writer, 4, value),
 );
 
 /** `ParametersItem` with a `Parameter`. */
@@ -89,12 +89,12 @@ const parameter = messageField(
   only(
     1,
     messageField((writer, value) =>
-      placeOf(value) === 'body' ? bodyParameter(writer, 1, value) : nonBodyParameter(writer, 2, value),
+      locationOf(value) === 'body' ? bodyParameter(writer, 1, value) : nonBodyParameter(writer, 2, value),
     ),
   ),
 );
 
-function placeOf(value: unknown): unknown {
+function locationOf(value: unknown): unknown {
   return isRecord(value) ? value['in'] : undefined;
 }
 
@@ -172,8 +172,7 @@ const document = object([
 ]);
 
 /**
- * What `openApiV2` builds as gnostic's `openapi_v2.Document`, as kube-openapi's `ToProtoBinary` makes it of the JSON.
- *
- * Yields between steps.
+ * Encodes a document of `openApiV2` as gnostic's `openapi_v2.Document`, as kube-openapi's `ToProtoBinary` does. Yields
+ * between steps.
  */
 export const writeGnosticV2 = documentWriter(document);

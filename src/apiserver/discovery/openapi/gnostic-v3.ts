@@ -35,7 +35,7 @@ const schema: WriteField = messageField((writer, value) =>
   isRecord(value) && value['$ref'] !== undefined ? reference(writer, 2, value) : ownSchema(writer, 1, value),
 );
 
-/** `DefaultType` is empty for values that are neither a number, a boolean nor a string: gnostic has no others. */
+/** `DefaultType`: empty for values other than numbers, booleans and strings, which gnostic does not have. */
 const defaultType: WriteField = messageField((writer, value) => {
   if (typeof value === 'number') writer.double(1, value);
   else if (typeof value === 'boolean') writer.integer(2, Number(value));
@@ -188,8 +188,7 @@ const document = object([
 ]);
 
 /**
- * What `openApiV3` builds as gnostic's `openapi_v3.Document`, as kube-openapi's `ToV3ProtoBinary` makes it.
- *
+ * Encodes a document of `openApiV3` as gnostic's `openapi_v3.Document`, as kube-openapi's `ToV3ProtoBinary` does.
  * Yields between steps.
  */
 export const writeGnosticV3 = documentWriter(document);

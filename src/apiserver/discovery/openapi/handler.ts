@@ -18,28 +18,27 @@ import { withRemoteV2 } from './merge-v2.ts';
 import { writeGnosticV2 } from './gnostic-v2.ts';
 import { writeGnosticV3 } from './gnostic-v3.ts';
 
-/** Documents of one set of served resources, written at the first request for each: in slices, as they may be large. */
+/** The documents of one set of served resources, each written in slices at the first request for it. */
 interface Snapshot {
-  /** When it was made. */
-  readonly made: Date;
+  readonly created: Date;
   readonly resources: readonly DiscoveredResource[];
   readonly remote: readonly RemoteGroupVersion[];
   readonly components: () => Promise<Components>;
-  /** By path behind `/openapi/v3/`: `api/v1`, `apis/apps/v1`. */
+  /** By the path below `/openapi/v3/`: `api/v1`, `apis/apps/v1`. */
   readonly groupVersions: ReadonlyMap<string, readonly DiscoveredResource[]>;
   readonly written: Map<string, Promise<WrittenDocument>>;
-  /** The same documents in protobuf, by the same names. */
+  /** The documents in protobuf, by the same names. */
   readonly protobuf: Map<string, Promise<Buffer>>;
 }
 
 interface WrittenDocument {
   readonly body: Buffer;
-  /** Upper-case hex of its SHA-512. */
+  /** SHA-512 in upper-case hex. */
   readonly hash: string;
   readonly modified: Date;
 }
 
-/** A document, with its builder and its writer. */
+/** A document and how it is built. */
 interface Source {
   readonly name: string;
   readonly build: (components: Components) => Generator<undefined, JsonRecord, undefined>;
@@ -47,10 +46,10 @@ interface Source {
 }
 
 /**
- * Serves `/openapi/v2` and `/openapi/v3` (kube-openapi `pkg/handler`, `pkg/handler3`): an index with one address per
- * group version, which carries the hash of its document, and these documents, in JSON and in gnostic's protobuf.
- *
- * Documents of extension API servers are in the index of v3, and are served by them; those of v2 are merged into ours.
+ * Serves `/openapi/v2` and `/openapi/v3` (kube-openapi `pkg/handler`, `pkg/handler3`): the v2 document, the index of
+ * v3, whose addresses contain the hash of their documents, and the v3 document of each group version; in JSON and in
+ * gnostic's protobuf. Extension API servers serve their own v3 documents, which are in the index; their v2 documents
+ * are merged into the v2 document.
  *
  * @param remoteVersions what extension API servers serve; the same list while nothing changes.
  * @param customSchema the schema of a custom resource as its definition has it.
@@ -72,7 +71,7 @@ export function openApiHandler(
     if (snapshot?.resources !== resources || snapshot.remote !== remote) {
       let components: Promise<Components> | undefined;
       snapshot = {
-        made: new Date(),
+        created: new Date(),
         resources,
         remote,
         components: () => (components ??= complete(resources)),
@@ -102,8 +101,7 @@ function byGroupVersion(resources: readonly DiscoveredResource[]): Map<string, D
   return groups;
 }
 
-/** The document, which is made by the first who asks. */
-async function write(snapshot: Snapshot, source: Source): Promise<WrittenDocument> {
+async function writtenOf(snapshot: Snapshot, source: Source): Promise<WrittenDocument> {
   const { written, components } = snapshot;
   let document = written.get(source.name);
   if (document === undefined) {
@@ -121,7 +119,7 @@ function* writtenDocument(
   let text = '';
   for (const part of jsonParts(yield* build, 0)) {
     text += part;
-    if (text.length < enough) continue;
+    if (text.length < pieceCharacters) continue;
     pieces.push(Buffer.from(text));
     text = '';
     yield;
@@ -134,15 +132,15 @@ function* writtenDocument(
   return { body: Buffer.concat(pieces), hash: hash.digest('hex').toUpperCase(), modified: new Date() };
 }
 
-/** Characters that are written in one go. */
-const enough = 64 * 1024;
+/** Characters after which writing a document yields. */
+const pieceCharacters = 64 * 1024;
 
-/** Paths, and the schemas under `definitions` or `components.schemas`, are parts of their own. */
-const levelsOfParts = 3;
+/** Down to paths, and schemas under `definitions` or `components.schemas`. */
+const partLevels = 3;
 
-/** The JSON of a document in parts. */
+/** The JSON of a document, in parts of {@link partLevels} levels. */
 function* jsonParts(value: unknown, level: number): Generator<string, void, undefined> {
-  if (level === levelsOfParts || !isRecord(value)) {
+  if (level === partLevels || !isRecord(value)) {
     yield JSON.stringify(value);
     return;
   }
@@ -155,18 +153,18 @@ function* jsonParts(value: unknown, level: number): Generator<string, void, unde
   yield before === '{' ? '{}' : '}';
 }
 
-/** Built once more: only the text of the JSON document is kept, and few clients request protobuf. */
-async function writeProtobuf(snapshot: Snapshot, source: Source): Promise<Buffer> {
+/** Built again for protobuf, which few clients request: of the JSON document, only the text is kept. */
+async function protobufOf(snapshot: Snapshot, source: Source): Promise<Buffer> {
   const { protobuf, components } = snapshot;
   let body = protobuf.get(source.name);
   if (body === undefined) {
-    body = components().then((known) => protobufOf(source, known));
+    body = components().then((known) => buildProtobuf(source, known));
     protobuf.set(source.name, body);
   }
   return await body;
 }
 
-async function protobufOf({ build, version }: Source, components: Components): Promise<Buffer> {
+async function buildProtobuf({ build, version }: Source, components: Components): Promise<Buffer> {
   const gnostic = version === 'v2' ? writeGnosticV2 : writeGnosticV3;
   return await runInSlices(gnostic(await runInSlices(build(components))));
 }
@@ -176,13 +174,13 @@ function sourceV3(name: string, resources: readonly DiscoveredResource[]): Sourc
 }
 
 /**
- * The index is always JSON, is labelled as text and has no ETag: kube-aggregator makes it for each request
+ * Sends the index: JSON with the media type of text and without an ETag, as kube-aggregator does
  * (`openapiv3/aggregator`).
  */
 async function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot): Promise<void> {
   const paths: JsonRecord = {};
   for (const [path, resources] of snapshot.groupVersions) {
-    const { hash } = await write(snapshot, sourceV3(path, resources));
+    const { hash } = await writtenOf(snapshot, sourceV3(path, resources));
     paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` };
   }
   for (const { group, version, openApi } of snapshot.remote) {
@@ -190,7 +188,7 @@ async function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot):
   }
   const body = Buffer.from(JSON.stringify({ paths }));
   const contentType = 'text/plain; charset=utf-8';
-  serveContent(request, reply, { contentType, body, modified: new Date(), made: snapshot.made });
+  serveContent(request, reply, { contentType, body, modified: new Date(), created: snapshot.created });
 }
 
 async function sendV3(request: ApiRequest, reply: Reply, snapshot: Snapshot, path: string): Promise<void> {
@@ -202,20 +200,20 @@ async function sendV3(request: ApiRequest, reply: Reply, snapshot: Snapshot, pat
   await sendDocument(request, reply, snapshot, sourceV3(path, resources), (hash) => {
     const asked = request.query.get('hash') ?? '';
     if (asked === '') return {};
-    // An old index: the document has another address since.
+    // The address is from an older index.
     if (asked !== hash) return { Location: `/openapi/v3/${path}?hash=${hash}` };
     return { 'cache-control': 'public, immutable', Expires: inAYear() };
   });
 }
 
-/** As Go writes times of RFC 1123 where the clock is set to UTC. */
+/** As Go's `time.RFC1123` in UTC. */
 function inAYear(): string {
   const time = new Date();
   time.setUTCFullYear(time.getUTCFullYear() + 1);
   return time.toUTCString().replace(/GMT$/, 'UTC');
 }
 
-function* wholeV2(
+function* mergedV2(
   { resources, remote }: Snapshot,
   components: Components,
 ): Generator<undefined, JsonRecord, undefined> {
@@ -229,16 +227,17 @@ function* wholeV2(
 async function sendV2(request: ApiRequest, reply: Reply, snapshot: Snapshot): Promise<void> {
   const source: Source = {
     name: 'v2',
-    build: (components) => wholeV2(snapshot, components),
+    build: (components) => mergedV2(snapshot, components),
     version: 'v2',
   };
   await sendDocument(request, reply, snapshot, source, () => ({}));
 }
 
 /**
- * In the form that the client accepts; both have the same ETag, so `Vary` is set. 406 without a body for others.
+ * Sends a document in the format that the client accepts, or 406 without a body. Both formats have the same ETag, so
+ * `Vary` is set.
  *
- * @param headersOf the headers of the document with this hash; with a `Location` it is a redirect.
+ * @param headersOf the headers of the document with this hash; a `Location` makes it a redirect.
  */
 async function sendDocument(
   request: ApiRequest,
@@ -248,14 +247,14 @@ async function sendDocument(
   headersOf: (hash: string) => Readonly<Record<string, string>>,
 ): Promise<void> {
   const type = `application/com.github.proto-openapi.spec.${source.version}`;
-  // the name with an "@" is no media type by RFC 6838; older clients ask for it
+  // The name with "@" is not a media type by RFC 6838; older clients request it.
   const offered = ['application/json', `${type}.v1.0+protobuf`, `${type}@v1.0+protobuf`];
   const accepted = firstAccepted(request.headers.accept, offered);
   if (accepted === undefined) {
     reply.sendAsIs(406, '', '', { Vary: 'Accept' });
     return;
   }
-  const { body, hash, modified } = await write(snapshot, source);
+  const { body, hash, modified } = await writtenOf(snapshot, source);
   const isJson = accepted === 'application/json';
   const contentType = isJson ? accepted : `${type}.v1.0+protobuf`;
   const etag = `"${hash}"`;
@@ -264,53 +263,51 @@ async function sendDocument(
     reply.sendAsIs(301, contentType, '', { ...headers, Etag: etag });
     return;
   }
-  const written = isJson ? body : await writeProtobuf(snapshot, source);
+  const written = isJson ? body : await protobufOf(snapshot, source);
   serveContent(request, reply, { contentType, body: written, etag, modified, headers });
 }
 
 /** A document with its validators for caches. */
 interface Content {
-  /** A media type, or a text of that form. */
   readonly contentType: string;
   readonly body: Buffer;
-  /** In quotes; undefined when the document has none. */
+  /** Quoted; undefined for none. */
   readonly etag?: string;
   /** When the document was written. */
   readonly modified: Date;
   /**
-   * When what it is written from became as it is. A client that has a document of that second may have the last one.
-   * (kube-aggregator answers 304 then, and `kubectl explain` does not find new kinds.)
+   * When the snapshot was created: a client's document of that second may be of the previous one, so that a 304 would
+   * be wrong. (kube-aggregator answers 304, and `kubectl explain` does not find new kinds.)
    */
-  readonly made?: Date;
+  readonly created?: Date;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Answers as Go's `http.ServeContent` does, but for ranges: the document as it is, 304 without its type when the client
- * has this one.
+ * Answers as Go's `http.ServeContent` does, without ranges: with the document, or with 304 where the client has it.
  */
 function serveContent(request: ApiRequest, reply: Reply, content: Content): void {
   const { contentType, body, etag, modified } = content;
   const headers = { ...content.headers, ...(etag === undefined ? {} : { Etag: etag }) };
   const lastModified = { 'Last-Modified': modified.toUTCString() };
-  if (isKnown(request, content)) {
+  if (isNotModified(request, content)) {
     reply.sendAsIs(304, '', '', etag === undefined ? { ...headers, ...lastModified } : headers);
   } else reply.sendAsIs(200, contentType, body, { ...headers, ...lastModified });
 }
 
-/** An ETag decides alone; the time only without one. */
-function isKnown({ headers }: ApiRequest, { etag = '', modified, made }: Content): boolean {
+/** `If-Modified-Since` counts only without `If-None-Match` (RFC 9110, 13.1.3). */
+function isNotModified({ headers }: ApiRequest, { etag = '', modified, created }: Content): boolean {
   const tags = headers['if-none-match'];
   if (tags !== undefined && tags !== '') {
     const known = tags.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
     return known.includes('*') || (etag !== '' && known.includes(etag));
   }
   const since = Date.parse(headers['if-modified-since'] ?? '');
-  if (made !== undefined && wholeSeconds(made) === since) return false;
+  if (created !== undefined && wholeSeconds(created) === since) return false;
   return wholeSeconds(modified) <= since;
 }
 
-/** Times of headers are whole seconds. */
+/** Milliseconds, rounded down to the seconds of HTTP dates. */
 function wholeSeconds(time: Date): number {
   return Math.floor(time.getTime() / 1000) * 1000;
 }

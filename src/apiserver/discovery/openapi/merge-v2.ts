@@ -1,4 +1,4 @@
-/** OpenAPI v2 documents of extension API servers in ours (kube-openapi `pkg/aggregator`). PURE */
+/** Merges OpenAPI v2 documents of extension API servers into that of this server (kube-openapi `pkg/aggregator`). PURE. */
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 
 /** The part of an extension API server's document for one group version. */
@@ -10,10 +10,10 @@ export interface RemoteDocumentV2 {
 const refPrefix = '#/definitions/';
 
 /**
- * The part of a document that is about paths below a prefix (`FilterSpecByPathsWithoutSideEffects`): definitions that only
- * other paths use are left out.
+ * The paths below a prefix, and the definitions without those that only other paths use
+ * (`FilterSpecByPathsWithoutSideEffects`).
  *
- * @returns undefined for what is no document.
+ * @returns undefined where the document is not OpenAPI v2.
  */
 export function partOfV2(document: unknown, prefix: string): RemoteDocumentV2 | undefined {
   if (!isRecord(document) || document['swagger'] !== '2.0') return undefined;
@@ -30,8 +30,8 @@ export function partOfV2(document: unknown, prefix: string): RemoteDocumentV2 | 
 }
 
 /**
- * Adds documents to ours. A path that is there stays; a definition of another content than the one of its name gets a name
- * of its own (`MergeSpecsIgnorePathConflictRenamingDefinitionsAndGVKs`). Yields between definitions and paths.
+ * Adds documents of extension API servers. Existing paths stay; a definition that differs from the existing one of its
+ * name is renamed (`MergeSpecsIgnorePathConflictRenamingDefinitionsAndGVKs`). Yields between definitions and paths.
  */
 export function* withRemoteV2(
   document: JsonRecord,
@@ -64,7 +64,7 @@ function recordsOf(value: unknown): JsonRecord {
   );
 }
 
-/** The name itself if it is free or has the same definition. */
+/** The name, with a suffix if it has another definition already. */
 function freeName(definitions: JsonRecord, name: string, definition: unknown): string {
   let free = name;
   for (
@@ -79,17 +79,17 @@ function freeName(definitions: JsonRecord, name: string, definition: unknown): s
 
 function usedBy(paths: JsonRecord, definitions: JsonRecord): ReadonlySet<string> {
   const used = new Set<string>();
-  const open: unknown[] = [paths];
-  while (open.length > 0) {
-    const value = open.pop();
-    if (Array.isArray(value)) for (const each of value) open.push(each);
+  const pending: unknown[] = [paths];
+  while (pending.length > 0) {
+    const value = pending.pop();
+    if (Array.isArray(value)) for (const each of value) pending.push(each);
     if (!isRecord(value)) continue;
     for (const [member, each] of Object.entries(value)) {
       const name = member === '$ref' ? definitionOf(each) : undefined;
-      if (name === undefined) open.push(each);
+      if (name === undefined) pending.push(each);
       else if (!used.has(name)) {
         used.add(name);
-        open.push(definitions[name]);
+        pending.push(definitions[name]);
       }
     }
   }

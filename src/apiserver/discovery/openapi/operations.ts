@@ -1,6 +1,6 @@
 /**
- * The operations that a resource is served with, in a form that both versions of OpenAPI are written from. Names are
- * those of kube-apiserver (apiserver `pkg/endpoints/installer.go`), since generated clients are named after them.
+ * The operations of resources, from which documents of both versions of OpenAPI are written. Operation ids are those of
+ * kube-apiserver (apiserver `pkg/endpoints/installer.go`), since the methods of generated clients are named after them.
  */
 import type { DiscoveredResource, SubresourceRow } from '../discovered-resource.ts';
 import { listComponentOf, metaV1 } from './components.ts';
@@ -23,6 +23,7 @@ interface GroupVersionKind {
   readonly version: string;
 }
 
+/** An operation on a path. */
 export interface Operation {
   readonly method: HttpMethod;
   readonly id: string;
@@ -36,18 +37,20 @@ export interface Operation {
     readonly mediaTypes: readonly string[];
     readonly required: boolean;
   };
-  /** Component of a JSON answer by status code; undefined for text. */
+  /** Components of responses by status code; undefined for plain text. */
   readonly responses: readonly (readonly [code: number, component: string | undefined])[];
 }
 
+/** A path and its operations. */
 export interface PathItem {
   readonly path: string;
   readonly tag: string;
-  /** Of all operations of the path. */
+  /** The parameters that all operations of the path have. */
   readonly parameters: readonly Parameter[];
   readonly operations: readonly Operation[];
 }
 
+/** Strategic merge patch is the last, since custom resources do not have it. */
 const patchTypes = [
   'application/apply-patch+yaml',
   'application/json-patch+json',
@@ -56,7 +59,7 @@ const patchTypes = [
 ];
 const anyType = ['*/*'];
 
-/** Everything that the names and paths of a resource's operations are made of. */
+/** The parts of the ids, tags and paths of a resource's operations. */
 interface Naming {
   readonly resource: DiscoveredResource;
   readonly kind: GroupVersionKind;
@@ -75,8 +78,8 @@ export function pathItemsOf(resource: DiscoveredResource): PathItem[] {
     resource,
     kind: { group, kind: resource.kind, version },
     root,
-    groupVersion: `${words.map(capital).join('')}${capital(version)}`,
-    tag: `${words.map((word, index) => (index === 0 ? word : capital(word))).join('')}_${version}`,
+    groupVersion: `${words.map(capitalized).join('')}${capitalized(version)}`,
+    tag: `${words.map((word, index) => (index === 0 ? word : capitalized(word))).join('')}_${version}`,
   };
   const collection = namespaced ? `${root}/namespaces/{namespace}/${plural}` : `${root}/${plural}`;
   const scope = namespaced ? [pathParameter('namespace', 'Namespace of the objects.')] : [];
@@ -106,16 +109,16 @@ export function pathItemsOf(resource: DiscoveredResource): PathItem[] {
   ];
 }
 
-/** `core`, `apps`, `rbac authorization`, `stable example com`: the group's name in words, without k8s.io. */
+/** The words of a group's name without `.k8s.io`: `core`, `apps`, `rbac authorization`, `stable example com`. */
 function groupWords(group: string): string[] {
   return (group === '' ? 'core' : group.replace(/\.k8s\.io$/, '')).split(/[.-]/);
 }
 
-function capital(word: string): string {
+function capitalized(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
 }
 
-/** `readCoreV1NamespacedServiceStatus`. */
+/** Such as `readCoreV1NamespacedServiceStatus`. */
 function operationId(
   { groupVersion, resource }: Naming,
   verb: string,
@@ -169,7 +172,12 @@ function collectionOperations(naming: Naming): Operation[] {
   return operations;
 }
 
-/** @param component what is read and written, @param suffix of a subresource, in operation ids. */
+/**
+ * The operations on an object or a subresource.
+ *
+ * @param component of the body and the response.
+ * @param suffix of operation ids, for a subresource.
+ */
 function objectOperations(
   naming: Naming,
   verbs: readonly string[],
@@ -225,14 +233,14 @@ function objectOperations(
     });
   }
   if (verbs.includes('patch')) {
-    const strategic = resource.custom ? patchTypes.slice(0, -1) : patchTypes;
+    const mediaTypes = resource.custom ? patchTypes.slice(0, -1) : patchTypes;
     add({
       method: 'patch',
       id: operationId(naming, 'patch', suffix),
       description: `change parts of ${what}the specified ${resource.kind}`,
       action: 'patch',
       parameters: applyParameters,
-      body: { component: `${metaV1}.Patch`, mediaTypes: strategic, required: true },
+      body: { component: `${metaV1}.Patch`, mediaTypes, required: true },
       responses: [200, 201].map((code) => [code, component] as const),
     });
   }
@@ -254,7 +262,7 @@ function subresourceOperations(naming: Naming, row: SubresourceRow): Operation[]
     kind: row.kind,
     version: row.kindVersion ?? resource.version,
   };
-  const suffix = capital(row.name);
+  const suffix = capitalized(row.name);
   if (!row.kind.endsWith('Options')) {
     return objectOperations(naming, row.verbs, subresourceComponent(resource, row), kind, suffix);
   }
@@ -262,7 +270,7 @@ function subresourceOperations(naming: Naming, row: SubresourceRow): Operation[]
     .filter(([verb]) => row.verbs.includes(verb))
     .map(([, method]) => ({
       method,
-      id: operationId(naming, 'connect', suffix, capital(method)),
+      id: operationId(naming, 'connect', suffix, capitalized(method)),
       description: `connect ${method.toUpperCase()} requests to ${row.name} of ${resource.kind}`,
       action: 'connect',
       kind,
@@ -278,10 +286,10 @@ function subresourceComponent(resource: DiscoveredResource, row: SubresourceRow)
   return `io.k8s.api.${packageName}.${row.kindVersion ?? resource.version}.${row.kind}`;
 }
 
-/** Media types of answers with objects. */
+/** Media types of responses with objects. */
 export const answerTypes = ['application/json', 'application/yaml'];
 
-/** A path item, in the form of operations and parameters of its version of OpenAPI. */
+/** A path item of a document. @param operationOf, parameterOf write the parts for the document's version. */
 export function pathItem(
   { operations, parameters, tag }: PathItem,
   operationOf: (operation: Operation, tag: string) => JsonRecord,
