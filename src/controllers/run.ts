@@ -64,7 +64,7 @@ export interface RunningControllers {
    * may lead, and this one should end. Rejects when a controller ended with a bug.
    */
   readonly ended: Promise<ElectionEnd>;
-  /** For `/readyz`: whether the caches are synced and alive, and who leads. */
+  /** For `/readyz`: whether the caches are synced and alive, and the leader. */
   healthChecks(): readonly HealthCheck[];
   /** Lets running work finish, releases the lease, then stops everything. */
   stop(): Promise<void>;

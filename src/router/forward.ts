@@ -137,7 +137,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
     }
     if (response.headersSent) {
       onProblem('BackendFailed', error);
-      // The client must not take a part for the whole.
+      // Cut, so that the client does not take the part for a complete response.
       if (response instanceof Http2ServerResponse) response.stream.close(internalError);
       else response.destroy();
       return;

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { HeaderAction } from '../network/http/rule.ts';
 
-/** Who set X-Forwarded-* and Forwarded before us: `forwardedHeaderPolicy` of OpenShift's IngressController. */
+/** The treatment of X-Forwarded-* and Forwarded headers that are already set: `forwardedHeaderPolicy` of OpenShift's IngressController. */
 export type ForwardedPolicy = 'append' | 'replace' | 'if-none' | 'never';
 
 /** The client's connection, for the headers to a backend. */
@@ -83,7 +83,7 @@ function namedByConnection(raw: readonly string[]): ReadonlySet<string> {
     if (raw[i]?.toLowerCase() !== 'connection') continue;
     for (const name of raw[i + 1]?.split(',') ?? []) names.add(name.trim().toLowerCase());
   }
-  // A client could otherwise take what we say of it away.
+  // A client could otherwise remove these headers by naming them in Connection.
   for (const name of ['host', 'content-length', 'cookie', 'authorization']) names.delete(name);
   return names;
 }

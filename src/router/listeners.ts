@@ -47,7 +47,7 @@ const timeouts = {
     connectionsCheckingInterval: checkInterval,
     maxHeaderSize,
   },
-  // A long upload is no slow client: the idle timeout is for those.
+  // Off, since uploads may be long: the idle timeout cuts slow clients.
   requestTimeout: 0,
 };
 

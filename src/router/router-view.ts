@@ -53,7 +53,7 @@ export class RouterView implements ServiceReader {
   readonly #services: Informer<Service>;
   readonly #slices: Informer<EndpointSlice>;
   readonly #secrets: Informer<Secret>;
-  /** What names a Secret: objects by its key. */
+  /** The objects that name a Secret, by its key. */
   readonly #users = new Map<ObjectKey, Map<string, () => void>>();
   readonly #used = new Map<string, ReadonlySet<ObjectKey>>();
   readonly #problems = new Map<ObjectKey, CertificateProblem>();
@@ -101,7 +101,7 @@ export class RouterView implements ServiceReader {
   /** Resolves true when synced, false when the signal aborts first. */
   async synced(signal: AbortSignal): Promise<boolean> {
     await Promise.all(this.#sources.map((source) => source.synced(signal)));
-    // A missing object is missing, not late.
+    // From now on an object that is not in the cache does not exist.
     const uses = [...this.#users.values()].flatMap((users) => [...users.values()]);
     if (this.hasSynced) for (const use of uses) use();
     return this.hasSynced;

@@ -57,7 +57,7 @@ export interface RouterPorts {
 
 /** Milliseconds that a client may be silent longer than a backend: it gets the answer that the backend timed out. */
 const clientGrace = 5000;
-/** Milliseconds between two looks whether a drain is over. */
+/** Milliseconds between two checks whether a drain is over. */
 const drainStep = 20;
 
 const noRoutes: RouteClaimOptions = {

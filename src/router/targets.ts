@@ -13,7 +13,7 @@ export interface ServiceReader {
   slices(key: ObjectKey): readonly EndpointSlice[];
 }
 
-/** Why a rule's requests reach nothing. */
+/** Why no endpoint can get a rule's requests. */
 export type TargetProblem = 'NoService' | 'NoPort' | 'NoEndpoints' | 'NoWeight';
 
 interface Targets {

@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http';
 
 /**
  * Ends requests that were answered and whose bodies do not arrive in time. Node's `requestTimeout` does so for every
- * request of a server; a proxied upload takes as long as it takes. Few are answered before their body is there, and only
- * those are kept: a place in a map for every request costs a create 25 µs.
+ * request of a server, but a proxied upload may take longer. Kept are only the few requests that are answered before
+ * their body has arrived.
  */
 export class LateBodies {
   readonly #milliseconds: number;
-  /** Since when each is waited for, by `performance.now()`. */
+  /** The start of the wait for each, by `performance.now()`. */
   readonly #expected = new Map<IncomingMessage, number>();
 
   /** @param milliseconds in which a body must be there. */
@@ -25,7 +25,7 @@ export class LateBodies {
     this.#expected.set(incoming, since);
   }
 
-  /** Cuts off who is late. */
+  /** Closes the connections of late requests. */
   sweep(): void {
     const latest = performance.now() - this.#milliseconds;
     for (const [incoming, since] of this.#expected) {

@@ -121,7 +121,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return {
     listen: async (port, host) => {
       const address = await listen(server, port, host);
-      // The machine has no memory or files left for another connection; those that there are go on.
+      // No memory or files are left for another connection; the open ones are served.
       server.on('error', (error) => options.log.error({ err: error }, 'cannot accept a connection'));
       return address;
     },
@@ -253,7 +253,7 @@ class Front {
 
   #fail(reply: HttpReply, error: unknown, incoming: IncomingMessage): void {
     if (reply.begun) {
-      // the status line is out; cutting the connection is the only honest end
+      // The status line was sent: cut the connection, so that the client does not take a part for the whole.
       if (!incoming.destroyed) this.#logFailure(error, incoming);
       reply.abandon();
       return;

@@ -77,7 +77,7 @@ export class AddressCollector extends Reconciler {
     this.context.log.info({ pool: name, address, podref }, 'freed an address that no Pod has');
   }
 
-  /** The cache says who may be orphaned, the server whether it is. */
+  /** The cache shows which Pods may be gone; the server is asked before an address is released. */
   async #isOrphaned(
     podref: string,
     holding: (pod: Pod | undefined) => Holding,

@@ -9,7 +9,7 @@ import { joinKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/attachments.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { chooseAddress, isOf, isReservedFor, type PoolRange } from './plan-allocation.ts';
+import { assignAddress, isOwnedBy, isReservedFor, type PoolRange } from './plan-allocation.ts';
 import { addressText, entriesOf, networkNameOf, networkOf } from './plan-orphans.ts';
 import type { HeldAddresses, SandboxAttempt } from './sandbox-attempt.ts';
 
@@ -72,7 +72,7 @@ export class IPPools {
     };
     for (let conflicts = 0; conflicts < retries;) {
       const read = await this.#pool(of, signal);
-      const choice = chooseAddress(of, read, owner, isElsewhere);
+      const choice = assignAddress(of, read, owner, isElsewhere);
       const { value } = choice;
       if (overlapping && !(await this.#mayReserve(reservationOf(value), owner, signal))) {
         elsewhere.add(value);
@@ -85,7 +85,7 @@ export class IPPools {
       }
       if (choice.present === undefined) attempt.entries.push({ pool, entry: { ...owner, value } });
       if (!overlapping || (await this.#reserve(reservationOf(value), owner, attempt, signal))) {
-        const isOther = (entry: PoolEntry): boolean => entry.value !== value && isOf(entry, owner);
+        const isOther = (entry: PoolEntry): boolean => entry.value !== value && isOwnedBy(entry, owner);
         attempt.hasLeftovers ||= entriesOf(pool).some((entry) => isOther(entry));
         return value;
       }
@@ -140,7 +140,7 @@ export class IPPools {
   /** Gives back one address of a pool, if the Pod has it still. */
   async releaseEntry(pool: IPPool, stale: PoolEntry, signal: AbortSignal): Promise<boolean> {
     const isStale = (entry: PoolEntry): boolean =>
-      entry.value === stale.value && entry.id === stale.id && isOf(entry, stale);
+      entry.value === stale.value && entry.id === stale.id && isOwnedBy(entry, stale);
     return (await this.#releaseFrom(pool, isStale, signal)).length > 0;
   }
 

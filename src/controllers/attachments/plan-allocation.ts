@@ -22,7 +22,10 @@ export interface PoolRange {
 }
 
 /** Whether an entry is of an owner's Pod and interface. */
-export function isOf(entry: PoolEntry, { podref, ifname }: Pick<PoolOwner, 'podref' | 'ifname'>): boolean {
+export function isOwnedBy(
+  entry: PoolEntry,
+  { podref, ifname }: Pick<PoolOwner, 'podref' | 'ifname'>,
+): boolean {
   return entry.podref === podref && entry.ifname === ifname;
 }
 
@@ -42,7 +45,7 @@ export function isReservedFor(
  *
  * @throws {AttachmentError} if none is free, or where the pool is not of the range.
  */
-export function chooseAddress(
+export function assignAddress(
   { range, networkName }: PoolRange,
   pool: IPPool,
   owner: PoolOwner,

@@ -44,7 +44,7 @@ export type Holding =
 
 /**
  * @param pod of the entry; undefined: there is none.
- * @param ifname whose address it is; "": in entries of old versions, of any interface.
+ * @param ifname the interface that the address is of; "": in entries of old versions, of any interface.
  * @param address canonical.
  */
 export function holdingOf(pod: Pod | undefined, ifname: string, address: string): Holding {

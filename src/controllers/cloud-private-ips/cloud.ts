@@ -34,7 +34,7 @@ export interface InMemoryCloudOptions {
   readonly failure?: (call: 'assign' | 'release' | 'move', node: string) => string | undefined;
 }
 
-/** A cloud without machines: it keeps who has which address. */
+/** A cloud without machines: it keeps the node of each address. */
 export class InMemoryCloud implements Cloud {
   readonly #options: InMemoryCloudOptions;
   readonly #nodeOf = new Map<string, string>();

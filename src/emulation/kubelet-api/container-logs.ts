@@ -37,7 +37,7 @@ export function logOptions(query: URLSearchParams, now: number): PodLogOptions {
 }
 
 /** The status of a container of any kind; undefined: the Pod has none of this name. */
-export function containerStatus({ status }: Pod, name: string): ContainerStatus | undefined {
+export function findContainerStatus({ status }: Pod, name: string): ContainerStatus | undefined {
   const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
   return [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses].find(
     (each) => each.name === name,
@@ -47,7 +47,7 @@ export function containerStatus({ status }: Pod, name: string): ContainerStatus 
 /** Why a container has no log, in the kubelet's words (`validateContainerLogStatus`); undefined: it has one. */
 export function logRefusal(pod: Pod, name: string, previous: boolean): string | undefined {
   const what = `container ${JSON.stringify(name)} in pod ${JSON.stringify(pod.metadata.name ?? '')}`;
-  const status = containerStatus(pod, name);
+  const status = findContainerStatus(pod, name);
   if (status === undefined) return `${what} is not available`;
   const { state, lastState } = status;
   if (previous)

@@ -7,7 +7,7 @@ import { isRecord } from '../../objects/json.ts';
 import { writeTo } from '../write-to.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import { onMessages, sendOn } from './channels.ts';
-import { containerStatus } from './container-logs.ts';
+import { findContainerStatus } from './container-logs.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
 /** The protocols that are spoken, the newest first. v5 can end standard input. */
@@ -115,7 +115,7 @@ class NotConnectedError extends Error {
 
 /** @throws {NotConnectedError} where the container does not run. */
 export function checkRunning({ verb, pod, container }: Connection): void {
-  if (containerStatus(pod, container)?.state?.running !== undefined) return;
+  if (findContainerStatus(pod, container)?.state?.running !== undefined) return;
   const { name = '', namespace = '' } = pod.metadata;
   throw new NotConnectedError(
     verb === 'attach'

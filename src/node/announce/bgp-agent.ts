@@ -40,7 +40,7 @@ export interface BGPAgentOptions {
 /** Milliseconds in which changes are collected. */
 const collectMs = 20;
 
-/** Milliseconds between two writes of statuses, at least: a session that fails again and again is no reason for more. */
+/** Milliseconds between two writes of statuses, at least: a session that keeps failing causes no more writes. */
 const statusPauseMs = 1000;
 
 /** Milliseconds between two plans, at most. */
@@ -55,7 +55,7 @@ export class BGPAgent {
   readonly #objects: Informer<BGPPeer>;
   readonly #speaker: BGPSpeaker;
   readonly #changes: Alarm;
-  /** Rings when a status may be to be written. */
+  /** Rings when a status may need to be written. */
   readonly #statusChanges: Alarm;
   readonly #writer: BGPPeerStatusWriter;
   #problems: readonly PeerProblem[] = [];

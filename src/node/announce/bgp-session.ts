@@ -27,7 +27,7 @@ export interface BGPSessionStatus {
   readonly ownRoutesReceived: number;
 }
 
-/** Why an established session does less than it might. */
+/** Limits of an established session. */
 export type BGPWarning =
   /** Routes of a family are not announced: the interface to the peer has no address of it for the next hop. */
   | 'NoNextHop'
@@ -225,7 +225,7 @@ export class BGPSession {
     if (socket !== undefined) this.#close(socket);
   }
 
-  /** Lets out what was written, and waits for the peer to close too: a connection closed with unread bytes is reset. */
+  /** Flushes what was written, and waits for the peer to close too: a connection closed with unread bytes is reset. */
   #close(socket: Socket): void {
     if (socket.closed) return;
     const { clock } = this.#options;

@@ -9,11 +9,11 @@ export interface PeerRoutes {
   readonly routes: ReadonlyMap<string, PeerRoute>;
 }
 
-/** The BGP sessions of a node, one a peer. One that fails disturbs no other. */
+/** The BGP sessions of a node, one for each peer, independent of each other. */
 export class BGPSpeaker {
   readonly #options: Omit<BGPSessionOptions, 'peer'>;
   readonly #sessions = new Map<string, BGPSession>();
-  /** Sessions that are saying goodbye. */
+  /** Sessions that are closing. */
   readonly #ending = new Set<Promise<void>>();
 
   constructor(options: Omit<BGPSessionOptions, 'peer'>) {

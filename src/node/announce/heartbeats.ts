@@ -32,7 +32,7 @@ export interface HeartbeatHandler {
 const maxLength = 65_507;
 
 /**
- * Questions of agents without the API server to each other over UDP, and consents. Who receives one is to look whether
+ * Questions of agents without the API server to each other over UDP, and consents. The receiver checks that
  * it came from an address of the node that it names.
  */
 export class Heartbeats {

@@ -24,7 +24,7 @@ export interface HoldConsentOptions {
 
 /**
  * The consent of agents, by heartbeats, that each of them holds its addresses while the API server answers none:
- * this agent asks for it, and answers those that ask. `network/announcing/fence.ts` says who is to be asked.
+ * this agent asks for it, and answers those that ask. `network/announcing/fence.ts` says which agents are asked.
  */
 export class HoldConsent {
   readonly #options: HoldConsentOptions;

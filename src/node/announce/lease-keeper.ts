@@ -36,7 +36,7 @@ const idleRenewMs = 10_000;
 /** Milliseconds without seeing own renewals, after which the silence of other agents means nothing. */
 const watchGapMs = 3 * renewEveryMs;
 
-/** Milliseconds until a Lease is tried again to be given back for an agent that has died. */
+/** Milliseconds between two attempts to give back the Lease of an agent that has died. */
 const giveBackAgainMs = 200;
 
 /**
@@ -246,7 +246,7 @@ export class LeaseKeeper {
     return { ...report(), voters: votersOf(nodeName, view().members()) };
   }
 
-  /** Others take over when the Lease of an agent that has died was given back: the first who sees it does so. */
+  /** Others take over when the Lease of an agent that has died was given back: the first agent that sees it does so. */
   async #giveBackExpired(signal: AbortSignal): Promise<void> {
     const { context, nodeName, view } = this.#options;
     while (!signal.aborted) {

@@ -10,11 +10,11 @@ import { leaseSecondsFor } from '../../network/announcing/fence.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import { formatMicroTime } from '../../objects/time.ts';
 
-/** Writes to the API server: at most so many a second in the long run, and so many at once. */
+/** The rate limit of writes to the API server: per second in the long run, and the burst. */
 const writesPerSecond = 2;
 const burst = 4;
 
-/** Milliseconds until a request is given up: the next one may find another connection. */
+/** Milliseconds after which a request is cancelled: the next one may use another connection. */
 const requestTimeout = 1000;
 
 /**
@@ -144,7 +144,7 @@ export class LeaseWriter {
       const { metadata, spec } = await this.#client.get(this.#namespace, name, { timeout: requestTimeout });
       const { holderIdentity = '', acquireTime = '', leaseDurationSeconds = 0 } = spec;
       const isOurs = holderIdentity === this.#node && acquireTime !== '';
-      // What the former process had lives on for so long.
+      // The lifetime of the former process's addresses.
       if (isOurs) this.#seconds = Math.max(this.#seconds, leaseDurationSeconds);
       return { version: metadata.resourceVersion ?? '', acquired: isOurs ? acquireTime : undefined };
     } catch (error) {

@@ -44,7 +44,7 @@ export function routeElements(programmed: ProgrammedPort): PortElements {
   return { elements, chains };
 }
 
-/** The elements that say who may connect to a Service port. */
+/** The elements for the sources that may connect to a Service port. */
 export function sourceRangeElements({ port }: ProgrammedPort): readonly Element[] {
   const { service } = port;
   return port.destinations.flatMap((destination): readonly Element[] => {

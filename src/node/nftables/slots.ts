@@ -1,7 +1,7 @@
 import type { PlannedEndpoint } from '../../network/forwarding/forwarding-plan.ts';
 
 /**
- * The slots of a Service port's endpoints: `slots[i]` is reached by those who draw i. Endpoints that stay keep their
+ * The slots of a Service port's endpoints: `slots[i]` gets the connections that draw i. Endpoints that stay keep their
  * slots as far as these exist still, and the others take those that are free, so that removing one endpoint of many
  * changes two slots at most.
  *

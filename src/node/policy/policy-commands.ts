@@ -61,7 +61,7 @@ const icmpv6Type: NftExpression = { payload: { protocol: 'icmpv6', field: 'type'
 
 /**
  * Without these, a Pod and its node, and Pods that share a bridge, do not find each other (RFC 4861): they belong to no
- * connection. Nothing routes them: who gets them looks at their hop limit.
+ * connection. Nothing routes them: receivers check their hop limit.
  */
 const neighbourDiscovery = [
   'nd-router-solicit',

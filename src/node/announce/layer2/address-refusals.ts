@@ -104,7 +104,7 @@ export class AddressRefusals {
     return new Set(free);
   }
 
-  /** Asks again for what is refused: whose an address is that has become free is planned anew. */
+  /** Probes refused addresses again: the owner of an address that has become free is planned anew. */
   async askAgain(links: readonly Link[]): Promise<void> {
     const now = this.#options.clock.monotonic();
     if (now - this.#openedAt >= askAgainEvery) await this.open();

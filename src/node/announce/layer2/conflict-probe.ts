@@ -12,7 +12,7 @@ const readAfter = [25, 175] as const;
 const discardPort = 9;
 
 /**
- * Probes who has addresses, without a raw socket: one byte to each makes the kernel ask by ARP and NDP, and its
+ * Probes for other owners of addresses, without a raw socket: one byte to each makes the kernel ask by ARP and NDP, and its
  * neighbour table has the answers. The addresses are in subnets of the machine, and none is its own.
  *
  * @returns the MAC address of each that was answered for, within 0.2 s for each 256 of them.
@@ -52,7 +52,7 @@ const elseReadAfter = 150;
  * hear nothing of the ones below. On the interface itself (`on: 'interface'`) it ignores those of IPv6.
  *
  * @param asked at most 256: the kernel remembers 1,024 neighbours by default.
- * @returns the MAC address of who has answered; of several, one.
+ * @returns the MAC address of a machine that has answered.
  * @throws {Error} where the neighbours are not listed, or not asked.
  */
 export async function whoElseHas(
