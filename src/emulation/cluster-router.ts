@@ -30,7 +30,7 @@ const ports = { http: 10_180, https: 10_543 };
 
 /**
  * Ingresses and, on OpenShift's platform, Routes of the cluster: a router on the control plane, behind a Service of type
- * LoadBalancer. It begins with the first of them: who has none sees no Service, no class and no cost of it.
+ * LoadBalancer. It begins with the first of them: until then there is no Service, no class and no cost.
  */
 export class ClusterRouter implements Runnable {
   readonly #context: ControllerContext;

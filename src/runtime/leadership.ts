@@ -26,7 +26,7 @@ export class Leadership {
   }
 
   /**
-   * Never fails: a standby is as ready as a leader. The name shows which of the two this process is, and who leads.
+   * Never fails: a standby is as ready as a leader. The name shows which of the two this process is, and the leader.
    */
   healthCheck(): HealthCheck {
     const elector = this.#elector;

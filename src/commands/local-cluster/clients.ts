@@ -149,7 +149,7 @@ function networksOfInterfaces(): readonly string[] {
   );
 }
 
-/** Where nothing real is: of Pods, Services, nodes and load balancers. */
+/** The simulated ranges: of Pods, Services, nodes and load balancers. */
 function simulatedRanges(config: ClientsConfig): readonly string[] {
   const { clusterCidrs, serviceClusterIpRange } = config;
   const families = ['IPv4', 'IPv6'] as const;

@@ -88,7 +88,7 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
   }
 }
 
-/** They make what the volumes of tokens are made of. */
+/** Tokens for the volumes of Pods. */
 const accountControllers = ['serviceaccount-controller', 'root-ca-certificate-publisher-controller'];
 
 /** The API server at the control plane's place of the cluster network. */

@@ -25,7 +25,7 @@ export function introduction(
 
 /** Commands to try, a line each, in paragraphs. */
 export function hints(config: UpConfig, report: ClientsReport, hasNetwork: boolean): readonly string[] {
-  // Workloads need nodes, and what gives a LoadBalancer its address.
+  // Workloads need nodes, and Services of type LoadBalancer a controller that assigns addresses.
   const workload =
     config.nodes === 0
       ? ['  kubectl create service nodeport hello --tcp=80:8080']

@@ -24,8 +24,8 @@ const maxEgress = 4;
 const minRows = 10;
 
 /**
- * The lines to show: a summary, the pools, the egress addresses, who answered last, the Services, the last Events, commands to try. Never more
- * than `size.rows`.
+ * The lines to show: a summary, the pools, the egress addresses, the last answers, the Services, the last Events,
+ * commands to try. Never more than `size.rows`.
  *
  * @param hints the commands, the most helpful first.
  */

@@ -7,7 +7,7 @@ import { run } from '../../host/run.ts';
 import { comparePacket, type PacketOutcome, type PacketVerdict } from '../../network/path/packet.ts';
 import type { Trace, TraceDestination, TraceSource } from '../../network/path/trace.ts';
 
-/** A plan beside what a real connection came to. */
+/** A plan beside the result of a real connection. */
 export interface CheckedPacket extends PacketVerdict {
   /** That the connection took. */
   readonly milliseconds: number;
@@ -16,7 +16,7 @@ export interface CheckedPacket extends PacketVerdict {
 /** Milliseconds that a connection may take. */
 const timeoutMs = 2000;
 
-/** Prints what became of a connection to the address and port that follow. */
+/** Prints the result of a connection to the address and port that follow. */
 const program = `
 const [address, port] = process.argv.slice(1);
 const socket = require('node:net').connect({ host: address, port: Number(port) });

@@ -50,7 +50,7 @@ interface TraceReport {
 }
 
 /**
- * Prints the way of a connection through a cluster, or who reaches whom in a namespace.
+ * Prints the way of a connection through a cluster, or which Pods of a namespace reach each other.
  *
  * @returns the exit code: 0 reachable, 1 not, 2 when the objects do not decide it; 0 for a matrix.
  */

@@ -1,4 +1,4 @@
-/** The status of Services and pools about who announces their addresses. */
+/** The announcers of addresses in the status of Services and pools. */
 import type { AgentReport } from '../../network/announcing/agent-report.ts';
 import type {
   AnnouncementPlan,

@@ -60,7 +60,7 @@ export interface AnnouncedOptions {
 }
 
 /**
- * Writes into the status of Services who announces their addresses: by the same plan as the agents', and their
+ * Writes the announcers of addresses into the status of Services: by the same plan as the agents', and their
  * reports. While agents only renew their Leases, nothing is planned or written.
  */
 export class AnnouncedReconciler extends Reconciler {

@@ -33,7 +33,7 @@ export interface Released {
  * other, and the garbage collector gives back what belongs to no Pod.
  *
  * While the leader changes, two writers may allocate for one Pod. Each attempt takes over what is there by writing its own
- * id: so an attempt that gives back what it made takes nothing from another.
+ * id: so an attempt gives back only its own entries.
  */
 export class IPPools {
   readonly #pools: ResourceClient<IPPool>;

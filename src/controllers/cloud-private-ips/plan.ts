@@ -13,9 +13,9 @@ export const finalizer = 'cloudprivateipconfig.cloud.network.openshift.io/finali
 export type CloudStep =
   /** The object is being deleted: its address goes, then the finalizer. */
   | { readonly kind: 'delete'; readonly from: string }
-  /** The cloud moves the address by itself. */
+  /** The cloud moves the address without a release. */
   | { readonly kind: 'move'; readonly from: string; readonly to: string }
-  /** It does not: the address is released, and assigned in the next step. */
+  /** The cloud cannot move it: the address is released, and assigned in the next step. */
   | { readonly kind: 'release'; readonly from: string }
   | { readonly kind: 'add'; readonly to: string }
   | { readonly kind: 'none' };

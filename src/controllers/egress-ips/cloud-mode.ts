@@ -96,7 +96,7 @@ export class CloudMode {
     }
   }
 
-  /** Lets go of what was asked for EgressIPs that are gone. */
+  /** Deletes the requests for EgressIPs that were deleted. */
   async sweep(names: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     for (const { metadata } of this.#configs()) {
       const owner = metadata.annotations?.[ownerAnnotation];

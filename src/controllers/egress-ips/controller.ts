@@ -29,7 +29,7 @@ import { Controller } from '../../runtime/controller.ts';
 import { whereServed } from '../../runtime/where-served.ts';
 import { CloudMode } from './cloud-mode.ts';
 
-/** All are looked at together: what one has, no other one gets. */
+/** All are planned together, since no two may get the same address. */
 const all: ObjectKey = 'all';
 
 /** Assigns the addresses of EgressIPs to nodes, in their statuses; on a cloud, by its leave. */
@@ -86,7 +86,7 @@ function start(context: ControllerContext): readonly Runnable[] {
       );
       const ordered = [...objects.cache.values()].sort(byAge);
       const onCloud = [...nodes.cache.values()].some(isInCloud);
-      // First: what an object that is gone has left is in the way of others.
+      // First, since addresses of deleted objects are not free for others.
       if (onCloud) await cloud.sweep(new Set(ordered.map(({ metadata }) => metadata.name ?? '')), signal);
       const itemsOf = (object: EgressIP): readonly EgressIPItem[] =>
         onCloud ? cloud.asked(object.metadata.name ?? '') : (object.status?.items ?? []);

@@ -104,7 +104,7 @@ function start(context: ControllerContext, resync: number): readonly Runnable[] 
       return due === undefined ? undefined : { requeueAfter: Math.max(1, due - clock.monotonic()) };
     },
   });
-  /** All of a namespace: what one has, no other one has. */
+  /** All of a namespace, since no two may have the same address. */
   const touch = ({ metadata: { namespace } }: KubeObject): void => {
     for (const router of routers.cache.values()) {
       if (router.metadata.namespace === namespace) controller.enqueue(keyOf(router));

@@ -147,7 +147,7 @@ export interface ContainerRuntime {
   start(wanted: WantedContainer, ended: (exit: ContainerExit) => void): Promise<ContainerExit | undefined>;
 
   /**
-   * Sends the stop signal to a container, and kills it after so many milliseconds; a second call can only shorten them.
+   * Sends the stop signal to a container, and kills it after these milliseconds; a second call can only shorten them.
    * Resolves when it has ended; at once where it does not run.
    */
   stop(pod: Pod, name: string, grace: number): Promise<void>;

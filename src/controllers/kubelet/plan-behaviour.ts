@@ -23,7 +23,7 @@ export interface Behaviour {
   readonly completeAfter: number | undefined;
   /** Undefined: as long as the program takes. */
   readonly stopAfter: number | undefined;
-  /** False: never ready. A number: ready and not ready in turn, for so many milliseconds each. */
+  /** False: never ready. A number: ready and not ready in turn, for that many milliseconds each. */
   readonly readiness: boolean | number;
   /** Annotations decide alone whether the containers are ready: probes do not. */
   readonly saysReadiness: boolean;

@@ -34,7 +34,7 @@ export interface PodEnding {
   readonly message?: string;
 }
 
-/** A container as it is to be. */
+/** The wanted state of a container. */
 export interface ContainerPlan extends PlannedContainer {
   /** When to look at it again, in milliseconds since 1970; undefined: only after a change. */
   readonly next: number | undefined;

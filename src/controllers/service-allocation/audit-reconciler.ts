@@ -23,7 +23,7 @@ const settleMs = 10_000;
 /** Milliseconds between audits without a change, as in kube-apiserver's repair loops. */
 const resyncMs = 180_000;
 
-/** Audits the allocations of an API server. It writes nothing but Events. */
+/** Audits the allocations of an API server. It writes only Events. */
 export class AuditReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;

@@ -27,7 +27,7 @@ const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_0
 /** setTimeout's limit. */
 const maxTimeoutMs = 2 ** 31 - 1;
 
-/** Does nothing for a while. */
+/** Sleeps. */
 class Waiting implements ContainerProgram {
   readonly ended: Promise<ContainerExit>;
   readonly #onTerm: number | undefined;

@@ -16,7 +16,7 @@ type Stream = LogLine['stream'];
 /** Gets what a program writes. The promise, which never rejects, resolves when there is room for more. */
 type Attached = (stream: Stream, chunk: Buffer) => Promise<void> | undefined;
 
-/** What is asked of one log. */
+/** Options of a read. */
 type Reading = Omit<LogRequest, 'previous'>;
 
 /** A position in the files of a log. */
@@ -39,7 +39,7 @@ export class ContainerLog {
   readonly #rest: Record<Stream, string> = { stdout: '', stderr: '' };
   readonly #changes = new EventEmitter();
   readonly #attached = new Set<Attached>();
-  /** Of those that are attached, what waits for them. */
+  /** The bytes that wait for attached clients. */
   readonly #waiting = new Set<Promise<void>>();
   #file = 0;
   #descriptor: number | undefined;
@@ -71,7 +71,7 @@ export class ContainerLog {
     return this.#waiting.size === 0 ? undefined : Promise.all(this.#waiting);
   }
 
-  /** Adds what a program wrote. What finds no room is lost. @returns the bytes that the log has more. */
+  /** Adds output of a program; the part that does not fit is dropped. @returns the bytes that the log has more. */
   write(stream: Stream, chunk: Buffer): number {
     for (const attached of this.#attached) {
       const waiting = attached(stream, chunk);

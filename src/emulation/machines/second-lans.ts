@@ -14,9 +14,9 @@ const outside: Pluggable = { name: 'outside' };
  * such an interface once a network names it.
  */
 export class SecondLans {
-  /** By the interface; what makes its switch. */
+  /** By the interface: the promise that makes its switch. */
   readonly #switches = new Map<string, Promise<void>>();
-  /** By the name of the port; what plugs it in. */
+  /** By the name of the port: the promise that connects it. */
   readonly #ports = new Map<string, Promise<void>>();
 
   /** Whether an interface is one of these. */

@@ -88,7 +88,7 @@ function usageOf({ metadata }: Pod, { resources }: Container): Usage {
   return { cpu: part('cpu', cpuUsageAnnotation), memory: part('memory', memoryUsageAnnotation) };
 }
 
-/** Undefined for what is no quantity, or less than nothing. */
+/** Undefined for an invalid or negative quantity. */
 function amountOf(text: string | undefined): bigint | undefined {
   if (text === undefined) return undefined;
   try {

@@ -1,6 +1,6 @@
 import type { PodIdentity } from './http.ts';
 
-/** The agent of probes: what they are answered is no traffic. */
+/** The user agent of probes, whose answers are not reported. */
 const probeAgent = /^kube-probe\//;
 
 const answered = new Map<string, number>();
@@ -23,7 +23,7 @@ export function reportAnswer({ namespace, pod }: PodIdentity, agent = ''): void 
   timer ??= setTimeout(report, pause).unref();
 }
 
-/** Reports what is answered from now on, at most each 200 ms. */
+/** Reports answers from now on, every 200 ms at most. */
 export function reportAnswers(tell: (answers: PodAnswers) => void): void {
   listener = tell;
 }

@@ -19,7 +19,7 @@ const slowest = 300_000;
  * - `/hostname`: the name of the Pod
  * - `/clientip`: the client's address and port
  * - `/healthz`: 200 while the Pod is ready, else 503
- * - `/slow?ms=500`: after so many milliseconds, up to five minutes
+ * - `/slow?ms=500`: after that many milliseconds, up to five minutes
  * - `/status/503`: with this status, 200 to 599
  * - everything else: JSON with the Pod, its node and namespace, the client, the path and the headers
  */

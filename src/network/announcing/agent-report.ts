@@ -5,7 +5,7 @@ import type { Announcer, AnnouncerInterface, AnnouncementRefusal } from './annou
 
 /** The report of an agent about its node, in an annotation of its Lease; written when it changes. */
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
-  /** The addresses that it announces by layer 2 now: their former node lets go only then. */
+  /** The addresses that it announces by layer 2 now: their former node withdraws only then. */
   readonly announced: readonly string[];
   /** The addresses that it leaves in the kernel for a restart; in a Lease that was given back. */
   readonly kept?: KeptAddresses | undefined;

@@ -9,8 +9,8 @@
  * ```
  *
  * Without the API server the node asks the agents that its Lease names (`AgentReport.voters`), and each consent prolongs
- * the time from when it was asked for (`--on-api-loss=hold`). Who consents gives no Lease back for 2.5 s from then, and
- * no other agent can: so an agent that is silent, whether dead or not heard, ends the time. Times are milliseconds of a
+ * the time from when it was asked for (`--on-api-loss=hold`). An agent that consents gives no Lease back for
+ * 2.5 s from then, and no other agent can: so an agent that is silent, whether dead or not heard, ends the time. Times are milliseconds of a
  * monotonic clock.
  */
 

@@ -31,7 +31,7 @@ export class Liveness {
     this.#seen.delete(node);
   }
 
-  /** Leases are seen again after a time without any: all start anew. */
+  /** Leases are seen again after an interruption: all timers restart. */
   resume(now: number): void {
     for (const seen of this.#seen.values()) seen.from = Math.max(seen.from, now);
   }

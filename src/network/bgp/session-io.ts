@@ -11,7 +11,7 @@ export type SessionReason =
   | 'ConnectionRefused'
   /** No answer from the peer's address, or no route to it. */
   | 'PeerUnreachable'
-  /** The node does not have the address that connections are to come from. */
+  /** The node lacks the source address of connections. */
   | 'NoSourceAddress'
   /** The peer closed the connection without a NOTIFICATION. */
   | 'ConnectionClosed'
@@ -54,7 +54,7 @@ export interface SessionOptions {
   readonly random: () => number;
 }
 
-/** What the owner of the socket is to do, in order. */
+/** Actions for the owner of the socket, in order. */
 export type SessionAction =
   /** Open a TCP connection to the peer's port 179. A former one is closed. */
   | { readonly do: 'connect' }

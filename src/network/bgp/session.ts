@@ -34,7 +34,7 @@ const openHoldMs = 240_000;
 const connectTimeoutMs = 5_000;
 const minRetryMs = 1_000;
 const maxRetryMs = 30_000;
-/** After so long in established, the next failure is retried as the first one is. */
+/** After this time in established, the next failure is retried like a first one. */
 const stableMs = 60_000;
 
 /**

@@ -12,7 +12,7 @@ export interface ZoneOptions {
   /** Seconds, 0 to 3600, of every record but dns-version. */
   readonly ttl: number;
   /**
-   * Names of Pods (`10-0-0-1.shop.pod.cluster.local`): none; any address, asked back; those of Pods of the namespace.
+   * Names of Pods (`10-0-0-1.shop.pod.cluster.local`): none; for any address; for addresses of Pods of the namespace.
    */
   readonly pods: (typeof podModes)[number];
   /** The Service of this DNS: its name is in the NS record. */
@@ -64,7 +64,7 @@ const serviceNameLabel = 'kubernetes.io/service-name';
 /** The objects of a cluster as its DNS sees them, changed object by object; `answer.ts` reads it. */
 export class Zone {
   readonly options: ZoneOptions;
-  /** Unix seconds of the last change: the serial of the SOA record. Set by who applies the changes. */
+  /** Unix seconds of the last change: the serial of the SOA record. Set by the caller that applies the changes. */
   serial = 0;
   readonly #namespaces = new Set<string>();
   readonly #services = new Map<ObjectKey, ZoneService>();

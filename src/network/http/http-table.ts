@@ -12,7 +12,7 @@ import {
 import { routeRule } from './route-rules.ts';
 import { type HttpRule, plainHost } from './rule.ts';
 
-/** A request, as far as it decides who answers. */
+/** The parts of a request that choose the backend. */
 export interface RoutedRequest {
   readonly scheme: 'http' | 'https';
   /** The header Host or `:authority`; case, port and a dot at the end do not matter. */

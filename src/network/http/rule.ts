@@ -36,7 +36,7 @@ export type Termination = 'edge' | 'reencrypt' | 'passthrough';
 /** How a path matches. A Route's path is a `Prefix`. */
 export type PathMatch = 'Exact' | 'Prefix' | 'ImplementationSpecific';
 
-/** One host and path, and what becomes of their requests. */
+/** One host and path, and the backends of their requests. */
 export interface HttpRule {
   readonly source: RuleSource;
   /** Lower case; `*.example.com` for one label before the domain, "" for every host. */

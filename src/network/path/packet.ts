@@ -27,9 +27,9 @@ const outcomes: Readonly<Record<PacketOutcome, string>> = {
 };
 
 /**
- * Compares a plan with what became of a real connection.
+ * Compares a plan with the result of a real connection.
  *
- * @param direct what became of connections to the endpoints themselves, past the Service; empty: not tried.
+ * @param direct the results of connections to the endpoints themselves, past the Service; empty: not tried.
  */
 export function comparePacket(
   { reachable, stages, endpoints }: Trace,

@@ -9,7 +9,7 @@ import type { Direction } from './network-policy.ts';
  * - `range`: `10.0.0.0-10.0.0.255`, none of which touches another one
  * - `port`: `tcp 80-90`, none of which touches another one
  * - `endpoint`, a port of an address: `10.0.0.1 tcp 80`
- * - `self`, who is connected with itself: `10.0.0.1`
+ * - `self`, Pods whose connections to themselves are allowed: `10.0.0.1`
  */
 export interface FilterSet {
   readonly kind: 'address' | 'range' | 'port' | 'endpoint' | 'self';

@@ -77,7 +77,7 @@ function exemptionOf(
   if (subject.kind !== 'pod') return 'NotAPod';
   if (subject.hostNetwork) return 'HostNetwork';
   if (source.kind === 'pod' && destination.kind === 'pod' && source.key === destination.key) return 'SamePod';
-  // Probes have to arrive; what a Pod in the node's network sends cannot be distinguished from the node's own.
+  // Probes are always allowed; what a Pod in the node's network sends cannot be distinguished from the node's own.
   if (direction === 'ingress' && nodeOf(source) === subject.node) return 'OwnNode';
   return undefined;
 }

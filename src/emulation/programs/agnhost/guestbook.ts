@@ -79,7 +79,7 @@ class Guestbook {
     }
   }
 
-  /** Takes over what the primary has, and gets its changes from then on. */
+  /** Copies the entries of the primary, and follows its changes. */
   async register(primary: string): Promise<void> {
     const { host } = this.#run.place;
     const until = performance.now() + registrationMs;

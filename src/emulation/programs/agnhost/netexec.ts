@@ -1,4 +1,4 @@
-/** `agnhost netexec`: a server that does what a test asks for (test/images/agnhost/netexec/netexec.go). */
+/** `agnhost netexec`: a server whose answers its clients choose (test/images/agnhost/netexec/netexec.go). */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -191,7 +191,7 @@ export async function noSnatTest(run: AgnhostRun): Promise<void> {
   );
 }
 
-/** Lines as kube-apiserver's log has them, for so long (`--run-duration`), so many (`--log-lines-total`). */
+/** Lines like those of kube-apiserver's log: `--log-lines-total` of them within `--run-duration`. */
 export function logsGenerator(run: AgnhostRun): Promise<void> {
   const total = run.args.number('log-lines-total', run.args.number('t', 0));
   const duration = run.args.duration('run-duration', run.args.duration('d', 0));

@@ -1,6 +1,6 @@
 /**
  * Kubernetes' sample API server (staging/src/k8s.io/sample-apiserver): `wardle.example.com/v1alpha1` with its flunders and
- * fischers, in memory. It asks no client who it is.
+ * fischers, in memory. Clients are not authenticated.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
