@@ -279,7 +279,7 @@ test('the status holds the fields of later releases', async () => {
     contentType: 'application/merge-patch+json',
   });
   expect(written.body['status']).toEqual(status);
-  // Without /status, it is a field that anybody writes.
+  // Without /status, it is a field that any client writes.
   const firewall = {
     status: 'EgressFirewall Rules applied',
     messages: ['global: EgressFirewall Rules applied'],

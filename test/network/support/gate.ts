@@ -24,7 +24,7 @@ export function missingProgram(program: string, name: string): string {
   return spawnSync(program, ['--version']).error === undefined ? '' : `${program} (package ${name})`;
 }
 
-/** What this machine lacks for networks made by someone, or time: then no namespaces are made in vain; empty: nothing. */
+/** What this machine lacks for networks of a user, or time: then no namespaces are made in vain; empty: nothing. */
 export function missingFor(maker: Maker): string {
   if (isTimeOver()) return 'time (SERVICENET_TESTS_UNTIL is over)';
   if (process.platform !== 'linux') return 'Linux';

@@ -150,7 +150,7 @@ export class PolicyCluster {
     }
   }
 
-  /** Waits until every Pod reaches whom the policies let it reach by their words, and nobody else. */
+  /** Waits until every Pod reaches whom the policies let it reach by their words, and no other. */
   async expectReachability(protocol: Protocol = 'TCP'): Promise<void> {
     this.#pods = await this.#readPods();
     const expected = this.#allowed(protocol);
