@@ -52,7 +52,7 @@ export function optional<T>(reader: FlagReader<T>): FlagReader<T | undefined> {
   return (value) => (value === undefined ? undefined : reader(value));
 }
 
-/** One of these words. */
+/** One of these values. */
 export function oneOf<const T extends string>(words: readonly T[]): FlagReader<T> {
   return (value) => {
     const found = words.find((word) => word === value);

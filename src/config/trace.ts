@@ -21,7 +21,7 @@ export interface TraceConfig {
   /** Whether to open a real connection too, in the cluster network of an `up`. */
   readonly check: boolean;
   readonly output: 'table' | 'wide' | 'json';
-  /** One connection, or who reaches whom within the namespace. */
+  /** One connection, or all pairs of Pods within the namespace. */
   readonly subject:
     | { readonly kind: 'connection'; readonly source: string; readonly destination: string }
     | { readonly kind: 'matrix'; readonly port: number };

@@ -10,7 +10,7 @@ const countedTypes = new Set(
   'A AAAA ANY CNAME DNSKEY DS HTTPS MX NS NSEC NSEC3 PTR RRSIG SOA SRV TXT'.split(' '),
 );
 
-/** One question and what became of it. */
+/** One question and its result. */
 export interface Counted {
   readonly protocol: 'udp' | 'tcp';
   readonly family: 1 | 2;

@@ -35,7 +35,7 @@ const units: ReadonlyMap<string, number> = new Map([
   ['h', 3_600_000],
 ]);
 
-/** When something is to happen. */
+/** The times of a schedule. */
 export interface CronSchedule {
   /**
    * The first time after another one; both in milliseconds since 1970.
@@ -84,7 +84,7 @@ export function scheduleFault(text: string): string {
   }
 }
 
-/** Every so long after the last time, in whole seconds, one at least. */
+/** `@every`: an interval after the last time, in whole seconds, at least one. */
 function everySchedule(schedule: string): CronSchedule {
   const text = schedule.slice('@every '.length);
   if (!duration.test(text)) {

@@ -48,7 +48,7 @@ export function isSliceEndpoint(value: unknown): value is Endpoint {
  * The EndpointSlices of a Service without a selector, for a program that is no Pod: one a family.
  *
  * @param service of which the slices have name, namespace and labels.
- * @param managedBy who keeps them.
+ * @param managedBy the value of the label `endpointslice.kubernetes.io/managed-by`.
  * @param addresses where the program answers.
  */
 export function slicesWithoutPods(

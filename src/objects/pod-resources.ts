@@ -40,7 +40,7 @@ export function podResources(pod: KubeObject, kind: 'requests' | 'limits'): Reso
   }
   const overhead = quantities(recordAt(pod, 'spec', 'overhead'));
   for (const [name, amount] of overhead) {
-    // Of what has no limit, the overhead is none.
+    // A resource without a limit gets no overhead.
     if (kind === 'requests' || sum.has(name)) sum.set(name, (sum.get(name) ?? 0n) + amount);
   }
   return sum.size === 0 ? nothing : sum;

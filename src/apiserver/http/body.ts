@@ -19,7 +19,7 @@ export async function readBody(incoming: IncomingMessage, limit = maxBodyBytes):
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    // The listeners go with the message: to take them off again takes longer than to ignore what still comes.
+    // The listeners stay until the message is freed; they ignore what still arrives.
     let settled = false;
     const onClose = (): void => {
       if (settled) return;

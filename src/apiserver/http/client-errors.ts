@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-/** Answers to what is not HTTP, or arrives too slowly or too large to be served. */
+/** Status lines for connections that are not HTTP, too slow or too large. */
 const answers: ReadonlyMap<string, string> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
   ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],

@@ -143,7 +143,7 @@ async function listen(server: Server, port: number, host: string): Promise<Addre
   return address;
 }
 
-/** Turns what Node gives into what handlers take, and what they throw into answers. */
+/** Turns Node's requests into those of handlers, and their errors into responses. */
 class Front {
   readonly #options: HttpServerOptions;
   readonly #inFlight: InFlight;

@@ -31,7 +31,7 @@ export interface Creation {
   /** CreateOptions as JSON, for webhooks. */
   readonly options?: Readonly<Record<string, unknown>>;
   warn(text: string): void;
-  /** Called with the object after mutating admission: records who manages its fields. */
+  /** Called with the object after mutating admission: records the managers of its fields. */
   track(object: KubeObject): void | Promise<void>;
 }
 

@@ -49,7 +49,7 @@ export function isCustomPath({ definition }: ServedResource, info: RequestInfo):
 }
 
 /**
- * @param scale what serves `/scale`.
+ * @param scale the handler of `/scale`.
  * @throws {StatusError} 404 for an unknown subresource, 405 for a verb that the resource lacks.
  */
 export function customHandler(

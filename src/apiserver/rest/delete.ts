@@ -246,7 +246,7 @@ function propagationPolicyOf({
   return orphanDependents ? 'Orphan' : 'Background';
 }
 
-/** Warns of a delete that leaves it to the kind what becomes of dependents. */
+/** Warns of a delete without a propagation policy, since the default depends on the kind. */
 export function warnOfDeletion(
   { deletionWarning }: Strategy,
   options: CheckedDeleteOptions,

@@ -50,7 +50,7 @@ export interface UpdateRequest {
    * the stored one.
    */
   produce(live: StoredObject | undefined): KubeObject | Promise<KubeObject>;
-  /** Records who manages the fields of the next version. */
+  /** Records the managers of the fields of the next version. */
   track(object: KubeObject, live: KubeObject | undefined): void | Promise<void>;
 }
 

@@ -14,7 +14,7 @@ export class UnmarshalTypeError extends DecodeError {
   override readonly name = 'UnmarshalTypeError';
 }
 
-/** kube keeps so many strict errors of one body (sigs.k8s.io/json). */
+/** The limit of strict errors of one body in kube-apiserver (sigs.k8s.io/json). */
 export const maxStrictErrors = 100;
 
 /** The state of one decode. */

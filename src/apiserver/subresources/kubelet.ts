@@ -12,7 +12,7 @@ import { kubeletOf, type KubeletTarget } from '../proxy/endpoint-resolver.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
 
-/** The way to kubelets, and who this server is to them. */
+/** The connection to kubelets, and this server's identity there. */
 export interface KubeletAccess {
   readonly dialPod: DialPod;
   readonly client: CertificatePair;

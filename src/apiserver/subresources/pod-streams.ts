@@ -53,7 +53,7 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
     if (nodeName === '') throw badRequest(`pod ${info.name} does not have a host assigned`);
     const target = kubeletNamed(core, nodeName);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      // Clients that a kubelet has refused a WebSocket try SPDY: they are to hear why it did.
+      // Clients that a kubelet has refused a WebSocket try SPDY: they get the reason.
       if (info.subresource !== 'portforward')
         checkRunning(pod, containerOf(pod, query.get('container') ?? ''));
       throw badRequest(

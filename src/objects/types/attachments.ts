@@ -9,7 +9,7 @@ export interface NetworkAttachmentDefinition extends KubeObject {
   };
 }
 
-/** whereabouts.cni.cncf.io/v1alpha1 IPPool: who has which addresses of a range. */
+/** whereabouts.cni.cncf.io/v1alpha1 IPPool: the owners of the addresses of a range. */
 export interface IPPool extends KubeObject {
   spec: {
     /** A CIDR. */

@@ -108,7 +108,7 @@ export class ApplyRun {
     takeUnowned(managers, id);
     if (jsonEqual(this.base, pruned) && this.#live !== undefined) {
       const row = managers.get(id);
-      // Who only comes to own what is there already has no time, or keeps the one it had (ManagedFieldsUpdater).
+      // A manager that only becomes an owner of unchanged fields gets no time, or keeps the one it had (ManagedFieldsUpdater).
       if (row !== undefined) managers.set(id, { ...row, time: previous?.time });
       return structuredClone(this.#live);
     }

@@ -13,7 +13,7 @@ export interface Conflict {
 /**
  * The conflicts of a change, by identifier of the owner.
  *
- * @param changedFor what changes, in the version of an owner.
+ * @param changedFor the changed fields, in the version of an owner.
  */
 export function findConflicts(
   managers: Managers,

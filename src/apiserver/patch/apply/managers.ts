@@ -1,5 +1,5 @@
 /**
- * Who owns what: `metadata.managedFields` as a table (apimachinery `util/managedfields/internal`, files
+ * The owners of fields: `metadata.managedFields` as a table (apimachinery `util/managedfields/internal`, files
  * managedfields.go, capmanagers.go and pathelement… for the identifiers).
  */
 import { compareText } from '../../../objects/go-text.ts';

@@ -30,7 +30,7 @@ export class PathElementError extends Error {
   override readonly name = 'PathElementError';
 }
 
-/** Path elements of declared fields, of which there are only so many. */
+/** Path elements of declared fields, whose number is bounded by the schemas. */
 const fieldElements = new Map<string, string>();
 
 /** The path element of a declared field: the same string at every call. */

@@ -44,14 +44,14 @@ export function isNamedField(schema: FieldsSchema, name: string): boolean {
   return schema.type === 'struct' && schema.byName.has(name);
 }
 
-/** The members of an object; none for null, undefined, and what is no object. */
+/** The members of an object; none for null, undefined and other values. */
 export function membersOf(value: unknown): JsonRecord {
   return isRecord(value) ? value : noMembers;
 }
 
 const noMembers: JsonRecord = {};
 
-/** The items of a list; none for null, undefined, and what is no list. */
+/** The items of a list; none for null, undefined and other values. */
 export function listItemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : noItems;
 }

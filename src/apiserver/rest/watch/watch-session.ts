@@ -68,7 +68,7 @@ export class WatchSession implements Sender {
     signal.addEventListener('abort', () => this.end(), { once: true });
   }
 
-  /** Ends the watch in so many milliseconds. */
+  /** Ends the watch after these milliseconds. */
   endAfter(milliseconds: number): void {
     if (this.#isOver) return;
     this.#deadline = performance.now() + milliseconds;

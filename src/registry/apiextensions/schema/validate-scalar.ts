@@ -114,7 +114,7 @@ export function judgeString(
   if (!hasFormat(format, value)) push(verdict, wrongType(path, format, value));
 }
 
-/** Whether a text has more than so many code points; counted only for texts of about that length. */
+/** Whether a text has more code points than a limit; counted only for texts of about that length. */
 function isLonger(value: string, limit: number): boolean {
   // A code point takes one or two units.
   if (value.length <= limit) return false;

@@ -1,4 +1,4 @@
-/** The conditions of a request: who may set them, and their rules (`apis/certificates/validation`). */
+/** The conditions of a request: which endpoints may set them, and their rules (`apis/certificates/validation`). */
 import type {
   CertificateSigningRequest,
   CertificateSigningRequestCondition,

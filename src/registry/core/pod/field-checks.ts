@@ -11,7 +11,7 @@ export function pushSubdomainErrors(errors: FieldError[], path: string, value: s
   for (const message of isDNS1123Subdomain(value)) errors.push(invalid(path, value, message));
 }
 
-/** One of a list of words: empty is Required, unknown is NotSupported. */
+/** One of a list of values: empty is Required, unknown is NotSupported. */
 export function pushChoiceErrors(
   errors: FieldError[],
   path: string,

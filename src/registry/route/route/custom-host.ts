@@ -58,7 +58,7 @@ export function assignHost(route: Route, review: ReviewAccess, context: Strategy
 
 /**
  * Refuses another host, another subdomain, or other certificates, of a user who may not choose them
- * (`ValidateHostUpdate`). Certificates can be taken away by all users, and who may create them may change them.
+ * (`ValidateHostUpdate`). All users may remove certificates; users that may create them may change them.
  */
 export function validateHostUpdate(
   route: Route,

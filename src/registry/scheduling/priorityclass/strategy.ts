@@ -3,7 +3,7 @@ import { type FieldError, forbiddenField, notSupported, required } from '../../v
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
-/** The group of PriorityClasses, for those who look them up. */
+/** The group of PriorityClasses. */
 export const schedulingGroup = 'scheduling.k8s.io';
 
 const systemPrefix = 'system-';
