@@ -2,13 +2,13 @@ import { type OrderedTree, treeDelete, treeSet } from './ordered-tree.ts';
 import { CompactedError, type StorageEvent, type StoredObject } from './storage.ts';
 import { keyPrefixes } from './watchers.ts';
 
-/** How much of the past is kept: until the first bound is reached. */
+/** The bounds of the events that are kept; all of them apply. */
 export interface Retention {
   /** At most so many events. */
   readonly revisions: number;
-  /** Events this old are forgotten; kube-apiserver compacts after 5 minutes (`--etcd-compaction-interval`). */
+  /** The age up to which events are kept; 5 minutes in kube-apiserver (`--etcd-compaction-interval`). */
   readonly milliseconds: number;
-  /** At most so many bytes, roughly, in versions that only the past holds. Absent: no bound. */
+  /** At most about so many bytes of old versions; absent for no bound. */
   readonly bytes?: number;
 }
 
@@ -16,7 +16,7 @@ interface Entry {
   readonly event: StorageEvent;
   readonly resource: string;
   readonly time: number;
-  readonly weight: number;
+  readonly size: number;
 }
 
 interface Checkpoint {
@@ -24,22 +24,22 @@ interface Checkpoint {
   readonly root: OrderedTree<StoredObject>;
 }
 
-/** Every so many events the root is kept: what a list of the past has to undo is at most that much. */
-const checkpointEvery = 64;
-/** What an entry itself holds: the event, two versions' shells, its share of tree nodes copied on the way. */
-const entryWeight = 512;
+/** The tree is kept at each multiple of this revision; a list of an old revision undoes fewer events. */
+const checkpointInterval = 64;
+/** The memory of an entry without the text of its old version, and with its share of copied tree nodes. */
+const entryBytes = 512;
 
 /**
- * The recent past: the events for watchers that resume, and checkpoints of the tree from which any revision of the
- * window can be listed. Old entries fall out by count, age and weight.
+ * The recent events, for watches that resume, and checkpoints of the tree, from which any revision of the window can be
+ * listed. Old events are dropped by count, age and size.
  */
 export class EventWindow {
   readonly #retain: Retention;
   readonly #clock: () => number;
-  readonly #entries = new Ring<Entry>();
-  readonly #byResource = new Map<string, Ring<StorageEvent>>();
-  readonly #checkpoints = new Ring<Checkpoint>();
-  #weight = 0;
+  readonly #entries = new Queue<Entry>();
+  readonly #byResource = new Map<string, Queue<StorageEvent>>();
+  readonly #checkpoints = new Queue<Checkpoint>();
+  #bytes = 0;
   /** The oldest revision that can be listed and after which a watch can start. */
   #oldest: number;
 
@@ -49,31 +49,37 @@ export class EventWindow {
     this.#oldest = oldest;
   }
 
-  /** Adds the next event of a resource (its prefix), with the root behind it and the time at which it became visible. */
+  /**
+   * Adds the next event.
+   *
+   * @param resource its prefix.
+   * @param root the tree after the event.
+   * @param time at which the event was published.
+   */
   push(event: StorageEvent, resource: string, root: OrderedTree<StoredObject>, time: number): void {
-    const weight = entryWeight + (event.previous?.byteLength ?? 0);
-    this.#entries.push({ event, resource, time, weight });
-    this.#weight += weight;
-    let ring = this.#byResource.get(resource);
-    if (ring === undefined) this.#byResource.set(resource, (ring = new Ring()));
-    ring.push(event);
-    if (event.revision % checkpointEvery === 0) this.#checkpoints.push({ revision: event.revision, root });
+    const size = entryBytes + (event.previous?.byteLength ?? 0);
+    this.#entries.push({ event, resource, time, size });
+    this.#bytes += size;
+    let resourceEvents = this.#byResource.get(resource);
+    if (resourceEvents === undefined) this.#byResource.set(resource, (resourceEvents = new Queue()));
+    resourceEvents.push(event);
+    if (event.revision % checkpointInterval === 0) this.#checkpoints.push({ revision: event.revision, root });
   }
 
-  /** Drops what is out of bounds now, and returns the oldest kept revision. */
+  /** Drops events beyond the bounds. @returns the oldest kept revision. */
   compact(): number {
     const { revisions, milliseconds, bytes = Infinity } = this.#retain;
     const deadline = this.#clock() - milliseconds;
     for (;;) {
       const entry = this.#entries.first();
       if (entry === undefined) break;
-      if (entry.time > deadline && this.#entries.length <= revisions && this.#weight <= bytes) break;
+      if (entry.time > deadline && this.#entries.length <= revisions && this.#bytes <= bytes) break;
       this.#entries.shift();
-      this.#weight -= entry.weight;
+      this.#bytes -= entry.size;
       this.#oldest = entry.event.revision;
-      const ring = this.#byResource.get(entry.resource);
-      ring?.shift();
-      if (ring?.length === 0) this.#byResource.delete(entry.resource);
+      const resourceEvents = this.#byResource.get(entry.resource);
+      resourceEvents?.shift();
+      if (resourceEvents?.length === 0) this.#byResource.delete(entry.resource);
     }
     for (let first = this.#checkpoints.first(); first !== undefined; first = this.#checkpoints.first()) {
       if (first.revision >= this.#oldest) break;
@@ -86,11 +92,11 @@ export class EventWindow {
   since(prefix: string, after: number, limit = Infinity): StorageEvent[] {
     if (after < this.compact()) throw new CompactedError(after, this.#oldest);
     const [resource] = keyPrefixes(prefix);
-    const ring = this.#byResource.get(resource);
-    if (ring === undefined) return [];
+    const resourceEvents = this.#byResource.get(resource);
+    if (resourceEvents === undefined) return [];
     const events: StorageEvent[] = [];
-    for (let i = ring.firstIndex((event) => event.revision > after); events.length < limit; i++) {
-      const event = ring.at(i);
+    for (let i = resourceEvents.firstIndex((event) => event.revision > after); events.length < limit; i++) {
+      const event = resourceEvents.at(i);
       if (event === undefined) break;
       if (prefix === resource || event.current.key.startsWith(prefix)) events.push(event);
     }
@@ -98,7 +104,8 @@ export class EventWindow {
   }
 
   /**
-   * The tree as it was at a revision: from the next checkpoint (or the newest tree) the events between are undone.
+   * The tree at a revision: the events since then are undone in the next checkpoint, or in the newest tree.
+   *
    * @throws {CompactedError}
    */
   rootAt(revision: number, newest: OrderedTree<StoredObject>): OrderedTree<StoredObject> {
@@ -122,8 +129,8 @@ export class EventWindow {
   }
 }
 
-/** A queue with random access. Taking from the front is O(1): the space is given back now and then. */
-class Ring<T> {
+/** A queue with random access. Removing the first item is O(1), amortized. */
+class Queue<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
 
@@ -139,7 +146,7 @@ class Ring<T> {
   push(item: T): void {
     this.#items.push(item);
   }
-  /** Takes the first item. */
+  /** Removes the first item. */
   shift(): T | undefined {
     const first = this.#items[this.#head];
     if (this.#head < this.#items.length) this.#items[this.#head++] = undefined;
@@ -149,7 +156,7 @@ class Ring<T> {
     }
     return first;
   }
-  /** The first index whose item passes, given that all behind it pass too; the length when none does. */
+  /** The first index whose item passes, as do all after it; the length when none does. */
   firstIndex(passes: (item: T) => boolean): number {
     let low = this.#head;
     let high = this.#items.length;

@@ -1,7 +1,7 @@
 import { MultiVersionStore, type MultiVersionOptions, storageOf } from './multi-version.ts';
 import type { Storage } from './storage.ts';
 
-/** A store that lives as long as the process: every write is visible as soon as it is accepted. */
+/** A store in memory only: a write is visible as soon as it is accepted. */
 export function createMemoryStorage(options: MultiVersionOptions): Storage {
   const store = new MultiVersionStore(options);
   return storageOf(

@@ -22,45 +22,46 @@ import {
 import { DeletedVersion, type Encode, writtenVersion } from './version.ts';
 import { keyPrefixes, type WatchListener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
-/** The revision of an empty store. */
+/** The revision of an empty store, as in etcd. */
 const firstRevision = 1;
 
+/** The options of a {@link MultiVersionStore}. */
 export interface MultiVersionOptions {
   readonly encode: Encode;
   readonly retain: Retention;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly clock: () => number;
   readonly onListenerError: ListenerErrorHandler;
 }
 
-/** Writes that passed their preconditions but are not visible yet. */
+/** Writes whose preconditions held, and that are not published yet. */
 export interface StagedCommit {
   readonly events: readonly StorageEvent[];
-  /** The tree behind each event. */
+  /** The tree after each event. */
   readonly roots: readonly OrderedTree<StoredObject>[];
 }
 
-/** Where to start from: what was on disk. */
-export interface StartingPoint {
+/** The tree of all objects at a revision. */
+export interface StoreState {
   readonly root: OrderedTree<StoredObject>;
   readonly revision: number;
 }
 
 /**
- * The store in memory, in two states: staged (all writes accepted so far) and published (the writes that readers
- * and watchers see). Both are roots of one immutable tree, so publishing and rolling back are assignments.
+ * The store in memory, with two states: staged (all accepted writes) and published (the writes that readers and watchers
+ * see). Both are roots of an immutable tree, so publishing and rolling back are assignments.
  */
 export class MultiVersionStore {
   readonly #encode: Encode;
   readonly #clock: () => number;
   readonly #window: EventWindow;
   readonly #watchers: Watchers;
-  /** Numbers of objects of the resources that {@link count} was called for: it is called at every write. */
+  /** Numbers of objects of the resources that {@link count} was called for, which every write does. */
   readonly #counts = new Map<string, number>();
-  #published: StartingPoint;
-  #staged: StartingPoint;
+  #published: StoreState;
+  #staged: StoreState;
 
-  constructor(options: MultiVersionOptions, start?: StartingPoint) {
+  constructor(options: MultiVersionOptions, start?: StoreState) {
     this.#encode = options.encode;
     this.#clock = options.clock;
     this.#published = start ?? { root: emptyTree<StoredObject>(), revision: firstRevision };
@@ -77,8 +78,8 @@ export class MultiVersionStore {
     return this.#window.compact();
   }
 
-  /** What readers see now: a snapshot that never changes. */
-  get snapshot(): StartingPoint {
+  /** The published state. */
+  get snapshot(): StoreState {
     return this.#published;
   }
 
@@ -128,7 +129,7 @@ export class MultiVersionStore {
     return this.#watchers.subscribe(prefix, past, Math.max(after, this.revision), listener);
   }
 
-  /** Checks and takes writes in; later calls of stage and getForUpdate see them. @throws {PreconditionError} */
+  /** Checks and stages writes; later calls of stage and getForUpdate see them. @throws {PreconditionError} */
   stage(writes: readonly Write[]): StagedCommit {
     let { root, revision } = this.#staged;
     const events: StorageEvent[] = [];
@@ -156,8 +157,11 @@ export class MultiVersionStore {
   }
 
   /**
-   * Plays a write again that was published before the restart, at `time`. `current` undefined deletes `key`; false
-   * when there is nothing to delete.
+   * Publishes the next write of a log.
+   *
+   * @param current undefined to delete the key.
+   * @param time at which the write was published first.
+   * @returns false for a delete of a key that does not exist.
    */
   replay(key: string, current: StoredObject | undefined, time: number): boolean {
     const previous = treeGet(this.#published.root, key);
@@ -176,7 +180,7 @@ export class MultiVersionStore {
     return true;
   }
 
-  /** Makes the oldest staged commit visible, all its writes at once, and notifies the watchers. */
+  /** Publishes the oldest staged commit, all its writes at once, and notifies the watchers. */
   publish(commit: StagedCommit, time = this.#clock()): void {
     const last = commit.events.at(-1);
     const root = commit.roots.at(-1);
@@ -192,7 +196,7 @@ export class MultiVersionStore {
     this.#watchers.deliver(commit.events);
   }
 
-  /** Takes back all that is staged and not published. Its revisions are given out again. */
+  /** Drops all staged commits. Their revisions are used again. */
   rollback(): void {
     this.#staged = this.#published;
   }
@@ -207,7 +211,7 @@ export class MultiVersionStore {
   }
 }
 
-/** The reads of a store with a way to commit and to close. */
+/** A {@link Storage} with the reads of a store. */
 export function storageOf(
   store: MultiVersionStore,
   commit: Storage['commit'],
@@ -233,12 +237,12 @@ export function storageOf(
   };
 }
 
-/** `<group>/<plural>/`, and a namespace and a slash or not. */
+/** `<group>/<plural>/` or `<group>/<plural>/<namespace>/`. */
 const watchable = /^[^/]+\/[^/]+\/(?:[^/]*\/)?$/;
 
-/** The smallest key below a prefix, and the smallest key behind all of them. */
+/** The smallest key below a prefix, and the smallest key after all of them. */
 function bounds(prefix: string): [low: string, high: string] {
   if (!prefix.endsWith('/')) throw new RangeError(`a storage prefix ends in "/": ${JSON.stringify(prefix)}`);
-  // "0" is the character behind "/".
+  // "0" is the character after "/".
   return [prefix, `${prefix.slice(0, -1)}0`];
 }

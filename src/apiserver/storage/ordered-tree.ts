@@ -1,7 +1,6 @@
 /**
- * An immutable ordered map: a B+tree whose updates copy only the path to the changed leaf and share the rest. A root is
- * a snapshot that costs later writers nothing. Every node has the number of items below it, so that the position of a
- * key and the size of a range are O(log n).
+ * An immutable ordered map: a B+tree whose updates copy the path to the changed leaf and share the rest. Every node has
+ * the number of items below it, so that the position of a key and the size of a range take O(log n).
  */
 export interface Keyed {
   readonly key: string;
@@ -10,9 +9,9 @@ export interface Keyed {
 /** A root, or any node below it. */
 export type OrderedTree<T extends Keyed> = Leaf<T> | Branch<T>;
 
-/** Most items of a leaf and most children of a branch. 32 pointers are four cache lines to copy per level. */
+/** The most items of a leaf and children of a branch: 32 pointers are four cache lines to copy per level. */
 const fanOut = 32;
-/** A node that falls below this is joined with its neighbour; low, so that a node is not joined and split in turns. */
+/** A smaller node is joined with its neighbour. Much less than half, so that nodes are not joined and split in turns. */
 const underfull = 8;
 
 class Leaf<T extends Keyed> {
@@ -26,7 +25,7 @@ class Leaf<T extends Keyed> {
 
 class Branch<T extends Keyed> {
   readonly children: readonly OrderedTree<T>[];
-  /** `bounds[i]` ≤ every key of child i, and > every key of child i-1; `bounds[0]` is not looked at. */
+  /** `bounds[i]` ≤ every key of child i, and > every key of child i-1; `bounds[0]` is not used. */
   readonly bounds: readonly string[];
   readonly size: number;
   constructor(children: readonly OrderedTree<T>[], bounds: readonly string[], size: number) {
@@ -47,7 +46,7 @@ export function emptyTree<T extends Keyed>(): OrderedTree<T> {
   return new Leaf<T>([]);
 }
 
-/** Builds a tree from items that are sorted by key already, in O(n). */
+/** A tree of items that are sorted by key, in O(n). */
 export function treeFromSorted<T extends Keyed>(items: readonly T[]): OrderedTree<T> {
   let nodes: { node: OrderedTree<T>; bound: string }[] = [];
   for (let i = 0; i < items.length; i += fanOut) {
@@ -85,7 +84,7 @@ export function treeSet<T extends Keyed>(root: OrderedTree<T>, item: T): Ordered
   return result;
 }
 
-/** The tree without `key`; the same tree when the key is not there. */
+/** The tree without `key`; the same tree when it does not have the key. */
 export function treeDelete<T extends Keyed>(root: OrderedTree<T>, key: string): OrderedTree<T> {
   let node = remove(root, key);
   while (node instanceof Branch && node.children.length <= 1) node = node.children[0] ?? emptyTree<T>();
@@ -138,7 +137,7 @@ function insert<T extends Keyed>(node: OrderedTree<T>, item: T): OrderedTree<T> 
     }
     items.splice(at, 0, item);
     if (items.length <= fanOut) return new Leaf(items);
-    // Keys often arrive in order: a leaf that overflows at its end stays full.
+    // Keys often come in order: a leaf that overflows at its end stays full.
     const middle = at === fanOut ? fanOut : fanOut >> 1;
     return {
       left: new Leaf(items.slice(0, middle)),
@@ -193,7 +192,7 @@ function remove<T extends Keyed>(node: OrderedTree<T>, key: string): OrderedTree
   return new Branch(children, bounds, node.size - 1);
 }
 
-/** Joins child `index` with the one before (the one behind for the first), or evens the two out. */
+/** Joins child `index` with the one before it (the first with the second), or balances the two. */
 function joinWithNeighbour<T extends Keyed>(
   children: OrderedTree<T>[],
   bounds: string[],
@@ -214,7 +213,7 @@ function joinWithNeighbour<T extends Keyed>(
     bounds[first + 1] = items[middle]?.key ?? '';
   } else if (left instanceof Branch && right instanceof Branch) {
     const joined = left.children.concat(right.children);
-    // The first bound of `right` is not kept up to date inside it; its parent's is.
+    // The first bound of `right` is not maintained; that of its parent is.
     const inner = left.bounds.concat(right.bounds.with(0, bounds[first + 1] ?? ''));
     if (joined.length <= fanOut) {
       children.splice(first, 2, branchOf(joined, inner));

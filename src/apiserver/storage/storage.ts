@@ -1,11 +1,11 @@
 import type { KubeObject } from '../../objects/meta.ts';
 
 /**
- * A multi-version store with one global revision, as etcd is to kube-apiserver. Keys are
- * `<group>/<plural>/<namespace>/<name>`, the group "core" for "", the namespace "" (so `//`) for cluster-scoped
- * kinds; a prefix ends in "/" and names a resource or a namespace of one. Keys sort by UTF-16 code unit.
+ * A multi-version store with one global revision, like kube-apiserver's etcd. Keys are
+ * `<group>/<plural>/<namespace>/<name>`, with "core" for the group "", and the namespace "" for cluster-scoped kinds; a
+ * prefix ends in "/" and names a resource, or a namespace of it. Keys sort by UTF-16 code unit.
  *
- * A write is visible to readers and watchers only when it is durable. Every implementation passes
+ * A write is visible to readers and watchers once it is durable. The contract is tested by
  * test/contract/storage.contract.ts.
  */
 export interface Storage {
@@ -16,13 +16,11 @@ export interface Storage {
 
   /** The newest version, or undefined. */
   get(key: string): StoredObject | undefined;
-  /**
-   * The newest version including writes that are not durable yet: what a read-modify-write must start from.
-   */
+  /** The newest version, writes included that are not durable yet: for read-modify-write. */
   getForUpdate(key: string): StoredObject | undefined;
   /** Objects below a prefix, in key order. @throws {CompactedError} @throws {FutureRevisionError} */
   list(prefix: string, options?: StorageListOptions): ListResult;
-  /** How many objects are below a prefix now. */
+  /** The number of objects below a prefix now. */
   count(prefix: string): number;
   /**
    * Stores all writes or none. Each gets a revision of its own, in order, written into its
@@ -32,13 +30,15 @@ export interface Storage {
    */
   commit(writes: readonly Write[]): Promise<readonly StoredObject[]>;
   /**
-   * Calls `listener` for every event below a prefix with a revision greater than `after`, in order: first those
-   * that happened already, synchronously, then each new one. @throws {CompactedError} when `after` is too old.
+   * Calls `listener` for every event below a prefix with a revision greater than `after`, in order: for past events
+   * before it returns, then for each new one.
+   *
+   * @throws {CompactedError} when `after` is too old.
    */
   watch(prefix: string, after: number, listener: (event: StorageEvent) => void): Unsubscribe;
   /**
-   * The first `limit` events below a prefix with a revision greater than `after`, in order: a watcher reads at its
-   * own pace.
+   * The first `limit` events below a prefix with a revision greater than `after`, in order, for watchers that read at
+   * their own pace.
    *
    * @throws {CompactedError} when `after` is too old.
    */
@@ -47,15 +47,16 @@ export interface Storage {
   close(): Promise<void>;
 }
 
+/** Ends a watch. */
 export type Unsubscribe = () => void;
 
-/** One stored version of an object. Never changes. */
+/** A stored version of an object. It never changes. */
 export interface StoredObject {
   readonly key: string;
   /** The revision of the write that made this version. */
   readonly revision: number;
   /**
-   * Frozen; carries apiVersion, kind and metadata.resourceVersion. Parsed from the text at each use, so it is not
+   * Frozen, with apiVersion, kind and metadata.resourceVersion. It may be parsed again from the text, so that it is not
    * always the same object.
    */
   readonly object: KubeObject;
@@ -63,46 +64,50 @@ export interface StoredObject {
   text(): string;
   /** Bytes of the JSON in UTF-8. */
   readonly byteLength: number;
-  /** For the strategy of its kind, which notes here that the text was found to be what readers see, once and for all. */
+  /** Set by the strategy of its kind once it has found that readers get the text as it is. */
   isDecorated: boolean;
-  /** Writes the JSON but its first `skip` bytes to `target`, where there is room for it; returns where that ends. */
+  /** Writes the JSON without its first `skip` bytes, which are ASCII, to `target`. @returns the end position. */
   writeTo(target: Buffer, at: number, skip?: number): number;
 }
 
+/** A create, update or delete. */
 export interface Write {
   readonly key: string;
-  /** `absent`: must not exist. A number: the revision of the present version. `any`: no condition. */
+  /** The precondition: the key is `absent`, has a version of this revision, or `any`. */
   readonly expect: 'absent' | 'any' | number;
   /**
-   * The next version: the store sets its `metadata.resourceVersion` and keeps its text. Undefined deletes; to delete
-   * what is absent is a {@link PreconditionError}.
+   * The next version, whose `metadata.resourceVersion` the store sets; undefined to delete. A delete of an absent key is
+   * a {@link PreconditionError}.
    */
   readonly object: KubeObject | undefined;
 }
 
+/** The options of {@link Storage.list}. */
 export interface StorageListOptions {
-  /** List as of this revision; absent: the newest. */
+  /** The revision to list; absent for the newest. */
   readonly revision?: number;
-  /** Only this full key and greater ones. What follows a key begins at the key and a NUL. */
+  /** Only this full key and greater ones. A key with a NUL appended excludes the key itself. */
   readonly from?: string;
-  /** At most so many; absent: all. */
+  /** At most so many; absent for all. */
   readonly limit?: number;
 }
 
+/** The result of {@link Storage.list}. */
 export interface ListResult {
   readonly items: readonly StoredObject[];
-  /** The revision that the list shows. */
+  /** The revision of the list. */
   readonly revision: number;
-  /** How many objects follow below the prefix behind the last item. */
+  /** The number of objects below the prefix after the last item. */
   readonly remaining: number;
 }
 
-/** A change. `object` is the new version; for a delete the last one, with the revision of the delete. */
+/** A change. */
 export interface StorageEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly revision: number;
+  /** The new version; for DELETED the last version, with the revision of the delete. */
   readonly current: StoredObject;
-  /** The version before; absent for ADDED. */
+  /** The version before; undefined for ADDED. */
   readonly previous: StoredObject | undefined;
 }
 
@@ -142,7 +147,7 @@ export class PreconditionError extends Error {
   }
 }
 
-/** `core/services/default/kubernetes`; namespace "" for cluster-scoped kinds. */
+/** The key of an object, such as `core/services/default/kubernetes`. @param namespace "" for cluster-scoped kinds. */
 export function objectKey(group: string, plural: string, namespace: string, name: string): string {
   return `${group === '' ? 'core' : group}/${plural}/${namespace}/${name}`;
 }

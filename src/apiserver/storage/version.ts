@@ -4,14 +4,14 @@ import { type KubeObject, hasMetadata } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
 import type { StoredObject } from './storage.ts';
 
-/** Turns an object into the text that every reader shares: JSON, in Kubernetes' field order. */
+/** Encodes an object as JSON, in Kubernetes' order of fields. */
 export type Encode = (object: KubeObject) => string;
 
 /**
- * Makes the version of an object that is written. Only its text is kept: most objects that are written are never looked
- * at again. Writes the revision into `metadata.resourceVersion`, of a copy where the object or its metadata is frozen.
+ * The version of an object that is written, of which only the text is kept. Sets `metadata.resourceVersion`, in a copy
+ * where the object or its metadata is frozen.
  *
- * @throws {StatusError} 500 in etcd's words for an object that is too large to be read and written in a moment.
+ * @throws {StatusError} 500 with etcd's message for an object that is too large.
  */
 export function writtenVersion(
   key: string,
@@ -30,38 +30,37 @@ export function writtenVersion(
   return version;
 }
 
-/** etcd takes 1.5 MiB, where built-in kinds are protobuf; a body of JSON may have twice that. */
+/** etcd takes 1.5 MiB, in which built-in kinds are protobuf; JSON is about twice as large. */
 const maxBytes = 3 * 1024 * 1024;
-/** A body may have a third of it: its managers own as many fields, and patches add to what is stored. */
+/** Three times the limit of request bodies, since managed fields and patches add values. */
 const maxValues = 120_000;
 
 function checkSize(version: StoredObject): void {
   const { byteLength } = version;
-  // A value takes two bytes at least.
+  // A JSON value has at least two bytes with its separator.
   const isLarge =
     byteLength > maxBytes ||
     (byteLength > 2 * maxValues && countJsonValues(version.text(), maxValues) > maxValues);
   if (isLarge) throw plainError('etcdserver: request is too large');
 }
 
-/** Makes a version of the UTF-8 that an earlier process wrote. */
+/** A version of a log or snapshot. @param encoded UTF-8. */
 export function loadedVersion(key: string, revision: number, encoded: Buffer): StoredObject {
-  // A copy: what was read of the file would stay in memory as long as one object of it.
+  // Copied, since a slice would keep the whole piece of the file in memory.
   const bytes = Buffer.allocUnsafeSlow(encoded.length);
   encoded.copy(bytes);
   return new TextVersion(key, revision, bytes);
 }
 
 /**
- * A version that is kept as UTF-8 text in a buffer, outside V8's heap: as strings, texts take up to twice their
- * size until the next collection.
+ * A version that is kept as UTF-8 in a buffer outside of V8's heap, where strings can take twice the space.
  */
 class TextVersion implements StoredObject {
   readonly key: string;
   readonly revision: number;
   isDecorated = false;
   readonly #bytes: Buffer;
-  /** Held weakly: of a Pod, the object takes 5.3 KB besides 2.7 KB of text; of 50,000 Pods a third of all memory. */
+  /** Weak, since the object takes about twice the memory of its text. */
   #object: WeakRef<KubeObject> | undefined;
 
   constructor(key: string, revision: number, bytes: Buffer) {
@@ -91,15 +90,15 @@ class TextVersion implements StoredObject {
 
 function decode(text: string): KubeObject {
   const object: unknown = JSON.parse(text);
-  // Guards against a broken encoder only: damage on the disk is found by checksums.
+  // Only a faulty encoder leads here: checksums detect damage on the disk.
   if (!hasMetadata(object)) throw new TypeError('a stored version is not a Kubernetes object');
   deepFreeze(object);
   return object;
 }
 
 /**
- * The last version of a deleted object as watchers see it: with the revision of the delete. Made at its first use: most
- * deletes are watched by few clients.
+ * The last version of a deleted object with the revision of the delete, as watchers get it. It is encoded at each use,
+ * since few clients watch most deletes.
  */
 export class DeletedVersion implements StoredObject {
   readonly key: string;
@@ -115,7 +114,7 @@ export class DeletedVersion implements StoredObject {
     this.#encode = encode;
   }
 
-  /** All but the object and its metadata is shared with the frozen version before. */
+  /** Shares all but the object itself and its metadata with the last version. */
   get object(): KubeObject {
     const { object } = this.#last;
     const metadata = Object.freeze({ ...object.metadata, resourceVersion: String(this.revision) });

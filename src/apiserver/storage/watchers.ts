@@ -1,5 +1,6 @@
 import type { StorageEvent, Unsubscribe } from './storage.ts';
 
+/** Called for each event of a watch. */
 export type WatchListener = (event: StorageEvent) => void;
 
 /** Called with an error that a listener threw. The listener stays subscribed, and other listeners are not affected. */
@@ -7,15 +8,15 @@ export type ListenerErrorHandler = (error: unknown, event: StorageEvent) => void
 
 interface Watcher {
   readonly listener: WatchListener;
-  /** Events up to this revision are not for this watcher, or were replayed to it. */
+  /** The last revision that the watcher does not get, or that was replayed to it. */
   readonly after: number;
   active: boolean;
 }
 
 /**
- * Listeners by prefix. An event looks up its resource and its namespace, so that it costs watchers of others nothing.
- * Listeners are called synchronously and events are delivered strictly in order: events caused by a listener are
- * delivered after the present event has reached all.
+ * Listeners by prefix: an event looks up those of its resource and its namespace only. Listeners are called
+ * synchronously and in the order of events: events that a listener causes are delivered after all listeners got the
+ * present one.
  */
 export class Watchers {
   readonly #byPrefix = new Map<string, Set<Watcher>>();

@@ -9,9 +9,8 @@ import type { OperatorLog, Recovered } from './recovery.ts';
 import { writeSnapshot } from './snapshot.ts';
 
 /**
- * The files of a running store: appends groups to the newest log, starts a new log with a snapshot of the state
- * before it when the logs have grown, and removes logs and snapshots that neither a restart nor a watch that
- * resumes can need.
+ * The files of a running store. Appends groups to the newest log; when the logs have grown, starts a new log and writes
+ * a snapshot of the state before it; removes logs and snapshots from before the oldest revision that is kept.
  */
 export class DataDirectory {
   readonly store: MultiVersionStore;
@@ -20,10 +19,10 @@ export class DataDirectory {
   readonly #log: OperatorLog;
   readonly #snapshotAfter: number;
   #writer: LogWriter;
-  /** The present log takes no more frames: a successor may exist already. */
+  /** Whether the present log takes no more frames, since the next one may exist already. */
   #mustStartLog = false;
-  /** Snapshots that wait for the past before them to be forgotten; ascending. */
-  #newer: readonly { readonly number: number; readonly revision: number }[];
+  /** Snapshots after the one from which the next start replays logs; ascending. */
+  #laterSnapshots: readonly { readonly number: number; readonly revision: number }[];
   #snapshotBytes: number;
   /** Bytes in logs since the newest snapshot was begun. */
   #logBytes: number;
@@ -43,14 +42,14 @@ export class DataDirectory {
     this.#snapshotAfter = snapshotAfter;
     this.store = recovered.store;
     this.#writer = recovered.writer;
-    this.#newer = recovered.newer;
+    this.#laterSnapshots = recovered.laterSnapshots;
     this.#snapshotBytes = recovered.snapshotBytes;
     this.#logBytes = recovered.logBytes;
-    this.#forget();
+    this.#removeObsolete();
   }
 
   /**
-   * Makes events durable, all or none; the published state is the one before them. Calls do not overlap.
+   * Makes events durable, all or none, before they are published. Calls do not overlap.
    *
    * @throws an I/O error
    */
@@ -61,7 +60,7 @@ export class DataDirectory {
     const frame = encodeGroup(events, time, this.#writer.salt);
     await this.#writer.append(frame);
     this.#logBytes += frame.length;
-    this.#forget();
+    this.#removeObsolete();
   }
 
   /** Abandons an unfinished snapshot, and closes the log. */
@@ -88,8 +87,8 @@ export class DataDirectory {
   }
 
   /**
-   * A log that was created but failed must be removed before the present one grows, as it claims to follow the present
-   * state. If that fails too, the present log ends here.
+   * A new log whose creation failed must be removed before the present one grows: its header says that it follows the
+   * present state. If that fails too, the present log ends here.
    */
   #discardLog(number: number): void {
     const file = logFile(this.#directory, number);
@@ -139,18 +138,18 @@ export class DataDirectory {
       );
       return;
     }
-    this.#newer = [...this.#newer, { number, revision: state.revision }];
-    this.#forget();
+    this.#laterSnapshots = [...this.#laterSnapshots, { number, revision: state.revision }];
+    this.#removeObsolete();
   }
 
-  /** Removes what is older than the newest snapshot that shows everything that is still remembered. */
-  #forget(): void {
-    const [oldest] = this.#newer;
+  /** Removes the files from before the newest snapshot that is not newer than the oldest kept revision. */
+  #removeObsolete(): void {
+    const [oldest] = this.#laterSnapshots;
     if (oldest === undefined) return;
-    const remembered = this.store.compactedRevision;
-    if (oldest.revision > remembered) return;
-    const base = this.#newer.findLast(({ revision }) => revision <= remembered) ?? oldest;
-    this.#newer = this.#newer.filter(({ revision }) => revision > remembered);
+    const { compactedRevision } = this.store;
+    if (oldest.revision > compactedRevision) return;
+    const base = this.#laterSnapshots.findLast(({ revision }) => revision <= compactedRevision) ?? oldest;
+    this.#laterSnapshots = this.#laterSnapshots.filter(({ revision }) => revision > compactedRevision);
     try {
       removeBefore(this.#files, this.#directory, base.number);
     } catch (error) {

@@ -4,26 +4,25 @@ import { ForeignLockError, StorageLockedError } from './errors.ts';
 
 /** SQLITE_BUSY: another process holds the lock. */
 const sqliteBusy = 5;
-/** SQLITE_NOTADB: the file has a content, and not that of a database. */
+/** SQLITE_NOTADB: the file is not empty, and not a database. */
 const sqliteNotADatabase = 26;
 
 /**
- * Takes a directory for this process; the returned function gives it back. The lock must vanish with the process
- * however it dies, must not need a guess whether an old one is stale, and must hold between containers that share
- * a volume (so neither process ids nor abstract sockets will do). The kernel's advisory file locks are that, but
- * Node does not offer them. Its SQLite does: an exclusive transaction on an empty database, which is never
- * written, is a POSIX lock on that file. (Nothing else in this process may open the lock file: closing any
- * descriptor of it would drop the lock.)
+ * Locks a directory for this process; the returned function unlocks it. The lock has to end with the process, and to
+ * hold between containers that share a volume, which process ids and abstract sockets do not. Advisory file locks of
+ * the kernel do both. Node has no API for them, but SQLite takes one: an exclusive transaction on an empty database,
+ * which is never written, is a POSIX lock on its file. (Nothing else in this process may open the lock file: closing
+ * any descriptor of it releases the lock.)
  *
- * @throws {StorageLockedError} when another process, or another store in this one, has the directory.
- * @throws {ForeignLockError} when the lock file is not ours.
+ * @throws {StorageLockedError} when another process, or another store in this one, has the lock.
+ * @throws {ForeignLockError} when the lock file has content.
  */
 export async function lockDirectory(directory: string): Promise<() => void> {
-  // Loaded only here: Node 22 prints a warning that it is experimental.
+  // Imported on demand, since Node 22 warns that it is experimental.
   const { DatabaseSync } = await import('node:sqlite');
   const holder = path.join(directory, 'lock.pid');
   const file = path.join(directory, 'lock');
-  keepToOwner(file);
+  createLockFile(file);
   const database = new DatabaseSync(file, { timeout: 0 });
   try {
     database.exec('BEGIN EXCLUSIVE');
@@ -37,16 +36,16 @@ export async function lockDirectory(directory: string): Promise<() => void> {
   try {
     fs.writeFileSync(holder, `${process.pid}\n`, { mode: 0o600 });
   } catch {
-    // Only for the message of the next one; a full disk must not keep a store from being read.
+    // It is only for messages: a full disk must not prevent reads of the store.
   }
   return () => database.close();
 }
 
 /**
- * Makes the lock file, readable by its owner only: SQLite would make it readable for all. One that is there is not
- * opened, as closing it would drop a lock that this process has.
+ * Creates the lock file, for its owner only: SQLite would make it readable for all. An existing one is not opened, since
+ * closing it would release a lock of this process.
  */
-function keepToOwner(file: string): void {
+function createLockFile(file: string): void {
   try {
     fs.closeSync(fs.openSync(file, 'wx', 0o600));
   } catch (error) {

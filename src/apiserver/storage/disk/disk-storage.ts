@@ -9,30 +9,30 @@ import { type FileLayer, fileSystem } from './files.ts';
 import { GroupCommitter } from './group-committer.ts';
 import { type OperatorLog, recover } from './recovery.ts';
 
+/** The options of {@link openDiskStorage}. */
 export interface DiskStorageOptions extends MultiVersionOptions {
-  /** Takes the lines that an operator should see: what was cut off at the start, snapshots that failed. */
+  /** For messages to operators: what was cut off at the start, snapshots that failed. */
   readonly log: OperatorLog;
-  /** A snapshot is written when the logs since the last one are this large, or as large as it. Bytes. */
+  /** A snapshot is written when the logs since the last one have so many bytes, and at least as many as it has. */
   readonly snapshotAfter?: number;
-  /** Changes files; absent: the file system. */
+  /** Default: the file system. */
   readonly files?: FileLayer;
 }
 
 const snapshotAfterBytes = 32 * 1024 * 1024;
 
 /**
- * Opens the store in a directory, which is made if it does not exist. In memory it is the store of {@link
- * createMemoryStorage}; each write goes to a log first and is seen, and acknowledged, when it is durable there. When
- * the disk is full, writes reject and reads go on; writing works again as soon as there is space.
+ * Opens the store in a directory, which is created if it does not exist. The state is in memory; a write is published
+ * and acknowledged when it is durable in a log. While the disk is full, writes reject and reads work.
  *
  * @throws {StorageLockedError} when another process uses the directory.
- * @throws {DamagedStorageError} when a file does not hold what was written to it.
- * @throws {Error} the system's, when the directory cannot be made, read or written.
+ * @throws {DamagedStorageError} when a file is not as it was written.
+ * @throws {Error} of the system, when the directory cannot be created, read or written.
  */
 export async function openDiskStorage(directory: string, options: DiskStorageOptions): Promise<Storage> {
   const files = options.files ?? fileSystem;
   makeDirectory(files, directory);
-  // Otherwise the error would only be that the lock cannot be taken.
+  // For a clearer error than that of the lock.
   fs.accessSync(directory, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
   const unlock = await lockDirectory(directory);
   try {
@@ -62,7 +62,7 @@ export async function openDiskStorage(directory: string, options: DiskStorageOpt
   }
 }
 
-/** Makes the directory and those above it, durably. */
+/** Creates the directory and missing ones above it, durably. */
 function makeDirectory(files: FileLayer, directory: string): void {
   const absolute = path.resolve(directory);
   const made = makeDirectories(absolute);

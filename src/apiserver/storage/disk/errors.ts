@@ -1,8 +1,8 @@
-/** A file of the data directory does not hold what was written to it. */
+/** A file of the data directory is not as it was written. */
 export class DamagedStorageError extends Error {
   override readonly name = 'DamagedStorageError';
   readonly file: string;
-  /** Where in the file, in bytes. */
+  /** The position in the file, in bytes. */
   readonly offset: number;
   constructor(file: string, offset: number, reason: string) {
     super(
@@ -24,7 +24,7 @@ export class StorageLockedError extends Error {
   }
 }
 
-/** The lock file has a content that is not ours. */
+/** The lock file has content, and lock files are empty. */
 export class ForeignLockError extends Error {
   override readonly name = 'ForeignLockError';
   constructor(file: string, cause: unknown) {
@@ -36,7 +36,7 @@ export class ForeignLockError extends Error {
   }
 }
 
-/** The data directory has the identity of a server, and nothing of what that server stored. */
+/** The data directory has the identity of a server but none of its logs. */
 export class MissingLogError extends Error {
   override readonly name = 'MissingLogError';
   constructor(directory: string, identity: string) {
@@ -47,7 +47,7 @@ export class MissingLogError extends Error {
   }
 }
 
-/** The data directory cannot be made, read or written. */
+/** The data directory cannot be created, read or written. */
 export class UnusableDirectoryError extends Error {
   override readonly name = 'UnusableDirectoryError';
   readonly directory: string;

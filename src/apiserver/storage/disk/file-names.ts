@@ -3,35 +3,37 @@ import path from 'node:path';
 import type { FileLayer } from './files.ts';
 
 /**
- * The data directory holds logs, numbered from 1, and snapshots: the n-th snapshot is the state before the n-th
- * log. A store starts from a snapshot (the first, which is the empty state, needs no file) and plays all logs from
- * there.
+ * The logs of a data directory, numbered from 1, and its snapshots: snapshot n is the state before log n. A store starts
+ * from a snapshot, or from the empty state before log 1, and replays all logs from there.
  */
 export interface DirectoryListing {
   /** Ascending. */
   readonly logs: readonly number[];
   /** Ascending. */
   readonly snapshots: readonly number[];
-  /** Names of snapshots that were not completed. */
+  /** File names of incomplete snapshots. */
   readonly unfinished: readonly string[];
 }
 
-/** The ending of a snapshot that is being written. */
+/** The suffix of a snapshot that is being written. */
 const unfinishedSuffix = '.tmp';
 
+/** The path of a log. */
 export function logFile(directory: string, number: number): string {
   return path.join(directory, `log-${digits(number)}`);
 }
 
+/** The path of a complete snapshot. */
 export function snapshotFile(directory: string, number: number): string {
   return path.join(directory, `snapshot-${digits(number)}`);
 }
 
-/** Where a snapshot is written before it is renamed. */
+/** The path of a snapshot that is being written. */
 export function unfinishedFile(directory: string, number: number): string {
   return snapshotFile(directory, number) + unfinishedSuffix;
 }
 
+/** The logs and snapshots in a directory. */
 export function listDirectory(directory: string): DirectoryListing {
   const names = fs.readdirSync(directory);
   return {
@@ -41,7 +43,7 @@ export function listDirectory(directory: string): DirectoryListing {
   };
 }
 
-/** Whether anything was ever stored in a directory: a file that was begun has its header before all else. */
+/** True when a directory has a log or snapshot with content. */
 export function holdsStore(directory: string): boolean {
   const { logs, snapshots } = listDirectory(directory);
   const files = [

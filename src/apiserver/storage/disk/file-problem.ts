@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-/** Messages for system errors of files and directories, with what to do. */
+/** Messages for system errors of files and directories. */
 const problems: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'this user may not write there: make it the owner, or name another place'],
   ['EDQUOT', 'the quota of this user is used up'],
@@ -21,14 +21,14 @@ const problems: ReadonlyMap<string, string> = new Map([
 const sqliteFull = 13;
 
 /**
- * Why a file or directory cannot be used, as a message for the operator; undefined for an error that is about no file.
+ * Why a file or directory cannot be used, as a message for operators; undefined for other errors.
  *
- * @param place the path that was to be used. The path in the error is added when it differs.
+ * @param place the path of the file or directory. The path in the error is added when it differs.
  */
 export function fileProblem(error: unknown, place: string): string | undefined {
   if (!(error instanceof Error) || Reflect.get(error, 'syscall') === 'listen') return undefined;
   if (Reflect.get(error, 'errcode') === sqliteFull) return problems.get('ENOSPC');
-  // Node's own checks have codes of their own: ERR_FS_EISDIR
+  // Checks of Node itself have codes such as ERR_FS_EISDIR.
   const problem = problems.get(String(Reflect.get(error, 'code')).replace('ERR_FS_', ''));
   const named: unknown = Reflect.get(error, 'path');
   if (problem === undefined || typeof named !== 'string' || resolve(named) === resolve(place)) return problem;

@@ -2,13 +2,13 @@ import fs from 'node:fs';
 import { promisify } from 'node:util';
 
 /**
- * The few file operations through which everything on disk is changed. A layer of its own, so that tests can fill
- * the disk, break a sync or cut the power between any two of them.
+ * The file operations that change the data directory. Tests replace them to simulate full disks, failed syncs and power
+ * cuts.
  */
 export interface FileLayer {
-  /** Makes an empty file. */
+  /** Creates an empty file, or truncates an existing one. */
   create(path: string): WritableFile;
-  /** Opens a file to go on writing. */
+  /** Opens an existing file for writing. */
   open(path: string): WritableFile;
   rename(from: string, to: string): void;
   remove(path: string): void;
@@ -16,6 +16,7 @@ export interface FileLayer {
   syncDirectory(path: string): void;
 }
 
+/** A file that is open for writing. */
 export interface WritableFile {
   /** Writes all of `bytes` at `position`. */
   write(bytes: Buffer, position: number): Promise<void>;
@@ -28,10 +29,10 @@ export interface WritableFile {
 const write = promisify(fs.write);
 const datasync = promisify(fs.fdatasync);
 
-/** Up to here a copy into the page cache is cheaper than a trip through the thread pool. */
+/** Smaller writes are synchronous: copying them into the page cache takes less than the thread pool. */
 const synchronousBytes = 256 * 1024;
 
-/** The file system. Files hold Secrets, so only their owner may read them. */
+/** The file system. Only the owner may read files, since they contain Secrets. */
 export const fileSystem: FileLayer = {
   create: (path) => writable(fs.openSync(path, 'w', 0o600)),
   open: (path) => writable(fs.openSync(path, 'r+')),
@@ -51,7 +52,7 @@ function writable(file: number): WritableFile {
   return {
     async write(bytes, position) {
       let done = 0;
-      // A short write is no error: the next one reports the cause.
+      // A short write is no error: the next write reports the cause.
       while (done < bytes.length) {
         const left = bytes.length - done;
         if (left <= synchronousBytes) done += fs.writeSync(file, bytes, done, left, position + done);

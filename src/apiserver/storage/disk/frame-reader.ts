@@ -10,31 +10,31 @@ import {
   type Magic,
 } from './frames.ts';
 
-/** The frame at a position of a file, or its lack. */
+/** The result of reading a frame. */
 export type FoundFrame =
   | { readonly kind: 'frame'; readonly payload: Buffer }
-  /** The file ends here, as it should. */
+  /** The file ends after a complete frame. */
   | { readonly kind: 'end' }
   /**
-   * A write that was cut off, and nothing behind it. It was never acknowledged, unless the disk lost what it had
-   * confirmed: the two cannot be distinguished.
+   * An incomplete frame with nothing after it. Its write was not acknowledged, unless the disk lost what it had
+   * confirmed, which looks the same.
    */
   | { readonly kind: 'torn'; readonly reason: string }
-  /** Bytes that were once written completely are different now. */
+  /** A frame that was written completely has changed. */
   | { readonly kind: 'damaged'; readonly reason: string };
 
-/** Bytes are read in pieces of this size. Versions keep slices of the pieces, so a piece is not used again. */
+/** The file is read in pieces of this size. Payloads are slices of the pieces, so a piece is not reused. */
 const pieceBytes = 1024 * 1024;
 const sectorBytes = 512;
 
-/** Reads a file of frames from its start. Synchronous: nothing else runs while a store is opened. */
+/** Reads a file of frames from its start, synchronously: nothing else runs while a store is opened. */
 export class FrameReader {
   readonly #file: number;
   readonly #size: number;
   #piece = Buffer.alloc(0);
   #pieceStart = 0;
   #header: FileHeader | undefined;
-  /** Where the next frame begins. */
+  /** The position of the next frame. */
   offset = 0;
 
   constructor(path: string) {
@@ -46,13 +46,13 @@ export class FrameReader {
     fs.closeSync(this.#file);
   }
 
-  /** The file header, first of all. */
+  /** Reads the file header; to be called before {@link next}. */
   readHeader(magic: Magic): FileHeader | Exclude<FoundFrame, { kind: 'frame' | 'end' }> {
     if (this.#size < fileHeaderSize) return { kind: 'torn', reason: 'the file header is incomplete' };
     const bytes = this.#bytes(0, fileHeaderSize);
     const header = decodeFileHeader(magic, bytes);
     if (header === undefined) {
-      // It is durable before the first frame is written.
+      // The header is durable before the first frame is written: with frames after it, it is damaged.
       const reason = 'this is no file header';
       return { kind: isZero(bytes) && this.#size === fileHeaderSize ? 'torn' : 'damaged', reason };
     }
@@ -61,7 +61,7 @@ export class FrameReader {
     return header;
   }
 
-  /** The next frame, or why there is none. */
+  /** Reads the next frame. */
   next(): FoundFrame {
     const salt = this.#header?.salt ?? 0;
     const start = this.offset;
@@ -70,9 +70,9 @@ export class FrameReader {
     const head = this.#bytes(start, frameHeaderSize);
     const header = decodeFrameHeader(head, 0, salt);
     if (header === undefined) {
-      // A sector holds the whole header: it reached the disk or it did not, which leaves zeros.
+      // A header is inside one sector: it was written completely, or not at all, which leaves zeros.
       if (!isZero(head)) return { kind: 'damaged', reason: 'this is no frame header' };
-      if (this.#hasFrameBehind(start, salt)) return { kind: 'damaged', reason: 'a frame is missing' };
+      if (this.#hasFrameAfter(start, salt)) return { kind: 'damaged', reason: 'a frame is missing' };
       return { kind: 'torn', reason: 'a frame header was not written' };
     }
     const payloadEnd = start + frameHeaderSize + header.payloadLength;
@@ -83,14 +83,13 @@ export class FrameReader {
       this.offset = end;
       return { kind: 'frame', payload };
     }
-    // A frame is written only after the one before it is durable: bytes behind a frame prove that it was
-    // complete.
+    // A frame is written after the one before it is durable: bytes after a frame prove that it was complete.
     const reason = 'the checksum of a frame is wrong';
     const torn = this.#isZeroFrom(end) && hasZeroSector(payload, start + frameHeaderSize);
     return { kind: torn ? 'torn' : 'damaged', reason };
   }
 
-  #hasFrameBehind(start: number, salt: number): boolean {
+  #hasFrameAfter(start: number, salt: number): boolean {
     for (let at = start + frameHeaderSize; at + frameHeaderSize <= this.#size; at += frameHeaderSize) {
       if (decodeFrameHeader(this.#bytes(at, frameHeaderSize), 0, salt) !== undefined) return true;
     }
@@ -104,7 +103,7 @@ export class FrameReader {
     return true;
   }
 
-  /** Bytes of the file, which must be there. */
+  /** Bytes of the file. @throws {Error} where the file ends before. */
   #bytes(start: number, length: number): Buffer {
     if (start < this.#pieceStart || start + length > this.#pieceStart + this.#piece.length) {
       this.#pieceStart = start;
@@ -123,7 +122,7 @@ function isZero(bytes: Buffer): boolean {
   return bytes.every((byte) => byte === 0);
 }
 
-/** Whether a whole sector, or the part of one at either end, holds only zeros. JSON text has none. */
+/** Whether a sector, or the part of one at either end, has only zeros, which JSON does not contain. */
 function hasZeroSector(bytes: Buffer, fileOffset: number): boolean {
   for (let at = 0; at < bytes.length;) {
     const end = Math.min(bytes.length, at + sectorBytes - ((fileOffset + at) % sectorBytes));

@@ -1,28 +1,31 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * What every file of the data directory is made of: a file header, then frames. A frame is what was written and
- * synced in one piece, so after a power cut at most the last frame of the last log is incomplete.
+ * The format of logs and snapshots: a file header, then frames. Each frame of a log is written and synced in one piece,
+ * so after a power cut at most the last frame of the last log is incomplete.
  *
  *     file header, 32 bytes   magic 8 | revision 8 | salt 4 | 0 8 | CRC-32 of the 28 bytes before
  *     frame header, 16 bytes  payload length 4 | CRC-32 of the payload 4 | salt 4 | CRC-32 of the 12 bytes before
  *     payload, padded with zeros to a multiple of 16
  *
- * All numbers are little-endian. The padding keeps each header inside one disk sector, so that a header is there
- * or is not, but is never torn. The salt is random per file: no content of an object can look like a frame.
+ * All numbers are little-endian. The padding keeps each header inside one disk sector, so that it is never written in
+ * part. The salt is random for each file, so that no content of an object looks like a frame.
  */
 export const fileHeaderSize = 32;
+/** Bytes of a frame header. */
 export const frameHeaderSize = 16;
 
+/** The first bytes of a log and of a snapshot. */
 export type Magic = 'SNETLOG1' | 'SNETSNP1';
 
+/** The header of a file. */
 export interface FileHeader {
   /** The revision of the state before the first frame of a log, or of the state in a snapshot. */
   readonly revision: number;
   readonly salt: number;
 }
 
-/** The first bytes of a file. */
+/** The header of a file, encoded. */
 export function encodeFileHeader(magic: Magic, { revision, salt }: FileHeader): Buffer {
   const header = Buffer.alloc(fileHeaderSize);
   header.write(magic, 0, 'latin1');
@@ -32,26 +35,26 @@ export function encodeFileHeader(magic: Magic, { revision, salt }: FileHeader): 
   return header;
 }
 
-/** Undefined when the bytes are no header with this magic. */
+/** The header of a file; undefined when the bytes are not a header with this magic. */
 export function decodeFileHeader(magic: Magic, header: Buffer): FileHeader | undefined {
   if (header.length < fileHeaderSize || header.toString('latin1', 0, 8) !== magic) return undefined;
   if (header.readUInt32LE(28) !== crc32(header.subarray(0, 28))) return undefined;
   return { revision: Number(header.readBigUInt64LE(8)), salt: header.readUInt32LE(16) };
 }
 
-/** The bytes that a payload of this length takes, header and padding included. */
+/** The bytes of a frame with a payload of this length. */
 export function frameSize(payloadLength: number): number {
   return frameHeaderSize + Math.ceil(payloadLength / 16) * 16;
 }
 
-/** Space for a frame; the payload goes behind {@link frameHeaderSize}, then {@link sealFrame}. */
+/** A frame without its payload, which starts at {@link frameHeaderSize}, and its header, see {@link sealFrame}. */
 export function allocateFrame(payloadLength: number): Buffer {
   const frame = Buffer.allocUnsafe(frameSize(payloadLength));
   frame.fill(0, frameHeaderSize + payloadLength);
   return frame;
 }
 
-/** Writes the header in front of a payload that is complete. */
+/** Writes the header of a frame whose payload is complete. */
 export function sealFrame(frame: Buffer, payloadLength: number, salt: number): void {
   frame.writeUInt32LE(payloadLength, 0);
   frame.writeUInt32LE(crc32(frame.subarray(frameHeaderSize, frameHeaderSize + payloadLength)), 4);
@@ -59,7 +62,7 @@ export function sealFrame(frame: Buffer, payloadLength: number, salt: number): v
   frame.writeUInt32LE(crc32(frame.subarray(0, 12)), 12);
 }
 
-/** A frame's header; undefined when the bytes at `offset` are none. */
+/** The header of a frame; undefined when the bytes at `offset` are not a header of this file. */
 export function decodeFrameHeader(
   bytes: Buffer,
   offset: number,

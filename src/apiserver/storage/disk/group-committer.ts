@@ -2,7 +2,7 @@ import type { MultiVersionStore, StagedCommit } from '../multi-version.ts';
 import type { StorageEvent } from '../storage.ts';
 import type { StoredObject, Write } from '../storage.ts';
 
-/** Makes the events of one group durable, in one piece. Rejects when they are not. */
+/** Makes the events of one group durable, all or none; rejects for none. */
 export type Persist = (events: readonly StorageEvent[], time: number) => Promise<void>;
 
 interface Pending {
@@ -11,13 +11,12 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-/** A group ends when it holds this much, so that no write waits long for the bytes of others. */
+/** A group ends at this size, so that no write waits long for others. */
 const groupBytes = 4 * 1024 * 1024;
 
 /**
- * Group commit: everything that is committed in one turn of the event loop, or while a sync is under way, is made
- * durable with one sync. Nothing is published before that. When it fails, the whole group is taken back and so is
- * everything that was staged on top of it.
+ * Group commit: the commits of one turn of the event loop, or of the time of a sync, are made durable with one sync, and
+ * published then. When that fails, the group and all commits that were staged after it are rolled back.
  */
 export class GroupCommitter {
   readonly #store: MultiVersionStore;
@@ -45,7 +44,7 @@ export class GroupCommitter {
     });
   }
 
-  /** Resolves when nothing is on its way. */
+  /** Resolves when no commit is pending. */
   async idle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
   }

@@ -3,15 +3,15 @@ import { logFile } from './file-names.ts';
 import type { FileLayer, WritableFile } from './files.ts';
 import { encodeFileHeader, fileHeaderSize } from './frames.ts';
 
-/** One log file that is being written. */
+/** A log that can be appended to. */
 export interface OpenLog {
   readonly number: number;
   readonly salt: number;
-  /** How many bytes are durable: the next frame goes here. */
+  /** The number of durable bytes, and the position of the next frame. */
   readonly length: number;
 }
 
-/** Makes the n-th log, durably, in place of one that was not completed. @throws an I/O error */
+/** Creates a log, durably, in place of an incomplete one. @throws an I/O error */
 export async function createLogFile(
   files: FileLayer,
   directory: string,
@@ -31,16 +31,16 @@ export async function createLogFile(
   return new LogWriter(handle, { number, salt, length: fileHeaderSize });
 }
 
-/** Appends frames to one log file. After a failure the file ends where it ended before. */
+/** Appends frames to a log. A failed append leaves the log as it was. */
 export class LogWriter implements OpenLog {
   readonly number: number;
   readonly salt: number;
   length: number;
   readonly #file: WritableFile;
-  /** There may be bytes behind `length`. */
+  /** Whether there may be bytes after `length`. */
   #dirty = false;
-  /** A sync failed: the kernel may have dropped pages that it calls clean, so this file takes no more frames. */
-  #lost = false;
+  /** Whether a sync failed. The kernel may have dropped the pages and marked them clean: the file takes no more frames. */
+  #syncFailed = false;
 
   constructor(file: WritableFile, { number, salt, length }: OpenLog) {
     this.#file = file;
@@ -49,9 +49,9 @@ export class LogWriter implements OpenLog {
     this.length = length;
   }
 
-  /** True when the next frame must go to another file; see {@link repair}. */
+  /** True when the next frame must go to another log. */
   get finished(): boolean {
-    return this.#lost;
+    return this.#syncFailed;
   }
 
   /** Writes a frame and resolves when it is durable. @throws an I/O error; then the frame is not in the log. */
@@ -62,8 +62,7 @@ export class LogWriter implements OpenLog {
       await this.#file.write(frame, this.length);
       await this.#sync();
     } catch (error) {
-      // The rest of the frame must not come back after a restart. If that fails too, the next call tries
-      // again.
+      // A restart must not find the frame. If the repair fails too, the next append tries again.
       await this.repair().catch(() => undefined);
       throw error;
     }
@@ -71,7 +70,7 @@ export class LogWriter implements OpenLog {
     this.#dirty = false;
   }
 
-  /** Cuts off what a failed append left. @throws an I/O error: then nothing can be appended yet. */
+  /** Cuts off the rest of a failed append. @throws an I/O error; then nothing can be appended yet. */
   async repair(): Promise<void> {
     if (!this.#dirty) return;
     this.#file.truncate(this.length);
@@ -87,7 +86,7 @@ export class LogWriter implements OpenLog {
     try {
       await this.#file.sync();
     } catch (error) {
-      this.#lost = true;
+      this.#syncFailed = true;
       throw error;
     }
   }

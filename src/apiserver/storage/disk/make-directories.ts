@@ -2,22 +2,22 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 /**
- * Makes a directory and those above it that are missing, for their owner alone. Not with Node's `recursive`: it loops
- * for ever where the system reports ENOENT for an existing directory (in /proc).
+ * Creates a directory and missing ones above it, for their owner only. Node's `recursive` loops forever where the system
+ * reports ENOENT for an existing directory (in /proc).
  *
  * @param directory absolute.
- * @returns the topmost that was made; undefined when all were there.
- * @throws {Error} the system's.
+ * @returns the topmost one that was created; undefined for none.
+ * @throws {Error} of the system.
  */
 export function makeDirectories(directory: string): string | undefined {
   const missing: string[] = [];
-  for (let at = directory; !isThere(at); at = path.dirname(at)) missing.unshift(at);
+  for (let at = directory; !exists(at); at = path.dirname(at)) missing.unshift(at);
   for (const each of missing) {
     try {
       fs.mkdirSync(each, { mode: 0o700 });
     } catch (error) {
       // Another process may have created it just now.
-      if (codeOf(error) !== 'EEXIST' || !isThere(each)) throw error;
+      if (codeOf(error) !== 'EEXIST' || !exists(each)) throw error;
     }
   }
   if (!fs.statSync(directory).isDirectory()) {
@@ -26,7 +26,7 @@ export function makeDirectories(directory: string): string | undefined {
   return missing[0];
 }
 
-function isThere(file: string): boolean {
+function exists(file: string): boolean {
   try {
     fs.statSync(file);
     return true;

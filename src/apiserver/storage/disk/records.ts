@@ -8,7 +8,7 @@ import { allocateFrame, frameHeaderSize, sealFrame } from './frames.ts';
  *     objects        kind 2 | count 4 | count × (revision 6 | key length 4 | value length 4 | key | value)
  *     snapshot end   kind 3 | number of objects 6
  *
- * Values are the encoded objects as readers get them; the value length 0xffffffff is a delete.
+ * Values are the JSON of objects; the value length 0xffffffff is a delete.
  */
 const groupRecord = 1;
 const objectsRecord = 2;
@@ -20,14 +20,14 @@ const deletedLength = 0xffffffff;
 
 /** Writes that became durable together. */
 export interface Group {
-  /** When, in milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly time: number;
-  /** The revision before the first write; each write has the next one. */
+  /** The revision before the first write; each write has the next revision. */
   readonly revision: number;
   readonly writes: readonly { readonly key: string; readonly value: Buffer | undefined }[];
 }
 
-/** A frame for events that follow each other. */
+/** The frame of a group of consecutive events. */
 export function encodeGroup(events: readonly StorageEvent[], time: number, salt: number): Buffer {
   let length = groupHeadSize;
   for (const { type, current } of events) {
@@ -45,7 +45,7 @@ export function encodeGroup(events: readonly StorageEvent[], time: number, salt:
   return frame;
 }
 
-/** A frame for a part of a snapshot. */
+/** The frame of a part of a snapshot. */
 export function encodeObjects(versions: readonly StoredObject[], salt: number): Buffer {
   let length = objectsHeadSize;
   for (const version of versions) {
@@ -62,7 +62,7 @@ export function encodeObjects(versions: readonly StoredObject[], salt: number): 
   return frame;
 }
 
-/** The last frame of a snapshot: without it the snapshot is not complete. */
+/** The last frame of a snapshot, without which it is incomplete. */
 export function encodeEnd(count: number, salt: number): Buffer {
   const frame = allocateFrame(7);
   frame.writeUInt8(endRecord, frameHeaderSize);
@@ -71,7 +71,7 @@ export function encodeEnd(count: number, salt: number): Buffer {
   return frame;
 }
 
-/** @throws {RangeError} when the payload is no group. */
+/** The group in a payload. @throws {RangeError} when it has none. */
 export function decodeGroup(payload: Buffer): Group {
   if (payload[0] !== groupRecord) throw new RangeError('no log group');
   const count = payload.readUInt32LE(15);
@@ -85,7 +85,7 @@ export function decodeGroup(payload: Buffer): Group {
   return { time: payload.readDoubleLE(1), revision: payload.readUIntLE(9, 6), writes };
 }
 
-/** A part of a snapshot, or how many objects a complete one has. @throws {RangeError} when it is neither. */
+/** A part of a snapshot, or from its last frame the number of its objects. @throws {RangeError} when it is neither. */
 export function decodeSnapshotPart(
   payload: Buffer,
 ): { objects: { key: string; revision: number; value: Buffer }[] } | { count: number } {

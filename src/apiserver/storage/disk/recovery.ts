@@ -9,28 +9,28 @@ import { createLogFile, LogWriter } from './log-writer.ts';
 import { decodeGroup } from './records.ts';
 import { readSnapshot } from './snapshot.ts';
 
-/** Takes the lines that an operator should see. */
+/** Takes messages to operators. */
 export interface OperatorLog {
   warn(details: object, message: string): void;
 }
 
+/** A store that was read from its directory. */
 export interface Recovered {
   readonly store: MultiVersionStore;
   readonly writer: LogWriter;
-  /** Size of that snapshot. */
+  /** The size of the snapshot from which logs were replayed. */
   readonly snapshotBytes: number;
-  /** Snapshots with their revisions that are newer than that one, which is kept for the sake of the past. */
-  readonly newer: readonly { number: number; revision: number }[];
+  /** The snapshots after that one, which is kept for lists and watches of older revisions. */
+  readonly laterSnapshots: readonly { number: number; revision: number }[];
   /** Bytes in logs since the newest snapshot. */
   readonly logBytes: number;
 }
 
 /**
- * Brings a store back from its directory: from the oldest snapshot that is kept (older ones are removed when the
- * window of past events has moved on, so usually there is one) through all logs after it. A torn write at the very
- * end is cut off; anything else that is not as it was written refuses the start.
+ * Reads a store from its directory: the oldest snapshot, and all logs after it, which are replayed. An incomplete frame
+ * at the end of the last log is cut off.
  *
- * @throws {DamagedStorageError}
+ * @throws {DamagedStorageError} when anything else is not as it was written.
  */
 export async function recover(
   files: FileLayer,
@@ -40,28 +40,29 @@ export async function recover(
 ): Promise<Recovered> {
   const { logs, snapshots, unfinished } = listDirectory(directory);
   for (const name of unfinished) files.remove(path.join(directory, name));
-  const last = logs.at(-1);
-  if (last === undefined) {
-    const [orphan] = snapshots;
-    if (orphan !== undefined) throw missing(directory, orphan);
+  const last = logs.at(-1) ?? 0;
+  // The log of a snapshot is created before it.
+  const orphan = snapshots.find((number) => number > last);
+  if (orphan !== undefined) throw missing(directory, orphan);
+  if (last === 0) {
     const store = new MultiVersionStore(options);
     const writer = await createLogFile(files, directory, 1, store.revision);
-    return { store, writer, snapshotBytes: 0, newer: [], logBytes: 0 };
+    return { store, writer, snapshotBytes: 0, laterSnapshots: [], logBytes: 0 };
   }
-  // The last run of logs without a gap; what is before a gap was being removed when the process ended.
+  // The logs after the last gap. Those before it were being removed when the process ended.
   let first = last;
   while (logs.includes(first - 1)) first--;
   const base = first === 1 ? 1 : snapshots.find((number) => number >= first);
-  if (base === undefined || base > last) throw missing(directory, first - 1);
+  if (base === undefined) throw missing(directory, first - 1);
   removeBefore(files, directory, base);
 
   const snapshot = snapshots.includes(base) ? readSnapshot(snapshotFile(directory, base)) : undefined;
   const store = new MultiVersionStore(options, snapshot);
-  const newer: { number: number; revision: number }[] = [];
+  const laterSnapshots: { number: number; revision: number }[] = [];
   let logBytes = 0;
   for (let number = base; number < last; number++) {
     if (number > base && snapshots.includes(number)) {
-      newer.push({ number, revision: store.revision });
+      laterSnapshots.push({ number, revision: store.revision });
       logBytes = 0;
     }
     const file = logFile(directory, number);
@@ -70,23 +71,23 @@ export async function recover(
     logBytes += length;
   }
   if (last > base && snapshots.includes(last)) {
-    newer.push({ number: last, revision: store.revision });
+    laterSnapshots.push({ number: last, revision: store.revision });
     logBytes = 0;
   }
   const writer = await openLastLog(files, directory, last, store, log);
   logBytes += writer.length;
-  return { store, writer, snapshotBytes: snapshot?.bytes ?? 0, newer, logBytes };
+  return { store, writer, snapshotBytes: snapshot?.bytes ?? 0, laterSnapshots, logBytes };
 }
 
 interface Replayed {
   /** Why the log ends before the end of the file. */
   readonly stopped: { readonly kind: 'torn'; readonly reason: string } | undefined;
   readonly salt: number | undefined;
-  /** Where the last complete frame ends. */
+  /** The end of the last complete frame. */
   readonly length: number;
 }
 
-/** Plays a log again. @throws {DamagedStorageError} */
+/** Replays a log. @throws {DamagedStorageError} */
 function replayLog(file: string, store: MultiVersionStore): Replayed {
   const reader = new FrameReader(file);
   const damaged = (offset: number, reason: string) => new DamagedStorageError(file, offset, reason);
@@ -141,7 +142,7 @@ async function openLastLog(
     return createLogFile(files, directory, number, store.revision);
   }
   const handle = files.open(file);
-  // The next frame begins here. Synced, so that what is cut off cannot come back behind it.
+  // Synced, so that a power cut cannot restore what is cut off.
   handle.truncate(length);
   await handle.sync();
   return new LogWriter(handle, { number, salt, length });

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { StartingPoint } from '../multi-version.ts';
+import type { StoreState } from '../multi-version.ts';
 import { treeFromSorted, treeSlice } from '../ordered-tree.ts';
 import type { StoredObject } from '../storage.ts';
 import { loadedVersion } from '../version.ts';
@@ -10,21 +10,23 @@ import { FrameReader } from './frame-reader.ts';
 import { encodeFileHeader, fileHeaderSize } from './frames.ts';
 import { decodeSnapshotPart, encodeEnd, encodeObjects } from './records.ts';
 
-/** A frame of a snapshot holds about so many bytes, or one object. */
+/** A frame of a snapshot has about so many bytes, or one object. */
 const frameBytes = 128 * 1024;
-/** Synced after about so many bytes: the syncs of the log must not have to wait behind one big one. */
+/** The file is synced after about so many bytes, so that syncs of the log do not wait long. */
 const syncBytes = 2 * 1024 * 1024;
-/** Objects looked at in one go: short enough not to hold up requests. */
+/** Objects between two turns of the event loop. */
 const batchSize = 256;
+
 /**
- * Writes a state next to the running store and puts it in place when it is durable. Returns its size in bytes.
+ * Writes a snapshot of a state to a temporary file, which is renamed when it is durable. Returns its size in bytes.
+ *
  * @throws an I/O error, or the signal's reason; then there is no snapshot.
  */
 export async function writeSnapshot(
   files: FileLayer,
   directory: string,
   number: number,
-  state: StartingPoint,
+  state: StoreState,
   signal: AbortSignal,
 ): Promise<number> {
   const temporary = unfinishedFile(directory, number);
@@ -54,7 +56,7 @@ export async function writeSnapshot(
     try {
       files.remove(temporary);
     } catch {
-      // Renamed already, or the next start removes it.
+      // It has been renamed already, or the next start removes it.
     }
     throw error;
   }
@@ -62,8 +64,8 @@ export async function writeSnapshot(
   return length;
 }
 
-/** The objects of a state in portions for one frame each, with a rest for the event loop in between. */
-async function* parts(state: StartingPoint): AsyncGenerator<StoredObject[]> {
+/** The objects of a state in parts of one frame each. Other work runs in between. */
+async function* parts(state: StoreState): AsyncGenerator<StoredObject[]> {
   let part: StoredObject[] = [];
   let bytes = 0;
   for (let at = 0; at < state.root.size; at += batchSize) {
@@ -80,8 +82,8 @@ async function* parts(state: StartingPoint): AsyncGenerator<StoredObject[]> {
   if (part.length > 0) yield part;
 }
 
-/** Reads a snapshot back. @throws {DamagedStorageError} */
-export function readSnapshot(file: string): StartingPoint & { readonly bytes: number } {
+/** Reads a snapshot. @throws {DamagedStorageError} */
+export function readSnapshot(file: string): StoreState & { readonly bytes: number } {
   const reader = new FrameReader(file);
   try {
     const header = reader.readHeader('SNETSNP1');

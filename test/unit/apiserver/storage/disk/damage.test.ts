@@ -175,6 +175,21 @@ describe('a damaged file', () => {
     expect(await refusal(directory)).toMatchObject({ file: second });
   });
 
+  it('may be the last log, whose snapshot is there', async () => {
+    const directory = newDirectory();
+    const { storage } = await openStore(directory, { snapshotAfter: 2000 });
+    const files = (): string[] => fs.readdirSync(directory);
+    const lastSnapshot = (): string | undefined => files().findLast((name) => /^snapshot-\d+$/.test(name));
+    for (let i = 0; i < 5000 && lastSnapshot() === undefined; i++)
+      await storage.commit([writeOf('n', `${i}`)]);
+    await storage.close();
+    const log = lastSnapshot()?.replace('snapshot', 'log') ?? '';
+    expect(files()).toContain(log);
+    for (const name of files())
+      if (name.startsWith('log-') && name >= log) fs.rmSync(path.join(directory, name));
+    expect(await refusal(directory)).toMatchObject({ file: path.join(directory, log) });
+  });
+
   it('may be a snapshot', async () => {
     const directory = newDirectory();
     let now = 0;
