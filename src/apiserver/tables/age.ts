@@ -3,8 +3,8 @@ const minute = 60 * second;
 const hour = 60 * minute;
 
 /**
- * A duration as `kubectl get` shows it: coarser the longer it is (apimachinery `util/duration/duration.go`,
- * HumanDuration). Clocks that differ by less than two seconds are forgiven.
+ * A duration as `kubectl get` shows it (apimachinery `util/duration/duration.go`, HumanDuration). Down to minus two
+ * seconds it is `0s`, since clocks differ.
  *
  * @param ms milliseconds.
  */
@@ -30,7 +30,7 @@ function twoUnits(large: number, largeUnit: string, small: number, smallUnit: st
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
 }
 
-/** How long ago a time was. @param timestamp RFC 3339; anything else is `<unknown>`. @param now milliseconds. */
+/** The time since a timestamp. @param timestamp RFC 3339, `<unknown>` for others. @param now milliseconds since 1970. */
 export function timeSince(timestamp: unknown, now: number): string {
   const then = typeof timestamp === 'string' ? Date.parse(timestamp) : NaN;
   return Number.isNaN(then) ? '<unknown>' : humanDuration(now - then);

@@ -3,18 +3,18 @@ import { isRecord } from '../../objects/json.ts';
 import { at, listAt, numberAt, scalarAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
 
-/** As many targets are shown. */
+/** Further targets are counted. */
 const shownTargets = 2;
 const unknown = '<unknown>';
 
 export const horizontalPodAutoscalersTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Reference', 'What is scaled.'),
-    column('Targets', 'What each metric is, and what it should be.'),
-    column('MinPods', 'As few Pods as there may be.'),
-    column('MaxPods', 'As many Pods as there may be.'),
-    column('Replicas', 'How many Pods there are.'),
+    column('Reference', 'The object that is scaled.'),
+    column('Targets', 'The current and the desired value of each metric.'),
+    column('MinPods', 'The lowest number of Pods.'),
+    column('MaxPods', 'The highest number of Pods.'),
+    column('Replicas', 'The number of Pods.'),
     ageColumn,
   ],
   cells: (object, now) => [
@@ -28,12 +28,12 @@ export const horizontalPodAutoscalersTable: TableConverter = {
   ],
 };
 
-/** The table of `/scale` of every kind. */
+/** The table of the `scale` subresource of all kinds. */
 export const scalesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Desired', 'How many there should be.', { type: 'integer' }),
-    column('Available', 'How many there are.', { type: 'integer' }),
+    column('Desired', 'The desired number of replicas.', { type: 'integer' }),
+    column('Available', 'The number of replicas.', { type: 'integer' }),
     ageColumn,
   ],
   cells: (object, now) => [
@@ -53,7 +53,7 @@ function targetsOf(object: object): string {
   return more > 0 ? `${shown} + ${more} more...` : shown;
 }
 
-/** Of autoscaling/v1, the one metric that it has a member for. */
+/** The metrics; in autoscaling/v1 the one that has a member of its own. */
 function metricsOf(object: object): readonly unknown[] {
   const averageUtilization = at(object, 'spec', 'targetCPUUtilizationPercentage');
   if (averageUtilization === undefined) return listAt(object, 'spec', 'metrics');
@@ -78,7 +78,7 @@ function targetOf(metric: unknown, reading: unknown): string {
   return `${read('value')}/${scalarAt(target, 'value') ?? ''}`;
 }
 
-/** The member that the type names: `ContainerResource` is in `containerResource`. */
+/** The member for the metric's type: `containerResource` for `ContainerResource`. */
 function memberOf(metric: unknown): string | undefined {
   const type = textAt(metric, 'type');
   const member = `${type.slice(0, 1).toLowerCase()}${type.slice(1)}`;

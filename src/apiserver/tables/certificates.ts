@@ -1,4 +1,4 @@
-/** Tables of requests for certificates, and of who serves which API. */
+/** Tables of CertificateSigningRequests and APIServices. */
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { humanDuration } from './age.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
@@ -7,9 +7,9 @@ export const certificateSigningRequestsTable: TableConverter = {
   columns: [
     nameColumn,
     ageColumn,
-    column('SignerName', 'Who is to sign.'),
-    column('Requestor', 'Who asks for the certificate.'),
-    column('RequestedDuration', 'How long the certificate is to hold.'),
+    column('SignerName', 'The requested signer.'),
+    column('Requestor', 'The user that created the request.'),
+    column('RequestedDuration', 'The requested validity of the certificate.'),
     column('Condition', 'Whether it was approved, denied, and issued.'),
   ],
   cells(object, now) {
@@ -25,7 +25,7 @@ export const certificateSigningRequestsTable: TableConverter = {
   },
 };
 
-/** A denial counts more than an approval. */
+/** The decision, and whether the certificate was issued. A denial has precedence over an approval. */
 function stateOf(request: object): string {
   const types = listAt(request, 'status', 'conditions').map((condition) => textAt(condition, 'type'));
   const decision = types.includes('Denied') ? 'Denied' : types.includes('Approved') ? 'Approved' : 'Pending';

@@ -1,4 +1,4 @@
-/** Tables of the classes that Pods and volumes refer to, and of CSI objects. */
+/** Tables of classes of Pods and volumes, and of CSI objects. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { at, listAt, numberAt, scalarAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
@@ -8,7 +8,7 @@ const defaultAnnotations = [
   'storageclass.beta.kubernetes.io/is-default-class',
 ];
 const unset = '<unset>';
-const truth = { type: 'boolean' };
+const boolean = { type: 'boolean' };
 
 function isDefault({ metadata: { annotations } }: KubeObject): boolean {
   return defaultAnnotations.some((name) => annotations?.[name] === 'true');
@@ -17,10 +17,10 @@ function isDefault({ metadata: { annotations } }: KubeObject): boolean {
 export const storageClassesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Provisioner', 'Who makes volumes of the class.'),
-    column('ReclaimPolicy', 'What becomes of a volume when its claim has gone.'),
+    column('Provisioner', 'The provisioner of its volumes.'),
+    column('ReclaimPolicy', 'What happens to a volume when its claim is deleted.'),
     column('VolumeBindingMode', 'When a claim gets its volume.'),
-    column('AllowVolumeExpansion', 'Whether claims may ask for more later.'),
+    column('AllowVolumeExpansion', 'Whether claims may grow.'),
     ageColumn,
   ],
   cells: (object, now) => [
@@ -41,10 +41,10 @@ export const volumeAttributesClassesTable: TableConverter = {
 export const volumeAttachmentsTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Attacher', 'Who attaches the volume.'),
+    column('Attacher', 'The driver that attaches the volume.'),
     column('PV', 'The volume.'),
     column('Node', 'The node that it is attached to.'),
-    column('Attached', 'Whether it is attached.', truth),
+    column('Attached', 'Whether it is attached.', boolean),
     ageColumn,
   ],
   cells: (object, now) => [
@@ -60,12 +60,12 @@ export const volumeAttachmentsTable: TableConverter = {
 export const csiDriversTable: TableConverter = {
   columns: [
     nameColumn,
-    column('AttachRequired', 'Whether volumes are attached before they are mounted.', truth),
-    column('PodInfoOnMount', 'Whether the driver is told of the Pod.', truth),
-    column('StorageCapacity', 'Whether Pods are placed by the capacity that the driver publishes.', truth),
+    column('AttachRequired', 'Whether volumes are attached before they are mounted.', boolean),
+    column('PodInfoOnMount', 'Whether the driver gets information about the Pod.', boolean),
+    column('StorageCapacity', 'Whether Pods are placed by the capacity that the driver publishes.', boolean),
     column('TokenRequests', 'Audiences of the tokens that the driver gets.'),
-    column('RequiresRepublish', 'Whether the driver is asked again and again.', truth),
-    column('Modes', 'What volumes the driver makes.'),
+    column('RequiresRepublish', 'Whether the driver is called periodically.', boolean),
+    column('Modes', 'The lifecycle modes of its volumes.'),
     ageColumn,
   ],
   cells(object, now) {
@@ -89,7 +89,7 @@ export const csiDriversTable: TableConverter = {
 export const csiNodesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Drivers', 'How many drivers of volumes the node has.', { type: 'integer' }),
+    column('Drivers', 'The number of drivers on the node.', { type: 'integer' }),
     ageColumn,
   ],
   cells: (object, now) => [nameOf(object), listAt(object, 'spec', 'drivers').length, ageOf(object, now)],
@@ -99,7 +99,7 @@ export const csiStorageCapacitiesTable: TableConverter = {
   columns: [
     nameColumn,
     column('StorageClassName', 'The class of the volumes.'),
-    column('Capacity', 'How much is left.'),
+    column('Capacity', 'The available capacity.'),
   ],
   cells: (object) => [
     nameOf(object),
@@ -111,10 +111,10 @@ export const csiStorageCapacitiesTable: TableConverter = {
 export const priorityClassesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Value', 'The priority: more goes first.', { type: 'integer' }),
-    column('Global-Default', 'Whether it is the class of Pods that name none.', truth),
+    column('Value', 'The priority; higher values go first.', { type: 'integer' }),
+    column('Global-Default', 'Whether it is the class of Pods without a class.', boolean),
     ageColumn,
-    column('PreemptionPolicy', 'Whether its Pods may take the place of others.'),
+    column('PreemptionPolicy', 'Whether its Pods may preempt others.'),
   ],
   cells: (object, now) => [
     nameOf(object),

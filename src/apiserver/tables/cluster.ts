@@ -11,14 +11,14 @@ export const nodesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Status', 'Whether the node is ready, and whether Pods may be placed on it.'),
-    column('Roles', 'What the node is for, from its labels.'),
+    column('Roles', 'Its roles, from its labels.'),
     ageColumn,
     column('Version', 'Version of its kubelet.'),
     wideColumn('Internal-IP', 'Its address inside the cluster network.'),
-    wideColumn('External-IP', 'Its address for the outside.'),
+    wideColumn('External-IP', 'Its address outside of the cluster.'),
     wideColumn('OS-Image', 'Its operating system.'),
     wideColumn('Kernel-Version', 'Version of its kernel.'),
-    wideColumn('Container-Runtime', 'What runs its containers.'),
+    wideColumn('Container-Runtime', 'Its container runtime.'),
   ],
   cells(object, now) {
     const info = recordAt(object, 'status', 'nodeInfo');
@@ -37,7 +37,7 @@ export const nodesTable: TableConverter = {
   },
 };
 
-/** The kernel and, since 1.35, its architecture. */
+/** The kernel and, since Kubernetes 1.35, its architecture. */
 function kernelOf(info: JsonRecord): string {
   const architecture = textAt(info, 'architecture');
   const version = textAt(info, 'kernelVersion') || '<unknown>';
@@ -65,34 +65,34 @@ function nodeAddress(node: KubeObject, type: string): string {
 }
 
 export const namespacesTable: TableConverter = {
-  columns: [nameColumn, column('Status', 'Active, or Terminating while it is emptied.'), ageColumn],
+  columns: [nameColumn, column('Status', 'Active, or Terminating while its objects are deleted.'), ageColumn],
   cells: (object, now) => [nameOf(object), textAt(object, 'status', 'phase'), ageOf(object, now)],
 };
 
 export const eventsTable: TableConverter = {
   columns: [
-    column('Last Seen', 'How long ago it happened last.'),
+    column('Last Seen', 'The time since it happened last.'),
     column('Type', 'Normal or Warning.'),
-    column('Reason', 'Why, in one word.'),
-    column('Object', 'What it is about.'),
-    wideColumn('Subobject', 'The part of the object that it is about.'),
-    wideColumn('Source', 'Who reported it.'),
+    column('Reason', 'The reason, in one word.'),
+    column('Object', 'The object concerned.'),
+    wideColumn('Subobject', 'The part of the object concerned.'),
+    wideColumn('Source', 'The component that reported it.'),
     column('Message', 'What happened.'),
-    wideColumn('First Seen', 'How long ago it happened first.'),
-    wideColumn('Count', 'How often it happened.'),
+    wideColumn('First Seen', 'The time since it happened first.'),
+    wideColumn('Count', 'The number of times that it happened.'),
     { ...nameColumn, priority: 1 },
   ],
   cells(object, now) {
-    // one object in two forms: core/v1, or events.k8s.io/v1 with the old fields under other names
-    const about = at(object, 'involvedObject') ?? at(object, 'regarding');
+    // core/v1 and events.k8s.io/v1 have different names for the same fields.
+    const regarding = at(object, 'involvedObject') ?? at(object, 'regarding');
     const source = at(object, 'source') ?? at(object, 'deprecatedSource');
     const first =
       at(object, 'firstTimestamp') ?? at(object, 'deprecatedFirstTimestamp') ?? at(object, 'eventTime');
     const last = at(object, 'lastTimestamp') ?? at(object, 'deprecatedLastTimestamp') ?? first;
     const series = at(object, 'series') ?? undefined;
     const count = numberAt(object, 'count') || numberAt(object, 'deprecatedCount');
-    const name = textAt(about, 'name');
-    const kind = textAt(about, 'kind').toLowerCase();
+    const name = textAt(regarding, 'name');
+    const kind = textAt(regarding, 'kind').toLowerCase();
     const component = textAt(source, 'component') || reportingController(object);
     const instance = textAt(source, 'host') || textAt(object, 'reportingInstance');
     return [
@@ -100,7 +100,7 @@ export const eventsTable: TableConverter = {
       textAt(object, 'type'),
       textAt(object, 'reason'),
       name === '' ? kind : `${kind}/${name}`,
-      textAt(about, 'fieldPath'),
+      textAt(regarding, 'fieldPath'),
       instance === '' ? component : `${component}, ${instance}`,
       (textAt(object, 'message') || textAt(object, 'note')).trim(),
       timeSince(first, now),
@@ -110,12 +110,12 @@ export const eventsTable: TableConverter = {
   },
 };
 
-/** Core/v1 calls it reportingComponent. */
+/** `reportingComponent` in core/v1. */
 function reportingController(event: KubeObject): string {
   return textAt(event, 'reportingComponent') || textAt(event, 'reportingController');
 }
 
-const dataColumn = column('Data', 'How many entries it has.');
+const dataColumn = column('Data', 'The number of entries.');
 
 export const configMapsTable: TableConverter = {
   columns: [nameColumn, dataColumn, ageColumn],
@@ -126,7 +126,7 @@ export const configMapsTable: TableConverter = {
 };
 
 export const secretsTable: TableConverter = {
-  columns: [nameColumn, column('Type', 'What the secret is for.'), dataColumn, ageColumn],
+  columns: [nameColumn, column('Type', 'The type of the secret.'), dataColumn, ageColumn],
   cells: (object, now) => [
     nameOf(object),
     textAt(object, 'type'),
@@ -142,7 +142,7 @@ export const serviceAccountsTable: TableConverter = {
 };
 
 export const leasesTable: TableConverter = {
-  columns: [nameColumn, column('Holder', 'Who holds it.'), ageColumn],
+  columns: [nameColumn, column('Holder', 'The identity of the holder.'), ageColumn],
   cells: (object, now) => [nameOf(object), textAt(object, 'spec', 'holderIdentity'), ageOf(object, now)],
 };
 
@@ -179,11 +179,11 @@ export const roleBindingsTable: TableConverter = {
 
 /** Both kinds of webhook configuration. */
 export const webhookConfigurationsTable: TableConverter = {
-  columns: [nameColumn, column('Webhooks', 'How many webhooks it has.', { type: 'integer' }), ageColumn],
+  columns: [nameColumn, column('Webhooks', 'The number of webhooks.', { type: 'integer' }), ageColumn],
   cells: (object, now) => [nameOf(object), listAt(object, 'webhooks').length, ageOf(object, now)],
 };
 
-/** Kinds without a table of their own (apiserver `registry/rest/table.go`): a date, not an age. */
+/** The table of kinds without a converter (apiserver `registry/rest/table.go`), with a date instead of an age. */
 export const otherKindsTable: TableConverter = {
   columns: [nameColumn, column('Created At', 'When the object was created.', { type: 'date' })],
   cells: (object) => [nameOf(object), object.metadata.creationTimestamp ?? ''],

@@ -112,7 +112,7 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['storage.k8s.io/VolumeAttributesClass', volumeAttributesClassesTable],
 ]);
 
-/** The table of a built-in kind; kinds without one of their own show Name and Created At. */
+/** The converter of a built-in kind; the default one shows Name and Created At. */
 export function tableConverter(group: string, kind: string): TableConverter {
   return converters.get(`${group}/${kind}`) ?? otherKindsTable;
 }

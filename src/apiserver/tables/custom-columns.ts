@@ -10,16 +10,15 @@ const defaultTable: TableConverter = {
 };
 
 /**
- * The table of a custom resource (apiextensions-apiserver `pkg/registry/customresource/tableconvertor`): its name and
- * its own columns, or its name and age where it has none. A value that is missing or of another type than its column
- * is null.
+ * The table of a custom resource (apiextensions-apiserver `pkg/registry/customresource/tableconvertor`): the name and
+ * the columns of the definition, or name and age without any. A value that is missing or of another type is null.
  */
 export function customTableConverter(columns: readonly CustomResourceColumnDefinition[]): TableConverter {
   if (columns.length === 0) return defaultTable;
   const paths: { find: JsonPath; type: string }[] = [];
   for (const { jsonPath, type } of columns) {
     const find = parseJsonPath(jsonPath);
-    // A path that is none ends the table.
+    // An invalid path ends the table.
     if (find === undefined) break;
     paths.push({ find, type });
   }
@@ -46,12 +45,12 @@ export function customTableConverter(columns: readonly CustomResourceColumnDefin
   };
 }
 
-/** Go reads no other times here. */
+/** The format that Go's `time.RFC3339` parses. */
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 function cell(value: unknown, type: string, now: number): unknown {
   if (value === undefined) return null;
-  // A null that is there is printed, as client-go prints one.
+  // client-go prints a null value so.
   if (value === null) return type === 'string' ? '<no value>' : null;
   switch (type) {
     case 'integer':

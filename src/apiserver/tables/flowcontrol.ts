@@ -1,11 +1,11 @@
-/** Tables of the kinds that sort requests. */
+/** Tables of flowcontrol.apiserver.k8s.io. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
 
 const none = '<none>';
 
-/** The order in which requests are compared with them. */
+/** The order in which FlowSchemas are matched with requests. */
 function byPrecedence(a: KubeObject, b: KubeObject): number {
   const difference = numberAt(a, 'spec', 'matchingPrecedence') - numberAt(b, 'spec', 'matchingPrecedence');
   return difference || (nameOf(a) < nameOf(b) ? -1 : 1);
@@ -15,10 +15,10 @@ export const flowSchemasTable: TableConverter = {
   columns: [
     nameColumn,
     column('PriorityLevel', 'The priority level of the requests.'),
-    column('MatchingPrecedence', 'Less is asked first.'),
-    column('DistinguisherMethod', 'What the flows of a schema differ in.'),
+    column('MatchingPrecedence', 'Lower values are matched first.'),
+    column('DistinguisherMethod', 'How requests are divided into flows.'),
     ageColumn,
-    column('MissingPL', 'Whether the priority level is missing or broken.'),
+    column('MissingPL', 'Whether the priority level does not exist.'),
   ],
   order: byPrecedence,
   cells: (object, now) => {
@@ -42,10 +42,10 @@ export const priorityLevelConfigurationsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Type', 'Whether its requests are limited.'),
-    column('NominalConcurrencyShares', 'Its share of the requests that run at once.'),
-    column('Queues', 'How many queues it has.'),
-    column('HandSize', 'From how many queues a flow gets the shortest.'),
-    column('QueueLengthLimit', 'How many requests may wait in a queue.'),
+    column('NominalConcurrencyShares', 'Its share of the concurrent requests.'),
+    column('Queues', 'The number of queues.'),
+    column('HandSize', 'The number of queues of which a flow uses the shortest.'),
+    column('QueueLengthLimit', 'The limit of requests in a queue.'),
     ageColumn,
   ],
   cells: (object, now) => {

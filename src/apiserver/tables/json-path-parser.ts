@@ -1,45 +1,45 @@
 /**
- * Reads JSONPath as client-go does (`util/jsonpath/parser.go`): the text between the braces of a template. Its own
- * quirks: keys in brackets have single quotes and may have dots that separate them; `$` and `@` mean nothing.
+ * Parses JSONPath as client-go does (`util/jsonpath/parser.go`): the text between the braces of a template. Unlike
+ * elsewhere, keys in brackets have single quotes and dots separate them; `$` and `@` are ignored.
  */
 import { pushAll } from '../../objects/lists.ts';
 
-/** One end of a slice; undefined: none is given. `derived`: it is the index behind the one that is wanted. */
+/** A bound of a slice; undefined where none is given. `derived` for the index after that of `[index]`. */
 export interface SliceEnd {
   readonly value: number | undefined;
   readonly derived?: boolean;
 }
 
-/** One step of a path, from the values that the steps before it found. */
+/** A step of a path, which is applied to the values that the steps before it found. */
 export type PathNode =
   | { readonly type: 'field'; readonly name: string }
   | { readonly type: 'wildcard' }
   | { readonly type: 'recursive' }
   | { readonly type: 'slice'; readonly start: SliceEnd; readonly end: SliceEnd; readonly step: SliceEnd }
   | { readonly type: 'union'; readonly paths: readonly (readonly PathNode[])[] }
-  /** A word of templates, which means nothing here. */
+  /** A keyword of templates, such as `range`, which columns do not have. */
   | { readonly type: 'keyword' }
   | { readonly type: 'literal'; readonly value: string | number | boolean }
   | {
       readonly type: 'filter';
       readonly left: readonly PathNode[];
-      /** `exists` where there is nothing to compare with. */
+      /** `exists` for a filter without a comparison. */
       readonly operator: string;
       readonly right: readonly PathNode[];
     };
 
-/** Filters and unions within each other. */
+/** The depth of nested filters and unions. */
 const maxNesting = 16;
 
 const spaces = /[ @$]/y;
 const number = /[+-]?[\d.]*/y;
-/** Up to a character that ends a name; a backslash takes the next one along. */
+/** Up to a character that ends a name, unless a backslash precedes it. */
 const fieldName = /(?:\\[^]|[^\\ \t\r\n.,[\]$@{}])*/y;
 const dictKey = /^'([^']*)'$/;
 const slice = /^(-?\d*)(:-?\d*)?(:-?\d*)?$/;
 const comparison = /^([^!<>=]+)([!<>=]+)([^]+)$/;
 
-/** The steps of a path, undefined when it is none. */
+/** The steps of a path; undefined for an invalid one. */
 export function parsePath(text: string, nesting = 0): PathNode[] | undefined {
   if (nesting > maxNesting) return undefined;
   const nodes: PathNode[] = [];
@@ -96,7 +96,7 @@ export function parsePath(text: string, nesting = 0): PathNode[] | undefined {
   return nodes;
 }
 
-/** The position of the `)` before the `]` that ends a filter, one quoted text respected. */
+/** The position of the `)` before the `]` that ends a filter, outside of a quoted string. */
 function endOfFilter(text: string, start: number): number | undefined {
   let quote = '';
   let closed = true;

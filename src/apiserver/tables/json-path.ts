@@ -1,15 +1,15 @@
-/** Finds values by JSONPath as the columns of CustomResourceDefinitions do (client-go `util/jsonpath/jsonpath.go`). */
+/** Evaluates the JSONPath of columns in CustomResourceDefinitions (client-go `util/jsonpath/jsonpath.go`). */
 import { isRecord } from '../../objects/json.ts';
 import { parsePath, type PathNode } from './json-path-parser.ts';
 
-/** Finds values in an object, in order; none where a step does not fit what it meets. */
+/** Finds the values in an object, in order; none where a step does not apply to a value. */
 export type JsonPath = (value: unknown) => unknown[];
 
-/** Longer paths are not worth reading, and more values not worth finding. */
+/** Limits of a path's length and of the values that it finds. */
 const maxLength = 1024;
 const maxFound = 10_000;
 
-/** Reads a path such as `.spec.ports[?(@.name=="http")].port`; undefined when client-go does not understand it. */
+/** Parses a path such as `.spec.ports[?(@.name=="http")].port`; undefined where client-go would refuse it. */
 export function parseJsonPath(text: string): JsonPath | undefined {
   const path = text.length > maxLength ? undefined : parsePath(text);
   if (path === undefined) return undefined;
@@ -23,7 +23,7 @@ export function parseJsonPath(text: string): JsonPath | undefined {
   };
 }
 
-/** A step that does not fit what it meets: nothing is found at all. */
+/** A step does not apply to a value: the path finds nothing. */
 class JsonPathError extends Error {
   override readonly name = 'JsonPathError';
 }
@@ -52,7 +52,7 @@ function take(node: PathNode, input: readonly unknown[]): unknown[] {
     case 'union':
       return node.paths.flatMap((path) => find(path, input));
     case 'literal':
-      // A text is there even where nothing is.
+      // client-go returns a string once, whatever the input.
       return typeof node.value === 'string' ? [node.value] : input.map(() => node.value);
     case 'keyword':
       throw new JsonPathError();
@@ -70,7 +70,7 @@ function childrenOf(value: unknown): unknown[] {
   return isRecord(value) ? Object.values(value) : [];
 }
 
-/** A value that has something in it, and all such below it. */
+/** The value and its descendants, without scalars and empty values. */
 function withDescendants(value: unknown, found: unknown[]): unknown[] {
   const children = childrenOf(value);
   if (children.length === 0) return found;
@@ -111,7 +111,7 @@ function passes({ left, operator, right }: Extract<PathNode, { type: 'filter' }>
   return rights.length > 0 && compare(lefts[0], operator, rights[0]);
 }
 
-/** Scalars of one type only can be compared, and but texts and numbers have no order. */
+/** Compares scalars of one type; only strings and numbers have an order. @throws {JsonPathError} */
 function compare(left: unknown, operator: string, right: unknown): boolean {
   if (kindOf(left) !== kindOf(right)) throw new JsonPathError();
   if (operator === '==') return left === right;

@@ -1,8 +1,8 @@
-import { at, listAt, recordAt, textAt } from '../../objects/read.ts';
+import { listAt, recordAt, textAt } from '../../objects/read.ts';
 
 const none = '<none>';
 
-/** A label map as text: `a=b,c=d`, keys sorted (apimachinery `labels.FormatLabels`). */
+/** Labels as `a=b,c=d`, sorted by key (apimachinery `labels.FormatLabels`). */
 export function labelsText(labels: unknown): string {
   const parts = Object.entries(recordAt(labels))
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -10,10 +10,10 @@ export function labelsText(labels: unknown): string {
   return parts.length === 0 ? none : parts.join(',');
 }
 
-/** A label selector as text (apimachinery `meta/v1.FormatLabelSelector`): requirements sorted by key. */
+/** A label selector with its requirements sorted by key (apimachinery `meta/v1.FormatLabelSelector`). */
 export function selectorText(selector: unknown): string {
   const requirements: { key: string; text: string }[] = [];
-  for (const [key, value] of Object.entries(recordAt(at(selector, 'matchLabels')))) {
+  for (const [key, value] of Object.entries(recordAt(selector, 'matchLabels'))) {
     requirements.push({ key, text: `${key}=${String(value)}` });
   }
   for (const expression of listAt(selector, 'matchExpressions')) {

@@ -4,7 +4,7 @@ import { at, listAt, recordAt, textAt } from '../../objects/read.ts';
 import { ingressPoints } from './services.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
 
-/** The number of hosts that are shown before the rules behind them are counted. */
+/** Rules after so many hosts are counted. */
 const shownHosts = 3;
 
 export const ingressesTable: TableConverter = {
@@ -12,7 +12,7 @@ export const ingressesTable: TableConverter = {
     nameColumn,
     column('Class', 'The IngressClass that serves it.'),
     column('Hosts', 'Host names of its rules.'),
-    column('Address', 'Where its load balancer is reached.'),
+    column('Address', 'The address of its load balancer.'),
     column('Ports', 'Ports that are open: 443 is added by TLS.'),
     ageColumn,
   ],
@@ -28,7 +28,7 @@ export const ingressesTable: TableConverter = {
   },
 };
 
-/** As kube-apiserver counts: rules without a host count as more once three hosts are shown. */
+/** The hosts of the rules. As in kube-apiserver, the count of more rules has those without a host too. */
 function hosts(rules: readonly unknown[]): string {
   const list: string[] = [];
   let more = false;
@@ -64,7 +64,7 @@ export const ingressClassesTable: TableConverter = {
 };
 
 export const networkPoliciesTable: TableConverter = {
-  columns: [nameColumn, column('Pod-Selector', 'The Pods that the policy is about.'), ageColumn],
+  columns: [nameColumn, column('Pod-Selector', 'The Pods that the policy applies to.'), ageColumn],
   cells: (object, now) => [
     nameOf(object),
     selectorText(at(object, 'spec', 'podSelector')),
@@ -77,7 +77,7 @@ export const serviceCidrsTable: TableConverter = {
   cells: (object, now) => [nameOf(object), listAt(object, 'spec', 'cidrs').join(','), ageOf(object, now)],
 };
 
-/** Two headings over three cells: kube-apiserver sends the age without a column for it. */
+/** Two columns and three cells: kube-apiserver sends the age without a column for it. */
 export const ipAddressesTable: TableConverter = {
   columns: [nameColumn, column('ParentRef', 'The object that the address is allocated to.')],
   cells(object, now) {

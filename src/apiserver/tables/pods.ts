@@ -1,4 +1,4 @@
-/** The table of Pods, whose status sums up its containers (`printers.go`, printPod). */
+/** The table of Pods, whose status is derived from their containers (`printers.go`, printPod). */
 import type { KubeObject } from '../../objects/meta.ts';
 import { timeSince } from './age.ts';
 import { at, conditionStatus, listAt, numberAt, textAt } from '../../objects/read.ts';
@@ -24,12 +24,12 @@ export const podsTable: TableConverter = {
   columns: [
     nameColumn,
     column('Ready', 'Containers that are ready, of all.'),
-    column('Status', 'What the Pod is doing, or why it is not.'),
+    column('Status', 'The state of the Pod, or the reason for it.'),
     column('Restarts', 'How often containers were restarted, and when last.'),
     ageColumn,
     wideColumn('IP', 'The first address of the Pod.'),
     wideColumn('Node', 'The node it is bound to.'),
-    wideColumn('Nominated Node', 'The node it may get when others were evicted from there.'),
+    wideColumn('Nominated Node', 'The node it gets once other Pods are preempted there.'),
     wideColumn('Readiness Gates', 'Further conditions of readiness that hold, of all.'),
   ],
   cells(object, now) {
@@ -60,7 +60,7 @@ interface PodSummary {
   total: number;
   reason: string;
   restarts: number;
-  /** RFC 3339, "" when unknown. */
+  /** RFC 3339; "" when unknown. */
   lastRestart: string;
 }
 
@@ -94,9 +94,10 @@ function isGated(condition: unknown): boolean {
 type Restarts = Pick<PodSummary, 'restarts' | 'lastRestart'>;
 
 /**
- * Containers that run before the others; those with restartPolicy Always (sidecars) go on running.
+ * Adds the init containers to the summary. Those with restartPolicy Always are sidecars.
  *
- * @returns whether they are not done yet, and the restarts of sidecars, which alone count once they are.
+ * @returns whether the Pod is still initializing, and the restarts of sidecars: afterwards, other init containers do
+ *   not count.
  */
 function summarizeInitContainers(
   pod: KubeObject,
@@ -146,7 +147,7 @@ function summarizeContainers(pod: KubeObject, summary: PodSummary, ready: boolea
       summary.ready++;
     }
   }
-  // The first container is done; the state of the others is shown.
+  // The first container has completed: the state of the others is shown.
   if (summary.reason !== 'Completed') return;
   if (running && ready) summary.reason = 'Running';
   else if (failure !== '') summary.reason = failure;
@@ -163,7 +164,7 @@ function terminationReason(terminated: unknown): string {
 function countRestarts(status: unknown, counted: Restarts): void {
   counted.restarts += numberAt(status, 'restartCount');
   const finished = textAt(status, 'lastState', 'terminated', 'finishedAt');
-  // times are UTC with whole seconds, so that their order is the order of their texts
+  // Times are in UTC with whole seconds, so they compare as strings.
   if (finished > counted.lastRestart) counted.lastRestart = finished;
 }
 

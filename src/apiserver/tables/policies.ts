@@ -8,7 +8,7 @@ const paramKindColumn = column('ParamKind', 'The kind of its parameters.');
 export const validatingAdmissionPoliciesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Validations', 'How many rules it has.', { type: 'integer' }),
+    column('Validations', 'The number of validations.', { type: 'integer' }),
     paramKindColumn,
     ageColumn,
   ],
@@ -23,7 +23,7 @@ export const validatingAdmissionPoliciesTable: TableConverter = {
 export const mutatingAdmissionPoliciesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Mutations', 'How many changes it makes.', { type: 'integer' }),
+    column('Mutations', 'The number of mutations.', { type: 'integer' }),
     paramKindColumn,
     ageColumn,
   ],
@@ -59,7 +59,7 @@ export const policyBindingsTable: TableConverter = {
   },
 };
 
-/** Parameters by name, or else by labels; without a namespace it is unknown whether they have one. */
+/** The parameters by name, or else by selector; `*` for the namespace where none is named. */
 function referenceText(reference: unknown): string {
   const name = textAt(reference, 'name');
   if (name !== '') return `${textAt(reference, 'namespace') || '*'}/${name}`;

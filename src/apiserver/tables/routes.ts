@@ -5,12 +5,12 @@ import { column, nameColumn, nameOf, type TableConverter } from './table.ts';
 export const routesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Host/Port', 'The host that is served, or why none is.'),
-    column('Path', 'The beginning of the paths that are meant.'),
+    column('Host/Port', 'The host that is served, or the reason why not.'),
+    column('Path', 'The prefix of the paths.'),
     column('Services', 'Primary and alternate route backends.'),
     column('Port', 'The port of the Services.'),
     column('Termination', 'Indicates termination type.'),
-    column('Wildcard', 'Whether other hosts beside it are meant.'),
+    column('Wildcard', 'The wildcard policy.'),
   ],
   cells: (object) => [
     nameOf(object),
@@ -23,28 +23,28 @@ export const routesTable: TableConverter = {
   ],
 };
 
-/** The first host that a router admitted, the Route's own before others; else the reason of the last refusal. */
+/** The host that a router admitted, that of the spec before others; else the reason of the last rejection. */
 function host(route: unknown): string {
   const own = textAt(route, 'spec', 'host');
   const routers = listAt(route, 'status', 'ingress').map((entry) => ({
     host: textAt(entry, 'host'),
-    admitted: listAt(entry, 'conditions').find((condition) => textAt(condition, 'type') === 'Admitted'),
+    condition: listAt(entry, 'conditions').find((condition) => textAt(condition, 'type') === 'Admitted'),
   }));
   if (routers.length === 0) return own;
-  const admitted = routers.filter(({ admitted: condition }) => textAt(condition, 'status') === 'True');
-  const refused = routers.filter(({ admitted: condition }) => textAt(condition, 'status') === 'False');
+  const admitted = routers.filter(({ condition }) => textAt(condition, 'status') === 'True');
+  const refused = routers.filter(({ condition }) => textAt(condition, 'status') === 'False');
   const matching = admitted.findIndex((router) => router.host === own);
   const shown = admitted.at(matching)?.host ?? own;
   if (refused.length > 0) {
     return admitted.length === 0
-      ? textAt(refused.at(-1)?.admitted, 'reason')
+      ? textAt(refused.at(-1)?.condition, 'reason')
       : `${shown} ... ${refused.length} rejected`;
   }
   if (admitted.length === 0) return 'Pending';
   return admitted.length === 1 ? shown : `${shown} ... ${admitted.length - 1} more`;
 }
 
-/** The Services, with their share of the requests where there are several. */
+/** The Services, each with its share of the requests where there are several. */
 function services(route: unknown): string {
   const backends = [recordAt(route, 'spec', 'to'), ...listAt(route, 'spec', 'alternateBackends')];
   const weights = backends.map((backend) => numberAt(backend, 'weight'));

@@ -4,8 +4,8 @@ import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
 import { joinHostPort } from '../../objects/address.ts';
 
-/** The number of entries that are shown before the rest is counted. */
-const shown = 3;
+/** Further entries are counted. */
+const shownEntries = 3;
 
 export const servicesTable: TableConverter = {
   columns: [
@@ -55,7 +55,7 @@ function externalIP(object: unknown): string {
   }
 }
 
-/** The addresses, or else names, of `status.loadBalancer.ingress`, sorted, each once. */
+/** The addresses, or else the names, in `status.loadBalancer.ingress`, sorted and without repeats. */
 export function ingressPoints(object: unknown): string[] {
   const points = listAt(object, 'status', 'loadBalancer', 'ingress').map((ingress) => {
     const ip = textAt(ingress, 'ip');
@@ -107,8 +107,8 @@ export const endpointSlicesTable: TableConverter = {
   },
 };
 
-/** The first few entries, and how many more there are. */
+/** The first entries, and the number of the others. */
 function withMore(entries: readonly string[]): string {
-  const first = entries.slice(0, shown).join(',');
-  return entries.length > shown ? `${first} + ${entries.length - shown} more...` : first;
+  const first = entries.slice(0, shownEntries).join(',');
+  return entries.length > shownEntries ? `${first} + ${entries.length - shownEntries} more...` : first;
 }

@@ -12,7 +12,7 @@ const accessModes: readonly (readonly [mode: string, short: string])[] = [
 const classAnnotation = 'volume.beta.kubernetes.io/storage-class';
 const unset = '<unset>';
 
-/** The modes in their fixed order, each once (`GetAccessModesAsString`). */
+/** The modes in a fixed order, without repeats (`GetAccessModesAsString`). */
 function modesOf(modes: readonly unknown[]): string {
   const found = accessModes.filter(([mode]) => modes.includes(mode));
   return found.map(([, short]) => short).join(',');
@@ -22,7 +22,7 @@ function classOf(object: KubeObject): string {
   return object.metadata.annotations?.[classAnnotation] ?? textAt(object, 'spec', 'storageClassName');
 }
 
-/** The phase, or that the object goes. */
+/** The phase; Terminating for a deleted object. */
 function phaseOf(object: KubeObject): string {
   return object.metadata.deletionTimestamp === undefined ? textAt(object, 'status', 'phase') : 'Terminating';
 }
@@ -38,9 +38,9 @@ function volumeModeOf(object: KubeObject): string {
 export const persistentVolumesTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Capacity', 'How much it holds.'),
+    column('Capacity', 'Its capacity.'),
     column('Access Modes', 'How nodes may mount it.'),
-    column('Reclaim Policy', 'What becomes of it when its claim has gone.'),
+    column('Reclaim Policy', 'What happens to it when its claim is deleted.'),
     column('Status', 'Whether it is available, bound, released or failed.'),
     column('Claim', 'The claim that it is bound to.'),
     column('StorageClass', 'The class that it belongs to.'),
@@ -72,10 +72,10 @@ export const persistentVolumeClaimsTable: TableConverter = {
     nameColumn,
     column('Status', 'Whether it is pending, bound or lost.'),
     column('Volume', 'The volume that it is bound to.'),
-    column('Capacity', 'How much that volume holds.'),
+    column('Capacity', 'The capacity of that volume.'),
     column('Access Modes', 'How nodes may mount that volume.'),
-    column('StorageClass', 'The class that it asks for.'),
-    column('VolumeAttributesClass', 'The class of attributes that it asks for.'),
+    column('StorageClass', 'The requested class.'),
+    column('VolumeAttributesClass', 'The requested class of attributes.'),
     ageColumn,
     wideColumn('VolumeMode', 'A file system or a raw block device.'),
   ],
@@ -99,20 +99,15 @@ export const componentStatusesTable: TableConverter = {
   columns: [
     nameColumn,
     column('Status', 'Whether the component is healthy.'),
-    column('Message', 'What the component says.'),
-    column('Error', 'What is wrong with it.'),
+    column('Message', 'The message of the component.'),
+    column('Error', 'Its error.'),
   ],
   cells(object) {
-    const [healthy] = listAt(object, 'conditions').filter(
-      (condition) => textAt(condition, 'type') === 'Healthy',
-    );
-    const words = new Map([
-      ['True', 'Healthy'],
-      ['False', 'Unhealthy'],
-    ]);
+    const healthy = listAt(object, 'conditions').find((condition) => textAt(condition, 'type') === 'Healthy');
+    const status = textAt(healthy, 'status');
     return [
       nameOf(object),
-      words.get(textAt(healthy, 'status')) ?? 'Unknown',
+      status === 'True' ? 'Healthy' : status === 'False' ? 'Unhealthy' : 'Unknown',
       textAt(healthy, 'message'),
       textAt(healthy, 'error'),
     ];

@@ -13,17 +13,18 @@ export interface TableColumn {
   readonly priority: number;
 }
 
-/** How a kind is shown as a table. */
+/** Shows objects of a kind as a table. */
 export interface TableConverter {
   readonly columns: readonly TableColumn[];
-  /** One row, in the order of the columns. `now` is milliseconds since 1970. */
+  /** The cells of a row, in the order of the columns. @param now milliseconds since 1970. */
   readonly cells: (object: KubeObject, now: number) => unknown[];
-  /** In which order a list is shown; default the list's. */
+  /** The order of rows; absent for that of the list. */
   readonly order?: (a: KubeObject, b: KubeObject) => number;
-  /** Marks of a row, such as that a pod has completed. */
+  /** Conditions of a row, such as Completed of a Pod. */
   readonly conditions?: (object: KubeObject) => readonly TableRowCondition[] | undefined;
 }
 
+/** meta.k8s.io/v1 TableRowCondition. */
 export interface TableRowCondition {
   readonly type: string;
   readonly status: string;
@@ -31,6 +32,7 @@ export interface TableRowCondition {
   readonly message: string;
 }
 
+/** What a row has of its object. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 interface TableRow {
@@ -39,7 +41,7 @@ interface TableRow {
   object: unknown;
 }
 
-/** meta.k8s.io Table: both versions have the same members. */
+/** meta.k8s.io Table; v1 and v1beta1 have the same members. */
 export interface Table {
   kind: 'Table';
   apiVersion: `meta.k8s.io/${MetaVersion}`;
@@ -49,20 +51,21 @@ export interface Table {
   rows: TableRow[];
 }
 
+/** The options of a table. */
 export interface TableOptions {
   readonly includeObject: IncludeObject;
   /** Milliseconds since 1970. */
   readonly now: number;
   readonly metadata: ListMeta;
-  /** False leaves the column definitions out (watch events after the first). */
+  /** False for watch events after the first, which have no column definitions. */
   readonly withColumns: boolean;
   readonly version: MetaVersion;
-  /** The object with its members in the order of its kind, for `includeObject=Object`. */
+  /** The object with its members in Go's order of fields, for `includeObject=Object`. */
   readonly inOrder: (object: KubeObject) => unknown;
 }
 
 /**
- * `includeObject` of a query.
+ * The `includeObject` of a query.
  *
  * @throws {StatusError} 400
  */
@@ -108,7 +111,7 @@ function included(object: KubeObject, { includeObject, version, inOrder }: Table
   }
 }
 
-/** The bookmark at the end of the initial events has its object, also for clients that asked for none. */
+/** True for the bookmark after the initial events, which has its object even with `includeObject=None`. */
 function endsInitialEvents({ metadata: { annotations } }: KubeObject): boolean {
   return annotations?.['k8s.io/initial-events-end'] === 'true';
 }
@@ -133,11 +136,13 @@ export function wideColumn(name: string, description: string): TableColumn {
   return column(name, description, { priority: 1 });
 }
 
+/** The name. */
 export const nameColumn = column('Name', 'Name of the object, unique within its namespace.', {
   format: 'name',
 });
 
-export const ageColumn = column('Age', 'How long ago the object was created.');
+/** The age. */
+export const ageColumn = column('Age', 'The time since the object was created.');
 
 /** The age of an object, for {@link ageColumn}. */
 export function ageOf(object: KubeObject, now: number): string {

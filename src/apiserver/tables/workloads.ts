@@ -1,4 +1,4 @@
-/** Tables of apps and batch, and of what limits their Pods. */
+/** Tables of apps, batch, PodDisruptionBudgets and ResourceQuotas. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { humanDuration, timeSince } from './age.ts';
 import { labelsText, selectorText } from './label-text.ts';
@@ -94,12 +94,12 @@ export const statefulSetsTable: TableConverter = {
 export const daemonSetsTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Desired', 'Nodes that shall run one of its Pods.', integer),
-    column('Current', 'Nodes that run at least one of those they shall run.', integer),
+    column('Desired', 'Nodes that should run one of its Pods.', integer),
+    column('Current', 'Nodes that run at least one of the Pods they should.', integer),
     column('Ready', 'Nodes whose Pod is ready.', integer),
     column('Up-to-date', 'Nodes whose Pod is of the newest template.', integer),
     column('Available', 'Nodes whose Pod has been ready for long enough.', integer),
-    column('Node Selector', 'Labels of the nodes that it is for.'),
+    column('Node Selector', 'Labels of the nodes that run its Pods.'),
     ageColumn,
     ...templateColumns,
     selectorColumn,
@@ -121,7 +121,7 @@ export const daemonSetsTable: TableConverter = {
 export const jobsTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Status', 'Whether it runs, waits or how it ended.'),
+    column('Status', 'Whether it runs or is suspended, or how it ended.'),
     column('Completions', 'Pods that succeeded, of those wanted.'),
     column('Duration', 'Time from its start to its end, or until now.'),
     ageColumn,
@@ -250,8 +250,8 @@ export const podDisruptionBudgetsTable: TableConverter = {
 export const resourceQuotasTable: TableConverter = {
   columns: [
     nameColumn,
-    column('Request', 'What is used of the quotas of requests and counts.'),
-    column('Limit', 'What is used of the quotas of limits.'),
+    column('Request', 'The usage of quotas of requests and counts.'),
+    column('Limit', 'The usage of quotas of limits.'),
     ageColumn,
   ],
   cells(object, now) {
