@@ -416,7 +416,7 @@ describe('bodies', () => {
   });
 
   test('that come too slowly time out', async () => {
-    const { rawSocket } = await start(echo, { limits: { headersTimeout: 100, requestTimeout: 200 } });
+    const { rawSocket } = await start(echo, { limits: { headersTimeout: 1000, requestTimeout: 1000 } });
     const slowHeaders = await rawSocket();
     slowHeaders.write('GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n');
     const refused = readAll(slowHeaders);

@@ -73,8 +73,9 @@ describe('load-balancer-controller, beside others who write Services', () => {
     await cluster.service('s');
     await cluster.untilReason('s', 'NoMatchingPool');
     await cluster.service('heard');
-    // The event of `s` came before.
     await cluster.untilReason('heard', 'NoMatchingPool');
+    // The event of `s` came before. A hidden event of this write would keep the controller waiting.
+    await expect.poll(() => watch.hasDelivered('heard', 'NoMatchingPool')).toBe(true);
 
     watch.hideEdits(3);
     await cluster.pool('p', { addresses: ['192.0.2.0/30'] });

@@ -6,11 +6,18 @@ export class ForgetfulWatch implements Transport {
   readonly #inner: Transport;
   readonly #path: string;
   #hidden = 0;
+  #delivered = '';
 
   constructor(inner: Transport, path: string) {
     this.server = inner.server;
     this.#inner = inner;
     this.#path = path;
+  }
+
+  /** Whether the reader has taken an event of an object of this name that holds the text. */
+  hasDelivered(name: string, text: string): boolean {
+    const lines = this.#delivered.split('\n');
+    return lines.some((line) => line.includes(`"name":"${name}"`) && line.includes(text));
   }
 
   hideEdits(count: number): void {
@@ -34,6 +41,7 @@ export class ForgetfulWatch implements Transport {
     for await (const chunk of chunks) {
       if (this.#hidden === 0) {
         yield chunk;
+        this.#delivered += chunk.toString();
         continue;
       }
       this.#hidden -= chunk.toString().split('"type":"MODIFIED"').length - 1;

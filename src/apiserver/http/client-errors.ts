@@ -7,12 +7,15 @@ const answers: ReadonlyMap<string, string> = new Map([
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
 ]);
 
+/** Errors of connections on which no text can be sent; Node reports those of TLS as client errors, too. */
+const closedErrors: ReadonlySet<string> = new Set(['ECONNRESET', 'ERR_TLS_HANDSHAKE_TIMEOUT']);
+
 /**
  * Ends a connection whose bytes cannot be read as a request, with the text that Go's server sends. Listener of
  * the server's `clientError`.
  */
 export function refuseSocket(error: Error & { code?: string }, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  if (closedErrors.has(error.code ?? '') || !socket.writable) {
     socket.destroy();
     return;
   }
