@@ -18,7 +18,7 @@ export interface Checking {
   /** True when values of the second type are assignable to the first. */
   fits(to: CelType, from: CelType): boolean;
   /** Reports each error of a visit twice. */
-  tellTwice(visit: () => CelType): CelType;
+  reportTwice(visit: () => CelType): CelType;
   /** Reports an error. */
   fail(at: number, message: string): CelType;
   noOverload(at: number, name: string, args: readonly CelType[], isMember: boolean): CelType;
@@ -28,8 +28,8 @@ export interface Checking {
 export function checkMacro(node: Comprehension, locals: Locals, checking: Checking): CelType {
   const visitRange = () => checking.visit(node.range, locals);
   const isOptional = node.macro === 'optMap' || node.macro === 'optFlatMap';
-  // These are two calls, each with its target.
-  const range = checking.apply(isOptional ? checking.tellTwice(visitRange) : visitRange());
+  // cel-go expands these to two calls, each with the range as its target.
+  const range = checking.apply(isOptional ? checking.reportTwice(visitRange) : visitRange());
   const inner = new Map(locals);
   const bound = itemTypes(node, range, checking);
   node.variables.forEach((name, i) => inner.set(name, bound[i] ?? types.dynType));

@@ -99,10 +99,10 @@ class Checker implements Checking {
     }
   }
 
-  tellTwice(visit: () => CelType): CelType {
+  reportTwice(visit: () => CelType): CelType {
     const before = this.issues.length;
     const type = visit();
-    // Nested calls would double the errors at every level.
+    // Bounded, since nested macros double the errors at every level.
     if (this.issues.length < maxIssues) pushAll(this.issues, this.issues.slice(before));
     return type;
   }
@@ -154,7 +154,7 @@ class Checker implements Checking {
         return target.value;
       case 'object':
         if (target.open === true) return types.dynType;
-        // Behind a dot, a keyword is allowed as well as its escaped name.
+        // After a dot, a keyword is allowed, and so is its escaped name.
         return (
           target.fields.get(name) ??
           target.fields.get(`__${name}__`) ??
@@ -269,7 +269,7 @@ class Checker implements Checking {
     return types.listType(type ?? this.#substitution.fresh());
   }
 
-  /** An element after `?` is an optional; its type is that of the content. */
+  /** The type of an element; after `?`, the type of the optional's value. */
   #element(value: Expression, optional: boolean, locals: Locals): CelType {
     const type = this.#substitution.apply(this.visit(value, locals));
     if (!optional) return type;
@@ -289,7 +289,7 @@ class Checker implements Checking {
     return types.mapType(key ?? this.#substitution.fresh(), value ?? this.#substitution.fresh());
   }
 
-  /** Items of different types have the type dyn together; `validateAlike` checks them later. */
+  /** The common type of items: dyn where they differ, which `validateHomogeneousLiterals` reports later. */
   #join(before: CelType | undefined, next: CelType): CelType {
     if (before === undefined || isDynamic(before)) return before ?? next;
     return this.fits(before, next) ? before : types.dynType;

@@ -8,6 +8,7 @@ import type { Value } from './values.ts';
 
 /** Functions whose calls with one constant argument are constants. */
 const conversions = new Set('bool bytes double duration dyn int string timestamp type uint'.split(' '));
+/** The cost limit of folding, in units. */
 const foldingLimit = 1_000_000;
 const noBindings: ReadonlyMap<string, Value> = new Map();
 

@@ -16,7 +16,7 @@ import type { Scope } from './checker.ts';
 import type { Library, Overload } from './overload.ts';
 import { patchFunctions, patchStructs } from './patch-types.ts';
 
-/** The use of an expression: `rules`, or `patches`, which can construct objects. */
+/** The use of an expression: a rule, or a patch, which can construct objects. */
 export type Purpose = 'rule' | 'patch';
 
 type Environment = Pick<Scope, 'functions' | 'structs'>;

@@ -42,20 +42,20 @@ const { reference, call, list } = units;
 /** `accu + [item]` without the cost of the item. */
 const append = reference + list + call;
 
-/** @throws {EvaluationError} @throws {CostLimitError} */
+/** The result of a macro. @throws {EvaluationError} @throws {CostLimitError} */
 export function evaluateMacro(node: Comprehension, frame: Frame, evaluation: Evaluation): Value {
   const { meter } = evaluation;
   const before = meter.spent;
   const range = evaluation.run(node.range, frame);
   if (node.macro === 'optMap' || node.macro === 'optFlatMap') {
-    return overOptional(node, range, meter.spent - before, frame, evaluation);
+    return optionalMacro(node, range, meter.spent - before, frame, evaluation);
   }
-  if (node.macro === 'sortBy') return inOrder(node, range, frame, evaluation);
+  if (node.macro === 'sortBy') return sortBy(node, range, frame, evaluation);
   return new MacroLoop(node, range, frame, evaluation).run();
 }
 
 /** cel-go binds the range to a variable, which is read for its keys and for its items. */
-function inOrder(node: Comprehension, range: Value, frame: Frame, evaluation: Evaluation): Value {
+function sortBy(node: Comprehension, range: Value, frame: Frame, evaluation: Evaluation): Value {
   const { meter } = evaluation;
   meter.charge(2 * reference);
   const keys = new MacroLoop({ ...node, macro: 'map' }, range, frame, evaluation).run();
@@ -65,7 +65,7 @@ function inOrder(node: Comprehension, range: Value, frame: Frame, evaluation: Ev
 }
 
 /** cel-go evaluates the optional twice: for the test and for the value. */
-function overOptional(
+function optionalMacro(
   { macro, variables: [name], body }: Comprehension,
   range: Value,
   rangeCost: number,
@@ -126,7 +126,7 @@ class MacroLoop {
         return new PlainList(Array.from(this.#chosen(body, append + reference), ({ first }) => first));
       case 'map':
       case 'transformList': {
-        // A list with one constant is a constant too.
+        // cel-go folds the list of one constant item, which then costs nothing.
         const cost = this.#evaluation.isConstant(body) ? append - list : append;
         return new PlainList(Array.from(this.#chosen(filter, cost), valueIn));
       }
@@ -141,7 +141,7 @@ class MacroLoop {
     }
   }
 
-  /** As a chain of && or ||, it ends with the first item that decides. */
+  /** `all` and `exists`: as with && and ||, the first item that decides ends the loop. */
   #quantify(deciding: boolean): Value {
     const condition = deciding ? 2 * call + reference : call + reference;
     let failure: EvaluationError | undefined;

@@ -67,17 +67,17 @@ class Evaluator implements Evaluation {
     this.meter = meter;
   }
 
-  /** @param bare a path that starts at a variable does not pay for the variable: it selects or names a member. */
-  run(expression: Expression, frame: Frame, bare = false): Value {
+  /** @param isAttributeStart whether the expression is part of a longer attribute, so that its variable costs nothing. */
+  run(expression: Expression, frame: Frame, isAttributeStart = false): Value {
     switch (expression.kind) {
       case 'literal':
         return expression.value;
       case 'ident':
-        return this.#name(expression.name, frame, bare);
+        return this.#name(expression.name, frame, isAttributeStart);
       case 'select':
-        return this.#select(expression, frame, bare);
+        return this.#select(expression, frame, isAttributeStart);
       case 'call':
-        return this.#constants.get(expression) ?? this.#call(expression, frame, bare);
+        return this.#constants.get(expression) ?? this.#call(expression, frame, isAttributeStart);
       case 'logical':
         return this.#logical(expression, frame);
       case 'list':
@@ -91,22 +91,22 @@ class Evaluator implements Evaluation {
     }
   }
 
-  #name(name: string, frame: Frame, bare: boolean): Value {
+  #name(name: string, frame: Frame, isAttributeStart: boolean): Value {
     const value = frame.find(name);
     if (value === undefined && namedType(name) !== undefined) return new TypeValue(name);
-    if (!bare) this.meter.charge(units.reference);
+    if (!isAttributeStart) this.meter.charge(units.reference);
     if (value !== undefined) return value;
     throw new EvaluationError(`no such attribute(s): ${name}`);
   }
 
-  /** The operand of a selection. One that is not itself a path from a variable pays for the start of a new path. */
-  #operand(operand: Expression, frame: Frame, bare: boolean): Value {
-    const value = this.run(operand, frame, bare);
-    if (!bare && !isWay(operand)) this.meter.charge(units.reference);
+  /** The operand of a selection. One that is not an attribute pays for the start of a new one. */
+  #operand(operand: Expression, frame: Frame, isAttributeStart: boolean): Value {
+    const value = this.run(operand, frame, isAttributeStart);
+    if (!isAttributeStart && !isAttribute(operand)) this.meter.charge(units.reference);
     return value;
   }
 
-  #select(select: Select, frame: Frame, bare: boolean): Value {
+  #select(select: Select, frame: Frame, isAttributeStart: boolean): Value {
     const qualified = qualifiedName(select);
     if (qualified !== undefined) {
       const declared = frame.find(qualified);
@@ -116,7 +116,7 @@ class Evaluator implements Evaluation {
       }
       if (namedType(qualified) !== undefined) return new TypeValue(qualified);
     }
-    const operand = this.#operand(select.operand, frame, bare);
+    const operand = this.#operand(select.operand, frame, isAttributeStart);
     if (isOptional(operand)) {
       const found = operand.value === undefined ? undefined : member(operand.value, select.field);
       if (select.test) return found !== undefined;
@@ -131,15 +131,15 @@ class Evaluator implements Evaluation {
     return value;
   }
 
-  #call(call: Call, frame: Frame, bare: boolean): Value {
+  #call(call: Call, frame: Frame, isAttributeStart: boolean): Value {
     switch (call.name) {
       case '_?_:_':
         return this.#conditional(call, frame);
       case '_?._':
       case '_[?_]':
-        return this.#optionalMember(call, frame, bare);
+        return this.#optionalMember(call, frame, isAttributeStart);
       case '_[_]':
-        return this.#index(call, frame, bare);
+        return this.#index(call, frame, isAttributeStart);
       case '_==_':
       case '_!=_':
         return this.#equality(call, frame);
@@ -198,7 +198,7 @@ class Evaluator implements Evaluation {
     return same === (call.name === '_==_');
   }
 
-  /** Membership in a literal list of scalars, a lookup without cost. */
+  /** Membership in a constant list of scalars, which costs nothing. */
   #inConstants({ args: [item, list] }: Call, frame: Frame): Value | undefined {
     const items = list === undefined ? undefined : this.#constants.get(list);
     if (item === undefined || items === undefined || !isList(items)) return undefined;
@@ -216,10 +216,10 @@ class Evaluator implements Evaluation {
     return this.run(value ? yes : no, frame, true);
   }
 
-  #index(call: Call, frame: Frame, bare: boolean): Value {
+  #index(call: Call, frame: Frame, isAttributeStart: boolean): Value {
     const [operand, key] = call.args;
     if (operand === undefined || key === undefined) throw noSuchOverload();
-    const args = [this.#operand(operand, frame, bare), this.run(key, frame, true)];
+    const args = [this.#operand(operand, frame, isAttributeStart), this.run(key, frame, true)];
     this.meter.charge(units.reference);
     for (const overload of this.#checked.overloads.get(call) ?? []) {
       const value = overload.call(args, this.meter);
@@ -228,9 +228,9 @@ class Evaluator implements Evaluation {
     throw noSuchOverload();
   }
 
-  #optionalMember({ args: [operand, key] }: Call, frame: Frame, bare: boolean): Value {
+  #optionalMember({ args: [operand, key] }: Call, frame: Frame, isAttributeStart: boolean): Value {
     if (operand === undefined || key === undefined) throw noSuchOverload();
-    const value = this.#operand(operand, frame, bare);
+    const value = this.#operand(operand, frame, isAttributeStart);
     const target = isOptional(value) ? value.value : value;
     if (target === undefined) return noValue;
     const name = this.run(key, frame, true);
@@ -304,14 +304,14 @@ class Evaluator implements Evaluation {
   }
 }
 
-/** True for paths that start at a variable, or at the result of an index or a conditional. */
-function isWay(expression: Expression): boolean {
+/** True for cel-go's attributes: variables, selections, indexes and conditionals (`interpreter/attributes.go`). */
+function isAttribute(expression: Expression): boolean {
   if (expression.kind === 'ident') return true;
   if (expression.kind === 'select') return !expression.test;
-  return expression.kind === 'call' && ways.has(expression.name);
+  return expression.kind === 'call' && attributeCalls.has(expression.name);
 }
 
-const ways = new Set(['_[_]', '_?._', '_[?_]', '_?_:_']);
+const attributeCalls = new Set(['_[_]', '_?._', '_[?_]', '_?_:_']);
 
 function member(target: Value, name: string): Value | undefined {
   if (isMap(target)) return target.find(name);

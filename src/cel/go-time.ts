@@ -14,7 +14,7 @@ const unitNanos: ReadonlyMap<string, bigint> = new Map([
 ]);
 const part = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/y;
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
-/** Longer texts are refused as durations. */
+/** Longer durations and times are refused. */
 const maxText = 256;
 
 /** A duration such as `1h30m` (Go's `time.ParseDuration`). @throws {EvaluationError} */
@@ -58,7 +58,7 @@ export function parseTimestamp(text: string): Timestamp {
   return new Timestamp(BigInt(date.getTime()) * 1_000_000n + fraction, offset);
 }
 
-/** 0001-01-01 and the end of 9999, in seconds. */
+/** The start of the year 1 and the end of the year 9999, in seconds since 1970. */
 const firstSecond = -62_135_596_800n;
 const lastSecond = 253_402_300_799n;
 

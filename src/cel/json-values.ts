@@ -2,7 +2,7 @@ import { isRecord, type JsonRecord } from '../objects/json.ts';
 import { formatDuration, formatTimestamp } from './go-time.ts';
 import { EvaluationError, listItems, type MapValue, PlainList, typeName, type Value } from './values.ts';
 
-/** A value without a schema: whole numbers are ints, others doubles. Members are converted when they are read. */
+/** A JSON value without a schema: whole numbers are ints, others doubles. Members of objects are converted on use. */
 export function fromJson(data: unknown): Value {
   if (data === null || data === undefined) return null;
   if (typeof data === 'string' || typeof data === 'boolean') return data;

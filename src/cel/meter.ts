@@ -6,9 +6,9 @@ export class CostLimitError extends Error {
   }
 }
 
-/** Our own steps per unit of cost: cel-go does not charge for some operations that take time here. */
+/** Steps per unit of cost; steps are counted for operations that take time here and cost nothing in cel-go. */
 const stepsPerUnit = 10;
-/** Steps per unit for the budget of several evaluations: common patterns take fewer steps than their cost. */
+/** The same for the budget of several evaluations: common patterns take fewer steps than their cost allows. */
 const stepsPerBudgetUnit = 20;
 
 /** Counts the cost of an evaluation in cel-go's units, and stops it at a limit. */
@@ -16,7 +16,7 @@ export class Meter {
   readonly #limit: number;
   #spent = 0;
   #steps = 0;
-  /** Steps that were counted but need not be executed. */
+  /** Steps that were counted and need not be executed. */
   #spared = 0;
   readonly #patterns = new Set<string>();
 
@@ -25,11 +25,12 @@ export class Meter {
     this.#limit = limit;
   }
 
+  /** The units of cost so far. */
   get spent(): number {
     return this.#spent;
   }
 
-  /** Steps that were counted beside the cost. */
+  /** The executed steps so far. */
   get steps(): number {
     return this.#steps - this.#spared;
   }
@@ -46,8 +47,7 @@ export class Meter {
   }
 
   /**
-   * Counts steps that an evaluation executes here and cel-go does not charge for, so that the time is bounded by
-   * them and not by the cost. Call it before the work is done.
+   * Counts steps, which bound the time of operations that cel-go does not charge for. To be called before the work.
    *
    * @throws {CostLimitError}
    */

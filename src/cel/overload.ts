@@ -37,10 +37,12 @@ export interface Overload {
 /** Functions by name. */
 export type Library = readonly (readonly [name: string, overloads: readonly Overload[]])[];
 
+/** An overload without parameters. */
 export function overload0(result: types.CelType, run: () => Value): Overload {
   return { member: false, params: [], result, call: (args) => (args.length === 0 ? run() : undefined) };
 }
 
+/** An overload with one parameter. */
 export function overload1<A extends Value>(
   a: Param<A>,
   result: types.CelType,
@@ -56,6 +58,7 @@ export function overload1<A extends Value>(
   };
 }
 
+/** An overload with two parameters. */
 export function overload2<A extends Value, B extends Value>(
   a: Param<A>,
   b: Param<B>,
@@ -73,6 +76,7 @@ export function overload2<A extends Value, B extends Value>(
   };
 }
 
+/** An overload with three parameters. */
 export function overload3<A extends Value, B extends Value, C extends Value>(
   a: Param<A>,
   b: Param<B>,
@@ -92,6 +96,7 @@ export function overload3<A extends Value, B extends Value, C extends Value>(
   };
 }
 
+/** An overload with four parameters. */
 export function overload4<A extends Value, B extends Value, C extends Value, D extends Value>(
   a: Param<A>,
   b: Param<B>,
@@ -141,7 +146,7 @@ export const durationParam: Param<Duration> = { type: types.durationType, is: is
 const a = types.paramType('A');
 const b = types.paramType('B');
 
-/** Any type; the same one in all places of an overload. */
+/** Any type, the same for all such parameters of an overload. */
 export const anything: Param<Value> = { type: a, is: (_value): _value is Value => true };
 export const dynamic: Param<Value> = { type: types.dynType, is: anything.is.bind(anything) };
 export const listOfAny: Param<ListValue> = { type: types.listType(a), is: isList };

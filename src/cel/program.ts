@@ -2,7 +2,7 @@ import { type Expression, partsOf } from './syntax/ast.ts';
 import { check, type Checked } from './checker.ts';
 import { estimateCost, type SizeLookup } from './cost/estimate.ts';
 import { environment, type Purpose } from './environment.ts';
-import { validateAlike } from './alike-literals.ts';
+import { validateHomogeneousLiterals } from './homogeneous-literals.ts';
 import { foldConstants } from './constants.ts';
 import { type Constants, evaluate } from './evaluate.ts';
 import { Meter } from './meter.ts';
@@ -13,7 +13,7 @@ import type { Value } from './values.ts';
 import { parseGoDuration, parseTimestamp, secondsOf } from './go-time.ts';
 import { compilePattern } from './patterns/program.ts';
 
-/** An expression that does not compile. The message has the issues as cel-go prints them, with their places. */
+/** An expression that does not compile. The message has the issues with their positions, as cel-go prints them. */
 export class CompileError extends Error {
   override readonly name = 'CompileError';
   /** The phase that failed: parsing and checking, or constant folding, such as `int('x')`. */
@@ -38,7 +38,7 @@ export interface EvaluationResult {
   readonly error: Error | undefined;
   /** Units of cost that were spent. */
   readonly cost: number;
-  /** Units to take off a budget of several evaluations: the cost, or more when it took more time. */
+  /** Units to charge to the budget of several evaluations: the cost, or more where the evaluation took more time. */
   readonly burden: number;
 }
 
@@ -59,7 +59,10 @@ export class Program {
     const wrong =
       issues.length > 0
         ? issues
-        : [...validateLiterals(this.#expression), ...validateAlike(this.#expression, this.#checked)];
+        : [
+            ...validateLiterals(this.#expression),
+            ...validateHomogeneousLiterals(this.#expression, this.#checked),
+          ];
     if (wrong.length > 0) throw new CompileError('compilation', describeIssues(source, wrong));
     this.#constants = folded(this.#expression, this.#checked);
   }
@@ -85,7 +88,7 @@ export class Program {
   }
 
   /**
-   * Evaluates the expression. Failures are part of the result; it never throws.
+   * Evaluates the expression. Failures of the evaluation are part of the result.
    *
    * @param costLimit units of cost at which the evaluation is stopped.
    */
@@ -130,7 +133,7 @@ const readers: ReadonlyMap<string, (value: string) => unknown> = new Map<string,
   ['matches', compilePattern],
 ]);
 
-/** Checks literals of durations, times and patterns when an expression is compiled. */
+/** Checks literals of durations, times and patterns. */
 function validateLiterals(expression: Expression): Issue[] {
   const issues: Issue[] = [];
   visit(expression, issues);

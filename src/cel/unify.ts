@@ -82,7 +82,7 @@ export class Substitution {
     const bound = this.#bound.get(name);
     if (bound !== undefined) {
       if (this.#fits(bound, wanted)) {
-        // The more general type wins: dyn accepts everything.
+        // The more general type wins.
         if (isDynamic(wanted)) this.#set(name, dynType);
         return true;
       }

@@ -7,7 +7,7 @@ import type { CelType } from './types.ts';
 
 export type Value = bigint | number | string | boolean | null | Uint8Array | ObjectValue;
 
-/** All values that are instances of our classes. */
+/** Values that are instances of the classes here and in `library/`. */
 export type ObjectValue =
   Uint | Timestamp | Duration | TypeValue | Optional | ListValue | MapValue | OpaqueValue;
 
@@ -59,9 +59,10 @@ export class Optional {
   }
 }
 
+/** `optional.none()` */
 export const noValue = new Optional(undefined);
 
-/** A list. Lists with a schema are compared and joined by its list type. */
+/** A list. Lists with a schema are compared and concatenated by its `x-kubernetes-list-type`. */
 export interface ListValue {
   readonly kind: 'list';
   readonly size: number;
@@ -69,7 +70,7 @@ export interface ListValue {
   at(index: number): Value | undefined;
   /** This list followed by another. */
   concat(other: ListValue): ListValue;
-  /** Whether the other list is equal; undefined: compare item by item. */
+  /** Whether the other list is equal; undefined where items have to be compared. */
   sameAs(other: ListValue, meter: Meter): boolean | undefined;
 }
 
@@ -79,7 +80,7 @@ export interface MapValue {
   readonly size: number;
   find(key: Value): Value | undefined;
   keys(): readonly Value[];
-  /** Whether the other map is equal; undefined: compare member by member. */
+  /** Whether the other map is equal; undefined where members have to be compared. */
   sameAs(other: MapValue, meter: Meter): boolean | undefined;
 }
 
@@ -154,7 +155,7 @@ export class StructValue extends PlainMap {
   }
 }
 
-/** Equal numbers are one key, of any type. */
+/** The text of a key; equal numbers of different types are the same key. */
 function keyText(key: Value): string | undefined {
   if (typeof key === 'string') return `s${key}`;
   if (typeof key === 'boolean') return `b${key}`;
@@ -163,6 +164,7 @@ function keyText(key: Value): string | undefined {
   return isUint(key) ? `n${key.value}` : undefined;
 }
 
+/** The items of a list. */
 export function listItems(list: ListValue): Value[] {
   return Array.from({ length: list.size }, (_, i) => list.at(i) ?? null);
 }

@@ -9,7 +9,7 @@ export function walk(meter: Meter, ...values: readonly Value[]): void {
   }
 }
 
-/** Charges the meter for a walk through a list of any depth. @throws {CostLimitError} */
+/** Charges the meter for a walk through a list and its items. @throws {CostLimitError} */
 export function walkItems(meter: Meter, list: ListValue): void {
   walk(meter, list);
   for (const item of listItems(list)) walk(meter, item);

@@ -10,6 +10,7 @@ import { sizeOf, units } from './units.ts';
 type Rule = (args: readonly Value[], result: Value | undefined) => number;
 
 const { perCharacter, perPatternCharacter, call: once } = units;
+/** The cost of an authorization check. */
 const checkCost = 350_000;
 
 function size(value: Value | undefined): number {
@@ -80,7 +81,7 @@ function sets(factor: number): Rule {
   return ([a, b]) => size(a) * size(b) * factor + once;
 }
 
-/** The cost of a call that makes a list. */
+/** The cost of a call that returns a new list. */
 function makes(cost: number): number {
   return Math.floor(cost) + units.call + units.list;
 }

@@ -206,26 +206,26 @@ const selector: Rule = ({ args: [text] }) => {
   return cost(plus(units.list, scaled(size, perCharacter), times(scaled(size, 0.5), perRequirement)));
 };
 
-/** A call that makes a list of `size` items, at `factor` per item. */
+/** A call that returns a new list of `size` items, at `factor` per item. */
 function makes(size: SizeRange, factor = 1): CallEstimate {
   return cost(plus(scaled(size.max, factor), units.list, units.call), size);
 }
 
-/** An integer literal; negative ones count as 0. */
-function written(part: Estimate | undefined, otherwise: number): number {
+/** The value of an integer literal, 0 for negative ones. */
+function literalInteger(part: Estimate | undefined, otherwise: number): number {
   const value = part?.expression.kind === 'literal' ? part.expression.value : undefined;
   return typeof value === 'bigint' ? Math.max(0, Number(value)) : otherwise;
 }
 
 const slice: Rule = ({ target, args: [start, end] }) => {
-  const length = written(end, sized(target).max) - written(start, 0);
+  const length = literalInteger(end, sized(target).max) - literalInteger(start, 0);
   return makes(fixedSize(length < 0 ? unknownSize.max : length));
 };
 
 const flatten: Rule = ({ target, args: [depth] }) =>
-  makes(sized(target), depth === undefined ? 1 : written(depth, unknownSize.max));
+  makes(sized(target), depth === undefined ? 1 : literalInteger(depth, unknownSize.max));
 
-/** Compares each item, or key, with each other; cel-go takes the result to be of that size. */
+/** Compares each item, or key, with each other. As in cel-go, the estimated size of the result is the square, too. */
 export function compareItems(keys: SizeRange, type: CelType | undefined): CallEstimate {
   return makes(multiplySizes(keys, keys), type !== undefined && isText(type) ? 2 + perCharacter : 2);
 }
@@ -286,7 +286,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['bytes', converted('string', ({ min, max }) => ({ min, max: times(max, 4) }))],
   ['string', converted('bytes', ({ min, max }) => ({ min: Math.floor(min / 4), max }))],
   ['slice', slice],
-  ['lists.range', ({ args: [length] }) => makes(fixedSize(written(length, unknownSize.max)))],
+  ['lists.range', ({ args: [length] }) => makes(fixedSize(literalInteger(length, unknownSize.max)))],
   ['reverse', ({ target }) => makes(sized(target))],
   ['flatten', flatten],
   ['distinct', distinct],

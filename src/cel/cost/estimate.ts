@@ -86,7 +86,7 @@ class Estimator {
     const type = this.#checked.types.get(expression);
     const size =
       known.size ??
-      writtenSize(expression) ??
+      literalSize(expression) ??
       this.sizeOf(path) ??
       (type !== undefined && isScalar(type) ? fixedSize(1) : local?.size);
     return { cost, type, path, size, entry: known.entry ?? local?.entry, expression };
@@ -187,10 +187,10 @@ class Estimator {
   #comprehension(node: Comprehension, locals: Locals): Estimate {
     const range = this.visit(node.range, locals);
     if (node.macro === 'optMap' || node.macro === 'optFlatMap')
-      return this.#overOptional(node, range, locals);
-    if (node.macro === 'sortBy') return this.#inOrder(node, range, locals);
+      return this.#optionalMacro(node, range, locals);
+    if (node.macro === 'sortBy') return this.#sortBy(node, range, locals);
     const inner = new Map(locals);
-    node.variables.forEach((name, i) => inner.set(name, iterated(range, i, node.variables.length === 2)));
+    node.variables.forEach((name, i) => inner.set(name, loopVariable(range, i, node.variables.length === 2)));
     const body = this.visit(node.body, inner);
     const filter = node.filter === undefined ? 0 : this.visit(node.filter, inner).cost;
     const count = range.size ?? unknownSize;
@@ -204,20 +204,20 @@ class Estimator {
       case 'filter': {
         const item = inner.get(node.variables[0]);
         const known = this.#localSize(item) ?? unknownSize;
-        return this.#part(node, { cost, size: count, entry: itemsFromNone(known) });
+        return this.#part(node, { cost, size: count, entry: appendedItems(known) });
       }
       case 'map':
       case 'transformList':
-        return this.#part(node, { cost, size: count, entry: itemsFromNone(body.size ?? unknownSize) });
+        return this.#part(node, { cost, size: count, entry: appendedItems(body.size ?? unknownSize) });
       case 'transformMap':
       case 'transformMapEntry':
         return this.#part(node, { cost, size: count });
     }
   }
 
-  /** cel-go binds the range in a comprehension over no list, and reads it for its keys and for its items. */
-  #inOrder(node: Comprehension, range: Estimate, locals: Locals): Estimate {
-    const inner = new Map(locals).set(node.variables[0], iterated(range, 0, false));
+  /** cel-go binds the range to a variable in a comprehension over an empty list, and reads it twice. */
+  #sortBy(node: Comprehension, range: Estimate, locals: Locals): Estimate {
+    const inner = new Map(locals).set(node.variables[0], loopVariable(range, 0, false));
     const body = this.visit(node.body, inner);
     const count = range.size ?? unknownSize;
     const { start, round, end } = loopCosts({ ...node, macro: 'map' }, body.cost);
@@ -231,8 +231,8 @@ class Estimator {
     return local === undefined ? undefined : (this.sizeOf(local.path) ?? local.size);
   }
 
-  /** `o.hasValue() ? optional.of(body) : optional.none()`, with the value bound in a comprehension over no list. */
-  #overOptional(node: Comprehension, range: Estimate, locals: Locals): Estimate {
+  /** `o.hasValue() ? optional.of(body) : optional.none()`, with the value bound in a comprehension over an empty list. */
+  #optionalMacro(node: Comprehension, range: Estimate, locals: Locals): Estimate {
     const type = range.type?.kind === 'optional' ? range.type.of : undefined;
     const size = type !== undefined && isScalar(type) ? fixedSize(1) : undefined;
     const inner = new Map(locals).set(node.variables[0], { path: [], size, entry: undefined });
@@ -245,9 +245,7 @@ class Estimator {
   }
 }
 
-/**
- * The cost of a macro without its range: before the first round, in each round, and after the last (`parser/macro.go`).
- */
+/** The costs of a macro before the first round, in each round, and after the last (`parser/macro.go`). */
 function loopCosts({ macro }: Comprehension, body: number): { start: number; round: number; end: number } {
   const { reference, call, list, map } = units;
   /** `accu + [item]` without the cost of the item. */
@@ -275,8 +273,8 @@ function loopCosts({ macro }: Comprehension, body: number): { start: number; rou
   }
 }
 
-/** The variable of a macro: an item, index, key or value of its range. */
-function iterated({ path, entry, type }: Estimate, index: number, pair: boolean): Local {
+/** A variable of a macro: an item, index, key or value of its range. */
+function loopVariable({ path, entry, type }: Estimate, index: number, pair: boolean): Local {
   const container = entry?.container ?? type?.kind;
   const isKey = pair ? index === 0 : container !== 'list';
   const list = container === 'list';
@@ -284,8 +282,8 @@ function iterated({ path, entry, type }: Estimate, index: number, pair: boolean)
   return { path: [...path, step], size: isKey ? entry?.key : entry?.value, entry: undefined };
 }
 
-/** Items of a list that started empty. */
-function itemsFromNone({ max }: SizeRange): EntrySize {
+/** The sizes in a list that a macro appends to: from 0, since it starts empty. */
+function appendedItems({ max }: SizeRange): EntrySize {
   return { container: 'list', key: fixedSize(1), value: { min: 0, max } };
 }
 
@@ -304,7 +302,7 @@ function unitedEntries(a: EntrySize | undefined, b: EntrySize | undefined): Entr
 }
 
 /** The size of a literal. */
-function writtenSize(expression: Expression): SizeRange | undefined {
+function literalSize(expression: Expression): SizeRange | undefined {
   switch (expression.kind) {
     case 'literal': {
       const { value } = expression;

@@ -1,4 +1,4 @@
-/** Sizes and costs as cel-go's estimates count them (`checker/cost.go`): from 0 to a bound that means "any". */
+/** Arithmetic of sizes and costs in cel-go's estimates (`checker/cost.go`), which saturates at the upper limit. */
 
 /** The smallest and largest size of a text, list or map: characters, bytes, items or members. */
 export interface SizeRange {
@@ -9,6 +9,7 @@ export interface SizeRange {
 /** The upper limit of sizes and costs (`math.MaxUint64`). */
 const limit = 2 ** 64;
 
+/** Any size. */
 export const unknownSize: SizeRange = { min: 0, max: limit };
 export const oneSize: SizeRange = { min: 1, max: 1 };
 

@@ -39,7 +39,7 @@ function wholeNumber(value: string): bigint {
   if (!/^[+-]?\d+$/.test(value))
     throw new EvaluationError(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
   const digits = value.replace(/^[+-]?0*(?=\d)/, '');
-  // More digits never fit into 64 bits, and are slow to parse.
+  // More digits do not fit into 64 bits, and are slow to parse.
   const size = BigInt(digits.slice(0, maxDigits + 1));
   return value.startsWith('-') ? -size : size;
 }
@@ -59,13 +59,13 @@ function fraction(value: string): number {
   return Number(value);
 }
 
-/** A double as Go's `strconv.FormatFloat(f, 'g', -1, 64)` prints it. */
+/** A double as Go's `strconv.FormatFloat(f, 'g', -1, 64)` prints it: with an exponent below -4 and from 6 on. */
 export function formatDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const [mantissa = '0', power = '0'] = value.toExponential().split('e');
   const exponent = Number(power);
-  if (exponent >= -4 && exponent < 21) return String(value);
+  if (exponent >= -4 && exponent < 6) return String(value);
   const digits = String(Math.abs(exponent)).padStart(2, '0');
   return `${mantissa}e${exponent < 0 ? '-' : '+'}${digits}`;
 }

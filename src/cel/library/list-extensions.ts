@@ -30,13 +30,13 @@ const comparable = new Set([
   ...['bool', 'int', 'uint', 'double', 'string', 'bytes'],
   ...['google.protobuf.Timestamp', 'google.protobuf.Duration'],
 ]);
-/** A range is charged by its length after it is made: lengths beyond the cost limit are refused before. */
+/** Steps for each item of a range, so that ranges beyond the cost limit are refused before they are created. */
 const stepsPerNumber = 10;
 
 const listOfLists = { ...listOfAny, type: types.listType(listOfAny.type) };
 const listOfDyn = { ...listOfAny, type: types.listType(types.dynType) };
 
-/** cel-go's list functions in version 3 (`ext/lists.go`), in Kubernetes since 1.34. */
+/** cel-go's list functions, version 3 (`ext/lists.go`), which Kubernetes has since 1.34. */
 export const listExtensions: Library = [
   ['slice', [member(overload3(listOfAny, intParam, intParam, listOfAny.type, slice))]],
   [

@@ -65,7 +65,7 @@ function extreme(name: string, sign: 1 | -1): Overload[] {
   );
 }
 
-/** cel-go chooses by the first item where the type of a list is unknown. */
+/** True for lists whose first item has the type: cel-go chooses an overload by it where the type is unknown. */
 function startsWith(list: ListValue, type: types.CelType): boolean {
   const first = list.at(0);
   const name = type === types.durationType ? 'google.protobuf.Duration' : types.formatType(type);

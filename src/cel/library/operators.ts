@@ -16,7 +16,6 @@ import {
   overload1,
   overload2,
   overload3,
-  type Param,
   stringParam,
   timestampParam,
   uintParam,
@@ -91,14 +90,14 @@ function span(nanos: bigint): Duration {
   return new Duration(checkedInt(nanos));
 }
 
+/** For the checker only: the evaluator compares. */
 const equality = [overload2(anything, anything, types.boolType, () => false)];
-const condition: Param<boolean> = boolParam;
 
 /** CEL's operators (cel-spec `doc/langdef.md`), without those whose operands are evaluated lazily (`evaluate.ts`). */
 export const operators: Library = [
   ['_==_', equality],
   ['_!=_', equality],
-  ['_?_:_', [overload3(condition, anything, anything, types.paramType('A'), (_, yes) => yes)]],
+  ['_?_:_', [overload3(boolParam, anything, anything, types.paramType('A'), (_, yes) => yes)]],
   ['!_', [overload1(boolParam, types.boolType, (a) => !a)]],
   [
     '-_',
@@ -219,7 +218,7 @@ function keyText(key: Value): string {
   return typeof key === 'object' && key !== null ? typeName(key) : String(key);
 }
 
-/** The evaluator reads optional members itself. */
+/** For the checker only: the evaluator reads optional members. */
 function unused(): never {
   throw noSuchOverload();
 }

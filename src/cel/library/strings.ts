@@ -35,7 +35,7 @@ function trim(value: string): string {
   return value.slice(start, end);
 }
 
-/** Texts are cut between code points, not between UTF-16 units; ASCII needs no list for that. */
+/** The code points of a string, which indexes count, instead of UTF-16 units. */
 function characters(value: string): readonly string[] {
   return Array.from(value);
 }
@@ -79,7 +79,7 @@ function replace(value: string, from: string, to: string, limit: bigint, meter: 
   walk(meter, value, value);
   const pieces = from === '' ? ['', ...characters(value), ''] : splitAtPart(value, from);
   const most = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
-  // Charged before it is made: a long replacement in a short text can make a very long text.
+  // Charged in advance, since a long replacement can turn a short string into a very long one.
   meter.work(Math.ceil(most * to.length * 0.1));
   return pieces.slice(0, most).join(to) + (most > 0 ? to : '') + pieces.slice(most).join(from);
 }
@@ -103,7 +103,7 @@ function join(list: ListValue, separator: string, meter: Meter): string {
   return pieces.join(separator);
 }
 
-/** `value` is the target of the call. */
+/** A member function of strings without arguments. */
 function onText(result: types.CelType, run: (value: string, meter: Meter) => string): Overload {
   return member(
     overload1(stringParam, result, (value, meter) => {
@@ -127,7 +127,7 @@ function test(run: (value: string, other: string) => boolean): Overload[] {
 const { intType, stringType } = types;
 const strings = types.listType(stringType);
 
-/** String functions: CEL's own, and cel-go's `ext.Strings` in version 2, as in Kubernetes. */
+/** CEL's string functions, and cel-go's `ext.Strings`, version 2, as in Kubernetes. */
 export const stringFunctions: Library = [
   ['contains', test((value, other) => indexOfPart(value, other) !== -1)],
   ['startsWith', test((value, other) => value.startsWith(other))],

@@ -1,6 +1,6 @@
 /**
- * Search in texts in linear time. `String.indexOf` takes time proportional to the product of both lengths for some
- * texts (`aaa…baaa…` in `aaa…`), and is used for short ones only.
+ * Searches strings in linear time. `String.indexOf` takes time proportional to the product of both lengths for some
+ * strings (`aaa…baaa…` in `aaa…`), and is used for short ones only.
  */
 const smallProduct = 1_000_000;
 

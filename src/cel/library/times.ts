@@ -12,7 +12,7 @@ import { intType } from '../types.ts';
 import { EvaluationError } from '../values.ts';
 
 /** The calendar date and time of day of a time. */
-interface Reading {
+interface CalendarTime {
   readonly year: number;
   /** From 1. */
   readonly month: number;
@@ -31,7 +31,7 @@ function milliseconds(nanos: bigint): number {
   return Number((nanos - rest) / nanosPerMilli);
 }
 
-function readUtc(time: number): Reading {
+function readUtc(time: number): CalendarTime {
   const date = new Date(time);
   return {
     year: date.getUTCFullYear(),
@@ -44,7 +44,7 @@ function readUtc(time: number): Reading {
 }
 
 /** Converts a time to a zone, given by its IANA name or as an offset such as `-08:00`. @throws {EvaluationError} */
-function readIn(time: number, zone: string): Reading {
+function readIn(time: number, zone: string): CalendarTime {
   const fixed = fixedOffset.exec(zone);
   if (fixed !== null) {
     const minutes = (Number(fixed[2]) * 60 + Number(fixed[3])) * (fixed[1] === '-' ? -1 : 1);
@@ -82,12 +82,13 @@ function zoneFormat(zone: string): Intl.DateTimeFormat {
   }
 }
 
-function dayNumber({ year, month, day }: Reading): number {
-  return Date.UTC(year, month - 1, day) / 86_400_000;
+/** Days since 1970. (`Date.UTC` takes the years 0 to 99 for 1900 to 1999.) */
+function dayNumber({ year, month, day }: CalendarTime): number {
+  return new Date(0).setUTCFullYear(year, month - 1, day) / 86_400_000;
 }
 
-/** A getter of timestamps, without and with a zone. Creating the formatter of a zone is slow, and charged. */
-function getter(read: (reading: Reading) => number): Overload[] {
+/** A getter of timestamps, without and with a zone. The slow creation of a zone's formatter is charged. */
+function getter(read: (reading: CalendarTime) => number): Overload[] {
   return [
     member(overload1(timestampParam, intType, ({ nanos }) => BigInt(read(readUtc(milliseconds(nanos)))))),
     member(

@@ -2,18 +2,18 @@ import { RE2JS } from 're2js';
 
 /** Code points whose membership is kept together. */
 const pageSize = 128;
-/** Pages that a set keeps: all of the scripts that a text is likely to have. */
+/** The limit of pages, enough for the scripts of usual strings. */
 const maxPages = 64;
 const unknown = 0;
 const outside = 1;
 const inside = 2;
 
-/** The characters that a part of a pattern matches: of a class, an escape, or a character in either case. */
+/** The characters that a class, an escape or a single character of a pattern matches. */
 export class CharacterSet {
   readonly #pattern: string;
-  /** Compiled when a character is first asked for. */
+  /** Compiled on first use. */
   #compiled: RE2JS | undefined;
-  /** By code point over `pageSize`: results of re2js. */
+  /** The results of re2js, by code point divided by `pageSize`. */
   readonly #pages = new Map<number, Uint8Array>();
 
   /** @param pattern a valid pattern that matches one character each. */

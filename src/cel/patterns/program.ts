@@ -6,13 +6,13 @@ import { type Part, parsePattern } from './syntax.ts';
 import { errorMessage } from '../../objects/error-message.ts';
 
 /**
- * An instruction of a compiled pattern. `next` is the one that follows; a branch prefers it to `other`; a place is
- * passed where its conditions hold, which are bits of `place`.
+ * An instruction of a compiled pattern. `next` follows it; a branch prefers `next` to `other`; an assertion passes where
+ * all bits of its condition hold.
  */
 export type Instruction =
   | { readonly kind: 'match' }
   | { readonly kind: 'character'; readonly next: number; readonly set: CharacterSet }
-  | { readonly kind: 'place'; readonly next: number; readonly condition: number }
+  | { readonly kind: 'assertion'; readonly next: number; readonly condition: number }
   | Readonly<Branch>;
 
 interface Branch {
@@ -63,7 +63,7 @@ export function compilePattern(pattern: string): PatternProgram {
   return made;
 }
 
-/** Writes a program from its end, so that what follows a part is known (Go's `regexp/syntax/compile.go`). */
+/** Writes a program from its end, so that the successor of each part is known (Go's `regexp/syntax/compile.go`). */
 class Compiler {
   readonly #instructions: Instruction[] = [{ kind: 'match' }];
 
@@ -85,8 +85,8 @@ class Compiler {
     switch (part.kind) {
       case 'character':
         return this.#add({ kind: 'character', next, set: part.set });
-      case 'place':
-        return this.#add({ kind: 'place', next, condition: part.condition });
+      case 'assertion':
+        return this.#add({ kind: 'assertion', next, condition: part.condition });
       case 'sequence':
         return part.parts.reduceRight((follows, inner) => this.#write(inner, follows), next);
       case 'choice':
@@ -106,7 +106,7 @@ class Compiler {
       start = this.#write(part, number);
       if (greedy) again.next = start;
       else again.other = start;
-      // Of what may match nothing, `x*` is `(x+)?`, so that it is preferred as in Go.
+      // As in Go, `x*` is `(x+)?` where x can match the empty string, which affects the preference.
       if (least === 0) return isNullable(part) ? this.#branch(start, next, greedy) : number;
     } else {
       for (let n = least; n < most; n++) start = this.#branch(this.#write(part, start), next, greedy);
@@ -133,7 +133,7 @@ function isNullable(part: Part): boolean {
   switch (part.kind) {
     case 'character':
       return false;
-    case 'place':
+    case 'assertion':
       return true;
     case 'sequence':
       return part.parts.every(isNullable);

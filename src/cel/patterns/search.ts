@@ -2,28 +2,28 @@
  * Finds all matches of a pattern in time linear to the text. re2js, like Go, searches for each match from the end of
  * the last one: where every search reads to the end of the text (`.*x|a`), all of them together take quadratic time.
  *
- * Here a text is read twice (Frisch and Cardelli, «Greedy regular expression matching»): from its end, to find which
- * instructions can lead to a match at each offset; then from its start, taking at each branch the first one that leads
- * to a match. That is the match that Go finds, as it has the same preference.
+ * Here a text is read twice (Frisch and Cardelli, "Greedy regular expression matching"): from its end, to find the
+ * instructions that lead to a match from each offset; then from its start, taking the first of them at each branch.
+ * That is the match that Go finds, which has the same preference.
  */
 import type { Meter } from '../meter.ts';
 import type { Instruction, PatternProgram } from './program.ts';
-import { place } from './syntax.ts';
+import { assertions } from './syntax.ts';
 
 const wordBits = 32;
 /** Steps of the meter per visited instruction; a step is about 10 ns. */
 const perVisit = 2;
-/** The same for an instruction that is asked for a character beyond ASCII: it may have to ask re2js. */
-const perForeignVisit = 40;
+/** The same for characters beyond ASCII, which re2js may have to test. */
+const perNonAsciiVisit = 40;
 
 type Reader = Extract<Instruction, { kind: 'character' }>;
 
 /** True when some part of the text matches. @throws {CostLimitError} */
 export function hasMatch(program: PatternProgram, text: string, meter: Meter): boolean {
-  const way = new BackwardScan(program, text, meter);
+  const scan = new BackwardScan(program, text, meter);
   let found = false;
-  do found ||= way.has(program.start);
-  while (!found && way.back());
+  do found ||= scan.has(program.start);
+  while (!found && scan.back());
   return found;
 }
 
@@ -31,7 +31,7 @@ export function hasMatch(program: PatternProgram, text: string, meter: Meter): b
  * The leftmost matches that do not overlap, as Go's `FindAllString` returns them: an empty match next to the previous
  * match does not count.
  *
- * @param limit the most matches; negative: all.
+ * @param limit of the number of matches; negative for none.
  * @throws {CostLimitError}
  */
 export function findMatches(program: PatternProgram, text: string, limit: number, meter: Meter): string[] {
@@ -73,9 +73,9 @@ class Reachability {
     this.#words = Math.ceil(program.instructions.length / wordBits);
     meter.work((text.length + 1) * this.#words);
     this.#bits = new Uint32Array((text.length + 1) * this.#words);
-    const way = new BackwardScan(program, text, meter);
-    do this.#keep(way);
-    while (way.back());
+    const scan = new BackwardScan(program, text, meter);
+    do this.#keep(scan);
+    while (scan.back());
   }
 
   has(at: number, instruction: number): boolean {
@@ -89,9 +89,9 @@ class Reachability {
     return this.#walk;
   }
 
-  #keep(way: BackwardScan): void {
-    const row = way.at * this.#words;
-    for (const instruction of way.alive()) {
+  #keep(scan: BackwardScan): void {
+    const row = scan.at * this.#words;
+    for (const instruction of scan.alive()) {
       const index = row + (instruction >>> 5);
       this.#bits[index] = (this.#bits[index] ?? 0) | (1 << (instruction & 31));
     }
@@ -120,7 +120,7 @@ class BackwardScan {
     this.#alive = new Int32Array(size);
     this.#next = new Int32Array(size);
     this.at = text.length;
-    this.#spread();
+    this.#addEmpty();
   }
 
   has(instruction: number): boolean {
@@ -131,7 +131,7 @@ class BackwardScan {
     return this.#alive.subarray(0, this.#count);
   }
 
-  /** Moves to the previous offset. False: at the start. @throws {CostLimitError} */
+  /** Moves to the previous offset. @returns false at the start. @throws {CostLimitError} */
   back(): boolean {
     if (this.at === 0) return false;
     const behind = this.alive();
@@ -147,13 +147,13 @@ class BackwardScan {
         if (candidate?.kind === 'character' && candidate.set.has(codePoint)) this.#add(reader);
       }
     }
-    this.#meter.work(steps * (codePoint < 128 ? perVisit : perForeignVisit));
-    this.#spread();
+    this.#meter.work(steps * (codePoint < 128 ? perVisit : perNonAsciiVisit));
+    this.#addEmpty();
     return true;
   }
 
   /** Adds the instructions that lead to a match from this offset without consuming a character. */
-  #spread(): void {
+  #addEmpty(): void {
     const holds = conditions(this.#text, this.at);
     this.#add(this.#program.match);
     let steps = 0;
@@ -161,7 +161,7 @@ class BackwardScan {
       for (const origin of this.#program.emptyTo[this.#alive[index] ?? 0] ?? []) {
         steps += 1;
         const candidate = this.#program.instructions[origin];
-        if (candidate?.kind === 'place' && (candidate.condition & ~holds) !== 0) continue;
+        if (candidate?.kind === 'assertion' && (candidate.condition & ~holds) !== 0) continue;
         this.#add(origin);
       }
     }
@@ -189,7 +189,7 @@ function matchEnd(reach: Reachability, start: number): number {
   }
 }
 
-/** The instruction that consumes the next character on the preferred path. Undefined: the match ends here. */
+/** The instruction that consumes the next character on the preferred path; undefined where the match ends. */
 function preferred(reach: Reachability, from: number, at: number): Reader | undefined {
   const { instructions } = reach.program;
   const walk = reach.nextWalk();
@@ -235,10 +235,10 @@ function isWord(code: number): boolean {
 function conditions(text: string, at: number): number {
   const before = at === 0 ? -1 : text.charCodeAt(at - 1);
   const after = at === text.length ? -1 : text.charCodeAt(at);
-  let holds = isWord(before) === isWord(after) ? place.noWordEdge : place.wordEdge;
-  if (before === -1) holds |= place.textStart | place.lineStart;
-  if (before === 0x0a) holds |= place.lineStart;
-  if (after === -1) holds |= place.textEnd | place.lineEnd;
-  if (after === 0x0a) holds |= place.lineEnd;
+  let holds = isWord(before) === isWord(after) ? assertions.noWordBoundary : assertions.wordBoundary;
+  if (before === -1) holds |= assertions.textStart | assertions.lineStart;
+  if (before === 0x0a) holds |= assertions.lineStart;
+  if (after === -1) holds |= assertions.textEnd | assertions.lineEnd;
+  if (after === 0x0a) holds |= assertions.lineEnd;
   return holds;
 }

@@ -1,4 +1,4 @@
-/** The factor by which a repetition multiplies an atom: `{2,5}` makes up to 5 copies, which re2js nests. */
+/** A counted repetition, which multiplies its atom: re2js compiles `{2,5}` to 5 copies. */
 const repetition = /\{(0|[1-9]\d{0,3})(,?)(0|[1-9]\d{0,3})?\}/y;
 const postfix = new Set('*+?');
 const namedClass = /\[:\^?\w{1,9}:\]/y;
@@ -9,12 +9,12 @@ const ends = 3;
 const perInstruction = 500;
 const perUnicodeClass = 15_000;
 
-/** Steps that compiling may take: 20,000 instructions, which are about a tenth of a second. */
+/** The limit of steps to compile a pattern: 20,000 instructions, about 0.1 s. */
 export const maxCompileSteps = 10_000_000;
 
 /**
- * The most steps that compiling a pattern takes, estimated from its text: `.{0,1000}` is short but has 2,000
- * instructions. Invalid patterns have a number, too, and are refused by re2js.
+ * An upper bound of the steps to compile a pattern, estimated from its text: the short `.{0,1000}` has 2,000
+ * instructions. Invalid patterns, which re2js refuses later, have a number too.
  */
 export function compileSteps(pattern: string): number {
   /** Instructions of the open groups, outermost first, and of the atom that a repetition would multiply. */
@@ -54,7 +54,7 @@ export function compileSteps(pattern: string): number {
     } else if (character === '\\') {
       const kind = pattern.charAt(at + 1);
       if (kind === 'p' || kind === 'P') classes += 1;
-      // The braces of `\x{1000}` are no repetition.
+      // The braces of `\x{1000}` are not a repetition.
       at += pattern.startsWith('x{', at + 1) ? 3 : 2;
       continue;
     }

@@ -1,24 +1,24 @@
 /**
- * The syntax tree of a pattern in Go's syntax (`regexp/syntax/parse.go`). Patterns are read here only after re2js took
- * them, so that errors are its errors: what is invalid is not looked for.
+ * The syntax tree of a pattern in Go's syntax (`regexp/syntax/parse.go`). Only patterns that re2js compiles are parsed
+ * here, so that there are no errors to detect.
  */
 import { CharacterSet } from './character-set.ts';
 import { classEnd, repetitionAt } from './size.ts';
 
 /** Conditions between two characters, as bits (Go's `regexp/syntax` EmptyOp). */
-export const place = {
+export const assertions = {
   lineStart: 1,
   lineEnd: 2,
   textStart: 4,
   textEnd: 8,
-  wordEdge: 16,
-  noWordEdge: 32,
+  wordBoundary: 16,
+  noWordBoundary: 32,
 } as const;
 
-/** A part of a pattern. `most` is Infinity where a repetition has no end. */
+/** A part of a pattern. `most` is Infinity for an unlimited repetition. */
 export type Part =
   | { readonly kind: 'character'; readonly set: CharacterSet }
-  | { readonly kind: 'place'; readonly condition: number }
+  | { readonly kind: 'assertion'; readonly condition: number }
   | { readonly kind: 'sequence'; readonly parts: readonly Part[] }
   | { readonly kind: 'choice'; readonly parts: readonly Part[] }
   | {
@@ -29,7 +29,7 @@ export type Part =
       readonly greedy: boolean;
     };
 
-/** Which flags are set: `i`, `m`, `s`, `U`. */
+/** The flags that are set: `i`, `m`, `s`, `U`. */
 type Flags = ReadonlySet<string>;
 
 const flagGroup = /\(\?([imsU]*)(?:-([imsU]+))?([:)])/y;
@@ -41,11 +41,11 @@ const postfixes: Readonly<Record<string, readonly [least: number, most: number]>
 };
 /** An escape for one character or a set of them: octal, hexadecimal, Unicode class, or any other. */
 const escape = /\\(?:[0-7]{1,3}|x\{[^}]*\}|x..|[pP]\{[^}]*\}|[pP]?[^])/y;
-const places: Readonly<Record<string, number>> = {
-  '\\A': place.textStart,
-  '\\z': place.textEnd,
-  '\\b': place.wordEdge,
-  '\\B': place.noWordEdge,
+const assertionEscapes: Readonly<Record<string, number>> = {
+  '\\A': assertions.textStart,
+  '\\z': assertions.textEnd,
+  '\\b': assertions.wordBoundary,
+  '\\B': assertions.noWordBoundary,
 };
 
 /** Parses a pattern that re2js compiles. */
@@ -55,7 +55,7 @@ export function parsePattern(pattern: string): Part {
 
 class PatternParser {
   readonly #pattern: string;
-  /** By flags and text: equal sets of characters are one. */
+  /** By flags and text, so that equal sets share their results. */
   readonly #sets = new Map<string, CharacterSet>();
   #at = 0;
 
@@ -114,17 +114,17 @@ class PatternParser {
   }
 
   #atom(flags: Flags): Part {
-    if (this.#take('^')) return at(flags.has('m') ? place.lineStart : place.textStart);
-    if (this.#take('$')) return at(flags.has('m') ? place.lineEnd : place.textEnd);
+    if (this.#take('^')) return assertion(flags.has('m') ? assertions.lineStart : assertions.textStart);
+    if (this.#take('$')) return assertion(flags.has('m') ? assertions.lineEnd : assertions.textEnd);
     if (this.#has('[')) return this.#set(classEnd(this.#pattern, this.#at) - this.#at, flags);
     if (this.#has('.')) return this.#set(1, flags);
     if (!this.#has('\\')) return this.#character(flags);
     escape.lastIndex = this.#at;
     const [text = '\\'] = escape.exec(this.#pattern) ?? [];
-    const condition = places[text];
+    const condition = assertionEscapes[text];
     if (condition === undefined) return this.#set(text.length, flags);
     this.#at += text.length;
-    return at(condition);
+    return assertion(condition);
   }
 
   /** The character itself, without its meaning in patterns. */
@@ -165,8 +165,8 @@ class PatternParser {
   }
 }
 
-function at(condition: number): Part {
-  return { kind: 'place', condition };
+function assertion(condition: number): Part {
+  return { kind: 'assertion', condition };
 }
 
 function changed(flags: Flags, added: string, removed: string): Flags {

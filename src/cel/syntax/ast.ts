@@ -1,6 +1,6 @@
 import type { Value } from '../values.ts';
 
-/** A parsed CEL expression. `at` is the offset in the text that cel-go names in errors about the node. */
+/** A parsed CEL expression. `at` is the offset that cel-go reports for errors of the node. */
 export type Expression =
   Literal | Ident | Select | Call | Logical | ListLiteral | MapLiteral | StructLiteral | Comprehension;
 
@@ -98,7 +98,7 @@ export interface Comprehension {
   readonly range: Expression;
   /** One variable, or two: index and item of a list, key and value of a map. */
   readonly variables: readonly [string] | readonly [string, string];
-  /** The filter; undefined: every item. */
+  /** The filter; undefined for all items. */
   readonly filter: Expression | undefined;
   /** The predicate, or the value computed from an item. */
   readonly body: Expression;

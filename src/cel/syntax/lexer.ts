@@ -1,6 +1,7 @@
 import { readEscapes } from './literals.ts';
 import type { Issue } from './source.ts';
 
+/** A token. `at` is its offset in the source. */
 export type Token =
   | { readonly kind: 'ident' | 'symbol' | 'end'; readonly at: number; readonly text: string }
   | { readonly kind: 'string'; readonly at: number; readonly text: string; readonly value: string }
@@ -22,8 +23,8 @@ function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray |
 }
 
 /**
- * The tokens of an expression (cel-go `parser/gen/CEL.g4`), the end included. Invalid text is reported and skipped up
- * to the character at which it showed (ANTLR's `Lexer.recover`).
+ * The tokens of an expression (cel-go `parser/gen/CEL.g4`), the end included. Invalid text is reported, and skipped up
+ * to the first invalid character (ANTLR's `Lexer.recover`).
  *
  * @throws {SyntaxIssue} for an invalid escape.
  */
@@ -59,7 +60,7 @@ function readToken(source: string, at: number): Token | string {
   if (name !== undefined) return { kind: 'ident', at, text: name };
   const symbol = matchAt(symbols, source, at)?.[0];
   if (symbol !== undefined) return { kind: 'symbol', at, text: symbol };
-  // The first half of a two-character symbol is found invalid at the next character.
+  // Half of a two-character symbol is invalid together with the character after it.
   const half = matchAt(halfSymbol, source, at)?.[0];
   return half ?? String.fromCodePoint(source.codePointAt(at) ?? 0);
 }
@@ -72,7 +73,7 @@ function readString(source: string, at: number, prefix: string, quotes: string):
   const { end, fault } = findEnd(source, start, quotes, raw);
   if (fault !== undefined) return source.slice(at, fault);
   const text = source.slice(at, end + quotes.length);
-  // All kinds of line ends within a text are equal.
+  // Line ends in a string are normalized.
   const body = source.slice(start, end).replaceAll('\r\n', '\n').replaceAll('\r', '\n');
   const bytes = /[bB]/.test(prefix);
   if (bytes) return { kind: 'bytes', at, text, value: raw ? Buffer.from(body) : readEscapes(body, at, true) };
@@ -84,7 +85,7 @@ function readString(source: string, at: number, prefix: string, quotes: string):
 const escape = /\\(?:[abfnrtv"'`\\?]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})/y;
 const escapeStart = /\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?/y;
 
-/** The end of a text, or the offset after the character that is not allowed in it. */
+/** The end of a string, or the offset after its first invalid character. */
 function findEnd(
   source: string,
   start: number,

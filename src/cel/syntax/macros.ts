@@ -1,7 +1,7 @@
 import type { Comprehension, ComprehensionKind, Expression } from './ast.ts';
 import { SyntaxIssue } from './source.ts';
 
-/** Macros over lists and maps: their arguments without the variables. `#` is a variable, `f` the filter, `b` the body. */
+/** Macros with a target, by the form of their arguments: `#` is a variable, `f` the filter, `b` the body. */
 const overItems: ReadonlyMap<string, readonly { readonly kind: ComprehensionKind; readonly form: string }[]> =
   new Map([
     ['all', [form('all', '#b'), form('all', '##b')]],
@@ -23,8 +23,9 @@ function form(kind: ComprehensionKind, text: string): { kind: ComprehensionKind;
 }
 
 /**
- * A call, or the expansion of the macro of that name (cel-go `parser/macro.go`, `ext/comprehensions.go`). @throws
- * {SyntaxIssue}
+ * The expansion of a macro, or the call itself (cel-go `parser/macro.go`, `ext/comprehensions.go`).
+ *
+ * @throws {SyntaxIssue}
  */
 export function expandMacro(
   name: string,

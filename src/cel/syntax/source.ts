@@ -1,14 +1,17 @@
-/** Errors of an expression in cel-go's format (`common/error.go`). */
+/** An error of an expression. */
 export interface Issue {
-  /** Offset in the text. */
+  /** The offset in the source. */
   readonly at: number;
   readonly message: string;
 }
 
-/** cel-go reports no more errors than this. */
+/** The limit of reported errors, as in cel-go. */
 export const maxIssues = 100;
 
-/** The issues with their places, e.g. `ERROR: <input>:1:5: undefined field 'x'` and the line with a caret below. */
+/**
+ * The issues in cel-go's format (`common/error.go`): `ERROR: <input>:1:5: undefined field 'x'`, and the line with a caret
+ * below it.
+ */
 export function describeIssues(source: string, issues: readonly Issue[]): string {
   const lines = source.split('\n');
   const listed = issues.slice(0, maxIssues).sort((a, b) => a.at - b.at);
@@ -23,14 +26,14 @@ export function describeIssues(source: string, issues: readonly Issue[]): string
   return texts.join('\n');
 }
 
-/** An expression that cannot be parsed. */
-/** The error of a word after a dot, with the text of cel-go's parser. */
+/** The message of cel-go's parser for a word after a dot that is not a field name. */
 export function noFieldName(word: string): string {
   return ['true', 'false', 'null'].includes(word)
     ? `Syntax error: mismatched input '${word}' expecting IDENTIFIER`
     : `Syntax error: no viable alternative at input '.${word}'`;
 }
 
+/** A syntax error of an expression. */
 export class SyntaxIssue extends Error {
   override readonly name = 'SyntaxIssue';
   readonly at: number;

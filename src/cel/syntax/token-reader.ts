@@ -47,13 +47,13 @@ export class TokenReader {
     if (token !== undefined) return token;
     const found = this.peek();
     if (this.#isSymbol(1, text)) {
-      this.#tell(`extraneous input '${found.text}' expecting ${expecting}`);
+      this.#report(`extraneous input '${found.text}' expecting ${expecting}`);
       this.#next++;
       return this.take();
     }
     const follows = text === ':' ? this.startsExpression(0) : found.kind === 'end' && this.#open === 1;
     if (!follows || expecting !== `'${text}'`) throw mismatched(found, expecting);
-    this.#tell(`missing ${expecting} at '${found.text}'`);
+    this.#report(`missing ${expecting} at '${found.text}'`);
     return found;
   }
 
@@ -61,7 +61,7 @@ export class TokenReader {
   skipToExpression(expecting: string): void {
     const found = this.peek();
     if (this.startsExpression(0) || found.kind === 'end' || !this.startsExpression(1)) return;
-    this.#tell(`extraneous input '${found.text}' expecting ${expecting}`);
+    this.#report(`extraneous input '${found.text}' expecting ${expecting}`);
     this.#next++;
   }
 
@@ -70,7 +70,7 @@ export class TokenReader {
     const found = this.peek();
     if (found.kind === 'end') return;
     if (this.#tokens[this.#next + 1]?.kind !== 'end') throw mismatched(found, '<EOF>');
-    this.#tell(`extraneous input '${found.text}' expecting <EOF>`);
+    this.#report(`extraneous input '${found.text}' expecting <EOF>`);
   }
 
   /** Reads the content of brackets, the closing one included. */
@@ -94,7 +94,7 @@ export class TokenReader {
     return token?.kind === 'symbol' && token.text === text;
   }
 
-  #tell(message: string): void {
+  #report(message: string): void {
     this.#issues.push({ at: this.peek().at, message: `Syntax error: ${message}` });
   }
 }
@@ -107,7 +107,7 @@ export function mismatched({ at, text }: Token, expecting: string): SyntaxIssue 
 /**
  * The value of a token of the kind `int`, `uint` or `double`.
  *
- * @param sign of an odd number of `-` in front of it: the least int has no other way to be written.
+ * @param sign `-` after an odd number of `-`: the smallest int is not the negation of a valid literal.
  * @param issues get one where the value is out of range.
  */
 export function readNumber({ at, kind, text }: Token, sign: '' | '-', issues: Issue[]): Literal {

@@ -4,12 +4,12 @@ import type { Issue } from './syntax/source.ts';
 import { type CelType, formatType } from './types.ts';
 
 /**
- * Checks that the items of list and map literals have one type (cel-go `cel/validator.go`
- * ValidateHomogeneousAggregateLiterals). Arguments of `format` may be mixed.
+ * Checks that the items of list and map literals have the same type (cel-go `cel/validator.go`
+ * ValidateHomogeneousAggregateLiterals). Arguments of `format` may have different types.
  */
-export function validateAlike(expression: Expression, checked: Checked): Issue[] {
+export function validateHomogeneousLiterals(expression: Expression, checked: Checked): Issue[] {
   const { lists, maps } = literalsIn(expression);
-  return [...lists, ...maps].flatMap((literal) => differing(literal, checked));
+  return [...lists, ...maps].flatMap((literal) => mismatchesIn(literal, checked));
 }
 
 interface Literals {
@@ -26,8 +26,8 @@ function literalsIn(expression: Expression): Literals {
   return { lists, maps: expression.kind === 'map' ? [expression, ...maps] : maps };
 }
 
-/** Reports the first item of a list, and every key and value of a map. */
-function differing(literal: Expression, { types }: Checked): Issue[] {
+/** The first mismatch of a list; all mismatching keys and values of a map. */
+function mismatchesIn(literal: Expression, { types }: Checked): Issue[] {
   const typeOf = (part: Expression, optional: boolean) => {
     const type = types.get(part);
     return optional && type?.kind === 'optional' ? type.of : type;
@@ -37,7 +37,7 @@ function differing(literal: Expression, { types }: Checked): Issue[] {
       at: value.at,
       type: typeOf(value, optional),
     }));
-    return unlike(items).slice(0, 1);
+    return mismatches(items).slice(0, 1);
   }
   if (literal.kind !== 'map') return [];
   const keys = literal.entries.map(({ key }) => ({ at: key.at, type: typeOf(key, false) }));
@@ -45,10 +45,10 @@ function differing(literal: Expression, { types }: Checked): Issue[] {
     at: value.at,
     type: typeOf(value, optional),
   }));
-  return [...unlike(keys), ...unlike(values)].sort((a, b) => a.at - b.at);
+  return [...mismatches(keys), ...mismatches(values)].sort((a, b) => a.at - b.at);
 }
 
-function unlike(parts: readonly { readonly at: number; readonly type: CelType | undefined }[]): Issue[] {
+function mismatches(parts: readonly { readonly at: number; readonly type: CelType | undefined }[]): Issue[] {
   const [first] = parts;
   if (first?.type === undefined) return [];
   const wanted = formatType(first.type);
