@@ -4,9 +4,9 @@ import { EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
 
 /** The attributes of an authorization check. */
-export interface AccessQuestion {
+export interface CheckAttributes {
   readonly verb: string;
-  /** The service account to check; undefined: the user of the request. */
+  /** The ServiceAccount to check; undefined for the user of the request. */
   readonly serviceAccount: { readonly namespace: string; readonly name: string } | undefined;
   /** A path that is not a resource; undefined for a resource. */
   readonly path: string | undefined;
@@ -17,8 +17,11 @@ export interface AccessQuestion {
   readonly name: string;
 }
 
-/** The decision and its reason. */
-export type AskAccess = (question: AccessQuestion) => { readonly allowed: boolean; readonly reason: string };
+/** Decides a check. @returns the decision and its reason. */
+export type CheckAccess = (attributes: CheckAttributes) => {
+  readonly allowed: boolean;
+  readonly reason: string;
+};
 
 type OpaqueType = CelType & { kind: 'opaque' };
 
@@ -31,19 +34,19 @@ const decisionType = opaque('kubernetes.authorization.Decision');
 abstract class Check implements OpaqueValue {
   readonly kind = 'opaque';
   abstract readonly type: OpaqueType;
-  readonly ask: AskAccess;
-  readonly question: AccessQuestion;
+  readonly checkAccess: CheckAccess;
+  readonly attributes: CheckAttributes;
 
-  constructor(ask: AskAccess, question: AccessQuestion) {
-    this.ask = ask;
-    this.question = question;
+  constructor(checkAccess: CheckAccess, attributes: CheckAttributes) {
+    this.checkAccess = checkAccess;
+    this.attributes = attributes;
   }
   equals(other: OpaqueValue): boolean {
     return other === this;
   }
 }
 
-const nothing: AccessQuestion = {
+const noAttributes: CheckAttributes = {
   verb: '',
   serviceAccount: undefined,
   path: undefined,
@@ -57,8 +60,8 @@ const nothing: AccessQuestion = {
 /** The variable `authorizer`. */
 export class AuthorizerValue extends Check {
   readonly type = authorizerType;
-  constructor(ask: AskAccess, question = nothing) {
-    super(ask, question);
+  constructor(checkAccess: CheckAccess, attributes = noAttributes) {
+    super(checkAccess, attributes);
   }
 }
 
@@ -96,33 +99,32 @@ const groupCheck = instance(groupCheckType, GroupCheckValue);
 const resourceCheck = instance(resourceCheckType, ResourceCheckValue);
 const decision = instance(decisionType, DecisionValue);
 
-function narrowed(member: 'subresource' | 'namespace' | 'name'): Library[number] {
-  return [member, [withText((question, value) => ({ ...question, [member]: value }))]];
+function narrowing(member: 'subresource' | 'namespace' | 'name'): Library[number] {
+  return [member, [withString((attributes, value) => ({ ...attributes, [member]: value }))]];
 }
 
-function withText(change: (question: AccessQuestion, value: string) => AccessQuestion) {
+function withString(change: (attributes: CheckAttributes, value: string) => CheckAttributes) {
   return member(
     overload2(
       resourceCheck,
       stringParam,
       resourceCheckType,
-      ({ ask, question }, value) => new ResourceCheckValue(ask, change(question, value)),
+      ({ checkAccess, attributes }, value) => new ResourceCheckValue(checkAccess, change(attributes, value)),
     ),
   );
 }
 
 /**
- * The authorizer library (`apiserver/pkg/cel/library/authz.go`). Selectors have no effect: RBAC ignores them, and
- * invalid parts are left out.
+ * The authorizer library (`apiserver/pkg/cel/library/authz.go`). Selectors have no effect, since RBAC ignores them.
  */
 export const authorizationFunctions: Library = [
   [
     'path',
     [
       member(
-        overload2(authorizer, stringParam, pathCheckType, ({ ask, question }, path) => {
+        overload2(authorizer, stringParam, pathCheckType, ({ checkAccess, attributes }, path) => {
           if (path === '') throw new EvaluationError('path must not be empty');
-          return new PathCheckValue(ask, { ...question, path });
+          return new PathCheckValue(checkAccess, { ...attributes, path });
         }),
       ),
     ],
@@ -135,7 +137,7 @@ export const authorizationFunctions: Library = [
           authorizer,
           stringParam,
           groupCheckType,
-          ({ ask, question }, group) => new GroupCheckValue(ask, { ...question, group }),
+          ({ checkAccess, attributes }, group) => new GroupCheckValue(checkAccess, { ...attributes, group }),
         ),
       ),
     ],
@@ -149,8 +151,8 @@ export const authorizationFunctions: Library = [
           stringParam,
           stringParam,
           authorizerType,
-          ({ ask, question }, namespace, name) => {
-            return new AuthorizerValue(ask, { ...question, serviceAccount: { namespace, name } });
+          ({ checkAccess, attributes }, namespace, name) => {
+            return new AuthorizerValue(checkAccess, { ...attributes, serviceAccount: { namespace, name } });
           },
         ),
       ),
@@ -164,16 +166,17 @@ export const authorizationFunctions: Library = [
           groupCheck,
           stringParam,
           resourceCheckType,
-          ({ ask, question }, resource) => new ResourceCheckValue(ask, { ...question, resource }),
+          ({ checkAccess, attributes }, resource) =>
+            new ResourceCheckValue(checkAccess, { ...attributes, resource }),
         ),
       ),
     ],
   ],
-  narrowed('subresource'),
-  narrowed('namespace'),
-  narrowed('name'),
-  ['fieldSelector', [withText((question) => question)]],
-  ['labelSelector', [withText((question) => question)]],
+  narrowing('subresource'),
+  narrowing('namespace'),
+  narrowing('name'),
+  ['fieldSelector', [withString((attributes) => attributes)]],
+  ['labelSelector', [withString((attributes) => attributes)]],
   [
     'check',
     [pathCheck, resourceCheck].map((param) =>
@@ -182,7 +185,7 @@ export const authorizationFunctions: Library = [
           param,
           stringParam,
           decisionType,
-          ({ ask, question }, verb) => new DecisionValue(ask({ ...question, verb })),
+          ({ checkAccess, attributes }, verb) => new DecisionValue(checkAccess({ ...attributes, verb })),
         ),
       ),
     ),

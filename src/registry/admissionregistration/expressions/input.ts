@@ -1,4 +1,4 @@
-import type { AccessQuestion, AskAccess } from '../../../cel/library/authorization.ts';
+import type { CheckAttributes, CheckAccess } from '../../../cel/library/authorization.ts';
 
 /** The write as expressions see it. */
 export interface AdmissionInput {
@@ -9,9 +9,9 @@ export interface AdmissionInput {
   /** The AdmissionRequest without its objects. */
   readonly request: unknown;
   /** Checks the permissions of the requester. */
-  readonly access: AskAccess;
+  readonly access: CheckAccess;
   /** The resource of the request, for `authorizer.requestResource`. */
-  readonly requested: AccessQuestion;
+  readonly requested: CheckAttributes;
 }
 
 /** The additional values for a policy. */
