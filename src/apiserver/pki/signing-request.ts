@@ -13,6 +13,7 @@ interface PemBlock {
 }
 
 const sequenceTag = 0x30;
+const bmpStringTag = 0x1e;
 const organization = '2.5.4.10';
 
 /** Digests of signature algorithms, by OID; null for Ed25519, which has its own. */
@@ -89,8 +90,15 @@ function organizationsOf(subject: DerValue): string[] {
     .flatMap((attribute) => {
       const [type, value] = derValues(attribute.content);
       const isOrganization = type !== undefined && oidText(type) === organization;
-      return isOrganization && value !== undefined ? [value.content.toString('utf8')] : [];
+      return isOrganization && value !== undefined ? [stringText(value)] : [];
     });
+}
+
+/** A BMPString is UTF-16, big-endian, with or without a final NUL; other strings are read as UTF-8. @throws {Error} */
+function stringText({ tag, content }: DerValue): string {
+  if (tag !== bmpStringTag) return content.toString('utf8');
+  if (content.length % 2 !== 0) throw new Error('invalid BMPString');
+  return Buffer.from(content).swap16().toString('utf16le').replace(/\0$/, '');
 }
 
 /** The organizations in the subject of a request; none for an invalid request. */

@@ -21,8 +21,8 @@ function pem(type: string, der: Buffer): Buffer {
 }
 
 /** @param signer whose key signs: that of the request, in a sound one. */
-function request(signer: KeyObject, type = 'CERTIFICATE REQUEST'): Buffer {
-  const attribute = (id: string, text: string) => setOfOne(sequence(oid(id), utf8String(text)));
+function request(signer: KeyObject, type = 'CERTIFICATE REQUEST', encode = utf8String): Buffer {
+  const attribute = (id: string, text: string) => setOfOne(sequence(oid(id), encode(text)));
   const subject = sequence(
     attribute('2.5.4.3', 'jane'),
     attribute('2.5.4.10', 'dev'),
@@ -38,6 +38,13 @@ describe('a request for a certificate', () => {
   test('is sound when its own key signed it', () => {
     const sound = request(keys.privateKey);
     expect(requestFault(sound)).toBeUndefined();
+    expect(requestedOrganizations(sound)).toEqual(['dev', 'ops']);
+  });
+
+  test('may have strings in UTF-16', () => {
+    const bmpString = (text: string): Buffer =>
+      Buffer.concat([Buffer.from([0x1e, text.length * 2]), Buffer.from(text, 'utf16le').swap16()]);
+    const sound = request(keys.privateKey, 'CERTIFICATE REQUEST', bmpString);
     expect(requestedOrganizations(sound)).toEqual(['dev', 'ops']);
   });
 
