@@ -61,8 +61,8 @@ export function keptIdentity(directory: string, now: Date): ServerIdentity {
       return completed;
     }
     throw new Error(
-      `${file} does not hold the keys of a server, or not as they were written. Restore it from a backup, or remove it to make new ones: ` +
-        'then the kubeconfigs and tokens that were given out are worth nothing.',
+      `${file} does not hold the keys of a server, or not as they were written. Restore it from a backup, or remove it to make new ones, ` +
+        'which invalidates the kubeconfigs and tokens that were given out.',
     );
   }
   const identity = newIdentity(now);
