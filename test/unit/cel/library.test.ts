@@ -24,6 +24,7 @@ describe('conversions', () => {
     ['string(1.0)', '1'],
     ['string(1.5e30)', '1.5e+30'],
     ['string(100000.0)', '100000'],
+    ['string(-0.0)', '-0'],
     ['string(1234567.5)', '1.2345675e+06'],
     ['string(true)', 'true'],
     [`string(b'abc')`, 'abc'],
