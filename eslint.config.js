@@ -17,13 +17,14 @@ const imports = {
   client: ['telemetry'],
   runtime: ['client'],
   controllers: ['runtime', 'network'],
-  pools: ['controllers'],
+  platforms: ['controllers'],
+  pools: ['platforms'],
   host: ['objects'],
   node: ['host', 'network', 'runtime'],
   router: ['host', 'network', 'runtime'],
   dns: ['host', 'network', 'runtime'],
-  emulation: ['node', 'dns', 'router', 'controllers'],
-  config: ['allocation'],
+  emulation: ['node', 'dns', 'router', 'platforms'],
+  flags: ['allocation', 'telemetry'],
 };
 const rooms = [...Object.keys(imports), 'commands', 'testing'];
 

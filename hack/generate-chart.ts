@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isMap, isSeq, parse, parseDocument, stringify } from 'yaml';
-import { listAt, recordAt, textAt } from '../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../src/objects/json.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const namespace = 'servicenet-system';

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isRecord, type JsonRecord } from '../src/objects/json.ts';
-import { recordAt, textAt } from '../src/objects/read.ts';
+import { recordAt, textAt } from '../src/objects/json.ts';
 
 const modules = 'node_modules/';
 

@@ -2,8 +2,13 @@ import { formatAddress, formatV4, formatV6Words, parseStrictAddress } from '../o
 import type { IPFamily } from '../objects/address.ts';
 import type { AddressRange, ServiceCidr } from './address-range.ts';
 import { randomFree, type Bitmap } from './bitmap.ts';
-import { createBitmap } from './create-bitmap.ts';
-import { AlreadyAllocatedError, NotCanonicalError, NotInRangeError, RangeFullError } from './errors.ts';
+import { createBitmap } from './bitmap.ts';
+import {
+  AlreadyAllocatedError,
+  NotCanonicalError,
+  NotInRangeError,
+  RangeFullError,
+} from './address-range.ts';
 
 /** Allocates the addresses of one range. Addresses are canonical text, as in `spec.clusterIPs`. */
 export interface AddressAllocation {

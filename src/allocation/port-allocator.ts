@@ -1,7 +1,7 @@
 import { bandOffset } from './address-range.ts';
-import { DenseBitmap } from './dense-bitmap.ts';
+import { DenseBitmap } from './bitmap.ts';
 import { randomFree } from './bitmap.ts';
-import { AlreadyAllocatedError, NotInRangeError, RangeFullError } from './errors.ts';
+import { AlreadyAllocatedError, NotInRangeError, RangeFullError } from './address-range.ts';
 
 /** Hands out ports of one range; protocols share the ports, as in kube-apiserver. */
 export interface PortAllocation {

@@ -3,7 +3,7 @@ import { jsonEqual } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { builtInResources } from '../registry/catalog.ts';
-import type { ReviewAccess } from '../registry/route/route/custom-host.ts';
+import type { ReviewAccess } from '../registry/route/custom-host.ts';
 import { customResourceDefinitionStrategy } from '../registry/apiextensions/customresourcedefinition/strategy.ts';
 import type { ResourceDefinition } from '../registry/generic/strategy.ts';
 import { ServiceAllocators } from '../registry/core/service/allocators.ts';
@@ -12,14 +12,18 @@ import {
   createUnallocatedServiceStrategy,
 } from '../registry/core/service/strategy.ts';
 import { certificateReader } from './pki/signing-request.ts';
-import { reviewKinds } from './authorization/reviews/reviews.ts';
-import { serveResource } from './rest/served-resource.ts';
+import { reviewKinds } from './authorization/reviews.ts';
+import { serveResource, type ResourceTable } from './rest/served-resource.ts';
 import type { ServerCore } from './rest/server-core.ts';
-import { builtinSchema } from './schema/builtin.ts';
-import { listPrefix, objectKey } from './storage/storage.ts';
-import { virtualResources } from './subresources/virtual.ts';
+import { builtinSchema, registeredSchema } from './schema/builtin.ts';
+import { listPrefix, objectKey, type Storage } from './storage/storage.ts';
+import { virtualResources } from './subresources/handlers.ts';
 import { tableConverter } from './tables/converters.ts';
 import { isService } from './bootstrap/system-objects.ts';
+import type { Logger } from 'pino';
+import { createMemoryStorage, type MultiVersionOptions } from './storage/multi-version.ts';
+import { encodeObject, encodeSorted } from './schema/encode.ts';
+import type { StructSchema } from './schema/schema.ts';
 
 /** The ranges of the flags `--service-cluster-ip-range` and `--service-node-port-range`. */
 export interface ServiceRangeOptions {
@@ -133,4 +137,61 @@ function followCidr(allocators: ServiceAllocators, object: KubeObject): void {
 
 function isServiceCidr(object: KubeObject): object is ServiceCIDR {
   return object.kind === 'ServiceCIDR' && 'spec' in object && 'status' in object;
+}
+
+/** The store with the resources by which its objects are encoded. */
+export interface Store {
+  readonly storage: Storage;
+  /** Filled by the server. */
+  readonly resources: ResourceTable;
+}
+
+/**
+ * Revisions that watches can resume from, and for how long, as etcd's compaction of five minutes; fewer when many
+ * large objects change at once, so that the past does not outgrow the present. A watch that has yet to see what is
+ * forgotten is ended.
+ */
+const retain = { revisions: 100_000, milliseconds: 5 * 60_000, bytes: 32 * 2 ** 20 };
+
+/**
+ * Opens the store of a server.
+ *
+ * @param directory where it is kept (`--data-dir`); undefined keeps it in memory only.
+ * @throws {StorageLockedError} when another process uses the directory.
+ * @throws {DamagedStorageError} when a file does not hold what was written to it.
+ */
+export async function openStore(
+  resources: ResourceTable,
+  log: Logger,
+  directory: string | undefined,
+): Promise<Store> {
+  const options: MultiVersionOptions = {
+    encode: (object) => encodeStored(resources, object),
+    retain,
+    clock: () => Date.now(),
+    onListenerError: (error) => log.error({ err: error }, 'a watcher failed, the others go on'),
+  };
+  if (directory === undefined) return { resources, storage: createMemoryStorage(options) };
+  // Loading this costs more than starting the rest of the server does.
+  const { openDiskStorage } = await import('./storage/disk/disk-storage.ts');
+  return { resources, storage: await openDiskStorage(directory, { ...options, log }) };
+}
+
+/**
+ * The JSON of an object as it is stored: by its own apiVersion and kind. The members of custom objects are sorted,
+ * also in versions that are not served.
+ */
+function encodeStored(resources: ResourceTable, object: KubeObject): string {
+  const schema = schemaOf(resources, object);
+  return schema === undefined ? encodeSorted(object) : encodeObject(schema, object);
+}
+
+function schemaOf(resources: ResourceTable, object: KubeObject): StructSchema | undefined {
+  const { apiVersion = '', kind = '' } = object;
+  const slash = apiVersion.indexOf('/');
+  const group = slash < 0 ? '' : apiVersion.slice(0, slash);
+  // A kind may be built in on one platform, and a custom one on others.
+  return (
+    resources.ofKind(group, apiVersion.slice(slash + 1), kind)?.schema ?? registeredSchema(apiVersion, kind)
+  );
 }

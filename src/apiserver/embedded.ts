@@ -1,15 +1,15 @@
 import { networkInterfaces } from 'node:os';
 import { formatAddress } from '../objects/address.ts';
-import type { StaticToken } from './authentication/static-tokens.ts';
-import { fileProblem } from './storage/disk/file-problem.ts';
+import type { StaticToken } from './authentication/authenticator.ts';
+import { fileProblem } from './storage/disk/files.ts';
 import { type ServerIdentity, identityFile, keptIdentity, newIdentity } from './pki/identity.ts';
-import { kubeconfig } from './pki/kubeconfig.ts';
-import { openStore, type Store } from './open-store.ts';
+import { kubeconfig } from './pki/identity.ts';
+import { openStore, type Store } from './built-ins.ts';
 import { type CertificatePair, issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
-import { ResourceTable } from './rest/resource-table.ts';
-import { MissingLogError, UnusableDirectoryError } from './storage/disk/errors.ts';
+import { ResourceTable } from './rest/served-resource.ts';
+import { MissingLogError, UnusableDirectoryError } from './storage/disk/directory-lock.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from './server.ts';
-import { holdsStore } from './storage/disk/file-names.ts';
+import { holdsStore } from './storage/disk/files.ts';
 
 /** Options of the caller; identity and certificates are made here. */
 export type EmbeddedOptions = Omit<

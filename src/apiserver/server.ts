@@ -6,24 +6,24 @@ import type { ServiceCidr } from '../allocation/address-range.ts';
 import { formatAddress } from '../objects/address.ts';
 import { Aggregator } from './aggregation/aggregator.ts';
 import { createFrontProxy } from './aggregation/front-proxy.ts';
-import { CertificateAdmission } from './admission/certificates.ts';
-import { PriorityClassAdmission } from './admission/priority-classes.ts';
+import { CertificateAdmission } from './admission/built-in.ts';
+import { PriorityClassAdmission } from './admission/built-in.ts';
 import { ServiceAccountAdmission } from './admission/service-accounts.ts';
 import { createAuthenticator } from './authentication/authenticator.ts';
 import {
   type ServiceAccountTokens,
   serviceAccountTokens as createAccountTokens,
 } from './authentication/service-account-tokens.ts';
-import { type StaticToken, staticTokens } from './authentication/static-tokens.ts';
+import { type StaticToken, staticTokens } from './authentication/authenticator.ts';
 import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
-import { CreateOnUpdateCheck } from './authorization/create-on-update.ts';
-import { EscalationCheck } from './authorization/escalation.ts';
+import { CreateOnUpdateCheck } from './admission/permission-checks.ts';
+import { EscalationCheck } from './admission/permission-checks.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
-import type { ReviewAccess } from '../registry/route/route/custom-host.ts';
+import type { ReviewAccess } from '../registry/route/custom-host.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
 import { ApiServices } from './bootstrap/api-services.ts';
-import { ensureAuthenticationConfigMap } from './bootstrap/authentication-map.ts';
-import { ensureFlowControl } from './bootstrap/flow-control.ts';
+import { ensureAuthenticationConfigMap } from './bootstrap/system-objects.ts';
+import { ensureFlowControl } from './bootstrap/system-objects.ts';
 import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
 import { expireEvents, every, type Stop } from './loops.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
@@ -33,27 +33,27 @@ import {
   type SystemObjects,
 } from './bootstrap/system-objects.ts';
 import { RequestMetrics } from './http/request-metrics.ts';
-import type { RefuseRequest } from './http/refusal.ts';
+import type { RefuseRequest } from './http/exchange.ts';
 import { type HttpLimits, createHttpServer } from './http/server.ts';
 import type { CertificateAuthority, CertificatePair } from './pki/certificates.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createServing, type Serving } from './serving.ts';
-import { LimitRangeAdmission } from './admission/limit-ranges.ts';
-import { MutatingPolicies } from './admission/policies/mutating-policies.ts';
-import { ValidatingPolicies } from './admission/policies/validating-policies.ts';
-import { QuotaAdmission } from './admission/quota/quota-admission.ts';
+import { LimitRangeAdmission } from './admission/built-in.ts';
+import { MutatingPolicies } from './admission/mutating-policies.ts';
+import { ValidatingPolicies } from './admission/validating-policies.ts';
+import { QuotaAdmission } from './admission/quota.ts';
 import { openshiftRoles } from './bootstrap/openshift-roles.ts';
-import { QuotaStatuses } from './admission/quota/quota-status.ts';
+import { QuotaStatuses } from './admission/quota.ts';
 import { Admission } from './rest/admission.ts';
 import { OpenWatches } from './rest/watch/open-watches.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRangeOptions } from './built-ins.ts';
-import type { Store } from './open-store.ts';
+import type { Store } from './built-ins.ts';
 import { createWebhookClient } from './admission/webhooks/client.ts';
 import { AdmissionWebhooks } from './admission/webhooks/plugin.ts';
-import { webhookNetwork } from './admission/webhooks/targets.ts';
+import { webhookNetwork } from './admission/webhooks/hooks.ts';
 import { objectKey } from './storage/storage.ts';
-import { hasSubresource } from './subresources/rows.ts';
+import { hasSubresource } from './subresources/handlers.ts';
 
 export type AuthorizationMode = 'AlwaysAllow' | 'RBAC';
 

@@ -1,6 +1,6 @@
 /** The types of macros over lists, maps and optionals (cel-go `checker/checker.go` checkComprehension). */
 import type { Comprehension, Expression } from './syntax/ast.ts';
-import { sortByKeys } from './library/list-extensions.ts';
+import { sortByKeys } from './library/lists.ts';
 import { orderedTypes } from './library/lists.ts';
 import * as types from './types.ts';
 import { type CelType, formatType, isDynamic } from './types.ts';

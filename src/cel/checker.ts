@@ -9,12 +9,12 @@ import type {
   StructLiteral,
 } from './syntax/ast.ts';
 import { checkMacro, type Checking, type Locals } from './check-macros.ts';
-import { namedType, qualifiedName } from './names.ts';
+import { namedType, qualifiedName } from './overload.ts';
 import type { Overload } from './overload.ts';
-import { type Issue, maxIssues } from './syntax/source.ts';
+import { type Issue, maxIssues } from './syntax/ast.ts';
 import * as types from './types.ts';
 import { type CelType, formatType, isDynamic } from './types.ts';
-import { Substitution } from './unify.ts';
+import { Substitution } from './types.ts';
 import { isBytes, isUint, type Value } from './values.ts';
 
 /** The names that an expression may use. */

@@ -1,20 +1,56 @@
+import { type Library, overload1, stringParam, type Overload } from './overload.ts';
+import * as types from './types.ts';
+import type { CelType, ObjectType } from './types.ts';
+import { walk } from './equality.ts';
 import { addressFunctions } from './library/addresses.ts';
 import { authorizationFunctions } from './library/authorization.ts';
 import { conversions } from './library/conversions.ts';
-import { formatFunctions } from './library/formats.ts';
-import { listExtensions } from './library/list-extensions.ts';
-import { listFunctions, setFunctions } from './library/lists.ts';
-import { operators } from './library/operators.ts';
-import { optionalFunctions } from './library/optionals.ts';
-import { patternFunctions } from './library/patterns.ts';
-import { quantityFunctions } from './library/quantities.ts';
-import { stringFunctions } from './library/strings.ts';
+import { formatFunctions, urlFunctions } from './library/formats.ts';
+import { listExtensions, listFunctions, setFunctions } from './library/lists.ts';
+import { operators, optionalFunctions } from './library/operators.ts';
+import { patternFunctions, stringFunctions } from './library/strings.ts';
+import { quantityFunctions, versionFunctions } from './library/quantities.ts';
 import { timeFunctions } from './library/times.ts';
-import { urlFunctions } from './library/urls.ts';
-import { versionFunctions } from './library/versions.ts';
 import type { Scope } from './checker.ts';
-import type { Library, Overload } from './overload.ts';
-import { patchFunctions, patchStructs } from './patch-types.ts';
+
+/**
+ * Types and functions for the expressions of MutatingAdmissionPolicies (`apiserver/pkg/cel/mutation`,
+ * `cel/library/jsonpatch.go`).
+ */
+
+const noFields: ReadonlyMap<string, CelType> = new Map();
+
+/** One operation of a patch: `JSONPatch{op: "add", path: "/x", value: 1}`. */
+export const jsonPatchType: ObjectType = {
+  kind: 'object',
+  name: 'JSONPatch',
+  fields: new Map([
+    ['op', types.stringType],
+    ['path', types.stringType],
+    ['from', types.stringType],
+    ['value', types.dynType],
+  ]),
+};
+
+/** The types that a patch can construct: `JSONPatch`, and `Object` with its parts, whose fields are not checked. */
+export function patchStructs(name: string): ObjectType | undefined {
+  if (name === jsonPatchType.name) return jsonPatchType;
+  const isObject = name === 'Object' || name.startsWith('Object.');
+  return isObject ? { kind: 'object', name, fields: noFields, open: true } : undefined;
+}
+
+/** `jsonpatch.escapeKey`: escapes a key for a path. */
+const patchFunctions: Library = [
+  [
+    'jsonpatch.escapeKey',
+    [
+      overload1(stringParam, types.stringType, (key, meter) => {
+        walk(meter, key);
+        return key.replaceAll('~', '~0').replaceAll('/', '~1');
+      }),
+    ],
+  ],
+];
 
 /** The use of an expression: a rule, or a patch, which can construct objects. */
 export type Purpose = 'rule' | 'patch';

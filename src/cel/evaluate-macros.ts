@@ -4,8 +4,8 @@
  */
 import type { Comprehension, Expression } from './syntax/ast.ts';
 import { callCost } from './cost/call-cost.ts';
-import { units } from './cost/units.ts';
-import { sortByKeys, sortedBy } from './library/list-extensions.ts';
+import { units } from './cost/size.ts';
+import { sortByKeys, sortedBy } from './library/lists.ts';
 import type { Meter } from './meter.ts';
 import {
   EvaluationError,

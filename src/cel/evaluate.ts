@@ -9,11 +9,11 @@ import type {
 } from './syntax/ast.ts';
 import type { Checked } from './checker.ts';
 import { callCost } from './cost/call-cost.ts';
-import { units } from './cost/units.ts';
+import { units } from './cost/size.ts';
 import { equals } from './equality.ts';
 import { evaluateMacro, type Evaluation, type Frame } from './evaluate-macros.ts';
 import type { Meter } from './meter.ts';
-import { functionName, namedType, qualifiedName } from './names.ts';
+import { functionName, namedType, qualifiedName } from './overload.ts';
 import {
   EvaluationError,
   isBytes,

@@ -96,3 +96,123 @@ export function formatType(type: CelType): string {
       return type.name;
   }
 }
+
+/** Substitution of the type parameters of overloads during a check (cel-go `checker/mapping.go`). */
+export class Substitution {
+  readonly #bound = new Map<string, CelType>();
+  /** The last bindings, with their previous values, to undo a failed assignment. */
+  #trail: { readonly name: string; readonly before: CelType | undefined }[] = [];
+  #fresh = 0;
+
+  /** A new type parameter. */
+  fresh(): CelType {
+    this.#fresh += 1;
+    return { kind: 'param', name: `_var${this.#fresh}` };
+  }
+
+  /** The type with all known parameters substituted; unknown ones become dyn when `settle` is set. */
+  apply(type: CelType, settle = false): CelType {
+    switch (type.kind) {
+      case 'param': {
+        const bound = this.#bound.get(type.name);
+        if (bound !== undefined) return this.apply(bound, settle);
+        return settle ? dynType : type;
+      }
+      case 'list':
+        return listType(this.apply(type.element, settle));
+      case 'map':
+        return mapType(this.apply(type.key, settle), this.apply(type.value, settle));
+      case 'optional':
+        return optionalType(this.apply(type.of, settle));
+      case 'type':
+        return typeType(this.apply(type.of, settle));
+      case 'simple':
+      case 'object':
+      case 'opaque':
+        return type;
+    }
+  }
+
+  /** True when values of `from` are assignable to `to`; binds parameters, or none when it fails. */
+  assign(to: readonly CelType[], from: readonly CelType[]): boolean {
+    this.#trail = [];
+    if (to.length !== from.length) return false;
+    if (to.every((type, i) => this.#fits(type, from[i] ?? dynType))) return true;
+    for (const { name, before } of this.#trail.reverse()) {
+      if (before === undefined) this.#bound.delete(name);
+      else this.#bound.set(name, before);
+    }
+    return false;
+  }
+
+  #set(name: string, type: CelType): void {
+    this.#trail.push({ name, before: this.#bound.get(name) });
+    this.#bound.set(name, type);
+  }
+
+  #fits(to: CelType, from: CelType): boolean {
+    if (to.kind === 'param') return this.#bind(to.name, from, from);
+    if (from.kind === 'param') return this.#bind(from.name, to, to);
+    if (isDynamic(to) || isDynamic(from)) return true;
+    if (from.kind === 'simple' && from.name === 'null') return isNullable(to);
+    if (to.kind === 'simple') {
+      if (to.name === 'null') return isNullable(from);
+      return from.kind === 'simple' && from.name === to.name;
+    }
+    switch (to.kind) {
+      case 'list':
+        return from.kind === 'list' && this.#fits(to.element, from.element);
+      case 'map':
+        return from.kind === 'map' && this.#fits(to.key, from.key) && this.#fits(to.value, from.value);
+      case 'optional':
+        return from.kind === 'optional' && this.#fits(to.of, from.of);
+      case 'type':
+        // Types are compared as values: type(1) == string is false, not an error.
+        return from.kind === 'type';
+      case 'object':
+      case 'opaque':
+        return from.kind === to.kind && from.name === to.name;
+    }
+  }
+
+  #bind(name: string, wanted: CelType, type: CelType): boolean {
+    const bound = this.#bound.get(name);
+    if (bound !== undefined) {
+      if (this.#fits(bound, wanted)) {
+        // The more general type wins.
+        if (isDynamic(wanted)) this.#set(name, dynType);
+        return true;
+      }
+      return false;
+    }
+    const resolved = this.apply(type);
+    if (resolved.kind === 'param' && resolved.name === name) return true;
+    if (mentions(resolved, name)) return false;
+    this.#set(name, resolved);
+    return true;
+  }
+}
+
+function mentions(type: CelType, name: string): boolean {
+  switch (type.kind) {
+    case 'param':
+      return type.name === name;
+    case 'list':
+      return mentions(type.element, name);
+    case 'map':
+      return mentions(type.key, name) || mentions(type.value, name);
+    case 'optional':
+    case 'type':
+      return mentions(type.of, name);
+    case 'simple':
+    case 'object':
+    case 'opaque':
+      return false;
+  }
+}
+
+/** True for types that include null. */
+function isNullable(type: CelType): boolean {
+  if (type.kind === 'simple') return ['null', 'timestamp', 'duration'].includes(type.name);
+  return type.kind === 'object' || type.kind === 'opaque' || type.kind === 'optional';
+}

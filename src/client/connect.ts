@@ -4,7 +4,7 @@ import { readFile } from 'fs/promises';
 import { existsSync } from 'fs';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { dispatchers } from './dispatchers.ts';
+import { dispatchers } from './http-transport.ts';
 import { HttpTransport } from './http-transport.ts';
 import { endpointIdentity, type ClientIdentity } from './credentials/identity.ts';
 import type { ClusterSource, EndpointSource, Transport } from './transport.ts';

@@ -1,24 +1,144 @@
-import { createHash } from 'node:crypto';
-import type { Dispatcher } from 'undici';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { version } from '../telemetry/version.ts';
-import { Deadline } from './deadline.ts';
-import type { DispatcherFactory } from './dispatchers.ts';
-import { type Clock, systemClock } from './clock.ts';
-import { errorFromResponse, retryAfterSeconds } from './errors.ts';
-import type { Credentials, ClientIdentity } from './credentials/identity.ts';
+import { StatusError, errorMessage } from '../objects/status.ts';
 import {
+  ConnectionError,
+  UnexpectedAnswer,
   type ApiResponse,
   type ApiStream,
-  ConnectionError,
   type QueryParameters,
   type RequestOptions,
   type ResponseHeaders,
   type StreamOptions,
   type Transport,
-  UnexpectedAnswer,
 } from './transport.ts';
-import { errorMessage } from '../objects/error-message.ts';
+import { createSecureContext } from 'node:tls';
+import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import type { Credentials, ProxySetting, ClientIdentity } from './credentials/identity.ts';
+import { createHash } from 'node:crypto';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { version } from '../telemetry/version.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { errorFromResponse, retryAfterSeconds } from './errors.ts';
+
+/** A time limit and the caller's signal in one; both are removed when the request is over. */
+export class Deadline {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal | undefined;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort: () => void;
+  readonly #end: number;
+  #timedOut = false;
+
+  constructor(milliseconds: number, outer: AbortSignal | undefined) {
+    this.#outer = outer;
+    this.#end = performance.now() + milliseconds;
+    this.#onAbort = () => this.#controller.abort();
+    this.#timer = setTimeout(() => {
+      this.#timedOut = true;
+      this.#controller.abort();
+    }, milliseconds);
+    if (outer?.aborted === true) this.#controller.abort();
+    else outer?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Milliseconds that are left. */
+  get left(): number {
+    return this.#end - performance.now();
+  }
+
+  /** Ends the time limit: from now on only the caller's signal counts. */
+  extend(): void {
+    clearTimeout(this.#timer);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener('abort', this.#onAbort);
+  }
+
+  /** Turns a failure without an answer into a {@link ConnectionError}. Other errors stay as they are. */
+  explain(error: unknown, what: string): unknown {
+    if (answered(error)) return error;
+    if (this.#timedOut) return new ConnectionError('TIMEOUT', `${what}: no answer in time`, error);
+    if (this.#outer?.aborted === true) return new ConnectionError('ABORTED', `${what}: stopped`, error);
+    const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+    if (typeof code !== 'string') return error;
+    const word = code.startsWith('UND_ERR_') ? (undiciWords.get(code) ?? 'RESET') : code;
+    const why = error instanceof Error && error.message !== '' ? error.message : word;
+    return new ConnectionError(word, `${what}: ${why}`, error);
+  }
+}
+
+/** Errors that are about an answer already. */
+function answered(error: unknown): boolean {
+  return (
+    error instanceof StatusError || error instanceof ConnectionError || error instanceof UnexpectedAnswer
+  );
+}
+
+const undiciWords = new Map([
+  ['UND_ERR_CONNECT_TIMEOUT', 'TIMEOUT'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'TIMEOUT'],
+  ['UND_ERR_BODY_TIMEOUT', 'TIMEOUT'],
+  ['UND_ERR_ABORTED', 'ABORTED'],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'TOO_LARGE'],
+  ['UND_ERR_CLOSED', 'CLOSED'],
+  ['UND_ERR_DESTROYED', 'CLOSED'],
+]);
+
+/**
+ * Use of a connection pool: requests share a few connections and their answers are read whole; each watch has its own.
+ */
+export type PoolUse = 'requests' | 'watches';
+
+/** Creates connection pools. */
+export type DispatcherFactory = (tls: Credentials['tls'], use: PoolUse) => Dispatcher;
+
+/** Connections shared by requests, unless the source sets a number. */
+const sharedConnections = 32;
+/** Limit of one answer in bytes: a page of a list has a few MB, a list without paging a few hundred. */
+const largestAnswer = 512 * 1024 * 1024;
+/** undici's value for no limit: the bytes of a watch are limited per event (`watch-decoder.ts`). */
+const unlimited = -1;
+
+/** How to reach a server: directly or through a proxy. `connections`: how many all requests share. */
+export function dispatchers(
+  proxy: ProxySetting | undefined,
+  connections = sharedConnections,
+): DispatcherFactory {
+  if (proxy === undefined) return (tls, use) => new Agent(settings(tls, use, connections));
+  return (tls, use) => {
+    const { connect: requestTls, ...pool } = settings(tls, use, connections);
+    if (proxy.kind === 'environment')
+      return new EnvHttpProxyAgent({ ...pool, connect: requestTls, requestTls });
+    if (proxy.uri.startsWith('socks')) return new Socks5ProxyAgent(proxy.uri, { ...pool, requestTls });
+    return new ProxyAgent({ ...pool, connect: requestTls, uri: proxy.uri, requestTls });
+  };
+}
+
+function settings(tls: Credentials['tls'], use: PoolUse, shared: number) {
+  // One secure context for all connections: each would parse the certificates again and keep 20 KiB of them.
+  const secureContext = createSecureContext(tls);
+  const connect = {
+    ...tls,
+    secureContext,
+    // client-go: 30 s to connect and 10 s for the TLS handshake.
+    timeout: 40_000,
+    keepAlive: true,
+    // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
+    keepAliveInitialDelay: 30_000,
+  };
+  const isShared = use === 'requests';
+  return {
+    connect,
+    connections: isShared ? shared : null,
+    pipelining: 1,
+    maxResponseSize: isShared ? largestAnswer : unlimited,
+  };
+}
 
 const requestTimeout = 60_000;
 const streamTimeout = 30_000;

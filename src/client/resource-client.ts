@@ -289,3 +289,16 @@ export async function listIfServed<T extends KubeObject>(
   }
   return all;
 }
+
+/** Creates a {@link ResourceClient} of any resource, all on one transport. */
+export class Clients {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  for<T extends KubeObject>(resource: ResourceType<T>): ResourceClient<T> {
+    return new ResourceClient(this.#transport, resource);
+  }
+}

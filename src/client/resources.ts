@@ -8,6 +8,7 @@ import type {
   Service,
   ConfigMap,
   ServiceAccount,
+  ReplicationController,
 } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type {
@@ -18,20 +19,30 @@ import type {
   ServiceCIDR,
 } from '../objects/types/networking.generated.ts';
 import { completeSlice, isSliceEndpoint, isEndpointSubset } from '../objects/endpoints.ts';
-import { at } from '../objects/read.ts';
-import { isRecord, isStringList, isStringMap } from '../objects/json.ts';
+import { at, isRecord, isStringList, isStringMap } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type {
   IPPool,
   NetworkAttachmentDefinition,
   OverlappingRangeIPReservation,
-} from '../objects/types/attachments.ts';
-import type { PodNetworkConnectivityCheck } from '../objects/types/connectivity-check.ts';
-import type { CloudPrivateIPConfig } from '../objects/types/cloud-network.ts';
-import type { EgressRouter } from '../objects/types/egress-router.ts';
-import type { EgressFirewall, EgressIP, EgressQoS } from '../objects/types/ovn.ts';
+  PodNetworkConnectivityCheck,
+  CloudPrivateIPConfig,
+  EgressRouter,
+  EgressFirewall,
+  EgressIP,
+  EgressQoS,
+} from '../objects/types/openshift.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import type { AddressPool, BGPPeer } from '../objects/types/servicenet.ts';
+import type {
+  ControllerRevision,
+  DaemonSet,
+  Deployment,
+  ReplicaSet,
+  StatefulSet,
+} from '../objects/types/apps.generated.ts';
+import type { CronJob, Job } from '../objects/types/batch.generated.ts';
+import type { PodDisruptionBudget } from '../objects/types/policy.generated.ts';
 
 /** A resource of the API and the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
@@ -257,3 +268,36 @@ export const configMaps = core<ConfigMap>('ConfigMap', 'configmaps', [], {
 });
 
 export const serviceAccounts = core<ServiceAccount>('ServiceAccount', 'serviceaccounts', []);
+
+const apps = inGroup('apps');
+const batch = inGroup('batch');
+
+export const deployments = apps<Deployment>('Deployment', 'deployments', ['spec', 'status']);
+
+export const replicaSets = apps<ReplicaSet>('ReplicaSet', 'replicasets', ['spec', 'status']);
+
+export const replicationControllers = core<ReplicationController>(
+  'ReplicationController',
+  'replicationcontrollers',
+  ['spec', 'status'],
+);
+
+export const statefulSets = apps<StatefulSet>('StatefulSet', 'statefulsets', ['spec', 'status']);
+
+export const daemonSets = apps<DaemonSet>('DaemonSet', 'daemonsets', ['spec', 'status']);
+
+export const controllerRevisions = apps<ControllerRevision>('ControllerRevision', 'controllerrevisions', [
+  'data',
+]);
+
+export const jobs = batch<Job>('Job', 'jobs', ['spec', 'status']);
+
+export const cronJobs = batch<CronJob>('CronJob', 'cronjobs', ['spec', 'status']);
+
+export const podDisruptionBudgets = inGroup('policy')<PodDisruptionBudget>(
+  'PodDisruptionBudget',
+  'poddisruptionbudgets',
+  ['spec', 'status'],
+);
+
+export const persistentVolumeClaims = core('PersistentVolumeClaim', 'persistentvolumeclaims', []);

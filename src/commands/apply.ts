@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { RestMapping } from '../client/rest-mapping.ts';
+import { RestMapping } from '../client/discovery.ts';
 import type { Transport } from '../client/transport.ts';
 import { isRecord } from '../objects/json.ts';
 import { pushAll } from '../objects/lists.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { isKubeObject } from '../client/resources.ts';
-import { errorMessage } from '../objects/error-message.ts';
+import { errorMessage } from '../objects/status.ts';
 
 const fieldManager = 'servicenet-up';
 

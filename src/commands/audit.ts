@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AuditConfig } from '../config/audit.ts';
-import { auditCluster, auditClusterAttachments, type ClusterAudit } from '../controllers/index.ts';
+import type { AuditConfig } from '../flags/reports.ts';
+import { auditCluster, type ClusterAudit } from '../controllers/index.ts';
+import { auditClusterAttachments } from '../platforms/cni/cluster-audit.ts';
 import type { Transport } from '../client/transport.ts';
 import { maxOf } from '../objects/lists.ts';
-import { connectCluster } from './cluster.ts';
+import { connectCluster } from './connect.ts';
 
 /** Milliseconds after which findings are checked again: only findings that last are reported. */
 const settle = 5000;

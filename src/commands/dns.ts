@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import { systemClock } from '../client/clock.ts';
-import { InformerFactory } from '../client/informers/informer-factory.ts';
+import { InformerFactory } from '../client/informers/shared-informer.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
-import type { DnsConfig } from '../config/dns.ts';
+import type { DnsConfig } from '../flags/dns.ts';
 import { DnsServer } from '../dns/dns-server.ts';
 import type { Upstream } from '../dns/forwarder.ts';
 import { localHost } from '../host/local-host.ts';
@@ -11,9 +11,9 @@ import { dnsServiceKey } from '../network/dns/dns-service.ts';
 import { parseResolvConf } from '../network/dns/resolv-conf.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
-import { connectCluster } from './cluster.ts';
+import { connectCluster } from './connect.ts';
 import { untilSignal } from './signals.ts';
-import { startTelemetryServer } from './telemetry-server.ts';
+import { startTelemetryServer } from './connect.ts';
 
 /**
  * Answers DNS queries for a cluster until a signal comes, and for `--lameduck` after it: kube-proxies may send some

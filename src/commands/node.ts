@@ -1,28 +1,28 @@
 import { cpus } from 'node:os';
-import { Clients } from '../client/clients.ts';
+import { Clients } from '../client/resource-client.ts';
 import { systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/events/event-sender.ts';
-import { InformerFactory } from '../client/informers/informer-factory.ts';
+import { InformerFactory } from '../client/informers/shared-informer.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
-import type { DetectLocal, NodeConfig } from '../config/node.ts';
+import type { DetectLocal, NodeConfig } from '../flags/node.ts';
 import { ResourceClient } from '../client/resource-client.ts';
 import { bgpPeers, leases, resourceName } from '../client/resources.ts';
 import type { Host } from '../host/host.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';
-import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/agent.ts';
-import { announceSelectors } from '../network/announcing/announcer-lease.ts';
-import type { NodeForwardingOptions } from '../node/forwarding-view.ts';
+import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/forwarding/agent.ts';
+import { announceSelectors } from '../network/announcing/agent-report.ts';
+import type { NodeForwardingOptions } from '../node/forwarding/view.ts';
 import type { ParsedCidr } from '../objects/address.ts';
-import { setSysctls } from '../node/sysctls.ts';
+import { setSysctls } from '../node/forwarding/sysctls.ts';
 import { otherImplementations } from '../runtime/other-implementations.ts';
-import { workloadNames } from '../runtime/where-served.ts';
+import { workloadNames } from '../runtime/other-implementations.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
-import { connectCluster } from './cluster.ts';
+import { connectCluster } from './connect.ts';
 import { untilSignal } from './signals.ts';
-import { startTelemetryServer } from './telemetry-server.ts';
+import { startTelemetryServer } from './connect.ts';
 
 /**
  * Runs the agent of this process' node until a signal comes. The kernel keeps the rules: the next agent continues
@@ -78,7 +78,7 @@ export async function node(config: NodeConfig): Promise<void> {
       ...(hasProxy ? [new NodeAgent({ context, host, ...proxyOptions(config) })] : []),
       ...(hasAnnounce
         ? [
-            new (await import('../node/announce/announce-agent.ts')).AnnounceAgent({
+            new (await import('../node/announce/agent.ts')).AnnounceAgent({
               ...{ context, host, nodeName, leases: new ResourceClient(transport, leases) },
               bgpPeers: new ResourceClient(transport, bgpPeers),
               ...config.announce,
@@ -157,7 +157,7 @@ class OtherEgressError extends Error {
 async function cleanUp(host: Host, markMask: number): Promise<void> {
   const { removeEgress } = await import('../node/egress/egress-agent.ts');
   const { removeAnnounced } = await import('../node/announce/layer2/links.ts');
-  const { NftablesWriter } = await import('../node/nftables/nftables-writer.ts');
+  const { NftablesWriter } = await import('../node/nftables/writer.ts');
   const { PolicyTable } = await import('../node/policy/policy-table.ts');
   const { Nft } = await import('../node/nftables/nft.ts');
   await removeAnnounced(host);

@@ -1,13 +1,64 @@
 import { listIfServed } from '../client/resource-client.ts';
-import { egressIPs, ipPools } from '../client/resources.ts';
-import type { PoolsConfig } from '../config/pools.ts';
-import { type IPPoolReport, reportIPPools } from '../controllers/index.ts';
-import { readPooledCluster } from '../pools/read-cluster.ts';
-import { planReport, type PoolReport } from '../pools/plan-report.ts';
-import { connectCluster } from './cluster.ts';
-import { type EgressRow, egressRows } from './egress-rows.ts';
-import { columns } from './tables.ts';
+import {
+  namespaces,
+  nodes,
+  serviceCIDRs,
+  services,
+  addressPools,
+  egressIPs,
+  ipPools,
+  bgpPeers,
+} from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
+import { keyOf } from '../objects/meta.ts';
+import { forbiddenRanges } from '../controllers/load-balancer/pools.ts';
+import type { RequestSettings } from '../controllers/load-balancer/request.ts';
+import {
+  type PooledCluster,
+  planReport,
+  type PoolReport,
+  poolProblems,
+  planEdit,
+  type EditEffect,
+} from '../pools/plan.ts';
+import type { PoolsConfig, PoolsPlanConfig, ImportConfig } from '../flags/pools.ts';
+import { type IPPoolReport, reportIPPools } from '../platforms/cni/plan.ts';
+import { connectCluster } from './connect.ts';
+import { type EgressRow, egressRows, columns } from './tables.ts';
 import { firstFew } from '../objects/lists.ts';
+import type { AddressPool } from '../objects/types/servicenet.ts';
+import { formatTime } from '../objects/time.ts';
+import { isDNS1123Subdomain } from '../objects/names.ts';
+import { objectsOf, readManifests } from './apply.ts';
+import { writeYaml } from '../apiserver/schema/yaml/write-yaml.ts';
+import { readImport } from '../pools/import/read.ts';
+
+/**
+ * Reads the objects that decide which Service gets which address. Throws what a list throws.
+ *
+ * @returns `pools` undefined if the server has no AddressPools.
+ */
+async function readPooledCluster(
+  transport: Transport,
+  settings: RequestSettings,
+): Promise<Omit<PooledCluster, 'pools'> & { readonly pools: PooledCluster['pools'] | undefined }> {
+  const pools = await listIfServed(transport, addressPools);
+  const cidrs = await listIfServed(transport, serviceCIDRs);
+  const nodeList = await listIfServed(transport, nodes);
+  const labels = new Map(
+    (await listIfServed(transport, namespaces))?.map((namespace) => [
+      keyOf(namespace),
+      namespace.metadata.labels ?? {},
+    ]),
+  );
+  return {
+    services: (await listIfServed(transport, services)) ?? [],
+    namespaceLabels: (namespace) => labels.get(namespace) ?? {},
+    settings,
+    forbidden: forbiddenRanges(nodeList ?? [], cidrs ?? []),
+    pools,
+  };
+}
 
 /**
  * Prints the AddressPools of a cluster, the holder of each address, the Services that wait for one, and the nodes that have
@@ -86,4 +137,107 @@ function tables(
 
 function count(value: number): string {
   return value >= Number.MAX_SAFE_INTEGER ? '2^53 or more' : String(value);
+}
+
+/**
+ * Prints which Services an edit of AddressPools would affect, without making it. Returns the exit code: 1 when a
+ * Service would lose its address or get another one, or something is wrong with a pool.
+ *
+ * @throws {Error} for a file that cannot be read or contains anything but AddressPools.
+ */
+export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
+  const transport = await connectCluster(config.cluster);
+  try {
+    const now = Date.now();
+    const files = await readPools(config.files);
+    const read = await readPooledCluster(transport, config.settings);
+    const present = read.pools ?? [];
+    const edited = edit(present, files, config.deleted, now);
+    const cluster = { ...read, pools: present };
+    const effects = planEdit({ ...cluster, edited, now });
+    const problems = poolProblems(edited, read.forbidden);
+    process.stdout.write(
+      config.output === 'json'
+        ? `${JSON.stringify({ effects, problems }, undefined, 2)}\n`
+        : text(effects, problems),
+    );
+    return problems.length > 0 || effects.some(({ effect }) => effect === 'moves' || effect === 'loses')
+      ? 1
+      : 0;
+  } finally {
+    await transport.close();
+  }
+}
+
+async function readPools(files: readonly string[]): Promise<AddressPool[]> {
+  const pools: AddressPool[] = [];
+  for (const manifest of await readManifests(files)) {
+    for (const object of await objectsOf(manifest)) {
+      // An import prints them beside its pools; they assign nothing.
+      if (object.kind === bgpPeers.kind) continue;
+      if (object.kind !== addressPools.kind || !addressPools.isObject(object)) {
+        throw new Error(
+          `${manifest.file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is not an AddressPool`,
+        );
+      }
+      const { name = '' } = object.metadata;
+      const [wrong] = name === '' ? ['it has no name'] : isDNS1123Subdomain(name);
+      if (wrong !== undefined)
+        throw new Error(`${manifest.file}: AddressPool ${JSON.stringify(name)}: ${wrong}`);
+      pools.push(object);
+    }
+  }
+  return pools;
+}
+
+/** A changed pool keeps its age, a new one is the youngest: the older pool has precedence in an overlap. */
+function edit(
+  present: readonly AddressPool[],
+  files: readonly AddressPool[],
+  deleted: readonly string[],
+  now: number,
+): AddressPool[] {
+  const pools = new Map(present.map((pool) => [pool.metadata.name ?? '', pool]));
+  for (const name of deleted) {
+    if (!pools.delete(name)) throw new Error(`there is no AddressPool ${name} to delete`);
+  }
+  for (const pool of files) {
+    const { name = '' } = pool.metadata;
+    const creationTimestamp = pools.get(name)?.metadata.creationTimestamp ?? formatTime(now);
+    pools.set(name, { ...pool, metadata: { ...pool.metadata, creationTimestamp } });
+  }
+  return [...pools.values()];
+}
+
+function text(effects: readonly EditEffect[], problems: readonly string[]): string {
+  const rows = effects.map(({ service, family, effect, from = '', to = '' }) => [
+    service,
+    family,
+    effect,
+    from,
+    to,
+  ]);
+  const table =
+    rows.length === 0
+      ? 'No Service is affected.\n'
+      : columns([['SERVICE', 'FAMILY', 'EFFECT', 'FROM', 'TO'], ...rows]);
+  return [table, ...problems.map((problem) => `Problem: ${problem}\n`)].join('');
+}
+
+/**
+ * Prints another load balancer's pools and routers as AddressPools and BGPPeers in YAML, ready for `kubectl apply -f -`. What could not be
+ * converted is listed in comments above them, and on standard error.
+ *
+ * @throws {Error} when the cluster has no such pools.
+ */
+export async function importPools({ cluster, source, configMap }: ImportConfig): Promise<void> {
+  const transport = await connectCluster(cluster);
+  try {
+    const { pools, peers, notes } = await readImport(transport, source, configMap);
+    for (const note of notes) process.stderr.write(`${note}\n`);
+    const comments = notes.map((note) => `# ${note.replaceAll(/\s+/g, ' ')}\n`).join('');
+    process.stdout.write(comments + [...pools, ...peers].map(writeYaml).join('---\n'));
+  } finally {
+    await transport.close();
+  }
 }

@@ -1,26 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import { isAborted } from '../client/abort.ts';
+import { isAborted } from '../client/clock.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
-import { Clients } from '../client/clients.ts';
+import { Clients } from '../client/resource-client.ts';
 import { systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/events/event-sender.ts';
-import { InformerFactory } from '../client/informers/informer-factory.ts';
+import { InformerFactory } from '../client/informers/shared-informer.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { leases } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import type { RouterConfig } from '../config/router.ts';
+import type { RouterConfig } from '../flags/router.ts';
 import { localHost } from '../host/local-host.ts';
-import { textAt } from '../objects/read.ts';
+import { textAt } from '../objects/json.ts';
 import { RouterStatus } from '../router/router-status.ts';
 import { Router, type RoutingOptions } from '../router/router.ts';
 import { Leadership } from '../runtime/leadership.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
-import { connectCluster } from './cluster.ts';
+import { connectCluster } from './connect.ts';
 import { untilSignal } from './signals.ts';
-import { startTelemetryServer } from './telemetry-server.ts';
+import { startTelemetryServer } from './connect.ts';
 
 /** Milliseconds that the end of a router may take to clear the status of its Ingresses. */
 const clearTimeout = 5000;

@@ -1,8 +1,53 @@
-import type { RunConfig } from '../config/run.ts';
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { type Signal, untilSignal } from './signals.ts';
+import type { RunConfig } from '../flags/run.ts';
 import { askControl, controlSocketPath } from '../emulation/control-socket.ts';
 import { createLog } from '../telemetry/log.ts';
-import { runProgram } from './run-program.ts';
-import { untilSignal } from './signals.ts';
+
+/** Exit codes of shells for a program that does not exist, and for one that cannot be run. */
+const notFound = 127;
+const notRunnable = 126;
+
+export interface ProgramRun {
+  /** The program, looked up in PATH, and its arguments. */
+  readonly program: readonly string[];
+  /** The value of its KUBECONFIG. */
+  readonly kubeconfig: string;
+  /** A signal to this process, which is passed on. */
+  readonly interrupted: Promise<Signal>;
+  /** Rejects when the API server ends; the program is then ended. */
+  readonly failure: Promise<never>;
+}
+
+/**
+ * Runs a program until it ends, with the input and output of this process.
+ * @returns its exit code as shells have it: 128 and the number of the signal that ended it.
+ * @throws what `failure` rejects with, when the program has ended.
+ */
+export async function runProgram({ program, kubeconfig, interrupted, failure }: ProgramRun): Promise<number> {
+  const [file = '', ...args] = program;
+  const child = spawn(file, args, { stdio: 'inherit', env: { ...process.env, KUBECONFIG: kubeconfig } });
+  const ended = new Promise<number>((resolve) => {
+    child.once('error', (error) => {
+      process.stderr.write(`servicenet: cannot run ${file}: ${error.message}\n`);
+      resolve('code' in error && error.code === 'ENOENT' ? notFound : notRunnable);
+    });
+    child.once('exit', (code, signal) =>
+      resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])),
+    );
+  });
+  void interrupted.then((signal) => {
+    // Ctrl-C on a terminal has reached the program, too; many take a second one as the order to end at once.
+    if (!(signal === 'SIGINT' && process.stdin.isTTY)) child.kill(signal);
+  });
+  try {
+    return await Promise.race([ended, failure]);
+  } finally {
+    child.kill();
+    await ended;
+  }
+}
 
 /**
  * Runs a program of this machine in the cluster network of an `up`, with the input and output of this process.

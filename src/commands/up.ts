@@ -1,16 +1,16 @@
 import { flushCompileCache } from 'node:module';
 import type { Logger } from 'pino';
 import type { Embedded } from '../apiserver/embedded.ts';
-import type { UpConfig } from '../config/up.ts';
+import type { UpConfig } from '../flags/up.ts';
 import type { ClusterNetwork } from '../emulation/cluster-network.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
-import { type End, endInReverse } from './local-cluster/ending.ts';
-import { removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig-file.ts';
+import { type End, endInReverse } from './signals.ts';
+import { removeKubeconfig, writeKubeconfig } from './local-cluster/cluster.ts';
 import { hints, introduction } from './local-cluster/introduction.ts';
 import { ClientsThread } from './local-cluster/thread.ts';
-import { type ProgramRun, runProgram } from './run-program.ts';
+import { type ProgramRun, runProgram } from './run.ts';
 import { exitCodes, untilSignal } from './signals.ts';
 
 /**
@@ -129,7 +129,7 @@ async function openWays(
   started: End[],
 ): Promise<void> {
   const { serveControl, controlSocketPath } = await import('../emulation/control-socket.ts');
-  const { publish } = await import('./local-cluster/published-ports.ts');
+  const { publish } = await import('./local-cluster/network.ts');
   const control = await serveControl(controlSocketPath(config.kubeconfigPath), network, log);
   if (control !== undefined) started.push(() => control.close());
   for (const port of config.publish) {
@@ -147,7 +147,7 @@ async function watch(
   log: Logger,
   ended: Promise<unknown>,
 ): Promise<void> {
-  const { showLiveView } = await import('./top/live-view.ts');
+  const { showLiveView } = await import('./top/view.ts');
   const { createTransport } = await import('../client/connect.ts');
   const transport = await createTransport({ kind: 'endpoint', url, ca, token });
   const ending = new AbortController();

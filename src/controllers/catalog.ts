@@ -1,22 +1,17 @@
-import type { Cloud } from './cloud-private-ips/cloud.ts';
-import { cloudPrivateIPController } from './cloud-private-ips/controller.ts';
 import { type CatalogEntry, catalogEntry } from './run.ts';
-import type { AttachmentRules } from '../network/attachments/attachments.ts';
 import type { Transport } from '../client/transport.ts';
-import { claimProtectionController } from './claim-protection/controller.ts';
+import { claimProtectionController } from './claim-protection.ts';
 import { endpointSliceMirroringController } from './service-endpoints/endpoint-slice-mirroring/controller.ts';
-import { endpointSlicesController } from './service-endpoints/endpoint-slices/controller.ts';
+import { endpointSlicesController } from './service-endpoints/slices/controller.ts';
 import { endpointsController } from './service-endpoints/endpoints/controller.ts';
 import { garbageCollector } from './garbage-collection/controller.ts';
-import { ingressToRouteDefinition } from './ingress-to-route/controller.ts';
 import { loadBalancerController, type LoadBalancerOptions } from './load-balancer/controller.ts';
 import { namespacesController } from './namespaces/controller.ts';
 import { policyStatusController, type PolicyStatusOptions } from './policy-status/controller.ts';
-import { rootCaPublisher } from './root-ca-publisher/controller.ts';
-import { serviceAccountsController } from './service-accounts/controller.ts';
+import { rootCaPublisher } from './root-ca-publisher.ts';
+import { serviceAccountsController } from './service-accounts.ts';
 import type { KubeletSettings } from './kubelet/controller.ts';
 import type { NodesOptions } from './nodes/controller.ts';
-import { networkKindControllers } from './network-kinds.ts';
 import { simulationControllers } from './simulation.ts';
 import { serviceCidrController } from './service-cidr/controller.ts';
 import {
@@ -39,12 +34,6 @@ export interface CatalogSettings {
   readonly checkPolicyTypes?: PolicyStatusOptions['checkTypes'];
   /** Simulated nodes and the controllers of workloads; absent: none. Never used next to a real cluster's. */
   readonly simulation?: NodesOptions & KubeletSettings;
-  /** Gives addresses to CloudPrivateIPConfigs; absent: their controller is not there. */
-  readonly cloud?: Cloud;
-  /** Makes Routes of Ingresses: the server has OpenShift's Routes. Default: false. */
-  readonly ingressToRoute?: boolean;
-  /** Which networks Pods may name. */
-  readonly attachmentRules?: AttachmentRules;
   /** Which Services of type LoadBalancer are served, and how they are read. */
   readonly loadBalancer?: LoadBalancerOptions;
 }
@@ -88,13 +77,6 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
     catalogEntry(claimProtectionController, 'pvc-protection-controller'),
     catalogEntry(serviceCidrController, 'service-cidr-controller'),
     catalogEntry(garbageCollector({ transport }), 'garbage-collector-controller'),
-    ...networkKindControllers(options.attachmentRules),
-    ...(options.cloud === undefined
-      ? []
-      : [catalogEntry(cloudPrivateIPController(options.cloud), 'cloud-network-config-controller')]),
-    ...(options.ingressToRoute === true
-      ? [catalogEntry(ingressToRouteDefinition, 'ingress-to-route-controller')]
-      : []),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
       ...catalogEntry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),
@@ -107,19 +89,4 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
 export function serviceAllocation(options: ServiceAllocationOptions, onByDefault: boolean): CatalogEntry {
   const definition = serviceAllocationController(options);
   return { ...catalogEntry(definition, 'servicenet-service-allocation'), onByDefault };
-}
-
-/**
- * All controllers, for a real cluster. On by default are those that are not part of a cluster: the audit of allocations
- * and the load balancer. Those of kube-controller-manager are for clusters that switch it off, or for chosen Services.
- */
-export function controllersBesideACluster(
-  allocation: ServiceAllocationOptions,
-  cluster: CatalogSettings,
-): readonly CatalogEntry[] {
-  const others = clusterControllers(cluster).map((entry) => ({
-    ...entry,
-    onByDefault: entry.name === 'load-balancer-controller',
-  }));
-  return [serviceAllocation(allocation, true), ...others];
 }

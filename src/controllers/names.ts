@@ -1,4 +1,4 @@
-import type { KnownController } from '../runtime/selection.ts';
+import type { KnownController } from './run.ts';
 
 /** Controllers of kube-controller-manager that run in `up` and can run beside a cluster (`catalog.ts`). */
 const clusterNames = [

@@ -14,7 +14,7 @@ import type { ControllerDefinition } from '../runtime/context.ts';
 import { budgetEvents } from './workloads/event-budget.ts';
 import { scheduler } from './scheduler/controller.ts';
 import { statefulSetsController } from './workloads/stateful-sets/controller.ts';
-import { taintEvictionController } from './taint-eviction/controller.ts';
+import { taintEvictionController } from './taint-eviction.ts';
 
 /** Simulated nodes, and kube-controller-manager's controllers of workloads. */
 export function simulationControllers(options: NodesOptions & KubeletSettings): readonly CatalogEntry[] {

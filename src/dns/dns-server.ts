@@ -1,18 +1,132 @@
-import type { Socket as DatagramSocket, RemoteInfo } from 'node:dgram';
-import { isIPv6 } from 'node:net';
-import type { Logger } from 'pino';
+import { createServer, isIPv6, type Server, type Socket } from 'node:net';
+import { framed, MessageFrames, Forwarder, type Upstream } from './forwarder.ts';
+import { DnsResponder } from './responder.ts';
+import type { CacheHandler } from '../client/informers/cache.ts';
 import type { Clock, Random } from '../client/clock.ts';
-import type { Informers } from '../client/informers/informer.ts';
+import type { Informer, Informers } from '../client/informers/informer.ts';
+import { endpointSlices, namespaces, pods, services } from '../client/resources.ts';
+import { Zone, type ZoneOptions } from '../network/dns/zone.ts';
+import { keyOf, type KubeObject } from '../objects/meta.ts';
+import type { Socket as DatagramSocket, RemoteInfo } from 'node:dgram';
+import type { Logger } from 'pino';
 import type { Host } from '../host/host.ts';
-import type { ZoneOptions } from '../network/dns/zone.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
-import { LogThrottle } from '../telemetry/log-throttle.ts';
+import { LogThrottle } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { DnsMetrics } from './dns-metrics.ts';
-import { Forwarder, type Upstream } from './forwarder.ts';
-import { DnsResponder } from './responder.ts';
-import { type TcpClients, tcpClients } from './tcp-clients.ts';
-import { ZoneView } from './zone-view.ts';
+
+/** Milliseconds without a byte after which a connection is closed (RFC 7766, 6.2.3; CoreDNS has 10 s too). */
+const idleTimeout = 10_000;
+/** Connections at one time: a client that keeps many open cannot take all file descriptors. */
+const maxConnections = 1000;
+/** Queries of one connection that wait for an upstream; more are not read meanwhile. */
+const maxWaiting = 64;
+
+/** A TCP server of DNS that does not listen yet, and what closes its connections. */
+export interface TcpClients {
+  readonly server: Server;
+  readonly closeAll: () => void;
+}
+
+/** Answers queries of TCP connections, each as soon as its answer is there (RFC 7766, 6.2.1.1). */
+function tcpClients(responder: DnsResponder, signal: AbortSignal): TcpClients {
+  const open = new Set<Socket>();
+  const server = createServer({ noDelay: true }, (socket) => {
+    open.add(socket);
+    socket.on('close', () => open.delete(socket));
+    serve(socket, responder, signal);
+  });
+  server.maxConnections = maxConnections;
+  return {
+    server,
+    closeAll: () => {
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+function serve(socket: Socket, responder: DnsResponder, signal: AbortSignal): void {
+  const frames = new MessageFrames();
+  const family = isIPv6(socket.remoteAddress ?? '') ? 2 : 1;
+  let waiting = 0;
+  const send = (response: Buffer | undefined): void => {
+    if (response === undefined) socket.destroy();
+    else if (!socket.destroyed) socket.write(framed(response));
+  };
+  const readOn = (): void => {
+    if (waiting < maxWaiting && !socket.writableNeedDrain) socket.resume();
+  };
+  socket.setTimeout(idleTimeout, () => socket.destroy());
+  // Clients may close a connection at any time.
+  socket.on('error', () => socket.destroy());
+  socket.on('drain', readOn);
+  socket.on('data', (chunk) => {
+    for (const message of frames.push(chunk)) {
+      const response = responder.respond(message, { protocol: 'tcp', family }, signal);
+      if (!(response instanceof Promise)) {
+        send(response);
+        continue;
+      }
+      waiting++;
+      void response.then((later) => {
+        waiting--;
+        send(later);
+        readOn();
+      });
+    }
+    // Clients that do not read their answers get no more.
+    if (waiting >= maxWaiting || socket.writableNeedDrain) socket.pause();
+  });
+}
+
+/** Follows the objects that names depend on, and keeps the zone. */
+export class ZoneView {
+  readonly zone: Zone;
+  readonly #sources: readonly Informer<KubeObject>[];
+
+  /** @param informers without selectors: kube-proxy's leave out the slices of headless Services. */
+  constructor(informers: Informers, clock: Clock, options: ZoneOptions) {
+    const zone = new Zone(options);
+    this.zone = zone;
+    const follow = <T extends KubeObject>(
+      informer: Informer<T>,
+      set: (key: string, object: T | undefined) => void,
+    ): Informer<T> => {
+      const change = (object: T, now: T | undefined): void => {
+        set(keyOf(object), now);
+        zone.serial = Math.floor(clock.now() / 1000);
+      };
+      const handler: CacheHandler<T> = {
+        added: (object) => change(object, object),
+        updated: (object) => change(object, object),
+        deleted: (object) => change(object, undefined),
+      };
+      informer.addHandler(handler);
+      return informer;
+    };
+    this.#sources = [
+      follow(informers.informer(namespaces), (name, namespace) =>
+        zone.setNamespace(name, namespace !== undefined),
+      ),
+      follow(informers.informer(services), (key, service) => zone.setService(key, service)),
+      follow(informers.informer(endpointSlices), (key, slice) => zone.setSlice(key, slice)),
+      ...(options.pods === 'verified'
+        ? [follow(informers.informer(pods), (key, pod) => zone.setPod(key, pod))]
+        : []),
+    ];
+  }
+
+  /** Whether all that the API server has is in the zone. Never turns false again. */
+  get hasSynced(): boolean {
+    return this.#sources.every((source) => source.hasSynced);
+  }
+
+  /** Resolves true when synced, false when the signal aborts first. */
+  async synced(signal: AbortSignal): Promise<boolean> {
+    await Promise.all(this.#sources.map((source) => source.synced(signal)));
+    return this.hasSynced;
+  }
+}
 
 export interface DnsServerOptions {
   /**

@@ -3,12 +3,12 @@ import type { Clock, Random } from '../client/clock.ts';
 import { answer } from '../network/dns/answer.ts';
 import type { Answer, DnsRecord } from '../network/dns/records.ts';
 import type { Zone } from '../network/dns/zone.ts';
-import { LogThrottle } from '../telemetry/log-throttle.ts';
+import { LogThrottle } from '../telemetry/log.ts';
 import type { DnsMetrics } from './dns-metrics.ts';
 import { ForwardError, type Forwarder } from './forwarder.ts';
 import { MessageWriter, type Rcode, type DnsReply } from './message-writer.ts';
 import { type DnsQuery, readAnswers, readQuery, type RefusedQuery } from './query.ts';
-import { errorMessage } from '../objects/error-message.ts';
+import { errorMessage } from '../objects/status.ts';
 
 export interface ResponderOptions {
   readonly zone: Zone;

@@ -3,11 +3,11 @@ import { Server, Socket } from 'node:net';
 import { dirname, extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { isAborted } from '../client/abort.ts';
+import { isAborted } from '../client/clock.ts';
 import { Caller, type InsideConfig, isPlace, type Where } from './calls.ts';
-import type { PodAnswers } from './programs/answers.ts';
+import type { PodAnswers } from './programs/pod-server.ts';
 import { Sandbox, type SandboxOptions } from './sandbox.ts';
-import { wordsAt } from './words.ts';
+import { wordsAt } from './calls.ts';
 
 /** MiB of V8's young generation in the process inside; its default is 48, which an idle process keeps. */
 const youngHeap = 4;

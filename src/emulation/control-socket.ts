@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { isRecord } from '../objects/json.ts';
 import type { Where } from './calls.ts';
 import type { ClusterNetwork, Entered } from './cluster-network.ts';
-import { errorMessage } from '../objects/error-message.ts';
+import { errorMessage } from '../objects/status.ts';
 
 /** The socket of the `up` that has written a kubeconfig. */
 export function controlSocketPath(kubeconfigPath: string): string {

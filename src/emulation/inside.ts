@@ -11,34 +11,34 @@ import {
   services as servicesResource,
 } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { connectivityChecker } from '../controllers/connectivity-checks/checker.ts';
-import type { CheckNetwork } from '../controllers/connectivity-checks/connect.ts';
+import { connectivityChecker } from '../platforms/openshift/connectivity-check/checker.ts';
+import type { CheckNetwork } from '../platforms/openshift/connectivity-check/checker.ts';
 import { checkerName } from '../controllers/names.ts';
 import { kubelet } from '../controllers/kubelet/controller.ts';
 import { type CatalogEntry, runControllers } from '../controllers/run.ts';
 import { budgetEvents } from '../controllers/workloads/event-budget.ts';
-import { forwardingSelectors } from '../node/agent.ts';
-import { keptOfService } from '../node/kept-fields.ts';
+import { forwardingSelectors } from '../node/forwarding/agent.ts';
+import { keptOfService } from '../node/forwarding/view.ts';
 import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/types/core.generated.ts';
-import { joinKey, keyOf } from '../objects/key.ts';
+import { joinKey, keyOf } from '../objects/meta.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import type { InsideAnswer, InsideCall, Place, StartConfig, Where } from './calls.ts';
 import { ClientPods } from './client-pods.ts';
-import { ClusterDns } from './cluster-dns.ts';
-import { ClusterRouter } from './cluster-router.ts';
+import { ClusterDns } from './addons.ts';
+import { ClusterRouter } from './addons.ts';
 import { Images } from './containers/images.ts';
 import { SandboxRuntime } from './containers/sandbox-runtime.ts';
 import { KubeletApi } from './kubelet-api/kubelet-api.ts';
 import { controlPlaneAddresses, lanCidrs } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
-import { OnLinkPools } from './machines/on-link-pools.ts';
-import { LanGateways } from './machines/lan-gateways.ts';
+import { OnLinkPools } from './machines/lan.ts';
+import { LanGateways } from './machines/lan.ts';
 import { PodInterfaces } from './machines/pod-interfaces.ts';
 import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
-import { lookUpInPod } from './pod-lookup.ts';
-import { MetricsApi } from './metrics-api/metrics-api.ts';
-import { insideKubeconfigPath } from './words.ts';
+import { lookUpInPod } from './client-pods.ts';
+import { MetricsApi } from './metrics-api.ts';
+import { insideKubeconfigPath } from './calls.ts';
 
 /**
  * The process inside the network: machines, the kubelet, and the access for `up`. It has the control plane's place

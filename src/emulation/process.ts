@@ -4,12 +4,12 @@ import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { type AnswersMessage, answerCalls, type FirstMessage } from './calls.ts';
 import type { Inside } from './inside.ts';
-import { errorMessage } from '../objects/error-message.ts';
+import { errorMessage } from '../objects/status.ts';
 
 /** Why native code cannot be called here: its package is not installed, or is for another libc; undefined: it can. */
 async function obstacle(): Promise<string | undefined> {
   try {
-    await import('./namespaces/network-namespace.ts');
+    await import('./namespaces.ts');
     return undefined;
   } catch (error) {
     const [first = ''] = errorMessage(error).split('\n');
@@ -40,7 +40,7 @@ answerCalls(async (call) => {
 const found = await obstacle();
 process.send?.({ obstacle: found ?? '' } satisfies FirstMessage);
 if (found === undefined) {
-  const { reportAnswers } = await import('./programs/answers.ts');
+  const { reportAnswers } = await import('./programs/pod-server.ts');
   reportAnswers((answers) => void process.send?.({ answers } satisfies AnswersMessage));
   await import('./inside.ts');
 }

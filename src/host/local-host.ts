@@ -1,10 +1,120 @@
-import { createSocket } from 'node:dgram';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { Readable } from 'node:stream';
+import {
+  asError,
+  type ExecOptions,
+  type ExecResult,
+  ProgramMissingError,
+  type Host,
+  type KernelParameters,
+} from './host.ts';
+import { type BindOptions, type Socket as DatagramSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { Socket, type TcpSocketConnectOpts, isIPv6, type Server } from 'node:net';
 import { readFile, writeFile } from 'node:fs/promises';
-import { isIPv6, type Server, Socket } from 'node:net';
-import type { Host, KernelParameters } from './host.ts';
-import { run } from './run.ts';
-import { bindSocket, connectSocket } from './sockets.ts';
+
+/**
+ * Runs a program of this process's own machine to its end: {@link Host.exec} there. Also what implementations of Host
+ * for namespaces begin with.
+ */
+export function run(
+  program: string,
+  args: readonly string[],
+  { input = '', output, signal }: ExecOptions = {},
+): Promise<ExecResult> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    let failure: Error | undefined;
+    const end = (reason: unknown): void => {
+      failure ??= asError(reason);
+      child.kill('SIGKILL');
+    };
+    const abort = (): void => end(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    feed(child, input, end);
+    const printed = { stdout: '', stderr: '' };
+    const keep = (name: keyof typeof printed, take: (text: string) => void): void => {
+      child[name].setEncoding('utf8');
+      child[name].on('data', (text: string) => {
+        try {
+          if (failure === undefined) take(text);
+        } catch (error) {
+          end(error);
+        }
+      });
+    };
+    keep('stdout', output ?? ((text) => (printed.stdout += text)));
+    keep('stderr', (text) => (printed.stderr += text));
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      signal?.removeEventListener('abort', abort);
+      // EACCES is what a folder of PATH that may not be read makes of a program that is nowhere.
+      const isMissing = error.code === 'ENOENT' || error.code === 'EACCES';
+      reject(isMissing ? new ProgramMissingError(program) : error);
+    });
+    child.on('close', (code, endedBy) => {
+      signal?.removeEventListener('abort', abort);
+      if (failure !== undefined) {
+        reject(failure);
+        return;
+      }
+      resolve({ exitCode: code ?? (endedBy === null ? 1 : 128 + constants.signals[endedBy]), ...printed });
+    });
+  });
+}
+
+/** @param failed gets what the input threw. */
+function feed(
+  { stdin }: ChildProcessWithoutNullStreams,
+  input: NonNullable<ExecOptions['input']>,
+  failed: (error: unknown) => void,
+): void {
+  // A program that ends before it has read all of its input reports why by its exit code.
+  stdin.on('error', () => undefined);
+  if (typeof input === 'string') {
+    stdin.end(input);
+    return;
+  }
+  const pieces = Readable.from(input, { highWaterMark: 1 });
+  pieces.on('error', failed);
+  stdin.on('close', () => pieces.destroy());
+  pieces.pipe(stdin);
+}
+
+/**
+ * Connects a socket.
+ *
+ * @throws the system's error, or the signal's reason; the socket is destroyed then.
+ */
+export async function connectSocket(
+  socket: Socket,
+  options: TcpSocketConnectOpts,
+  signal?: AbortSignal,
+): Promise<Socket> {
+  const connected = once(socket, 'connect', signal === undefined ? {} : { signal });
+  socket.connect(options);
+  try {
+    await connected;
+  } catch (error) {
+    socket.destroy();
+    throw signal?.aborted === true ? signal.reason : error;
+  }
+  return socket;
+}
+
+/** Binds a datagram socket. @throws the system's error; the socket is closed then. */
+export async function bindSocket(socket: DatagramSocket, options: BindOptions): Promise<DatagramSocket> {
+  const bound = once(socket, 'listening');
+  socket.bind(options);
+  try {
+    await bound;
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+  return socket;
+}
 
 /** Kernel parameters in a folder; in a container, that of the machine may be mounted elsewhere than at /proc/sys. */
 export function sysctlIn(folder: string): KernelParameters {

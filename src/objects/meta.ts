@@ -1,5 +1,7 @@
-/** The parts that all Kubernetes objects share (apimachinery `meta/v1/types.go`), as plain JSON. */
 import { isRecord } from './json.ts';
+import { formatTime } from './time.ts';
+
+/** The parts that all Kubernetes objects share (apimachinery `meta/v1/types.go`), as plain JSON. */
 
 /** One owner in `metadata.ownerReferences`. */
 export interface OwnerReference {
@@ -91,4 +93,101 @@ export interface Condition {
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: { key: string; operator: string; values?: string[] }[];
+}
+
+/** How caches and queues name an object: `namespace/name`, or `name` alone for cluster-scoped kinds. */
+export type ObjectKey = string;
+
+/** The key of an object. */
+export function keyOf(object: KubeObject): ObjectKey {
+  return joinKey(object.metadata.namespace ?? '', object.metadata.name ?? '');
+}
+
+/** `default`, `kubernetes` → `default/kubernetes`; namespace "" for cluster-scoped kinds. */
+export function joinKey(namespace: string, name: string): ObjectKey {
+  return namespace === '' ? name : `${namespace}/${name}`;
+}
+
+/** The inverse of {@link joinKey}. */
+export function splitKey(key: ObjectKey): { namespace: string; name: string } {
+  const slash = key.indexOf('/');
+  return slash === -1
+    ? { namespace: '', name: key }
+    : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
+
+/**
+ * Orders two resourceVersions of one resource: negative, 0, positive. They are decimal numbers without leading zeros
+ * (guaranteed by KEP-5504), compared as such without a limit of size. Texts that are no number sort first.
+ */
+export function compareResourceVersions(a: string, b: string): number {
+  const left = isNumber(a) ? a : '';
+  const right = isNumber(b) ? b : '';
+  if (left.length !== right.length) return left.length - right.length;
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+function isNumber(text: string): boolean {
+  return /^(?:0|[1-9][0-9]*)$/.test(text);
+}
+
+/** Conditions in the status of objects (meta/v1 Condition and the older forms of it). */
+
+interface TypedCondition {
+  readonly type: string;
+}
+
+/** The members of all forms of conditions. */
+interface TimedCondition extends TypedCondition {
+  readonly status: string;
+  readonly lastTransitionTime?: string | null;
+}
+
+/** The condition of a type. */
+export function conditionOf<T extends TypedCondition>(
+  conditions: readonly T[] | undefined,
+  type: string,
+): T | undefined {
+  return conditions?.find((condition) => condition.type === type);
+}
+
+/**
+ * The `lastTransitionTime` of a condition (RFC 3339): that of the present condition of the type while the status is the
+ * same, else `now`.
+ *
+ * @param now milliseconds since 1970.
+ */
+export function transitionTime(
+  present: readonly TimedCondition[] | undefined,
+  { type, status }: TimedCondition,
+  now: number,
+): string {
+  const before = conditionOf(present, type);
+  return (before?.status === status ? before.lastTransitionTime : undefined) ?? formatTime(now);
+}
+
+/** Replaces the condition of the same type at its index, or appends the condition. */
+export function replacedCondition<T extends TypedCondition>(conditions: readonly T[], condition: T): T[] {
+  const at = conditions.findIndex(({ type }) => type === condition.type);
+  return at < 0 ? [...conditions, condition] : conditions.with(at, condition);
+}
+
+/**
+ * The field manager that an API server derives from our User-Agent (apiserver `endpoints/handlers/create.go`,
+ * `managerOrUserAgent`).
+ */
+export const fieldManager = 'servicenet';
+
+/**
+ * Whether the last write of an object was ours. Times are whole seconds: of two writes within one second, that of
+ * another manager counts as the last.
+ */
+export function isLastWriter({ managedFields = [] }: ObjectMeta): boolean {
+  let ours = '';
+  let others = '';
+  for (const { manager, time = '' } of managedFields) {
+    if (manager === fieldManager) ours = time > ours ? time : ours;
+    else others = time > others ? time : others;
+  }
+  return ours > others;
 }

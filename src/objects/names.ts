@@ -205,3 +205,9 @@ function formMessage(what: string, form: string, ...examples: string[]): string 
   const quoted = examples.map((example) => `'${example}', `).join(' or ');
   return `${what} (e.g. ${quoted}regex used for validation is '${form}')`;
 }
+
+/**
+ * The domain of hosts that Routes are given, where no other is configured (openshift-apiserver
+ * `route/apiserver/simplerouteallocation`).
+ */
+export const routeDomain = 'router.default.svc.cluster.local';

@@ -1,53 +1,158 @@
+import { apiServiceStrategy } from './apiregistration/apiservice.ts';
+import {
+  certificateSigningRequestStrategy,
+  type CertificateReader,
+} from './certificates/certificatesigningrequest.ts';
+import { csiDriverStrategy } from './storage/csidriver.ts';
+import { csiNodeStrategy } from './storage/csinode.ts';
+import { csiStorageCapacityStrategy } from './storage/csistoragecapacity.ts';
+import { flowSchemaStrategy } from './flowcontrol/flowschema.ts';
+import { sharedWithHpaV2 } from './autoscaling/horizontalpodautoscaler/conversion.ts';
+import { horizontalPodAutoscalerStrategy } from './autoscaling/horizontalpodautoscaler/strategy.ts';
+import { priorityClassStrategy } from './scheduling/priorityclass.ts';
+import { priorityLevelStrategy, flowcontrolGroup } from './flowcontrol/prioritylevelconfiguration.ts';
+import { rowsOf, type ResourceDefinition, allVerbs, type Strategy } from './generic/strategy.ts';
+import { runtimeClassStrategy } from './node/runtimeclass.ts';
+import { storageClassStrategy, volumeAttributesClassStrategy } from './storage/storageclass.ts';
+import { volumeAttachmentStrategy } from './storage/volumeattachment.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import {
   mutatingBindingStrategy,
   mutatingPolicyStrategy,
   validatingBindingStrategy,
   validatingPolicyStrategy,
-} from './admissionregistration/admissionpolicy/strategy.ts';
-import { clusterKinds } from './catalog-cluster.ts';
-import { configMapStrategy } from './core/configmap/strategy.ts';
-import { controllerRevisionStrategy } from './apps/controllerrevision/strategy.ts';
-import { cronJobStrategy } from './batch/cronjob/strategy.ts';
-import { daemonSetStrategy } from './apps/daemonset/strategy.ts';
-import { deploymentStrategy } from './apps/deployment/strategy.ts';
-import { endpointsStrategy } from './core/endpoints/strategy.ts';
-import { endpointSliceStrategy } from './discovery/endpointslice/strategy.ts';
-import { eventFieldLabels, sharedWithCoreEvents } from './core/event/event.ts';
-import { coreEventStrategy, newEventStrategy } from './core/event/strategy.ts';
-import { ingressStrategy } from './networking/ingress/strategy.ts';
-import { ingressClassStrategy } from './networking/ingressclass/strategy.ts';
-import { type AddressBook, ipAddressStrategy } from './networking/ipaddress/strategy.ts';
-import { jobStrategy } from './batch/job/strategy.ts';
-import { leaseStrategy } from './coordination/lease/strategy.ts';
-import { limitRangeStrategy } from './core/limitrange/strategy.ts';
-import { namespaceStrategy } from './core/namespace/strategy.ts';
-import { networkPolicyStrategy } from './networking/networkpolicy/strategy.ts';
-import { nodeStrategy } from './core/node/strategy.ts';
-import { persistentVolumeClaimStrategy } from './core/persistentvolumeclaim/strategy.ts';
+} from './admissionregistration/policy/strategy.ts';
+import { configMapStrategy } from './core/configmap.ts';
+import { controllerRevisionStrategy } from './apps/controllerrevision.ts';
+import { cronJobStrategy } from './batch/cronjob.ts';
+import { daemonSetStrategy } from './apps/daemonset.ts';
+import { deploymentStrategy } from './apps/deployment.ts';
+import { endpointsStrategy } from './core/endpoints.ts';
+import { endpointSliceStrategy } from './discovery/endpointslice.ts';
+import { eventFieldLabels, sharedWithCoreEvents, coreEventStrategy, newEventStrategy } from './core/event.ts';
+import { ingressStrategy } from './networking/ingress.ts';
+import { ingressClassStrategy } from './networking/ingressclass.ts';
+import { type AddressBook, ipAddressStrategy } from './networking/ipaddress.ts';
+import { jobStrategy } from './batch/job.ts';
+import { leaseStrategy } from './coordination/lease.ts';
+import { limitRangeStrategy } from './core/limitrange.ts';
+import { namespaceStrategy } from './core/namespace.ts';
+import { networkPolicyStrategy } from './networking/networkpolicy.ts';
+import { nodeStrategy } from './core/node.ts';
+import { persistentVolumeClaimStrategy } from './core/persistentvolumeclaim.ts';
 import { podStrategy } from './core/pod/strategy.ts';
-import { podDisruptionBudgetStrategy } from './policy/poddisruptionbudget/strategy.ts';
-import { podTemplateStrategy } from './core/podtemplate/strategy.ts';
-import { clusterRoleBindingStrategy, roleBindingStrategy } from './rbac/binding.ts';
-import { clusterRoleStrategy, roleStrategy } from './rbac/role.ts';
-import { replicaSetStrategy } from './apps/replicaset/strategy.ts';
-import { replicationControllerStrategy } from './core/replicationcontroller/strategy.ts';
+import { podDisruptionBudgetStrategy } from './policy/poddisruptionbudget.ts';
+import { podTemplateStrategy } from './core/podtemplate.ts';
+import {
+  clusterRoleBindingStrategy,
+  roleBindingStrategy,
+  clusterRoleStrategy,
+  roleStrategy,
+} from './rbac/roles.ts';
+import { replicaSetStrategy } from './apps/replicaset.ts';
+import { replicationControllerStrategy } from './core/replicationcontroller.ts';
 import { resourceQuotaStrategy } from './core/resourcequota/strategy.ts';
-import { secretStrategy } from './core/secret/strategy.ts';
-import type { ReviewAccess } from './route/route/custom-host.ts';
-import { routeStrategy } from './route/route/strategy.ts';
-import { serviceAccountStrategy } from './core/serviceaccount/strategy.ts';
-import { serviceCidrStrategy } from './networking/servicecidr/strategy.ts';
-import { statefulSetStrategy } from './apps/statefulset/strategy.ts';
+import { secretStrategy } from './core/secret.ts';
+import type { ReviewAccess } from './route/custom-host.ts';
+import { routeStrategy } from './route/strategy.ts';
+import { serviceAccountStrategy } from './core/serviceaccount.ts';
+import { serviceCidrStrategy } from './networking/servicecidr.ts';
+import { statefulSetStrategy } from './apps/statefulset.ts';
 import { genericStrategy } from './generic/generic.ts';
 import { nameIsDNSSubdomain } from '../objects/names.ts';
-import { allVerbs, rowsOf } from './generic/resource-row.ts';
-import type { ResourceDefinition, Strategy } from './generic/strategy.ts';
 import {
   mutatingWebhookStrategy,
   validatingWebhookStrategy,
-} from './admissionregistration/webhookconfiguration/strategy.ts';
-import type { CertificateReader } from './certificates/certificatesigningrequest/strategy.ts';
+} from './admissionregistration/webhookconfiguration.ts';
+
+/** The kinds of nodes, scheduling, storage and clients, without Services and workloads. */
+
+const cluster = { namespaced: false };
+
+function clusterKinds(certificates: CertificateReader): ResourceDefinition[] {
+  return [...autoscaling(), ...storage(), ...classes(), ...flowcontrol(), ...extension(certificates)];
+}
+
+function autoscaling(): ResourceDefinition[] {
+  const about = { categories: ['all'], shortNames: ['hpa'] };
+  const strategy = horizontalPodAutoscalerStrategy;
+  const hash = 'qwQve8ut294=';
+  const row = (version: string) => rowsOf('autoscaling', 'autoscaling', version);
+  return [
+    row('v2')('HorizontalPodAutoscaler', 'horizontalpodautoscalers', hash, strategy, about),
+    row('v1')('HorizontalPodAutoscaler', 'horizontalpodautoscalers', hash, strategy, {
+      ...about,
+      storedAs: sharedWithHpaV2,
+    }),
+  ];
+}
+
+function storage(): ResourceDefinition[] {
+  const row = rowsOf('storage.k8s.io', 'storage');
+  const capacity = csiStorageCapacityStrategy;
+  const attributes = volumeAttributesClassStrategy;
+  return [
+    row('CSIDriver', 'csidrivers', 'hL6j/rwBV5w=', csiDriverStrategy, cluster),
+    row('CSINode', 'csinodes', 'Pe62DkZtjuo=', csiNodeStrategy, cluster),
+    row('CSIStorageCapacity', 'csistoragecapacities', 'xeVl+2Ly1kE=', capacity),
+    row('StorageClass', 'storageclasses', 'K+m6uJwbjGY=', storageClassStrategy, {
+      ...cluster,
+      shortNames: ['sc'],
+    }),
+    row('VolumeAttachment', 'volumeattachments', 'tJx/ezt6UDU=', volumeAttachmentStrategy, cluster),
+    row('VolumeAttributesClass', 'volumeattributesclasses', 'tIjydgKBC5w=', attributes, {
+      ...cluster,
+      shortNames: ['vac'],
+    }),
+  ];
+}
+
+function classes(): ResourceDefinition[] {
+  return [
+    rowsOf('scheduling.k8s.io', 'scheduling')(
+      'PriorityClass',
+      'priorityclasses',
+      '1QwjyaZjj3Y=',
+      priorityClassStrategy,
+      { ...cluster, shortNames: ['pc'] },
+    ),
+    rowsOf('node.k8s.io', 'node')(
+      'RuntimeClass',
+      'runtimeclasses',
+      'WQTu1GL3T2Q=',
+      runtimeClassStrategy,
+      cluster,
+    ),
+  ];
+}
+
+function flowcontrol(): ResourceDefinition[] {
+  const row = rowsOf(flowcontrolGroup, 'flowcontrol');
+  const plural = 'prioritylevelconfigurations';
+  return [
+    row('FlowSchema', 'flowschemas', 'GJVAJZSZBIw=', flowSchemaStrategy, cluster),
+    row('PriorityLevelConfiguration', plural, 'Kir5PVfvNeI=', priorityLevelStrategy, cluster),
+  ];
+}
+
+function extension(certificates: CertificateReader): ResourceDefinition[] {
+  return [
+    rowsOf('certificates.k8s.io', 'certificates')(
+      'CertificateSigningRequest',
+      'certificatesigningrequests',
+      '95fRKMXA+00=',
+      certificateSigningRequestStrategy(certificates),
+      { ...cluster, shortNames: ['csr'] },
+    ),
+    rowsOf('apiregistration.k8s.io', 'kube-aggregator.pkg.apis.apiregistration')(
+      'APIService',
+      'apiservices',
+      'InPBPD7+PqM=',
+      apiServiceStrategy,
+      { ...cluster, categories: ['api-extensions'] },
+    ),
+  ];
+}
 
 /** The dependencies of the catalog. */
 export interface CatalogOptions {
@@ -59,13 +164,12 @@ export interface CatalogOptions {
 }
 
 const inAll = { categories: ['all'] };
-const cluster = { namespaced: false };
 const persistentVolume = genericStrategy({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
 });
-const extension = { ...cluster, categories: ['api-extensions'] };
+const inApiExtensions = { ...cluster, categories: ['api-extensions'] };
 
 /** Every built-in resource with objects of its own; custom resources and reviews are elsewhere. */
 export function builtInResources(options: CatalogOptions): ResourceDefinition[] {
@@ -181,42 +285,42 @@ function security(): ResourceDefinition[] {
       'mutatingadmissionpolicies',
       'mHCkTKpUTrE=',
       mutatingPolicyStrategy,
-      extension,
+      inApiExtensions,
     ),
     row(
       'MutatingAdmissionPolicyBinding',
       'mutatingadmissionpolicybindings',
       'ZKgZT1uTmZ0=',
       mutatingBindingStrategy,
-      extension,
+      inApiExtensions,
     ),
     row(
       'MutatingWebhookConfiguration',
       'mutatingwebhookconfigurations',
       'Sqi0GUgDaX0=',
       mutatingWebhookStrategy,
-      extension,
+      inApiExtensions,
     ),
     row(
       'ValidatingAdmissionPolicy',
       'validatingadmissionpolicies',
       '6OxvlMmQ6is=',
       validatingPolicyStrategy,
-      extension,
+      inApiExtensions,
     ),
     row(
       'ValidatingAdmissionPolicyBinding',
       'validatingadmissionpolicybindings',
       'v9715VZqakg=',
       validatingBindingStrategy,
-      extension,
+      inApiExtensions,
     ),
     row(
       'ValidatingWebhookConfiguration',
       'validatingwebhookconfigurations',
       'B0wHjQmsGNk=',
       validatingWebhookStrategy,
-      extension,
+      inApiExtensions,
     ),
   ];
 }

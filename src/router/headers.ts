@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
-import type { HeaderAction } from '../network/http/rule.ts';
+import type { HeaderAction } from '../network/http/rules.ts';
 
 /** The treatment of X-Forwarded-* and Forwarded headers that are already set: `forwardedHeaderPolicy` of OpenShift's IngressController. */
 export type ForwardedPolicy = 'append' | 'replace' | 'if-none' | 'never';

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
-import type { RuleSource } from '../network/http/rule.ts';
+import type { RuleSource } from '../network/http/rules.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
 /** Seconds, as ingress-nginx has them. */

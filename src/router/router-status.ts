@@ -1,21 +1,16 @@
 import { services } from '../client/resources.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
-import { ignoredAnnotations } from '../network/http/ignored-annotations.ts';
-import {
-  publishedAddresses,
-  type RouterIdentity,
-  routeStatus,
-  sorted,
-} from '../network/http/ingress-status.ts';
-import { keyOf, type ObjectKey } from '../objects/key.ts';
+import { ignoredAnnotations } from '../network/http/ingress.ts';
+import { publishedAddresses, type RouterIdentity, routeStatus, sorted } from '../network/http/ingress.ts';
+import { keyOf, type ObjectKey } from '../objects/meta.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { Ingress, IngressLoadBalancerIngress } from '../objects/types/networking.generated.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../runtime/controller.ts';
-import { lookAgain, StatusWriter } from '../runtime/status-writer.ts';
+import { Controller, type ReconcileResult } from '../runtime/key-loop.ts';
+import { lookAgain, StatusWriter } from '../runtime/own-writes.ts';
 import type { RouterView } from './router-view.ts';
 
 export interface StatusOptions {

@@ -2,19 +2,19 @@ import type { Logger } from 'pino';
 import type { Informer, Informers } from '../client/informers/informer.ts';
 import { endpointSlices, ingressClasses, ingresses, routes, secrets, services } from '../client/resources.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
-import { type IngressSelection, isServedIngress } from '../network/http/ingress-class.ts';
+import { type IngressSelection, isServedIngress } from '../network/http/ingress.ts';
 import type { RouteRefusal } from '../network/http/route-claims.ts';
-import { routeRule } from '../network/http/route-rules.ts';
-import { joinKey, keyOf, type ObjectKey } from '../objects/key.ts';
+import { routeRule } from '../network/http/rules.ts';
+import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { Secret, Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { Ingress, IngressClass } from '../objects/types/networking.generated.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import { type Certificates, type KeyPair, keyPairProblem, type OfferedCertificate } from './certificates.ts';
-import { dynamicHeaderProblem } from '../network/http/dynamic-headers.ts';
-import { tlsProblem } from './route-tls.ts';
-import type { ServiceReader } from './targets.ts';
+import { dynamicHeaderProblem } from '../network/http/route-claims.ts';
+import { tlsProblem } from './certificates.ts';
+import type { ServiceReader } from './backends.ts';
 
 export interface RouterViewOptions {
   readonly informers: Informers;

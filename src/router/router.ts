@@ -3,20 +3,20 @@ import type { Clock, Random } from '../client/clock.ts';
 import type { Informers } from '../client/informers/informer.ts';
 import type { Host } from '../host/host.ts';
 import { HttpTable } from '../network/http/http-table.ts';
-import type { IngressSelection } from '../network/http/ingress-class.ts';
+import type { IngressSelection } from '../network/http/ingress.ts';
 import type { RouteClaimOptions } from '../network/http/route-claims.ts';
-import type { ObjectKey } from '../objects/key.ts';
+import type { ObjectKey } from '../objects/meta.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Certificates } from './certificates.ts';
-import { BackendConnections } from './connections.ts';
+import { BackendConnections } from './backends.ts';
 import { Forward } from './forward.ts';
 import type { ForwardedPolicy } from './headers.ts';
 import { httpListener, httpsListener, type RouterListener } from './listeners.ts';
 import { RouterMetrics } from './router-metrics.ts';
 import { RouterView } from './router-view.ts';
 import { RouterServing } from './serving.ts';
-import { TargetChoice } from './targets.ts';
+import { TargetChoice } from './backends.ts';
 import { Tunnels } from './tunnels.ts';
 
 /** What a router serves, and how. */

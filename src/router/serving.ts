@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Clock } from '../client/clock.ts';
 import type { HttpDecision, HttpTable } from '../network/http/http-table.ts';
-import { type HttpRule, plainHost } from '../network/http/rule.ts';
-import { LogThrottle } from '../telemetry/log-throttle.ts';
-import type { ForwardTarget } from './connections.ts';
+import { type HttpRule, plainHost } from '../network/http/rules.ts';
+import { LogThrottle } from '../telemetry/log.ts';
+import type { ForwardTarget } from './backends.ts';
 import {
   answerItself,
   type ClientRequest,

@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { request as requestHttp } from '../host/node-http.ts';
-import type { HttpRule } from '../network/http/rule.ts';
-import type { BackendConnections, ForwardTarget } from './connections.ts';
+import type { HttpRule } from '../network/http/rules.ts';
+import type { BackendConnections, ForwardTarget } from './backends.ts';
 import type { ForwardProblem } from './forward.ts';
 import { responseHeaders } from './headers.ts';
-import type { TargetChoice } from './targets.ts';
+import type { TargetChoice } from './backends.ts';
 
 /** A request to change the protocol of its connection, such as a WebSocket's. */
 export interface Upgrade {

@@ -1,7 +1,7 @@
 import { type ElectionEnd, LeaderElector, type LeaderElectionOptions } from '../client/leases.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import type { Runnable } from './context.ts';
-import { whenAborted } from '../client/abort.ts';
+import { whenAborted } from '../client/clock.ts';
 
 /** Where and how long to hold the lease; client, clock and log come from the process. */
 export type LeaderElectionSettings = Pick<

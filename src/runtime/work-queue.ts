@@ -1,6 +1,63 @@
-import type { Clock } from '../client/clock.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type Clock, type Timer, type Random, backoffDelay, type BackoffLimits } from '../client/clock.ts';
 import { Heap } from './heap.ts';
-import type { QueueRecorder } from './queue-metrics.ts';
+
+/** The metrics of a queue (client-go `util/workqueue/metrics.go`). Times in seconds. */
+export interface QueueRecorder {
+  added(depth: number): void;
+  taken(waited: number, depth: number): void;
+  done(worked: number): void;
+  retried(): void;
+  emptied(): void;
+  /**
+   * Passes a function that returns the start times of the running keys, in milliseconds of one clock. Called once, by
+   * the queue.
+   */
+  observe(look: () => RunningKeys): void;
+}
+
+interface RunningKeys {
+  readonly startedAt: Iterable<number>;
+  readonly now: number;
+}
+
+/** Records a queue under a name in the `workqueue_*` metrics. */
+export function recordQueue(metrics: Metrics, name: string): QueueRecorder {
+  const depthGauge = metrics.queueDepth.labels({ name });
+  const adds = metrics.queueAdds.labels({ name });
+  const retries = metrics.queueRetries.labels({ name });
+  const waiting = metrics.queueSeconds.labels({ name });
+  const working = metrics.workSeconds.labels({ name });
+  const unfinished = metrics.unfinishedSeconds.labels({ name });
+  const longest = metrics.longestRunning.labels({ name });
+  return {
+    added(depth) {
+      adds.inc();
+      depthGauge.set(depth);
+    },
+    taken(waited, depth) {
+      waiting.observe(waited);
+      depthGauge.set(depth);
+    },
+    done: (worked) => working.observe(worked),
+    retried: () => retries.inc(),
+    emptied: () => depthGauge.set(0),
+    observe(look) {
+      metrics.beforeScrape(() => {
+        const { startedAt, now } = look();
+        let sum = 0;
+        let oldest = 0;
+        for (const start of startedAt) {
+          const age = (now - start) / 1000;
+          sum += age;
+          oldest = Math.max(oldest, age);
+        }
+        unfinished.set(sum);
+        longest.set(oldest);
+      });
+    },
+  };
+}
 
 export interface KeyedQueueOptions {
   readonly clock: Clock;
@@ -115,5 +172,121 @@ export class WorkQueue {
     this.#waiting.set(key, entry);
     this.#order.push(entry);
     this.onReady();
+  }
+}
+
+interface Delayed {
+  readonly key: string;
+  readonly priority: number;
+  readonly readyAt: number;
+}
+
+/** A {@link WorkQueue} whose keys can be added with a delay (client-go `util/workqueue/delaying_queue.go`). */
+export class DelayingQueue extends WorkQueue {
+  readonly #delayed = new Map<string, Delayed>();
+  /** Entries that an earlier one replaced stay in the heap until they reach the top. */
+  readonly #order = new Heap<Delayed>((a, b) => a.readyAt < b.readyAt);
+  #timer: Timer | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #stopped = false;
+
+  /** The number of keys that are not due yet. */
+  get delayed(): number {
+    return this.#delayed.size;
+  }
+
+  /** Adds a key after a delay in milliseconds. Of two times for one key the earlier applies. */
+  addAfter(key: string, milliseconds: number, priority = 0): void {
+    if (this.#stopped) return;
+    if (!(milliseconds > 0)) {
+      this.add(key, priority);
+      return;
+    }
+    const readyAt = this.clock.monotonic() + milliseconds;
+    const present = this.#delayed.get(key);
+    if (present !== undefined && present.readyAt <= readyAt && present.priority >= priority) return;
+    const entry = {
+      key,
+      priority: Math.max(priority, present?.priority ?? priority),
+      readyAt: Math.min(readyAt, present?.readyAt ?? readyAt),
+    };
+    this.#delayed.set(key, entry);
+    this.#order.push(entry);
+    this.#schedule();
+  }
+
+  override close(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#delayed.clear();
+    super.close();
+  }
+
+  #schedule(): void {
+    const next = this.#order.peek();
+    if (next === undefined || next.readyAt >= this.#timerAt) return;
+    this.#timer?.cancel();
+    this.#timerAt = next.readyAt;
+    this.#timer = this.clock.after(next.readyAt - this.clock.monotonic(), () => this.#release());
+  }
+
+  #release(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const now = this.clock.monotonic();
+    for (
+      let next = this.#order.peek();
+      next !== undefined && next.readyAt <= now;
+      next = this.#order.peek()
+    ) {
+      this.#order.pop();
+      if (this.#delayed.get(next.key) !== next) continue;
+      this.#delayed.delete(next.key);
+      this.add(next.key, next.priority);
+    }
+    this.#schedule();
+  }
+}
+
+export interface RateLimitedQueueOptions extends KeyedQueueOptions {
+  readonly limits: BackoffLimits;
+  readonly random: Random;
+}
+
+/** A {@link DelayingQueue} that spaces the retries of each key (client-go `util/workqueue/rate_limiting_queue.go`). */
+export class RateLimitedQueue extends DelayingQueue {
+  readonly #limits: BackoffLimits;
+  readonly #random: Random;
+  readonly #retryRecorder: QueueRecorder | undefined;
+  readonly #failures = new Map<string, number>();
+
+  constructor(options: RateLimitedQueueOptions) {
+    super(options);
+    this.#limits = options.limits;
+    this.#random = options.random;
+    this.#retryRecorder = options.recorder;
+  }
+
+  /**
+   * Adds a key again after a failure, each time after a longer delay. Returns the delay in milliseconds.
+   *
+   * @param atLeast the shortest delay in milliseconds, from the server's Retry-After.
+   */
+  addRateLimited(key: string, priority = 0, atLeast = 0): number {
+    const failures = this.retries(key);
+    this.#failures.set(key, failures + 1);
+    const delay = Math.max(backoffDelay(failures, this.#limits, this.#random), atLeast);
+    this.#retryRecorder?.retried();
+    this.addAfter(key, delay, priority);
+    return delay;
+  }
+
+  /** The number of failures of a key since it was last forgotten. */
+  retries(key: string): number {
+    return this.#failures.get(key) ?? 0;
+  }
+
+  /** Resets the back-off of a key that succeeded or is dropped. */
+  forget(key: string): void {
+    this.#failures.delete(key);
   }
 }

@@ -5,7 +5,7 @@ import type { Transport } from '../client/transport.ts';
 import { startClients } from '../commands/local-cluster/clients.ts';
 import { startLocalCluster } from '../commands/local-cluster/cluster.ts';
 import { openNetwork } from '../commands/local-cluster/network.ts';
-import { run } from '../host/run.ts';
+import { run } from '../host/local-host.ts';
 import type { Where } from '../emulation/calls.ts';
 import { createLog } from '../telemetry/log.ts';
 import { testServerConfig, type TestServerOptions } from './options.ts';

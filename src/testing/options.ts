@@ -1,14 +1,14 @@
-import { defaultAttachmentSettings } from '../config/attachments.ts';
-import type { RefuseRequest } from '../apiserver/http/refusal.ts';
+import { defaultAttachmentSettings } from '../flags/shared.ts';
+import type { RefuseRequest } from '../apiserver/http/exchange.ts';
 import { selectLocal } from '../commands/command-line/select-controllers.ts';
-import { clusterCidrs } from '../config/cluster-cidrs.ts';
-import { rangesOfFamilies } from '../config/default-pool.ts';
-import { ConfigError, WrongValue } from '../config/errors.ts';
-import { Flags, oneOf, optional, type FlagReader, text, textOf, yesOrNo } from '../config/flags.ts';
-import { imageChoices } from '../config/image-programs.ts';
-import { containerModes, type LocalClusterConfig, platforms } from '../config/local-cluster.ts';
+import { clusterCidrs } from '../flags/addresses.ts';
+import { rangesOfFamilies } from '../flags/addresses.ts';
+import { ConfigError, WrongValue } from '../flags/readers.ts';
+import { Flags, oneOf, optional, type FlagReader, text, textOf, yesOrNo } from '../flags/readers.ts';
+import { imageChoices } from '../flags/up.ts';
+import { containerModes, type LocalClusterConfig, platforms } from '../flags/up.ts';
 import { isProgram, programNames } from '../emulation/containers/images.ts';
-import { nodePortRange, readServiceCidrs } from '../config/service-ranges.ts';
+import { nodePortRange, readServiceCidrs } from '../flags/shared.ts';
 import { isRecord } from '../objects/json.ts';
 import { type LogLevel, logLevels } from '../telemetry/log.ts';
 

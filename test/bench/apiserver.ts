@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { isRecord } from '../../src/objects/json.ts';
-import { textAt } from '../../src/objects/read.ts';
+import { textAt } from '../../src/objects/json.ts';
 import { type Call, openWatch } from './connection.ts';
 import { report, type Row } from './report.ts';
 import {

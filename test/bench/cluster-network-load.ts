@@ -7,10 +7,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { systemClock } from '../../src/client/clock.ts';
 import { createTransport } from '../../src/client/connect.ts';
-import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../src/client/informers/shared-informer.ts';
 import { pods as podsResource } from '../../src/client/resources.ts';
 import type { Pod } from '../../src/objects/types/core.generated.ts';
-import { textAt } from '../../src/objects/read.ts';
+import { textAt } from '../../src/objects/json.ts';
 import { call } from '../support/test-server.ts';
 import type { Row } from './report.ts';
 

@@ -6,8 +6,8 @@
 import { performance } from 'node:perf_hooks';
 import { pino } from 'pino';
 import { systemClock } from '../../src/client/clock.ts';
-import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
-import { forwardingSelectors, NodeAgent } from '../../src/node/agent.ts';
+import { InformerFactory } from '../../src/client/informers/shared-informer.ts';
+import { forwardingSelectors, NodeAgent } from '../../src/node/forwarding/agent.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';

@@ -4,10 +4,10 @@
  * table and writes bench-results/forwarding-plan.json.
  */
 import type { EndpointSlice } from '../../src/objects/types/discovery.generated.ts';
-import { keyOf } from '../../src/objects/key.ts';
+import { keyOf } from '../../src/objects/meta.ts';
 import type { Service } from '../../src/objects/types/core.generated.ts';
-import { ForwardingPlanner, planForwarding } from '../../src/network/forwarding/forwarding-planner.ts';
-import type { ForwardingNode, ForwardingOptions } from '../../src/network/forwarding/options.ts';
+import { ForwardingPlanner, planForwarding } from '../../src/network/forwarding/planner.ts';
+import type { ForwardingNode, ForwardingOptions } from '../../src/network/forwarding/node-plan.ts';
 import { parseAddress, parseCidr } from '../../src/objects/address.ts';
 import { report, type Row } from './report.ts';
 

@@ -1,6 +1,6 @@
 /** The allocator of the load balancer without an API server; a part of load-balancer.ts. */
 import { LoadBalancerAllocator } from '../../src/controllers/load-balancer/allocator.ts';
-import { readPool } from '../../src/controllers/load-balancer/pool.ts';
+import { readPool } from '../../src/controllers/load-balancer/pools.ts';
 import type { AddressRequest } from '../../src/controllers/load-balancer/request.ts';
 import type { StatusAddress } from '../../src/controllers/load-balancer/status.ts';
 import { formatAddress, parseAddress } from '../../src/objects/address.ts';

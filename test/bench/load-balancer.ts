@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import { pino } from 'pino';
-import { Clients } from '../../src/client/clients.ts';
+import { Clients } from '../../src/client/resource-client.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import { services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';

@@ -5,7 +5,7 @@
  * that every Pod is in an EndpointSlice.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { Connection } from './connection.ts';
 import { report } from './report.ts';
 import { ServerProcess } from './server-process.ts';

@@ -10,7 +10,7 @@ import { builtinSchema } from '../../src/apiserver/schema/builtin.ts';
 import { decodeBody, type ExpectedKind } from '../../src/apiserver/schema/decode-body.ts';
 import { decodeStruct } from '../../src/apiserver/schema/decode.ts';
 import { encodeObject } from '../../src/apiserver/schema/encode.ts';
-import { parseJson } from '../../src/apiserver/schema/json/parse-json.ts';
+import { parseJson } from '../../src/apiserver/schema/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { report, type Row } from './report.ts';
 

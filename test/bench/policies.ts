@@ -7,11 +7,11 @@ import { createHash } from 'node:crypto';
 import { missingFor } from '../network/support/gate.ts';
 import { startNetwork } from '../network/support/network.ts';
 import { policyRules } from '../../src/network/policy/network-policy.ts';
-import type { AddressedPod } from '../../src/network/policy/pod-set.ts';
+import type { AddressedPod } from '../../src/network/policy/policy-plan.ts';
 import { PolicyIndex } from '../../src/network/policy/policy-index.ts';
 import { Nft } from '../../src/node/nftables/nft.ts';
 import { PolicyTable } from '../../src/node/policy/policy-table.ts';
-import { joinKey } from '../../src/objects/key.ts';
+import { joinKey } from '../../src/objects/meta.ts';
 import type { NetworkPolicy } from '../../src/objects/types/networking.generated.ts';
 import { report, type Row } from './report.ts';
 

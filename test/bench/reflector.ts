@@ -9,7 +9,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pino } from 'pino';
 import { systemClock } from '../../src/client/clock.ts';
 import { createTransport } from '../../src/client/connect.ts';
-import { byNamespace, byNode, indexByNamespace, indexByNode } from '../../src/client/informers/indexes.ts';
+import { byNamespace, byNode, indexByNamespace, indexByNode } from '../../src/client/informers/cache.ts';
 import { Reflector } from '../../src/client/informers/reflector.ts';
 import { pods } from '../../src/client/resources.ts';
 import { SharedInformer } from '../../src/client/informers/shared-informer.ts';

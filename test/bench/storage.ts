@@ -10,7 +10,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { type DiskStorageOptions, openDiskStorage } from '../../src/apiserver/storage/disk/disk-storage.ts';
-import { createMemoryStorage } from '../../src/apiserver/storage/memory-storage.ts';
+import { createMemoryStorage } from '../../src/apiserver/storage/multi-version.ts';
 import { objectKey, type Storage } from '../../src/apiserver/storage/storage.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { report, type Row } from './report.ts';

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { listAt, numberAt } from '../../src/objects/read.ts';
+import { listAt, numberAt } from '../../src/objects/json.ts';
 import { report } from './report.ts';
 import { ServerProcess } from './server-process.ts';
 

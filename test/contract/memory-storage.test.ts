@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
-import { createMemoryStorage } from '../../src/apiserver/storage/memory-storage.ts';
+import { createMemoryStorage } from '../../src/apiserver/storage/multi-version.ts';
 import { checkHistory, histories } from './storage-model.ts';
 import { describeStorage } from './storage.contract.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
-import { Clients } from '../../src/client/clients.ts';
+import { Clients } from '../../src/client/resource-client.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import { isAlreadyExists, isNotFound } from '../../src/client/errors.ts';
 import type { Draft, ResourceClient } from '../../src/client/resource-client.ts';
@@ -9,7 +9,7 @@ import { namespaces, nodes, serviceCIDRs, services, type ResourceType } from '..
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
-import { listAt } from '../../src/objects/read.ts';
+import { listAt } from '../../src/objects/json.ts';
 import type { IPFamily } from '../../src/objects/address.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { type Controllers, DeployedControllers, OwnControllers } from './controllers.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Transport } from '../../src/client/transport.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
-import { at, listAt } from '../../src/objects/read.ts';
+import { at, listAt } from '../../src/objects/json.ts';
 import { applyStrictly, kustomize, kustomizeWith } from '../support/manifests.ts';
 import { accountFlags } from './account.ts';
 import type { Target } from './targets/target.ts';

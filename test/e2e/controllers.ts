@@ -5,7 +5,7 @@ import { leases, pods } from '../../src/client/resources.ts';
 import { isNotFound } from '../../src/client/errors.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { Pod } from '../../src/objects/types/core.generated.ts';
-import { numberAt } from '../../src/objects/read.ts';
+import { numberAt } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { call } from '../support/test-server.ts';
 import { Child } from './child.ts';

@@ -1,4 +1,4 @@
-import type { Clients } from '../../src/client/clients.ts';
+import type { Clients } from '../../src/client/resource-client.ts';
 import { pods } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { IPFamily } from '../../src/objects/address.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
-import { peersOf } from '../../src/network/announcing/bgp-peers.ts';
-import { readAnnounce } from '../../src/network/announcing/pool-announcement.ts';
-import { readPool } from '../../src/controllers/load-balancer/pool.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { peersOf } from '../../src/network/announcing/bgp.ts';
+import { readAnnounce } from '../../src/network/announcing/announcement-plan.ts';
+import { readPool } from '../../src/controllers/load-balancer/pools.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
-import { importCilium } from '../../src/pools/import/cilium.ts';
+import { importCilium } from '../../src/pools/import/read.ts';
 import { importKubeVip } from '../../src/pools/import/kube-vip.ts';
 import { importMetalLB, importMetalLBConfig } from '../../src/pools/import/metallb.ts';
 import { BalancedServer } from '../support/balanced-server.ts';

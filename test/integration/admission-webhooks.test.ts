@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import { HookedServer } from '../support/hooked-server.ts';
 import { call, untilFound } from '../support/test-server.ts';

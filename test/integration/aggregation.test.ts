@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { answerOf } from '../../src/apiserver/proxy/backend.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { answerOf } from '../../src/apiserver/proxy/dial-pod.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ExtensionApiServer } from '../support/extension-server.ts';
 import { Kubectl } from '../support/kubectl.ts';

@@ -8,9 +8,9 @@ import {
   announcerLabel,
   announcerLeaseName,
   reportAnnotation,
-} from '../../src/network/announcing/announcer-lease.ts';
+} from '../../src/network/announcing/agent-report.ts';
 import { parseCidr } from '../../src/objects/address.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import type { AddressPool } from '../../src/objects/types/servicenet.ts';
 import { formatMicroTime } from '../../src/objects/time.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';

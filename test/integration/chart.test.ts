@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { chartFiles } from '../../hack/generate-chart.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { argumentsOf } from '../support/deployed-controllers.ts';
 import { kustomize, kustomizeWith, nameOf, parseManifests } from '../support/manifests.ts';
 import { definedTemplates, renderTemplate } from '../support/helm-templates.ts';

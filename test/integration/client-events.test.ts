@@ -5,7 +5,7 @@ import { EventSender } from '../../src/client/events/event-sender.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
-import { textAt } from '../../src/objects/read.ts';
+import { textAt } from '../../src/objects/json.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
-import { byNamespace, indexByLabel, indexByNamespace } from '../../src/client/informers/indexes.ts';
-import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
+import { byNamespace, indexByLabel, indexByNamespace } from '../../src/client/informers/cache.ts';
+import { InformerFactory } from '../../src/client/informers/shared-informer.ts';
 import { pods, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { Pod } from '../../src/objects/types/core.generated.ts';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
-import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../src/client/informers/shared-informer.ts';
 import type { Informer } from '../../src/client/informers/informer.ts';
 import { pods } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';

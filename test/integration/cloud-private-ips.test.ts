@@ -3,9 +3,9 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cloudPrivateIPConfigs } from '../../src/client/resources.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
-import { InMemoryCloud } from '../../src/controllers/cloud-private-ips/cloud.ts';
-import { cloudPrivateIPController } from '../../src/controllers/cloud-private-ips/controller.ts';
-import { egressIPController } from '../../src/controllers/egress-ips/controller.ts';
+import { InMemoryCloud } from '../../src/platforms/openshift/cloud-private-ip/cloud.ts';
+import { cloudPrivateIPController } from '../../src/platforms/openshift/cloud-private-ip/controller.ts';
+import { egressIPController } from '../../src/platforms/openshift/egress-ip/controller.ts';
 import {
   catalogEntry,
   runControllers,
@@ -14,7 +14,7 @@ import {
 } from '../../src/controllers/run.ts';
 import { parseStrictAddress } from '../../src/objects/address.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { call } from '../support/test-server.ts';

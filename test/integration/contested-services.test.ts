@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { ContestedCluster } from '../support/contested-cluster.ts';
 import { itemsOf } from '../support/with-controllers.ts';
 

@@ -1,6 +1,6 @@
 import { it } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, conditionStatus, listAt, numberAt } from '../../src/objects/read.ts';
+import { at, conditionStatus, listAt, numberAt } from '../../src/objects/json.ts';
 import { ContestedCluster } from '../support/contested-cluster.ts';
 import { itemsOf } from '../support/with-controllers.ts';
 

@@ -10,7 +10,7 @@ import {
   type RunningControllers,
 } from '../../src/controllers/index.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { keyOf } from '../../src/objects/key.ts';
+import { keyOf } from '../../src/objects/meta.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { QueryParameters, Transport } from '../../src/client/transport.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt } from '../../src/objects/read.ts';
+import { at, listAt } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { overtaken } from '../support/overtaken.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { eventually } from '../support/api-operations.ts';
 import { convertAt } from '../support/conversion-webhook.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { eventually } from '../support/api-operations.ts';
 import {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at } from '../../src/objects/read.ts';
+import { at } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call, type Answer } from '../support/test-server.ts';
 

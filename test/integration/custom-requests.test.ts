@@ -1,7 +1,7 @@
 /** What requests for custom objects are answered with; the texts are those of apiextensions-apiserver 1.36.4, asked the same. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { listAt, recordAt } from '../../src/objects/read.ts';
+import { listAt, recordAt } from '../../src/objects/json.ts';
 import { type Answer, call, untilFound } from '../support/test-server.ts';
 
 const boats = '/apis/example.com/v1/namespaces/default/boats';

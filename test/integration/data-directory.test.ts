@@ -6,9 +6,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { keptIdentity, newIdentity } from '../../src/apiserver/pki/identity.ts';
-import { DamagedStorageError, StorageLockedError } from '../../src/apiserver/storage/disk/errors.ts';
+import { DamagedStorageError, StorageLockedError } from '../../src/apiserver/storage/disk/directory-lock.ts';
 import { createTransport } from '../../src/client/connect.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 import { call, untilFound, watchEvents } from '../support/test-server.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { at, listAt } from '../../src/objects/read.ts';
+import { at, listAt } from '../../src/objects/json.ts';
 import { argumentsOf, DeployedControllers } from '../support/deployed-controllers.ts';
 import { kustomize } from '../support/manifests.ts';
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { networksAnnotation } from '../../src/network/attachments/selection.ts';
+import { networksAnnotation } from '../../src/network/attachments/attachments.ts';
 import type { Provocation } from '../support/deployed-controllers.ts';
 import { describeRights } from '../support/describe-rights.ts';
 import { kustomizeWith, parseManifests } from '../support/manifests.ts';

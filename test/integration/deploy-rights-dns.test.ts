@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { dnsConfig } from '../../src/config/dns.ts';
+import { dnsConfig } from '../../src/flags/dns.ts';
 import { program } from '../../src/commands/command-line/program.ts';
-import { listAt, recordAt } from '../../src/objects/read.ts';
+import { listAt, recordAt } from '../../src/objects/json.ts';
 import { startDns } from '../support/dns/dns-server.ts';
 import { kustomizeWith, nameOf } from '../support/manifests.ts';
 import { PermissionRecorder } from '../support/permission-recorder.ts';

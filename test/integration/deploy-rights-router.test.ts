@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { program } from '../../src/commands/command-line/program.ts';
-import { routerConfig } from '../../src/config/router.ts';
-import { listAt, recordAt } from '../../src/objects/read.ts';
+import { routerConfig } from '../../src/flags/router.ts';
+import { listAt, recordAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { kustomizeWith, nameOf } from '../support/manifests.ts';
 import { PermissionRecorder } from '../support/permission-recorder.ts';

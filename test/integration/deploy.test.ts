@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { at, listAt } from '../../src/objects/read.ts';
+import { at, listAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { applyStrictly, kustomize, kustomizeWith, nameOf, parseManifests } from '../support/manifests.ts';
 

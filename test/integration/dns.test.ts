@@ -6,7 +6,7 @@ import { decode, encode, type Packet, streamEncode } from 'dns-packet';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ConnectionError, type Transport } from '../../src/client/transport.ts';
-import { MessageFrames } from '../../src/dns/message-frames.ts';
+import { MessageFrames } from '../../src/dns/forwarder.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { dig } from '../support/dns/dig.ts';

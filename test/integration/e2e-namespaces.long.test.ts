@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import { eventually } from '../support/api-operations.ts';
 import { E2eCluster } from '../support/e2e-cluster.ts';
 import { createTestingNamespace } from '../support/e2e-framework.ts';

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { garbageCollector } from '../../src/controllers/garbage-collection/controller.ts';
-import { egressRouterController } from '../../src/controllers/egress-routers/controller.ts';
+import { egressRouterController } from '../../src/platforms/openshift/egress-router/controller.ts';
 import { catalogEntry, runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { makeNamespace } from '../support/api-operations.ts';
 import { call } from '../support/test-server.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clusterControllers } from '../../src/controllers/index.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { at } from '../../src/objects/read.ts';
+import { at } from '../../src/objects/json.ts';
 import { runAgainst } from '../support/controllers-of-a-script.ts';
 import type { Exchange } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';

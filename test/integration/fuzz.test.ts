@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseProtobuf } from '../../src/apiserver/schema/protobuf/parse-protobuf.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import { type FuzzRequest, requests, type Route } from '../support/fuzz/requests.ts';
 import { samples } from '../support/fuzz/samples.ts';
 import { WatchedServer } from '../support/watchdog/watched-server.ts';

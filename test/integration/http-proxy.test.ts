@@ -9,14 +9,14 @@ import { pino } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
-import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
+import { staticTokens } from '../../src/apiserver/authentication/authenticator.ts';
 import { createHttpServer, type HttpLimits } from '../../src/apiserver/http/server.ts';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
 import type { DialPod } from '../../src/apiserver/proxy/dial-pod.ts';
 import type { ProxyTarget } from '../../src/apiserver/proxy/endpoint-resolver.ts';
 import { proxyHandler } from '../../src/apiserver/proxy/handler.ts';
 import { proxyUpgradeHandler } from '../../src/apiserver/proxy/upgrade.ts';
-import { serviceUnavailable } from '../../src/objects/status-errors.ts';
+import { serviceUnavailable } from '../../src/objects/status.ts';
 
 const now = new Date();
 const ca = createCertificateAuthority('ca', { now });

@@ -9,11 +9,11 @@ import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { isRecord } from '../../src/objects/json.ts';
-import { notFound, resourceVersionTooLarge } from '../../src/objects/status-errors.ts';
+import { notFound, resourceVersionTooLarge } from '../../src/objects/status.ts';
 import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
-import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
+import { staticTokens } from '../../src/apiserver/authentication/authenticator.ts';
 import type { Handler, UpgradeHandler } from '../../src/apiserver/http/exchange.ts';
-import { createRouter } from '../../src/apiserver/http/router.ts';
+import { createRouter } from '../../src/apiserver/http/exchange.ts';
 import {
   createHttpServer,
   type HttpLimits,

@@ -1,7 +1,7 @@
 /** Routes that are made of Ingresses, by the controller of `--platform=openshift` on a server of ours. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 

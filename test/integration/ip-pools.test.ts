@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readWhereaboutsRange } from '../../src/allocation/whereabouts-range.ts';
+import { readWhereaboutsRange } from '../../src/allocation/whereabouts.ts';
 import { overlappingRangeIPReservations } from '../../src/client/resources.ts';
-import { IPPools } from '../../src/controllers/attachments/ip-pools.ts';
-import type { HeldAddresses, SandboxAttempt } from '../../src/controllers/attachments/sandbox-attempt.ts';
-import { recordAt } from '../../src/objects/read.ts';
+import { IPPools } from '../../src/platforms/cni/ip-pools.ts';
+import type { HeldAddresses, SandboxAttempt } from '../../src/platforms/cni/ip-pools.ts';
+import { recordAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { controllerContext } from '../support/controller-context.ts';
 import { FakeClock } from '../support/fake-clock.ts';

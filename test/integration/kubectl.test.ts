@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import { Kubectl } from '../support/kubectl.ts';
 
 let server: TestServer;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../src/client/informers/shared-informer.ts';
 import {
   type ContainerExit,
   type ContainerRuntime,

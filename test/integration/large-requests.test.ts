@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { recordAt } from '../../src/objects/read.ts';
+import { recordAt } from '../../src/objects/json.ts';
 import { type Answer, call } from '../support/test-server.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 

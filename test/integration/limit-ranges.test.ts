@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answer, call } from '../support/test-server.ts';
 

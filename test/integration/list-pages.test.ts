@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import type { QueryParameters } from '../../src/client/transport.ts';
 import { samples } from '../support/fuzz/samples.ts';

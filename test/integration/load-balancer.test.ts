@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { Clients } from '../../src/client/clients.ts';
+import { Clients } from '../../src/client/resource-client.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { services, addressPools } from '../../src/client/resources.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { makeNamespace } from '../support/api-operations.ts';
 import { call } from '../support/test-server.ts';

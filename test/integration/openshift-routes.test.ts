@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 

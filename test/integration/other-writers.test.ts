@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, leases } from '../../src/client/resources.ts';
-import { warnOfOtherWriters } from '../../src/commands/other-writers.ts';
+import { warnOfOtherWriters } from '../../src/commands/controller.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
 const now = Date.parse('2026-06-01T12:00:00Z');

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { at, textAt } from '../../src/objects/read.ts';
+import { at, textAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 

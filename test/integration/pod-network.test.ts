@@ -8,8 +8,8 @@ import { type Embedded, startEmbedded } from '../../src/apiserver/embedded.ts';
 import type { DialPod } from '../../src/apiserver/proxy/dial-pod.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
-import { textAt } from '../../src/objects/read.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
+import { textAt } from '../../src/objects/json.ts';
 import { type Answer, call } from '../support/test-server.ts';
 import { WebhookServer } from '../support/webhook-server.ts';
 

@@ -4,7 +4,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
-import { checkTypesOnDemand } from '../../src/registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
+import { checkTypesOnDemand } from '../../src/registry/admissionregistration/policy/check-types-on-demand.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answer, call } from '../support/test-server.ts';
 import { untilObject } from '../support/with-controllers.ts';

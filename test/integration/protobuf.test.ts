@@ -1,9 +1,9 @@
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { wireValues } from '../../src/apiserver/schema/protobuf/wire-reader.ts';
+import { wireValues } from '../../src/apiserver/schema/protobuf/wire.ts';
 import { writeProtobuf } from '../../src/apiserver/schema/protobuf/write-protobuf.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 import { readTypedObject } from '../support/typed-object.ts';

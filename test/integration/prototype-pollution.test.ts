@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { listAt, recordAt } from '../../src/objects/read.ts';
+import { listAt, recordAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
 /** Bodies, patches and parameters that name the members of every object, by every way into the server. */

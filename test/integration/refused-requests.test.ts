@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
-import type { Refusal } from '../../src/apiserver/http/refusal.ts';
+import type { Refusal } from '../../src/apiserver/http/exchange.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
-import { at } from '../../src/objects/read.ts';
+import { at } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Embedded, startEmbedded } from '../../src/apiserver/embedded.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
-import { recordAt, textAt } from '../../src/objects/read.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
+import { recordAt, textAt } from '../../src/objects/json.ts';
 import { call } from '../support/test-server.ts';
 
 const secret = 'administrators-token-0123456789';

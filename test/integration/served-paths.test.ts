@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { at, listAt } from '../../src/objects/read.ts';
+import { at, listAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call, watchEvents } from '../support/test-server.ts';
 

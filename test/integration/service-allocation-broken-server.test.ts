@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { readServiceCidrs } from '../../src/config/service-ranges.ts';
+import { readServiceCidrs } from '../../src/flags/shared.ts';
 import { serviceAllocation } from '../../src/controllers/index.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { at } from '../../src/objects/read.ts';
+import { at } from '../../src/objects/json.ts';
 import { runAgainst } from '../support/controllers-of-a-script.ts';
 import type { Exchange } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';

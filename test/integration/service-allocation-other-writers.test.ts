@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Clients } from '../../src/client/clients.ts';
+import { Clients } from '../../src/client/resource-client.ts';
 import { isNotFound } from '../../src/client/errors.ts';
 import { ipAddresses, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { nodePortRange } from '../../src/config/service-ranges.ts';
+import { nodePortRange } from '../../src/flags/shared.ts';
 import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
-import { at } from '../../src/objects/read.ts';
+import { at } from '../../src/objects/json.ts';
 import type { Service } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { overtaken, type Request } from '../support/overtaken.ts';

@@ -5,14 +5,14 @@ import type { Clock } from '../../src/client/clock.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { nodePortRange } from '../../src/config/service-ranges.ts';
+import { nodePortRange } from '../../src/flags/shared.ts';
 import {
   auditCluster,
   runControllers,
   type RunningControllers,
   serviceAllocation,
 } from '../../src/controllers/index.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 import { fastClock } from '../support/fast-clock.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { Clients } from '../../src/client/clients.ts';
+import { Clients } from '../../src/client/resource-client.ts';
 import { isNotFound } from '../../src/client/errors.ts';
 import { serviceCIDRs } from '../../src/client/resources.ts';
 import { clusterControllers, runControllers } from '../../src/controllers/index.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { Child } from '../e2e/child.ts';
 import { untilObject } from '../support/with-controllers.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startEmbedded } from '../../src/apiserver/embedded.ts';
-import { writeKubeconfig } from '../../src/commands/local-cluster/kubeconfig-file.ts';
-import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
+import { writeKubeconfig } from '../../src/commands/local-cluster/cluster.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
 import { commandLine } from '../support/command-line.ts';
 
 let folder = '';

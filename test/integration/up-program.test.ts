@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { runProgram } from '../../src/commands/run-program.ts';
+import { runProgram } from '../../src/commands/run.ts';
 import { Child } from '../e2e/child.ts';
 import { commandLine } from '../support/command-line.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { makeNamespace } from '../support/api-operations.ts';
 import { call, revisionOf, watchEvents, watchUntil } from '../support/test-server.ts';

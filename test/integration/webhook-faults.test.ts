@@ -2,7 +2,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
-import { recordAt, textAt } from '../../src/objects/read.ts';
+import { recordAt, textAt } from '../../src/objects/json.ts';
 import { HookedServer } from '../support/hooked-server.ts';
 import { call } from '../support/test-server.ts';
 import { patchResponse, type Scripted, WebhookServer } from '../support/webhook-server.ts';

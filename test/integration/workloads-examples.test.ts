@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
 import { applyManifests, readManifests } from '../../src/commands/apply.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { itemsOf, untilObject } from '../support/with-controllers.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call, revisionOf, watchUntil } from '../support/test-server.ts';
 import { itemsOf, untilObject } from '../support/with-controllers.ts';

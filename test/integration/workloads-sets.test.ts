@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listAt, numberAt, textAt } from '../../src/objects/read.ts';
+import { listAt, numberAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Kubectl } from '../support/kubectl.ts';
 import { kubectlIn, type NamespacedKubectl } from '../support/namespaced-kubectl.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
 import { type Host, ProgramMissingError } from '../../src/host/host.ts';
-import { type NodeAgentOptions, OtherProxyError } from '../../src/node/agent.ts';
-import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
+import { type NodeAgentOptions, OtherProxyError } from '../../src/node/forwarding/agent.ts';
+import { NftablesWriter } from '../../src/node/nftables/writer.ts';
 import { type RunningAgents, TestCluster } from './support/cluster.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';

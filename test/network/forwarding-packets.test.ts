@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ForwardingPlan } from '../../src/network/forwarding/forwarding-plan.ts';
-import { planForwarding } from '../../src/network/forwarding/forwarding-planner.ts';
+import { planForwarding } from '../../src/network/forwarding/planner.ts';
 import { type Packet, sourceOf, verdictFor } from '../../src/network/forwarding/verdict.ts';
-import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
+import { NftablesWriter } from '../../src/node/nftables/writer.ts';
 import type { IPFamily } from '../../src/objects/address.ts';
 import type { Service } from '../../src/objects/types/core.generated.ts';
 import { missingFor } from './support/gate.ts';

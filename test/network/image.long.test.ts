@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Host } from '../../src/host/host.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { Builder, type Stage, stagesOf, wordsOf } from '../support/dockerfile.ts';
 import { applyStrictly, kustomizeWith } from '../support/manifests.ts';
 import { textsAt } from '../support/role-rules.ts';

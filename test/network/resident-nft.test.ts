@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Host } from '../../src/host/host.ts';
-import type { Command } from '../../src/node/nftables/commands.ts';
+import type { Command } from '../../src/node/nftables/elements.ts';
 import { Nft } from '../../src/node/nftables/nft.ts';
-import { residentLimit } from '../../src/node/nftables/resident-nft.ts';
-import { listAt } from '../../src/objects/read.ts';
+import { residentLimit } from '../../src/node/nftables/nft.ts';
+import { listAt } from '../../src/objects/json.ts';
 import { forMakers } from './support/for-makers.ts';
 import { processesOf, residentNft } from './support/processes.ts';
 import { startNetwork, type TestNetwork } from './support/network.ts';

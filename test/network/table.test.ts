@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ForwardingPlanner, type ServiceInput } from '../../src/network/forwarding/forwarding-planner.ts';
-import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
-import { keyOf } from '../../src/objects/key.ts';
-import { serviceOfSlice } from '../../src/network/forwarding/service-key.ts';
+import { ForwardingPlanner, type ServiceInput } from '../../src/network/forwarding/planner.ts';
+import { NftablesWriter } from '../../src/node/nftables/writer.ts';
+import { keyOf } from '../../src/objects/meta.ts';
+import { serviceOfSlice } from '../../src/network/forwarding/endpoints.ts';
 import { missingFor } from './support/gate.ts';
 import { startNetwork, type TestNetwork } from './support/network.ts';
 import { forwardingNode, forwardingOptions } from './support/objects.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { planForwarding } from '../../src/network/forwarding/forwarding-planner.ts';
-import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
+import { planForwarding } from '../../src/network/forwarding/planner.ts';
+import { NftablesWriter } from '../../src/node/nftables/writer.ts';
 import { makers } from './support/gate.ts';
 import { endpointSlice, forwardingNode, forwardingOptions, service } from './support/objects.ts';
 import { startNetwork } from './support/network.ts';

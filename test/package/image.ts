@@ -3,7 +3,7 @@ import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { recordAt } from '../../src/objects/read.ts';
+import { recordAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { Child } from '../e2e/child.ts';
 import { applyStrictly, kustomize } from '../support/manifests.ts';

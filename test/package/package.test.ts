@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isRecord } from '../../src/objects/json.ts';
-import { recordAt, textAt } from '../../src/objects/read.ts';
+import { recordAt, textAt } from '../../src/objects/json.ts';
 import { Child } from '../e2e/child.ts';
 import { missingFor } from '../network/support/gate.ts';
 import { imageTests } from './image.ts';

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { runControllers, type RunningControllers } from '../../src/controllers/index.ts';
 import { attachmentsName } from '../../src/controllers/names.ts';
-import { networkKindControllers } from '../../src/controllers/network-kinds.ts';
+import { networkKindControllers } from '../../src/platforms/catalog.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 import { UnreliableTransport } from '../support/unreliable-transport.ts';

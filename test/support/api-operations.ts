@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import { type E2eCluster, kinds } from './e2e-cluster.ts';
 import { type Answer, call } from './test-server.ts';

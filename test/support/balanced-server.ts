@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { Clients } from '../../src/client/clients.ts';
+import { Clients } from '../../src/client/resource-client.ts';
 import { services, addressPools } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';

@@ -1,8 +1,9 @@
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
-import { clusterCidrs } from '../../src/config/cluster-cidrs.ts';
-import { nodePortRange, readServiceCidrs } from '../../src/config/service-ranges.ts';
-import { clusterControllers, runControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import { clusterCidrs } from '../../src/flags/addresses.ts';
+import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
+import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import { allControllers } from '../../src/platforms/catalog.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { BalancedServer } from './balanced-server.ts';
 import { Contested } from './contested.ts';
@@ -46,7 +47,7 @@ export class ContestedCluster {
     const running = runControllers({
       transport,
       catalog: [
-        ...clusterControllers({
+        ...allControllers({
           transport,
           rootCa: 'PEM',
           maxEndpointsPerSlice: 1,

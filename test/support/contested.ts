@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestOptions, Transport } from '../../src/client/transport.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, recordAt } from '../../src/objects/read.ts';
+import { at, listAt, recordAt } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { call } from './test-server.ts';
 

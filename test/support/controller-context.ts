@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import type { Transport } from '../../src/client/transport.ts';
-import { Clients } from '../../src/client/clients.ts';
+import { Clients } from '../../src/client/resource-client.ts';
 import type { ControllerContext } from '../../src/runtime/context.ts';
-import { InformerFactory } from '../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../src/client/informers/shared-informer.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import type { FakeClock } from './fake-clock.ts';
 

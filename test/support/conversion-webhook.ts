@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import { definitions } from './e2e-definitions.ts';
 import { eventually } from './api-operations.ts';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
-import { recordAt } from '../../src/objects/read.ts';
+import { recordAt } from '../../src/objects/json.ts';
 
 /** One instruction of a Dockerfile: `COPY`, and what is behind it. */
 export interface Instruction {

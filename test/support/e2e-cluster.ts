@@ -1,6 +1,6 @@
 /** A cluster for e2e tests, and what their suite asks of it before the first (test/e2e/e2e.go). */
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { conditionStatus, listAt, recordAt } from '../../src/objects/read.ts';
+import { conditionStatus, listAt, recordAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 import { createTestingNamespace } from './e2e-framework.ts';
 import { TypedClient } from './typed-client.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { listAt } from '../../src/objects/read.ts';
+import { listAt } from '../../src/objects/json.ts';
 import { eventually } from './api-operations.ts';
 import type { TypedClient } from './typed-client.ts';
 

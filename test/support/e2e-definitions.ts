@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, textAt } from '../../src/objects/json.ts';
 import { eventually } from './api-operations.ts';
 import type { TypedClient } from './typed-client.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { textAt } from '../../src/objects/read.ts';
+import { textAt } from '../../src/objects/json.ts';
 import type { TypedClient } from './typed-client.ts';
 
 /**

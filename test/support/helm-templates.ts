@@ -1,4 +1,4 @@
-import { at, recordAt } from '../../src/objects/read.ts';
+import { at, recordAt } from '../../src/objects/json.ts';
 
 /** Blocks that are in no other block, but for an `if` around a whole document. */
 const document = /^\{\{- if (\S+) \}\}\n([\s\S]*)\{\{- end \}\}\n$/m;

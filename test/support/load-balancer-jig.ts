@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { startLoadBalancer } from './balanced-server.ts';
 import { E2eCluster, poll } from './e2e-cluster.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 import { isKubeObject } from '../../src/client/resources.ts';
-import { RestMapping } from '../../src/client/rest-mapping.ts';
+import { RestMapping } from '../../src/client/discovery.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { expect } from 'vitest';
-import { recordAt, textAt } from '../../src/objects/read.ts';
+import { recordAt, textAt } from '../../src/objects/json.ts';
 import { Connection } from '../bench/connection.ts';
 import { serverAlone } from '../bench/requests.ts';
 import { ServerProcess } from '../bench/server-process.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StatusError } from '../../src/objects/status.ts';
-import { requestInfo } from '../../src/apiserver/http/request-info.ts';
+import { requestInfo } from '../../src/apiserver/http/request.ts';
 import type {
   ApiResponse,
   ApiStream,

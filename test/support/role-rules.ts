@@ -1,6 +1,6 @@
 import { isRecord } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
-import { listAt } from '../../src/objects/read.ts';
+import { listAt } from '../../src/objects/json.ts';
 import { type Permission, phraseOf } from './permission-recorder.ts';
 
 /** One verb on one resource that a role grants. */

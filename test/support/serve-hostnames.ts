@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { textAt } from '../../src/objects/read.ts';
+import { textAt } from '../../src/objects/json.ts';
 import type { E2eCluster } from './e2e-cluster.ts';
 import { runDeployment } from './service-jig.ts';
 

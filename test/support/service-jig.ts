@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { type E2eCluster, poll } from './e2e-cluster.ts';
 

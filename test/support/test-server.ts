@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { StatusError } from '../../src/objects/status.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { textAt } from '../../src/objects/read.ts';
+import { textAt } from '../../src/objects/json.ts';
 import { ConnectionError, type QueryParameters, type Transport } from '../../src/client/transport.ts';
 
 /** What a request came to: an object or a Status, whatever the code. */

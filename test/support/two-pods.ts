@@ -1,5 +1,5 @@
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/json.ts';
 import type { E2eCluster } from './e2e-cluster.ts';
 import { podUntil } from './service-jig.ts';
 

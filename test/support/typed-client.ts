@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici';
-import { wireValues } from '../../src/apiserver/schema/protobuf/wire-reader.ts';
+import { wireValues } from '../../src/apiserver/schema/protobuf/wire.ts';
 import { writeProtobuf } from '../../src/apiserver/schema/protobuf/write-protobuf.ts';
 import type { QueryParameters } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';

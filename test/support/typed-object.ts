@@ -1,7 +1,7 @@
 import { builtinSchema, registeredKind } from '../../src/apiserver/schema/builtin.ts';
 import { decodeValue } from '../../src/apiserver/schema/decode.ts';
 import { parseProtobuf } from '../../src/apiserver/schema/protobuf/parse-protobuf.ts';
-import { parseVersion } from '../../src/apiserver/schema/version-kind.ts';
+import { parseVersion } from '../../src/apiserver/schema/builtin.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 
 /** An object in protobuf as a typed client shows it in JSON: what is empty there is left out here. */

@@ -1,7 +1,7 @@
 /** Calls as those of client-go's typed clients: objects in and out, and errors as what the Status says. */
 import type { QueryParameters } from '../../src/client/transport.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { numberAt, textAt } from '../../src/objects/read.ts';
+import { numberAt, textAt } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import type { TypedClient, TypedEvent } from './typed-client.ts';
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
-import { recordAt, textAt } from '../../src/objects/read.ts';
+import { recordAt, textAt } from '../../src/objects/json.ts';
 
 /** What a webhook answers: a whole answer, a body of its own, or nothing ever. */
 export type Scripted =

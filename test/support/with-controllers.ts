@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import type { Transport } from '../../src/client/transport.ts';
 import {
-  clusterControllers,
   type LeaderElectionSettings,
   runControllers,
   type RunningControllers,
 } from '../../src/controllers/index.ts';
+import { allControllers } from '../../src/platforms/catalog.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { call } from './test-server.ts';
@@ -41,7 +41,7 @@ export function startControllers(
   const metrics = new Metrics();
   const running = runControllers({
     transport,
-    catalog: clusterControllers({ transport, rootCa: 'PEM', namespaceGracePeriod: 0 }),
+    catalog: allControllers({ transport, rootCa: 'PEM', namespaceGracePeriod: 0 }),
     controllers,
     log: pino({ enabled: false }),
     metrics,

@@ -3,7 +3,7 @@
  * answers by its cluster IP and node port, and how a Service without Pods does.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { call } from './test-server.ts';
 

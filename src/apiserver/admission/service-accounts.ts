@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Container, Pod, ServiceAccount, Volume } from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { forbidden } from '../../objects/status-errors.ts';
+import { forbidden } from '../../objects/status.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
-import { generateName } from '../rest/object-name.ts';
+import { generateName } from '../rest/system-fields.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
 import { isPod } from '../subresources/pod-binding.ts';

@@ -4,9 +4,13 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { APIServiceSpec } from '../../objects/types/apiregistration.generated.ts';
 import type { WebhookNetwork, ServiceTarget } from '../admission/webhooks/client.ts';
-import { dialInTime, noClusterNetwork } from '../proxy/dial-pod.ts';
-import type { FrontProxy } from './front-proxy.ts';
+import { dialInTime, noClusterNetwork, describeDialFailure } from '../proxy/dial-pod.ts';
+import { type FrontProxy, userHeaders } from './front-proxy.ts';
 import { joinHostPort } from '../../objects/address.ts';
+import type { ApiRequest, Reply, UpgradeHandler } from '../http/exchange.ts';
+import { plainError, serviceUnavailable } from '../../objects/status.ts';
+import { copy, forward, headersToBackend, headersToClient } from '../proxy/forwarding.ts';
+import { forwardUpgrade, upgradeHeaders } from '../proxy/upgrade.ts';
 
 /** The network to extension API servers, and this server's identity to them. */
 export interface ExtensionNetwork {
@@ -105,4 +109,79 @@ async function handshake(socket: TLSSocket, signal: AbortSignal): Promise<void> 
   }
   // An `error` event without a listener would end the process; the request reports it from here on.
   socket.on('error', () => undefined);
+}
+
+/**
+ * Proxies a request to an extension API server, with the user in headers; bodies are streamed both ways. Failures are
+ * answered in plain text (kube-aggregator `apiserver/handler_proxy.go`).
+ */
+export async function proxyRequest(
+  extension: ExtensionNetwork,
+  server: CheckedServer,
+  request: ApiRequest,
+  reply: Reply,
+): Promise<void> {
+  const target = resolve(extension, server);
+  if (target === undefined) {
+    unavailable(reply, 'service unavailable');
+    return;
+  }
+  const requested = {
+    method: request.method,
+    path: request.url,
+    headers: { ...headersToBackend(request), ...userHeaders(request.user) },
+  };
+  try {
+    const response = await forward(
+      request,
+      async () => openExtensionRequest(extension, server, target, requested, request.signal),
+      (error) => {
+        throw new Unreachable(describeDialFailure(error, target));
+      },
+    );
+    const headers = headersToClient(response.headers, (location) => location);
+    await copy([], response, reply.stream(response.statusCode ?? 502, headers));
+  } catch (error) {
+    if (!(error instanceof Unreachable)) throw error;
+    unavailable(reply, `error trying to reach service: ${error.message}`);
+  }
+}
+
+/** Proxies an upgraded connection to an extension API server. */
+export function proxyUpgrade(extension: ExtensionNetwork, server: CheckedServer): UpgradeHandler {
+  return async (request, client, head) => {
+    const target = resolve(extension, server);
+    if (target === undefined) throw serviceUnavailable('service unavailable');
+    const requested = {
+      method: request.method,
+      path: request.url,
+      headers: { ...upgradeHeaders(request), ...userHeaders(request.user) },
+    };
+    await forwardUpgrade(
+      client,
+      head,
+      async (signal) => openExtensionRequest(extension, server, target, requested, signal),
+      (error) => {
+        throw plainError(`error dialing backend: ${describeDialFailure(error, target)}`);
+      },
+    );
+  };
+}
+
+class Unreachable extends Error {
+  override readonly name = 'Unreachable';
+}
+
+/** Undefined where the server is not available, or its Service has no endpoint. */
+function resolve({ network }: ExtensionNetwork, server: CheckedServer): ServiceTarget | undefined {
+  if (!server.isAvailable) return undefined;
+  try {
+    return network.resolve(server.namespace, server.name, server.port);
+  } catch {
+    return undefined;
+  }
+}
+
+function unavailable(reply: Reply, message: string): void {
+  reply.send(503, 'text/plain; charset=utf-8', `${message}\n`, { 'X-Content-Type-Options': 'nosniff' });
 }

@@ -1,14 +1,59 @@
+import { at, listAt, textAt, textsAt } from '../../objects/json.ts';
+import type { DiscoveredResource, SubresourceRow } from '../discovery/discovered-resource.ts';
 import type { IncomingMessage } from 'node:http';
-import { textAt } from '../../objects/read.ts';
 import { partOfV2 } from '../discovery/openapi/merge-v2.ts';
-import type { RemoteGroupVersion } from '../discovery/remote-group-version.ts';
-import { answerOf } from '../proxy/backend.ts';
+import type { RemoteGroupVersion } from '../discovery/documents.ts';
+import { answerOf } from '../proxy/dial-pod.ts';
 import { type ExtensionNetwork, type ExtensionServer, openExtensionRequest } from './extension-server.ts';
 import { userHeaders } from './front-proxy.ts';
-import { remoteResources } from './remote-resources.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { errorMessage } from '../../objects/status.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 import { joinHostPort } from '../../objects/address.ts';
+
+/**
+ * The resources of an APIResourceList, as discovery shows them (apiserver `endpoints/installer.go`,
+ * ConvertGroupVersionIntoToDiscovery). Rows without a name are left out.
+ */
+function remoteResources(group: string, version: string, list: unknown): DiscoveredResource[] {
+  const rows = listAt(list, 'resources');
+  return rows.flatMap((row) => {
+    const plural = textAt(row, 'name');
+    if (plural === '' || plural.includes('/')) return [];
+    return [
+      {
+        group,
+        version,
+        plural,
+        singular: textAt(row, 'singularName'),
+        kind: textAt(row, 'kind'),
+        namespaced: at(row, 'namespaced') === true,
+        shortNames: textsAt(row, 'shortNames'),
+        categories: textsAt(row, 'categories'),
+        verbs: textsAt(row, 'verbs'),
+        schema: '',
+        subresources: subresourcesOf(plural, rows),
+        custom: true,
+      },
+    ];
+  });
+}
+
+function subresourcesOf(plural: string, rows: readonly unknown[]): SubresourceRow[] {
+  return rows.flatMap((row) => {
+    const name = textAt(row, 'name');
+    if (!name.startsWith(`${plural}/`)) return [];
+    const kindGroup = textAt(row, 'group');
+    const kindVersion = textAt(row, 'version');
+    return [
+      {
+        name: name.slice(plural.length + 1),
+        kind: textAt(row, 'kind'),
+        verbs: textsAt(row, 'verbs'),
+        ...(kindGroup === '' && kindVersion === '' ? {} : { kindGroup, kindVersion }),
+      },
+    ];
+  });
+}
 
 /** Parallel requests, as in kube-aggregator: each may go to another endpoint, and one answer is enough. */
 const attempts = 5;

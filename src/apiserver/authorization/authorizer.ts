@@ -1,6 +1,6 @@
 import type { RequestInfo } from '../http/exchange.ts';
 import { StatusError } from '../../objects/status.ts';
-import { forbidden } from '../../objects/status-errors.ts';
+import { forbidden } from '../../objects/status.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** What a request accesses: a resource, or a path outside of the API groups (apiserver `authorizer.Attributes`). */

@@ -3,7 +3,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { serviceAccountUserName } from '../authentication/users.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import { type AccessAttributes, type Authorizer, withSubresource } from './authorizer.ts';
-import { listAt, textAt, textsAt } from '../../objects/read.ts';
+import { listAt, textAt, textsAt } from '../../objects/json.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** A rule of a Role or ClusterRole, with empty lists for those that are not set. */

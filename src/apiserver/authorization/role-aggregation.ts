@@ -6,7 +6,7 @@ import { StatusError } from '../../objects/status.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { updateObject } from '../rest/update.ts';
 import { listPrefix } from '../storage/storage.ts';
-import { rbacGroup } from '../../registry/rbac/role.ts';
+import { rbacGroup } from '../../registry/rbac/roles.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 const prefix = listPrefix(rbacGroup, 'clusterroles');

@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import { aggregatorGroup, builtInPriority, customPriority } from '../discovery/priorities.ts';
+import { aggregatorGroup, builtInPriority, customPriority } from '../discovery/documents.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { listPrefix, objectKey } from '../storage/storage.ts';
 import { ensureObject } from './system-objects.ts';

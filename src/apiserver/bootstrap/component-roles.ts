@@ -1,12 +1,49 @@
+import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
+
+/** A policy rule: verbs, API groups (`core` for ""), resources and resource names, each separated by spaces. */
+export type Row = readonly [verbs: string, groups: string, resources: string, names?: string];
+
+/** The rule to write Events. */
+export const eventWriters: Row = ['create patch update', 'core events.k8s.io', 'events'];
+/** The verbs of a reader. */
+export const read = 'get list watch';
+
+/** The rule of a row. */
+export function ruleOf([verbs, groups, resources, names]: Row): PolicyRule {
+  return {
+    verbs: verbs.split(' '),
+    apiGroups: groups.split(' ').map((group) => (group === 'core' ? '' : group)),
+    resources: resources.split(' '),
+    ...(names === undefined ? {} : { resourceNames: names.split(' ') }),
+  };
+}
+
+/** A default Role or ClusterRole. */
+export interface BootstrapRole {
+  readonly name: string;
+  /** Absent for a ClusterRole. */
+  readonly namespace?: string;
+  readonly rules: readonly PolicyRule[];
+  /** The label of the roles that are aggregated to this one. */
+  readonly aggregates?: string;
+  /** The label by which this role is aggregated to another one. */
+  readonly partOf?: string;
+}
+
+/** A default RoleBinding or ClusterRoleBinding. */
+export interface BootstrapBinding {
+  readonly name: string;
+  /** The name of the role; absent where it is that of the binding. */
+  readonly role?: string;
+  /** The namespace of the binding and the role; absent where both are cluster-scoped. */
+  readonly namespace?: string;
+  readonly groups?: readonly string[];
+  readonly users?: readonly string[];
+  /** ServiceAccounts in kube-system. */
+  readonly accounts?: readonly string[];
+}
+
 /** The roles of the components of a cluster other than controllers (`bootstrappolicy/policy.go`). */
-import {
-  type BootstrapBinding,
-  type BootstrapRole,
-  eventWriters,
-  read,
-  type Row,
-  ruleOf,
-} from './rule-rows.ts';
 
 const reviews: readonly Row[] = [
   ['create', 'authentication.k8s.io', 'tokenreviews'],
@@ -133,4 +170,70 @@ export const componentBindings: readonly BootstrapBinding[] = [
   { name: 'system:kube-scheduler', users: ['system:kube-scheduler'] },
   // Without subjects: the Node authorizer authorizes nodes.
   { name: 'system:node' },
+];
+
+/** Roles and RoleBindings in the system's namespaces (`bootstrappolicy/namespace_policy.go`). */
+
+const leaderLocking: readonly Row[] = [
+  ['create get list update watch', 'coordination.k8s.io', 'leases'],
+  ['create get list update watch', 'coordination.k8s.io', 'leasecandidates'],
+];
+const reader = 'extension-apiserver-authentication-reader';
+const controllerManager = 'system:kube-controller-manager';
+const scheduler = 'system:kube-scheduler';
+
+const namespaceRows: Readonly<Record<string, Readonly<Record<string, readonly Row[]>>>> = {
+  'kube-public': {
+    'system:controller:bootstrap-signer': [
+      [read, 'core', 'configmaps'],
+      ['update', 'core', 'configmaps', 'cluster-info'],
+      eventWriters,
+    ],
+  },
+  'kube-system': {
+    [reader]: [[read, 'core', 'configmaps', 'extension-apiserver-authentication']],
+    'system::leader-locking-kube-controller-manager': leaderLocking,
+    'system::leader-locking-kube-scheduler': leaderLocking,
+    'system:controller:bootstrap-signer': [[read, 'core', 'secrets']],
+    'system:controller:cloud-provider': [['create get list watch', 'core', 'configmaps']],
+    'system:controller:token-cleaner': [['delete get list watch', 'core', 'secrets'], eventWriters],
+  },
+};
+
+/** The roles in kube-public and kube-system. */
+export const namespaceRoles: readonly BootstrapRole[] = Object.entries(namespaceRows).flatMap(
+  ([namespace, roles]) =>
+    Object.entries(roles).map(([name, rules]) => ({ name, namespace, rules: rules.map(ruleOf) })),
+);
+
+/** Bind the role of a controller to its ServiceAccount. */
+const controllerBindings = namespaceRoles
+  .filter(({ name }) => name.startsWith('system:controller:'))
+  .map(({ name, namespace }) => ({
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    accounts: [name.slice('system:controller:'.length)],
+  }));
+
+/** The bindings in kube-public and kube-system. */
+export const namespaceBindings: readonly BootstrapBinding[] = [
+  {
+    name: `system::${reader}`,
+    role: reader,
+    namespace: 'kube-system',
+    users: [controllerManager, scheduler],
+  },
+  {
+    name: 'system::leader-locking-kube-controller-manager',
+    namespace: 'kube-system',
+    users: [controllerManager],
+    accounts: ['kube-controller-manager', 'leader-election-controller'],
+  },
+  {
+    name: 'system::leader-locking-kube-scheduler',
+    namespace: 'kube-system',
+    users: [scheduler],
+    accounts: ['kube-scheduler'],
+  },
+  ...controllerBindings,
 ];

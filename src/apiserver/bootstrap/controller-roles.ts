@@ -9,7 +9,7 @@ import {
   read,
   type Row,
   ruleOf,
-} from './rule-rows.ts';
+} from './component-roles.ts';
 
 const apps = 'apps extensions';
 

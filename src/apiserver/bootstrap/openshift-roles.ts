@@ -1,5 +1,5 @@
 /** The permissions for Routes that OpenShift adds to admin, edit and view (openshift-apiserver, `bootstrappolicy`). */
-import { type BootstrapRole, read, ruleOf } from './rule-rows.ts';
+import { type BootstrapRole, read, ruleOf } from './component-roles.ts';
 
 const aggregateTo = 'rbac.authorization.k8s.io/aggregate-to-';
 const group = 'route.openshift.io';

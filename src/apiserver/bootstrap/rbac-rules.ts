@@ -3,11 +3,11 @@
  * those of features that are off by default.
  */
 import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
-import type { BootstrapRole, BootstrapBinding } from './rule-rows.ts';
+import type { BootstrapRole, BootstrapBinding } from './component-roles.ts';
 import { componentBindings, componentRoles } from './component-roles.ts';
 import { controllerBindings, controllerRoles } from './controller-roles.ts';
-import { namespaceBindings, namespaceRoles } from './namespace-roles.ts';
-import { allVerbs } from '../../registry/generic/resource-row.ts';
+import { namespaceBindings, namespaceRoles } from './component-roles.ts';
+import { allVerbs } from '../../registry/generic/strategy.ts';
 
 const read = ['get', 'list', 'watch'];
 const certificates = 'certificates.k8s.io';

@@ -1,13 +1,21 @@
-import { jsonEqual } from '../../objects/json.ts';
+import { jsonEqual, recordAt, textAt, at } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Service } from '../../objects/types/core.generated.ts';
+import type { Service, ConfigMap } from '../../objects/types/core.generated.ts';
 import { StatusError } from '../../objects/status.ts';
-import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
+import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass.ts';
 import { createObject } from '../rest/create.ts';
 import { storageKeyOf, type ServedResource } from '../rest/served-resource.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey, PreconditionError, type Write } from '../storage/storage.ts';
 import { systemUser } from '../authentication/users.ts';
+import { type FrontProxy, requestHeaderMembers } from '../aggregation/front-proxy.ts';
+import { mandatoryFlowSchemas, suggestedFlowSchemas } from '../../registry/flowcontrol/flowschema.ts';
+import {
+  autoUpdateAnnotation,
+  flowcontrolGroup,
+  mandatoryPriorityLevels,
+  suggestedPriorityLevels,
+} from '../../registry/flowcontrol/prioritylevelconfiguration.ts';
 
 /** The configuration of the system objects. */
 export interface SystemObjects {
@@ -221,4 +229,94 @@ async function commitIgnoringConflicts(core: ServerCore, write: Write): Promise<
   } catch (error) {
     if (!(error instanceof PreconditionError)) throw error;
   }
+}
+
+const namespace = 'kube-system';
+const name = 'extension-apiserver-authentication';
+const clientCaKey = 'client-ca-file';
+
+/**
+ * Keeps the ConfigMap in which extension API servers find the CAs of clients and of the front proxy
+ * (`pkg/controlplane/controller/clusterauthenticationtrust`). Other client CAs in it are kept.
+ *
+ * @param clientCa PEM.
+ */
+export async function ensureAuthenticationConfigMap(
+  core: ServerCore,
+  clientCa: string,
+  frontProxy: FrontProxy,
+): Promise<void> {
+  const stored = core.storage.getForUpdate(objectKey('', 'configmaps', namespace, name));
+  const proxy = requestHeaderMembers(frontProxy);
+  if (stored === undefined) {
+    const map: ConfigMap = { metadata: { name, namespace }, data: { [clientCaKey]: clientCa, ...proxy } };
+    await ensureObject(core, '', 'configmaps', namespace, map);
+    return;
+  }
+  const before = recordAt(stored.object, 'data');
+  const storedCas = textAt(before, clientCaKey);
+  const data = {
+    ...before,
+    [clientCaKey]: storedCas.includes(clientCa.trim()) ? storedCas : `${storedCas}${clientCa}`,
+    ...proxy,
+  };
+  if (jsonEqual(before, data)) return;
+  const object: KubeObject & { data: object } = { ...stored.object, data };
+  try {
+    await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
+  } catch (error) {
+    // Conflict: the next round checks again.
+    if (!(error instanceof PreconditionError)) throw error;
+  }
+}
+
+interface ObjectWithSpec extends KubeObject {
+  readonly spec: object;
+}
+
+/** In the order in which kube-apiserver creates them. */
+const objects: readonly (readonly [plural: string, list: readonly ObjectWithSpec[]])[] = [
+  ['flowschemas', suggestedFlowSchemas],
+  ['prioritylevelconfigurations', suggestedPriorityLevels],
+  ['flowschemas', mandatoryFlowSchemas],
+  ['prioritylevelconfigurations', mandatoryPriorityLevels],
+];
+
+/**
+ * Creates the FlowSchemas and PriorityLevelConfigurations of every cluster, and restores their specs where the
+ * annotation allows it (`pkg/registry/flowcontrol/ensurer`).
+ */
+export async function ensureFlowControl(core: ServerCore): Promise<void> {
+  await Promise.all(
+    objects.flatMap(([plural, list]) => list.map(async (object) => ensureSpec(core, plural, object))),
+  );
+}
+
+async function ensureSpec(core: ServerCore, plural: string, wanted: ObjectWithSpec): Promise<void> {
+  const { name = '' } = wanted.metadata;
+  const stored = core.storage.getForUpdate(objectKey(flowcontrolGroup, plural, '', name));
+  if (stored === undefined) {
+    await ensureObject(core, flowcontrolGroup, plural, '', structuredClone(wanted));
+    return;
+  }
+  const { metadata } = stored.object;
+  if (metadata.annotations?.[autoUpdateAnnotation] !== 'true') return;
+  const storedSpec = at(stored.object, 'spec');
+  const spec = withAdministratorsChoice(plural, name, wanted.spec, storedSpec);
+  if (jsonEqual(storedSpec, spec)) return;
+  const generation = (metadata.generation ?? 0) + 1;
+  const object: ObjectWithSpec = { ...stored.object, metadata: { ...metadata, generation }, spec };
+  try {
+    await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
+  } catch (error) {
+    // Conflict: the next round checks again.
+    if (!(error instanceof PreconditionError)) throw error;
+  }
+}
+
+/** The spec, with the stored `exempt` of the level `exempt`: administrators may choose how much it lends. */
+function withAdministratorsChoice(plural: string, name: string, spec: object, storedSpec: unknown): object {
+  if (plural !== 'prioritylevelconfigurations' || name !== 'exempt') return spec;
+  const exempt = at(storedSpec, 'exempt');
+  return exempt === undefined ? spec : { ...spec, exempt };
 }

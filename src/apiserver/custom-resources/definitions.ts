@@ -1,16 +1,16 @@
 import type { CustomResourceDefinition } from '../../objects/types/apiextensions.generated.ts';
 import { setMaxListeners } from 'node:events';
 import { jsonEqual } from '../../objects/json.ts';
-import { withApproval } from '../../registry/apiextensions/customresourcedefinition/approval.ts';
+import { withApproval } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import {
   hasCondition,
   isCustomResourceDefinition,
   withCondition,
-} from '../../registry/apiextensions/customresourcedefinition/definition.ts';
+} from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { customResourceCleanupFinalizer } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
-import { trackAs } from '../rest/tracker.ts';
+import { trackAs } from '../rest/commit.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { emptyResource } from './empty.ts';
 import { areNamesAccepted, establish, judgeNames, type NamedDefinition } from './names.ts';

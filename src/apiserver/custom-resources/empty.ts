@@ -1,6 +1,6 @@
 import { StatusError } from '../../objects/status.ts';
 import { deleteObject } from '../rest/delete.ts';
-import type { CheckedDeleteOptions } from '../rest/options/delete-options.ts';
+import type { CheckedDeleteOptions } from '../rest/options.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { listPrefix } from '../storage/storage.ts';

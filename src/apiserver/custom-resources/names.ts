@@ -9,7 +9,7 @@ import { hasWrongBundle } from '../../registry/apiextensions/customresourcedefin
 import {
   hasCondition,
   withCondition,
-} from '../../registry/apiextensions/customresourcedefinition/definition.ts';
+} from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 
 /** The parts of a definition that the names of others in its group are checked against. */
 export interface NamedDefinition {

@@ -1,15 +1,149 @@
-import type { CustomResourceDefinition } from '../../objects/types/apiextensions.generated.ts';
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import type { KubeObject } from '../../objects/meta.ts';
-import { plainError } from '../../objects/status-errors.ts';
-
-import { encodeSorted } from '../schema/encode.ts';
-import { isReviewVersion, readAnswer, type ReviewVersion } from '../admission/webhooks/answer.ts';
-import type { ConnectedWebhook, WebhookClient } from '../admission/webhooks/client.ts';
+import { isRecord, type JsonRecord, textAt, at, listAt } from '../../objects/json.ts';
+import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+import { aggregateText } from '../../registry/validation/field-errors.ts';
+import { validateAnnotations } from '../../registry/generic/metadata.ts';
+import { validateLabels } from '../../registry/validation/label-selector.ts';
+import {
+  type ReviewKind,
+  type ReviewVersion,
+  isReviewVersion,
+  readAnswer,
+  type ConnectedWebhook,
+  type WebhookClient,
+} from '../admission/webhooks/client.ts';
 import { typeText } from '../admission/webhooks/review.ts';
-import { checkSameObject, convertedMetadata } from './converted-metadata.ts';
-import { conversionReview, conversionReviewOf, convertedObjects } from './conversion-review.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import type { CustomResourceDefinition } from '../../objects/types/apiextensions.generated.ts';
+import { plainError, errorMessage } from '../../objects/status.ts';
+import { encodeSorted } from '../schema/encode.ts';
+
+/** What a conversion may change of an object (apiextensions `apiserver/conversion/webhook_converter.go`). */
+
+/** @throws {Error} when the converted object is another one than the original (`validateConvertedObject`). */
+function checkSameObject(original: KubeObject, converted: JsonRecord): void {
+  const { name = '', namespace = '', uid = '' } = original.metadata;
+  const requireSame = (field: string, before: string, after: string): void => {
+    if (before !== after) throw new Error(`must have the same ${field}: ${before} != ${after}`);
+  };
+  requireSame('kind', original.kind ?? '', textAt(converted, 'kind'));
+  requireSame('name', name, textAt(converted, 'metadata', 'name'));
+  requireSame('namespace', namespace, textAt(converted, 'metadata', 'namespace'));
+  requireSame('UID', uid, textAt(converted, 'metadata', 'uid'));
+}
+
+/**
+ * The original metadata with the labels and annotations of the converted object (`restoreObjectMeta`).
+ *
+ * @throws {Error} when these are missing or invalid.
+ */
+function convertedMetadata(original: ObjectMeta, converted: JsonRecord): ObjectMeta {
+  if (!Object.hasOwn(converted, 'metadata')) throw new Error('missing metadata in converted object');
+  const { metadata: convertedMeta } = converted;
+  if (!isRecord(convertedMeta))
+    throw new Error(`invalid metadata of type ${goType(convertedMeta)} in converted object`);
+  const { labels: _labels, annotations: _annotations, ...rest } = structuredClone(original);
+  const metadata: ObjectMeta = rest;
+  const labels = textsOf(convertedMeta, 'labels', original.labels, (texts) =>
+    validateLabels(texts, 'metadata.labels'),
+  );
+  if (labels !== undefined) metadata.labels = labels;
+  const annotations = textsOf(convertedMeta, 'annotations', original.annotations, (texts) =>
+    validateAnnotations(texts, 'metadata.annotation'),
+  );
+  if (annotations !== undefined) metadata.annotations = annotations;
+  return metadata;
+}
+
+/** A map of strings, validated if it has changed; undefined for an empty one. @throws {Error} */
+function textsOf(
+  metadata: JsonRecord,
+  member: 'labels' | 'annotations',
+  before: Readonly<Record<string, string>> = {},
+  validate: (texts: Record<string, string>) => Parameters<typeof aggregateText>[0],
+): Record<string, string> | undefined {
+  const value = metadata[member];
+  if (value === undefined || value === null) return undefined;
+  if (!isRecord(value)) {
+    throw new Error(`invalid metadata.${member} of type ${goType(value)} in converted object`);
+  }
+  const texts = new Map<string, string>();
+  for (const [name, text] of Object.entries(value)) {
+    if (typeof text !== 'string') {
+      const type = goType(text);
+      throw new Error(`metadata.${member}[${name}] must be a string, but is ${type} in converted object`);
+    }
+    texts.set(name, text);
+  }
+  const found = Object.fromEntries(texts);
+  const sameNumber = texts.size === Object.keys(before).length;
+  const same = sameNumber && [...texts].every(([name, text]) => before[name] === text);
+  const errors = same ? [] : validate(found);
+  if (errors.length > 0) throw new Error(aggregateText(errors));
+  return texts.size === 0 ? undefined : found;
+}
+
+/** The Go type of a JSON value, as `%T` prints it. */
+function goType(value: unknown): string {
+  if (value === null || value === undefined) return '<nil>';
+  if (Array.isArray(value)) return '[]interface {}';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (typeof value === 'boolean') return 'bool';
+  return typeof value === 'string' ? 'string' : 'map[string]interface {}';
+}
+
+/** ConversionReview, v1 and v1beta1 (apiextensions `apiserver/conversion/webhook_converter.go`). */
+
+const group = 'apiextensions.k8s.io';
+const kind = 'ConversionReview';
+
+/** The review that asks a webhook to convert objects, and answers. */
+const conversionReview: ReviewKind = {
+  group,
+  kind,
+  schema: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ConversionReview',
+};
+
+/**
+ * The body of the request to a webhook, with the members in Go's order. It has an empty response, as in kube-apiserver.
+ *
+ * @param objects JSON of the objects.
+ * @param apiVersion the desired one, `<group>/<version>`.
+ */
+function conversionReviewOf(
+  objects: readonly string[],
+  apiVersion: string,
+  version: ReviewVersion,
+  uid: string,
+): string {
+  const head = JSON.stringify({ kind, apiVersion: `${group}/${version}` }).slice(0, -1);
+  const request = JSON.stringify({ uid, desiredAPIVersion: apiVersion }).slice(0, -1);
+  const response = '{"uid":"","convertedObjects":null,"result":{"metadata":{}}}';
+  return `${head},"request":${request},"objects":[${objects.join(',')}]},"response":${response}}`;
+}
+
+/**
+ * The objects of a response (`getConvertedObjectsFromResponse`). Responses of v1beta1 need no uid.
+ *
+ * @throws {Error} with kube-apiserver's message for an invalid response or a failure.
+ */
+function convertedObjects(review: JsonRecord, version: ReviewVersion, uid: string): readonly unknown[] {
+  if (version === 'v1') {
+    const wanted = typeText(`${group}/v1`, kind);
+    const got = typeText(textAt(review, 'apiVersion'), textAt(review, 'kind'));
+    if (got !== wanted) throw new Error(`expected webhook response of ${wanted}, got ${got}`);
+  }
+  const response = at(review, 'response');
+  if (response === undefined) throw new Error('no response provided');
+  const answered = textAt(response, 'uid');
+  if (version === 'v1' && answered !== uid) {
+    throw new Error(`expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(answered)}`);
+  }
+  const status = textAt(response, 'result', 'status');
+  if (status !== 'Success') {
+    const message = textAt(response, 'result', 'message');
+    throw new Error(message === '' ? `response.result.status was '${status}', not 'Success'` : message);
+  }
+  return listAt(response, 'convertedObjects');
+}
 
 /** For one call with all its retries (`apiserver/pkg/util/webhook/authentication.go`). */
 const timeoutSeconds = 30;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.ts';
-import { encode } from '../http/encoding.ts';
+import { methodNotAllowed, resourceNotFound } from '../../objects/status.ts';
+import { encode } from '../http/reply.ts';
 import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
-import type { MediaType } from '../http/media-types.ts';
+import type { MediaType } from '../http/negotiation.ts';
 import { negotiateDiscovery } from '../http/negotiation.ts';
-import { replyNotFound } from '../http/router.ts';
+import { replyNotFound } from '../http/exchange.ts';
 import type { DiscoveredResource, DiscoveredResources } from './discovered-resource.ts';
 import {
   type DiscoveredGroup,
@@ -15,7 +15,7 @@ import {
   apiVersions,
   groupResources,
 } from './documents.ts';
-import type { RemoteGroupVersion } from './remote-group-version.ts';
+import type { RemoteGroupVersion } from './documents.ts';
 
 /** The documents of one set of served resources. */
 interface Snapshot {

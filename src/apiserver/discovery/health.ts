@@ -1,6 +1,5 @@
-import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
-import { replyNotFound } from '../http/router.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { type ApiRequest, type Handler, type Reply, replyNotFound } from '../http/exchange.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 type HealthPath = 'healthz' | 'livez' | 'readyz';
 
@@ -140,4 +139,13 @@ function failureOf(check: ServerCheck): string | undefined {
   } catch (error) {
     return errorMessage(error);
   }
+}
+
+/** Serves `/metrics` and paths below it in the text format of Prometheus. @param pages by path. */
+export function metricsHandler(pages: ReadonlyMap<string, () => Promise<string>>): Handler {
+  return async ({ info }, reply) => {
+    const collect = pages.get(info.path);
+    if (collect === undefined) replyNotFound(reply);
+    else reply.send(200, 'text/plain; version=0.0.4; charset=utf-8', await collect());
+  };
 }

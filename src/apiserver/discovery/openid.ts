@@ -1,7 +1,7 @@
 import type { JsonWebKey } from 'node:crypto';
-import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.ts';
-import type { Handler } from '../http/exchange.ts';
-import { replyNotFound } from '../http/router.ts';
+import { methodNotAllowed, resourceNotFound } from '../../objects/status.ts';
+import { type Handler, replyNotFound } from '../http/exchange.ts';
+import { requireProducible } from '../http/negotiation.ts';
 
 /** The paths of OpenID Connect discovery for tokens of ServiceAccounts. */
 export const openIdPaths = {
@@ -49,5 +49,43 @@ export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions)
     if (method !== 'GET') throw methodNotAllowed(['GET']);
     const [mediaType, body] = document();
     reply.sendAsIs(200, mediaType, JSON.stringify(body), { 'cache-control': 'public, max-age=3600' });
+  };
+}
+
+/** The version of Kubernetes whose API this server implements. */
+export const kubernetesVersion = { major: '1', minor: '36', patch: '0' } as const;
+
+/** Fields of `/version` besides the Kubernetes version. */
+export interface BuildInfo {
+  /** The version of servicenet, as in package.json. */
+  readonly version: string;
+  /** With Go's names: `linux/amd64`. */
+  readonly platform: string;
+}
+
+/** Serves `/version` (apimachinery `version/types.go`). The build metadata of the version names servicenet. */
+export function versionHandler(build: BuildInfo): Handler {
+  const { major, minor, patch } = kubernetesVersion;
+  const body = {
+    major,
+    minor,
+    emulationMajor: major,
+    emulationMinor: minor,
+    minCompatibilityMajor: major,
+    minCompatibilityMinor: String(Number(minor) - 1),
+    gitVersion: `v${major}.${minor}.${patch}+servicenet.${build.version}`,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: 'none',
+    compiler: 'gc',
+    platform: build.platform,
+  };
+  return async ({ info, method, headers }, reply) => {
+    await Promise.resolve();
+    if (info.path !== '/version' && info.path !== '/version/') throw resourceNotFound();
+    if (method !== 'GET') throw methodNotAllowed(['GET']);
+    requireProducible(headers.accept, ['application/json']);
+    reply.send(200, 'application/json', JSON.stringify(body, null, 2));
   };
 }

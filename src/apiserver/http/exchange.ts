@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { LongBody } from './long-body.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { StatusError } from '../../objects/status.ts';
 
 /** What a path and method ask for (apiserver `endpoints/request/requestinfo.go`). */
 export interface RequestInfo {
@@ -81,3 +82,55 @@ export type Handler = (request: ApiRequest, reply: Reply) => Promise<void>;
 
 /** Serves an HTTP upgrade (WebSocket through `/proxy`). */
 export type UpgradeHandler = (request: ApiRequest, socket: Duplex, head: Buffer) => Promise<void>;
+
+/** kube-apiserver's answer for unknown paths. */
+export function replyNotFound(reply: Reply): void {
+  reply.send(404, 'text/plain; charset=utf-8', '404 page not found\n', {
+    'X-Content-Type-Options': 'nosniff',
+  });
+}
+
+/**
+ * Passes each request to the handler of its first path segment (`api` of `/api/v1/services`, "" of `/`); 404
+ * without one. An empty segment in front (`//api`) is a segment.
+ */
+export function createRouter(routes: ReadonlyMap<string, Handler>): Handler {
+  return async (request, reply) => {
+    const { path } = request.info;
+    const end = path.indexOf('/', 1);
+    const first = end === -1 ? path.slice(1) : path.slice(1, end);
+    const handler = first === '' && path !== '/' ? undefined : routes.get(first);
+    if (handler === undefined) replyNotFound(reply);
+    else await handler(request, reply);
+  };
+}
+
+/** A response with Retry-After. */
+export interface Refusal {
+  readonly code: 429 | 503;
+  /** Whole seconds, from 0; in the header `Retry-After`, and in the Status unless it is 0. */
+  readonly retryAfterSeconds: number;
+  /** Default: kube-apiserver's text just after a CustomResourceDefinition was created. */
+  readonly message?: string;
+}
+
+/**
+ * Decides for each request whether it is refused before anything is done: how a client fares with a server that is
+ * busy. Undefined lets it through.
+ */
+export type RefuseRequest = (request: {
+  readonly method: string;
+  readonly path: string;
+}) => Refusal | undefined;
+
+/** The refusal as an answer (apiserver `endpoints/handlers/responsewriters/errors.go`). */
+export function refusalError({
+  code,
+  retryAfterSeconds,
+  message = 'storage is (re)initializing',
+}: Refusal): StatusError {
+  return new StatusError(code, code === 429 ? 'TooManyRequests' : 'ServiceUnavailable', message, {
+    ...(retryAfterSeconds > 0 ? { details: { retryAfterSeconds } } : {}),
+    headers: { 'Retry-After': String(retryAfterSeconds) },
+  });
+}

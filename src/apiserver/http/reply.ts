@@ -1,12 +1,82 @@
+import { isRecord } from '../../objects/json.ts';
+import { writeProtobuf } from '../schema/protobuf/write-protobuf.ts';
+import { writeYaml } from '../schema/yaml/write-yaml.ts';
+import { type MediaType, negotiateError } from './negotiation.ts';
 import type { ServerResponse } from 'node:http';
 import type { Reply, ReplyStream } from './exchange.ts';
-import { encode } from './encoding.ts';
-import { endCompressed, endWhileMade, endWith, lengthOf, type LongBody } from './long-body.ts';
-import { negotiateError } from './negotiation.ts';
-import { indented, indentJson, wantsPretty } from './pretty.ts';
+import {
+  endCompressed,
+  endWhileMade,
+  endWith,
+  lengthOf as bodyLengthOf,
+  type LongBody,
+  indented,
+  indentJson,
+  wantsPretty,
+} from './long-body.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { StatusError } from '../../objects/status.ts';
-import { warningHeaders } from './warnings.ts';
+
+/**
+ * Writes a JSON value: JSON in one line with a newline behind it, as Go's encoder does, YAML, or protobuf, for which
+ * it must be an object with its kind.
+ *
+ * @throws {StatusError} 406 for a kind that has no protobuf.
+ */
+export function encode(value: unknown, mediaType: MediaType): string | Buffer {
+  if (mediaType === 'application/json') return `${JSON.stringify(value)}\n`;
+  if (mediaType === 'application/vnd.kubernetes.protobuf') return writeProtobuf(isRecord(value) ? value : {});
+  return writeYaml(value);
+}
+
+/** Warnings longer than this altogether, in characters, are cut, and those behind it dropped (apiserver `endpoints/filters/warning.go`). */
+const maxTotal = 4096;
+const maxEachWhenCut = 256;
+
+/**
+ * The `Warning` header values of an answer: `299 - "…"` with Go's quoting (apimachinery `util/net/http.go`,
+ * NewWarningHeader). Repeated texts are dropped, control characters too, since they could end the header.
+ */
+export function warningHeaders(texts: readonly string[]): string[] {
+  return bounded([...new Set(texts)]).map((text) => {
+    // no-control-regex: the control characters are intended here
+    const clean = text.replaceAll(/\p{Cc}/gu, '').replaceAll(/["\\]/g, '\\$&');
+    return latin1(`299 - "${clean}"`);
+  });
+}
+
+/**
+ * The first text that does not fit turns cutting on, for earlier ones as well; from then on texts are added until the
+ * limit is reached.
+ */
+function bounded(texts: readonly string[]): readonly string[] {
+  let total = 0;
+  const overflow = texts.findIndex((text) => (total += lengthOf(text)) > maxTotal);
+  if (overflow < 0) return texts;
+  const kept: string[] = [];
+  let written = 0;
+  for (const [i, text] of texts.entries()) {
+    if (i > overflow && written >= maxTotal) break;
+    const short = Array.from(text.slice(0, 2 * maxEachWhenCut))
+      .slice(0, maxEachWhenCut)
+      .join('');
+    kept.push(short);
+    written += lengthOf(short);
+  }
+  return kept;
+}
+
+/** Go counts characters. */
+function lengthOf(text: string): number {
+  let length = 0;
+  for (const _character of text) length++;
+  return length;
+}
+
+/** UTF-8 bytes as a header value: Node writes headers one byte per character. */
+function latin1(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
 
 /** Smaller answers are not worth the work (apiserver `responsewriters/writers.go`). */
 const compressFrom = 128 * 1024;
@@ -157,7 +227,7 @@ function isLong(body: Buffer | string | LongBody): body is LongBody {
 }
 
 function byteLengthOf(body: Buffer | string | LongBody): number {
-  return isLong(body) ? lengthOf(body) : Buffer.byteLength(body);
+  return isLong(body) ? bodyLengthOf(body) : Buffer.byteLength(body);
 }
 
 function textOf(body: Buffer | string | LongBody): string {

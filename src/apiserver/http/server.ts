@@ -1,22 +1,79 @@
-import { randomUUID } from 'node:crypto';
+import type { Duplex } from 'node:stream';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { randomUUID } from 'node:crypto';
 import { type Server, createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
-import { headersTooLarge, internalError, timedOut } from '../../objects/status-errors.ts';
-import { StatusError } from '../../objects/status.ts';
-import { LogThrottle } from '../../telemetry/log-throttle.ts';
+import { headersTooLarge, internalError, timedOut, StatusError } from '../../objects/status.ts';
+import { LogThrottle } from '../../telemetry/log.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
-import { refuseSocket } from './client-errors.ts';
 import type { Handler, UpgradeHandler } from './exchange.ts';
-import { HostCheck } from './host.ts';
-import { InFlight } from './in-flight.ts';
-import { LateBodies } from './late-bodies.ts';
-import { isLongRunning } from './request-timeout.ts';
+import { HostCheck, InFlight, isLongRunning } from './limits.ts';
 import { HttpReply } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser } from './shutdown.ts';
+
+/** Status lines for connections that are not HTTP, too slow or too large. */
+const answers: ReadonlyMap<string, string> = new Map([
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
+]);
+
+/** Errors of connections on which no text can be sent; Node reports those of TLS as client errors, too. */
+const closedErrors: ReadonlySet<string> = new Set(['ECONNRESET', 'ERR_TLS_HANDSHAKE_TIMEOUT']);
+
+/**
+ * Ends a connection whose bytes cannot be read as a request, with the text that Go's server sends. Listener of
+ * the server's `clientError`.
+ */
+function refuseSocket(error: Error & { code?: string }, socket: Duplex): void {
+  if (closedErrors.has(error.code ?? '') || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = answers.get(error.code ?? '') ?? '400 Bad Request';
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n${status}`,
+    () => socket.destroy(),
+  );
+}
+
+/**
+ * Ends requests that were answered and whose bodies do not arrive in time. Node's `requestTimeout` does so for every
+ * request of a server, but a proxied upload may take longer. Kept are only the few requests that are answered before
+ * their body has arrived.
+ */
+class LateBodies {
+  readonly #milliseconds: number;
+  /** The start of the wait for each, by `performance.now()`. */
+  readonly #expected = new Map<IncomingMessage, number>();
+
+  /** @param milliseconds in which a body must be there. */
+  constructor(milliseconds: number) {
+    this.#milliseconds = milliseconds;
+  }
+
+  /**
+   * A request was answered before its body had arrived: the rest of the body has a time limit.
+   *
+   * @param since the time of the answer, by `performance.now()`.
+   */
+  answered(incoming: IncomingMessage, since: number): void {
+    if (incoming.complete || incoming.destroyed || this.#expected.has(incoming)) return;
+    this.#expected.set(incoming, since);
+  }
+
+  /** Closes the connections of late requests. */
+  sweep(): void {
+    const latest = performance.now() - this.#milliseconds;
+    for (const [incoming, since] of this.#expected) {
+      const isLate = !incoming.complete && !incoming.destroyed && since <= latest;
+      if (isLate) incoming.socket.destroy();
+      if (isLate || incoming.complete || incoming.destroyed) this.#expected.delete(incoming);
+    }
+  }
+}
 
 /** PEM texts. `clientCa` turns client certificates on. */
 interface TlsMaterial {

@@ -4,8 +4,8 @@
  * and a `test` for null holds where nothing is and for a string only where it is spelt as Go spells it.
  */
 import { isRecord } from '../../objects/json.ts';
-import { tooLarge } from '../../objects/status-errors.ts';
-import { RawNumber } from '../schema/json/go-json.ts';
+import { tooLarge } from '../../objects/status.ts';
+import { RawNumber } from '../schema/json.ts';
 import { setMember } from '../schema/schema.ts';
 
 /** Operations in one patch (apiserver `endpoints/handlers/patch.go` maxJSONPatchOperations). */

@@ -1,17 +1,101 @@
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { RawNumber } from '../schema/json.ts';
+import { goQuote } from '../../objects/go-text.ts';
+
+/** Values as Go's `fmt` prints them with %v: what patch errors show of a patch. */
+
+/** `map[a:1 b:[x y]]`: members sorted, strings bare, null as `<nil>`. */
+export function goPrint(value: unknown): string {
+  if (value === null || value === undefined) return '<nil>';
+  if (Array.isArray(value)) return `[${value.map(goPrint).join(' ')}]`;
+  if (value instanceof RawNumber) {
+    return value.isInteger ? String(BigInt(value.literal)) : printFloat(Number(value.literal));
+  }
+  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : printFloat(value);
+  if (isRecord(value)) {
+    const members = Object.keys(value).sort();
+    return `map[${members.map((key) => `${key}:${goPrint(value[key])}`).join(' ')}]`;
+  }
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Numbers from a million on have an exponent, as those below 0.0001 have; it has two digits. */
+function printFloat(value: number): string {
+  if (Object.is(value, -0)) return '-0';
+  const size = Math.abs(value);
+  const text = size >= 1e6 || (size > 0 && size < 1e-4) ? value.toExponential() : String(value);
+  return text.replace(/e([+-])(\d)$/, 'e$10$2');
+}
+
+/** What a strategic merge patch may get wrong, in the words of apimachinery `util/mergepatch/errors.go`. */
+
+/** A patch that cannot be merged. */
+export class StrategicPatchError extends Error {
+  override readonly name = 'StrategicPatchError';
+  /** How the API server answers: `badRequest` 400, `unprocessable` 422, `plain` 500. */
+  readonly answer: 'badRequest' | 'unprocessable' | 'plain';
+
+  constructor(message: string, answer: StrategicPatchError['answer'] = 'plain') {
+    super(message);
+    this.answer = answer;
+  }
+}
+
+function noMergeKey(item: unknown, mergeKey: string): StrategicPatchError {
+  return new StrategicPatchError(`map: ${goPrint(item)} does not contain declared merge key: ${mergeKey}`);
+}
+
+export function badPatchType(directive: unknown, item: unknown): StrategicPatchError {
+  // Go's %s has a special form for values that are not strings.
+  const shown =
+    typeof directive === 'string'
+      ? directive
+      : directive === null
+        ? noType
+        : Array.isArray(directive) || isRecord(directive)
+          ? goPrint(directive)
+          : `%!s(${goType(directive)}=${goPrint(directive)})`;
+  return new StrategicPatchError(`unknown patch type: ${shown} in map: ${goPrint(item)}`);
+}
+
+/** A field that a directive names and the type does not have. */
+export function noSuchField(struct: string, field: string): StrategicPatchError {
+  return new StrategicPatchError(
+    `unable to find api field in struct ${struct} for the json field ${goQuote(field)}`,
+  );
+}
+
+export function badFormat(
+  what: 'retainKeys' | 'setElementOrder list' | 'primitive list',
+): StrategicPatchError {
+  return new StrategicPatchError(`invalid patch format of ${what}`, 'badRequest');
+}
+
+export function wrongListArgument(value: unknown): StrategicPatchError {
+  return new StrategicPatchError(`expected a []interface {}, but received a ${goType(value)}`);
+}
+
+function wrongMapArgument(value: unknown): StrategicPatchError {
+  return new StrategicPatchError(`expected a map[string]interface {}, but received a ${goType(value)}`);
+}
+
+/** What %s makes of a nil. */
+const noType = '%!s(<nil>)';
+
+/** Go types of the values in a `map[string]interface{}`. */
+function goType(value: unknown): string {
+  if (value === null) return noType;
+  if (value instanceof RawNumber) return value.isInteger ? 'int64' : 'float64';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (typeof value === 'string') return 'string';
+  return Array.isArray(value) ? '[]interface {}' : 'map[string]interface {}';
+}
+
 /**
  * How a strategic merge patch merges and orders lists (apimachinery `util/strategicpatch/patch.go`, and the design
  * "preserve order in strategic merge patch").
  */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/json/go-json.ts';
-import {
-  badPatchType,
-  goType,
-  noMergeKey,
-  StrategicPatchError,
-  wrongMapArgument,
-} from './strategic-error.ts';
-import { goPrint } from './go-print.ts';
 
 /** Merges an element of the patch into the live one with the same key. */
 export type MergeItem = (live: JsonRecord, patch: JsonRecord) => JsonRecord;

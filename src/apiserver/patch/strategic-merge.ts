@@ -1,12 +1,11 @@
-/**
- * Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch in which the schema says which lists are
- * merged by a key, with directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`).
- */
-import { type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/json/go-json.ts';
-import { type Field, type Schema, setMember } from '../schema/schema.ts';
-import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { RawNumber } from '../schema/json.ts';
+import { setMember, type Field, type Schema } from '../schema/schema.ts';
 import {
+  badFormat,
+  badPatchType,
+  noSuchField,
+  wrongListArgument,
   checkElements,
   checkOrder,
   deleteScalars,
@@ -14,12 +13,57 @@ import {
   type MergedList,
   mergeList,
   ordered,
+  placesOf,
+  scalar,
 } from './strategic-lists.ts';
-import { isObject } from './merge-patch.ts';
 
-export const retainKeys = '$retainKeys';
-export const deleteFromList = '$deleteFromPrimitiveList';
-export const setElementOrder = '$setElementOrder';
+/** JSON Merge Patch (RFC 7386). */
+
+/**
+ * `target` with the patch merged in; neither is changed, and the result may share parts of both. Members of merged
+ * objects come sorted, as Go writes them.
+ */
+export function applyMergePatch(target: JsonRecord, patch: JsonRecord): JsonRecord {
+  const merged = new Map(Object.entries(target));
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) {
+      merged.delete(key);
+    } else {
+      const before = merged.get(key);
+      merged.set(
+        key,
+        isObject(before) && isObject(value) ? applyMergePatch(before, value) : withoutNulls(value),
+      );
+    }
+  }
+  const result: JsonRecord = {};
+  for (const key of [...merged.keys()].sort()) setMember(result, key, merged.get(key));
+  return result;
+}
+
+function isObject(value: unknown): value is JsonRecord {
+  return isRecord(value) && !(value instanceof RawNumber);
+}
+
+/** A new value loses its null members, those of objects in lists included; what is left comes sorted. */
+export function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  const kept: JsonRecord = {};
+  for (const key of Object.keys(value).sort()) {
+    if (value[key] !== null) setMember(kept, key, withoutNulls(value[key]));
+  }
+  return kept;
+}
+
+/**
+ * Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch in which the schema says which lists are
+ * merged by a key, with directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`).
+ */
+
+const retainKeys = '$retainKeys';
+const deleteFromList = '$deleteFromPrimitiveList';
+const setElementOrder = '$setElementOrder';
 
 /**
  * `live` with the patch merged in; neither is changed.
@@ -139,11 +183,11 @@ function mergeLists(
   return mergeList(live, patch, field.patchMergeKey, typeName, (a, b) => strategicMerge(items, a, b));
 }
 
-export function structField(schema: Schema | undefined, name: string): Field | undefined {
+function structField(schema: Schema | undefined, name: string): Field | undefined {
   return schema?.type === 'struct' ? schema.byName.get(name) : undefined;
 }
 
-export function memberSchemaOf(schema: Schema | undefined, name: string): Schema | undefined {
+function memberSchemaOf(schema: Schema | undefined, name: string): Schema | undefined {
   return schema?.type === 'map' ? schema.values : structField(schema, name)?.schema;
 }
 
@@ -155,7 +199,7 @@ function nameBehind(key: string, prefix: string): string {
 }
 
 /** Go's dynamic type, as far as the merge looks at it. */
-export function kindOf(value: unknown): string {
+function kindOf(value: unknown): string {
   if (value === null) return 'nil';
   if (Array.isArray(value)) return 'slice';
   if (value instanceof RawNumber) return 'number';
@@ -180,4 +224,55 @@ function withoutDirectives(value: unknown, keepNulls = false): unknown {
 /** Items that are null stay, and become zero values; so do null members of a new list that comes with its order. */
 function newItems(list: readonly unknown[], keepNulls = false): unknown[] {
   return list.flatMap((item) => (item === null ? [null] : (withoutDirectives(item, keepNulls) ?? [])));
+}
+
+/**
+ * The rest of a patch after a strategic merge. Go's merge removes directives, ordered lists and nulls from the
+ * patch as it goes, and later errors show the rest (apimachinery `util/strategicpatch` mergeMap).
+ */
+
+/** The rest of a patch that was merged into `live`; the patch stays as it is. */
+export function restOfPatch(schema: Schema | undefined, live: JsonRecord, patch: JsonRecord): JsonRecord {
+  const { [directive]: word, ...plain } = patch;
+  if (word !== undefined) return word === 'replace' ? plain : patch;
+  const rest = new Map(Object.entries(patch));
+  rest.delete(retainKeys);
+  for (const key of Object.keys(patch)) {
+    if (key.startsWith(setElementOrder) && rest.delete(key))
+      rest.delete(key.slice(setElementOrder.length + 1));
+  }
+  for (const [key, value] of rest) {
+    if (!key.startsWith(deleteFromList)) rest.set(key, restOfMember(schema, key, live[key], value));
+  }
+  return Object.fromEntries(rest);
+}
+
+function restOfMember(schema: Schema | undefined, name: string, before: unknown, value: unknown): unknown {
+  if (before === undefined || kindOf(before) !== kindOf(value)) return restOfNew(value);
+  const strategy = structField(schema, name)?.patchStrategy ?? [];
+  const member = memberSchemaOf(schema, name);
+  if (isObject(before) && isObject(value)) {
+    return strategy.includes('replace') ? value : restOfPatch(member, before, value);
+  }
+  if (!Array.isArray(before) || !Array.isArray(value) || !strategy.includes('merge')) return value;
+  const mergeKey = structField(schema, name)?.patchMergeKey;
+  const items = member?.type === 'list' ? member.items : undefined;
+  if (mergeKey === undefined) return value;
+  const known = before.filter(isObject);
+  const places = placesOf(known, mergeKey);
+  return value.map((item: unknown) => {
+    if (!isObject(item) || Object.hasOwn(item, directive)) return item;
+    const found = known[places.get(scalar(item[mergeKey])) ?? -1];
+    return found === undefined ? item : restOfPatch(items, found, item);
+  });
+}
+
+/** A value that the live object lacks: null and deleted members of maps are removed. */
+function restOfNew(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(restOfNew);
+  if (!isObject(value) || Object.hasOwn(value, directive)) return value;
+  const kept = Object.entries(value).filter(
+    ([, member]) => member !== null && !(isObject(member) && Object.hasOwn(member, directive)),
+  );
+  return Object.fromEntries(kept.map(([key, member]) => [key, restOfNew(member)]));
 }

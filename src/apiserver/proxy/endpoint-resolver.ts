@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import { badRequest, notFound, plainError, serviceUnavailable } from '../../objects/status-errors.ts';
-import { listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
+import { badRequest, notFound, plainError, serviceUnavailable } from '../../objects/status.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../objects/json.ts';
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from '../../objects/address.ts';
 

@@ -1,8 +1,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { plainError, serviceUnavailable } from '../../objects/status-errors.ts';
+import { plainError, serviceUnavailable } from '../../objects/status.ts';
 import type { ApiRequest, UpgradeHandler } from '../http/exchange.ts';
-import { type BackendAnswer, answerOf, describeDialFailure } from './backend.ts';
+import { type BackendAnswer, answerOf, describeDialFailure } from './dial-pod.ts';
 import { type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
 import type { CertificatePair } from '../pki/certificates.ts';
 import type { EndpointResolver } from './endpoint-resolver.ts';

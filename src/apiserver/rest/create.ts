@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import { alreadyExists, plainError } from '../../objects/status-errors.ts';
+import { alreadyExists, plainError } from '../../objects/status.ts';
 import { StatusError } from '../../objects/status.ts';
 import { invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCustomObjectMeta } from '../../registry/generic/metadata.ts';
@@ -7,8 +7,8 @@ import { nameIsPathSegment } from '../../objects/names.ts';
 import { type Reservation, type StrategyContext, type UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
-import { commitWith, nothing } from './begin.ts';
-import { generateName, matchNamespace } from './object-name.ts';
+import { commitWith, nothing } from './commit.ts';
+import { generateName, matchNamespace } from './system-fields.ts';
 import {
   storageKeyOf,
   type ServedResource,
@@ -18,7 +18,7 @@ import {
 } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { dedupOwnerReferences, fillSystemFields, isVersion } from './system-fields.ts';
-import { runInSlices, TimeSlice } from '../time-slice.ts';
+import { runInSlices, TimeSlice } from '../../telemetry/time-slice.ts';
 
 /** An object on its way into the store. */
 export interface Creation {

@@ -1,11 +1,11 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import type { StatusError } from '../../objects/status.ts';
-import { conflict, notFound } from '../../objects/status-errors.ts';
+import { conflict, notFound } from '../../objects/status.ts';
 import type { Strategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
-import { commitWith, nothing } from './begin.ts';
-import { type CheckedDeleteOptions, deleteOptionsObject } from './options/delete-options.ts';
+import { commitWith, nothing } from './commit.ts';
+import { type CheckedDeleteOptions, deleteOptionsObject } from './options.ts';
 import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
 import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
 

@@ -1,33 +1,86 @@
-/** One function per verb: reads options and body, calls the verb, writes the answer. */
-import { badRequest, conflict, notFound } from '../../objects/status-errors.ts';
+import { StatusError, badRequest, conflict, notFound } from '../../objects/status.ts';
+import type { ApiRequest, Reply } from '../http/exchange.ts';
+import {
+  type CheckedDeleteOptions,
+  type ListOptions,
+  deleteOptions,
+  listOptions,
+  parseResourceVersion,
+  booleanParameter,
+  writeOptionsObject,
+  writeOptions,
+} from './options.ts';
+import { deleteObject, warnOfDeletion } from './delete.ts';
+import { type Listed, listObjects, waitForRevision } from './list.ts';
+import { type Selection, outputOf, selectionOf } from './output.ts';
+import { type ServedResource, storageKeyOf, servedVersion } from './served-resource.ts';
+import { type ServerCore, timestamp } from './server-core.ts';
+import { TimeSlice, runInSlices } from '../../telemetry/time-slice.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { applyConverting, applyObject } from '../patch/apply/apply.ts';
 import type { ApplyRequest } from '../patch/apply/apply-run.ts';
-import type { ApiRequest, Reply } from '../http/exchange.ts';
-import { bodyMediaType, patchType } from '../http/media-types.ts';
+import { bodyMediaType, patchType } from '../http/negotiation.ts';
 import { patchInSteps, type Patched } from '../patch/patch.ts';
 import { decodeBody, type ExpectedKind } from '../schema/decode-body.ts';
 import { createObject } from './create.ts';
-import { deleteCollection } from './delete-collection.ts';
-import { deleteObject, warnOfDeletion } from './delete.ts';
-import { deleteOptions } from './options/delete-options.ts';
-import { listObjects } from './list.ts';
-import { listOptions, parseResourceVersion } from './options/list-options.ts';
-import { checkPathName, matchName, matchNamespace } from './object-name.ts';
-import { outputOf } from './output.ts';
+import {
+  checkPathName,
+  matchName,
+  matchNamespace,
+  dedupOwnerReferences,
+  wipeSystemFields,
+} from './system-fields.ts';
 import { responderTo } from './responder.ts';
-import { booleanParameter } from './options/query.ts';
-import { waitForRevision } from './read.ts';
-import { selectionOf } from './selection.ts';
-import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
-import { type ServerCore, timestamp } from './server-core.ts';
-import { dedupOwnerReferences, wipeSystemFields } from './system-fields.ts';
-import { ownableFields, tracker } from './tracker.ts';
+import { ownableFields, tracker } from './commit.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
-import { runInSlices, TimeSlice } from '../time-slice.ts';
 import { watchObjects } from './watch/watch.ts';
-import { writeOptionsObject, writeOptions } from './options/write-options.ts';
+
+/**
+ * Deletes the objects of a list, one delete each (`Store.DeleteCollection`): not atomic, and an object that is gone
+ * already is no error.
+ *
+ * @returns the list as it was before.
+ */
+async function deleteCollection(
+  core: ServerCore,
+  resource: ServedResource,
+  request: ApiRequest,
+  reply: Reply,
+  options: ListOptions,
+  selection: Selection,
+  deletion: CheckedDeleteOptions,
+): Promise<Listed> {
+  const { namespace } = request.info;
+  warnOfDeletion(resource.definition.strategy, deletion, (text) => reply.warn(text));
+  const listed = await listObjects(core, resource, namespace, asPage(options), selection, request.signal);
+  const slice = new TimeSlice();
+  for (const { object } of listed.items) {
+    if (slice.isOver) await slice.giveWay();
+    try {
+      await deleteObject(core, resource, {
+        namespace: object.metadata.namespace ?? namespace,
+        name: object.metadata.name ?? '',
+        user: request.user,
+        options: deletion,
+        warn: (text) => reply.warn(text),
+      });
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.reason !== 'NotFound') throw error;
+    }
+  }
+  return listed;
+}
+
+/** Without a limit the store lists in pages; with a limit, a version means exactly that one. */
+function asPage(options: ListOptions): ListOptions {
+  const { limit, resourceVersion, resourceVersionMatch } = options;
+  if (limit !== 0 || resourceVersionMatch !== '' || resourceVersion === '' || resourceVersion === '0')
+    return options;
+  return { ...options, resourceVersionMatch: 'Exact' };
+}
+
+/** One function per verb: reads options and body, calls the verb, writes the answer. */
 
 /** Serves one request for a resource that exists and has the verb. */
 export type ResourceHandler = (

@@ -1,8 +1,8 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
 import type { Status, StatusError } from '../../objects/status.ts';
-import { notAcceptable, plainError } from '../../objects/status-errors.ts';
-import { encode } from '../http/encoding.ts';
+import { notAcceptable, plainError } from '../../objects/status.ts';
+import { encode } from '../http/reply.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import type { BodyPart, LongBody } from '../http/long-body.ts';
 import { registeredKind } from '../schema/builtin.ts';
@@ -10,13 +10,13 @@ import { encodeObject } from '../schema/encode.ts';
 import { writeYaml, yamlParts } from '../schema/yaml/write-yaml.ts';
 import { writeProtobufItem, writeProtobufList } from '../schema/protobuf/write-protobuf.ts';
 import type { StoredObject } from '../storage/storage.ts';
-import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
+import { partialMetadata, partialMetadataList } from '../tables/table.ts';
 import { toTable } from '../tables/table.ts';
 import type { WriteResult } from './create.ts';
 import { convertOne, inOrderOf, type Output, outputOf } from './output.ts';
 import { otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
-import { inSlices, mapInSlices } from '../time-slice.ts';
+import { inSlices, mapInSlices } from '../../telemetry/time-slice.ts';
 
 /** Answers a request about one resource in the form that the client accepts. */
 export class Responder {

@@ -3,7 +3,7 @@ import type { ClusterReader, StrategyContext, UserInfo } from '../../registry/ge
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
 import type { OpenWatches } from './watch/open-watches.ts';
-import type { ResourceTable } from './resource-table.ts';
+import type { ResourceTable } from './served-resource.ts';
 
 /** What every verb needs: the store, the served resources, and the sources of time, randomness and identity. */
 export interface ServerCore {

@@ -1,14 +1,14 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { StatusError } from '../../objects/status.ts';
-import { conflict, modified, notFound } from '../../objects/status-errors.ts';
+import { conflict, modified, notFound } from '../../objects/status.ts';
 import { invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
-import { commitWith, nothing } from './begin.ts';
-import { matchNamespace } from './object-name.ts';
+import { commitWith, nothing } from './commit.ts';
+import { matchNamespace } from './system-fields.ts';
 import { createObject, type Creation, type WriteResult } from './create.ts';
 import {
   storageKeyOf,
@@ -18,14 +18,14 @@ import {
   invalidSubjectOf,
 } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
-import { uidMismatch } from './storage-error.ts';
+import { uidMismatch } from './commit.ts';
 import {
   checkResourceVersion,
   checkVersionIsNumber,
   dedupOwnerReferences,
   keepSystemFields,
 } from './system-fields.ts';
-import { runInSlices, TimeSlice } from '../time-slice.ts';
+import { runInSlices, TimeSlice } from '../../telemetry/time-slice.ts';
 
 /** A write to an object that exists, or that the write may create. */
 export interface UpdateRequest {

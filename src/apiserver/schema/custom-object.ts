@@ -1,19 +1,27 @@
-/**
- * Reads custom resources: pruning of undeclared fields, and metadata read as the typed ObjectMeta
- * (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`,
- * `schema/objectmeta`). Values of a wrong type stay, without undeclared fields: validation refuses them.
- */
 import { goQuote } from '../../objects/go-text.ts';
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, type JsonRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { renderValue } from '../../registry/validation/field-errors.ts';
 import { builtinSchema } from './builtin.ts';
 import { withoutRawNumbers } from './decode-leaf.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
-import type { ParsedJson } from './json/go-json.ts';
-import { RawNumber } from './json/go-json.ts';
-import { repeatedFields } from './repeated-fields.ts';
-import { anySchema, type Schema, setMember, type StructSchema, undeclaredSchema } from './schema.ts';
+import { type ParsedJson, RawNumber } from './json.ts';
+import { repeatedFields } from './decode-walk.ts';
+import {
+  anySchema,
+  type Schema,
+  setMember,
+  type StructSchema,
+  undeclaredSchema,
+  type Field,
+  type LeafType,
+} from './schema.ts';
+
+/**
+ * Reads custom resources: pruning of undeclared fields, and metadata read as the typed ObjectMeta
+ * (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`,
+ * `schema/objectmeta`). Values of a wrong type stay, without undeclared fields: validation refuses them.
+ */
 
 /** The depth below which nothing is declared. */
 const maxDepth = 1_000;
@@ -179,4 +187,136 @@ function pathText(path: readonly Segment[], brackets: boolean): string {
     }
   }
   return text;
+}
+
+/**
+ * Builds schemas from the structural schemas of CustomResourceDefinitions (apiextensions-apiserver
+ * `apiserver/schema/structural.go`).
+ */
+
+/** Nesting that a definition may have; deeper parts take any value. */
+const maxSchemaDepth = 200;
+
+/**
+ * The schema of a version of a custom resource.
+ *
+ * @param openAPIV3Schema as in `spec.versions[].schema`, already accepted as structural; undefined keeps everything.
+ * @param kind for error texts.
+ */
+export function schemaFromCustomResource(openAPIV3Schema: unknown, kind: string): StructSchema {
+  const root = isRecord(openAPIV3Schema) ? openAPIV3Schema : { 'x-kubernetes-preserve-unknown-fields': true };
+  return structOf({ ...root, 'x-kubernetes-embedded-resource': true }, kind, 0);
+}
+
+function schemaOf(value: unknown, depth: number): Schema {
+  if (!isRecord(value) || depth > maxSchemaDepth) return anySchema;
+  const nullable = value['nullable'] === true;
+  if (value['x-kubernetes-int-or-string'] === true) {
+    return { type: 'intOrString', goType: 'intstr.IntOrString', nullable };
+  }
+  switch (value['type']) {
+    case 'object':
+      return objectOf(value, depth);
+    case 'array':
+      return listOf(value, depth);
+    case 'string':
+      return leaf('string', 'string', nullable);
+    case 'boolean':
+      return leaf('boolean', 'bool', nullable);
+    case 'integer':
+      return leaf('int64', 'int64', nullable);
+    case 'number':
+      return leaf('number', 'float64', nullable);
+    default:
+      return value['x-kubernetes-embedded-resource'] === true || isRecord(value['properties'])
+        ? structOf(value, '', depth)
+        : { ...anySchema, nullable };
+  }
+}
+
+function leaf(type: LeafType, goType: string, nullable: boolean): Schema {
+  return { type, goType, nullable };
+}
+
+function objectOf(value: JsonRecord, depth: number): Schema {
+  const extra = value['additionalProperties'];
+  if ((isRecord(extra) || extra === true) && !isRecord(value['properties'])) {
+    const values = extra === true ? undeclaredSchema : schemaOf(extra, depth + 1);
+    return {
+      type: 'map',
+      goType: `map[string]${values.goType}`,
+      values,
+      atomic: value['x-kubernetes-map-type'] === 'atomic',
+      nullable: value['nullable'] === true,
+    };
+  }
+  return structOf(value, '', depth);
+}
+
+function listOf(value: JsonRecord, depth: number): Schema {
+  const items = schemaOf(value['items'], depth + 1);
+  const listType = value['x-kubernetes-list-type'];
+  const keys = value['x-kubernetes-list-map-keys'];
+  return {
+    type: 'list',
+    goType: `[]${items.goType}`,
+    items,
+    listType: listType === 'set' || listType === 'map' ? listType : 'atomic',
+    mapKeys: isStringList(keys) ? keys : [],
+    nullable: value['nullable'] === true,
+  };
+}
+
+function structOf(value: JsonRecord, name: string, depth: number): StructSchema {
+  const embedded = value['x-kubernetes-embedded-resource'] === true;
+  const properties = isRecord(value['properties']) ? value['properties'] : {};
+  const required = isStringList(value['required']) ? value['required'] : [];
+  const fields: Field[] = embedded ? impliedFields() : [];
+  for (const [key, property] of Object.entries(properties)) {
+    if (embedded && ['apiVersion', 'kind', 'metadata'].includes(key)) continue;
+    const fallback = isRecord(property) ? property['default'] : undefined;
+    fields.push(customField(key, schemaOf(property, depth + 1), required.includes(key), fallback));
+  }
+  const extra = value['additionalProperties'];
+  return {
+    type: 'struct',
+    name,
+    goType: 'map[string]interface {}',
+    fields,
+    byName: new Map(fields.map((field) => [field.name, field])),
+    atomic: value['x-kubernetes-map-type'] === 'atomic',
+    custom: {
+      keepUnknown:
+        value['x-kubernetes-preserve-unknown-fields'] === true || isRecord(extra) || extra === true,
+      unknownFields: schemaOf(extra, depth + 1),
+      embedded,
+    },
+    nullable: value['nullable'] === true,
+  };
+}
+
+function impliedFields(): Field[] {
+  return [
+    customField('apiVersion', leaf('string', 'string', false), false, undefined),
+    customField('kind', leaf('string', 'string', false), false, undefined),
+    customField(
+      'metadata',
+      builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'),
+      false,
+      undefined,
+    ),
+  ];
+}
+
+function customField(name: string, schema: Schema, required: boolean, fallback: unknown): Field {
+  return {
+    name,
+    schema,
+    absent: 'omit',
+    dropZero: false,
+    required,
+    default: fallback,
+    patchStrategy: [],
+    patchMergeKey: undefined,
+  };
 }

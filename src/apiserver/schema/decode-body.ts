@@ -1,24 +1,28 @@
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+import { type StatusError, badRequest } from '../../objects/status.ts';
+import {
+  builtinSchema,
+  registeredKind,
+  type GroupVersionKind,
+  interpretKind,
+  VersionKindError,
+  versionText,
+} from './builtin.ts';
+import { pruneCustomObject, schemaFromCustomResource } from './custom-object.ts';
+import { DecodeError, decodeStruct } from './decode.ts';
+import { parseJson, type ParsedJson, JsonSyntaxError, YamlSyntaxError } from './json.ts';
+import { parseProtobuf } from './protobuf/parse-protobuf.ts';
+import { parseYaml } from './yaml/parse-yaml.ts';
+import { checkJsonSize } from './decode-walk.ts';
+import type { FieldValidation, StructSchema } from './schema.ts';
+import { ProtobufError } from './protobuf/wire.ts';
+import { notMarshalable } from './protobuf/write-protobuf.ts';
+
 /**
  * Reads request bodies: the path from bytes to a typed object through kube-apiserver's codecs
  * (`serializer/json`, `serializer/versioning`, `endpoints/handlers/rest.go` transformDecodeError), wording included.
  */
-import { isRecord } from '../../objects/json.ts';
-import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
-import type { StatusError } from '../../objects/status.ts';
-import { badRequest } from '../../objects/status-errors.ts';
-import { builtinSchema, registeredKind } from './builtin.ts';
-import { pruneCustomObject } from './custom-object.ts';
-import { schemaFromCustomResource } from './custom-schema.ts';
-import { DecodeError, decodeStruct } from './decode.ts';
-import { parseJson } from './json/parse-json.ts';
-import { type ParsedJson, JsonSyntaxError, YamlSyntaxError } from './json/go-json.ts';
-import { parseProtobuf } from './protobuf/parse-protobuf.ts';
-import { parseYaml } from './yaml/parse-yaml.ts';
-import { checkJsonSize } from './size-limits.ts';
-import type { FieldValidation, StructSchema } from './schema.ts';
-import { type GroupVersionKind, interpretKind, VersionKindError, versionText } from './version-kind.ts';
-import { ProtobufError } from './protobuf/wire-reader.ts';
-import { notMarshalable } from './protobuf/write-protobuf.ts';
 
 /** What an endpoint expects to read. */
 export interface ExpectedKind {
@@ -123,7 +127,7 @@ interface ParsedBody {
  * @throws {JsonSyntaxError | YamlSyntaxError | ProtobufError}
  * @throws {StatusError} 413 for too many values.
  */
-export function parseBody(bytes: Buffer, contentType: string, defaults: GroupVersionKind): ParsedBody {
+function parseBody(bytes: Buffer, contentType: string, defaults: GroupVersionKind): ParsedBody {
   if (contentType === protobuf) {
     const value = parseProtobuf(bytes, defaults);
     return { parsed: { value, repeated: undefined, hasRawNumbers: true }, strictErrors: [] };
@@ -213,4 +217,37 @@ function summarize(bytes: Buffer): string {
   const encoding = bytes[0] === 0x7b ? 'utf8' : 'hex';
   const shown = bytes.subarray(0, 30).toString(encoding);
   return bytes.length > 30 ? `${shown} ...` : shown;
+}
+
+/** Reads the DeleteOptions that a DELETE may carry (apiserver `endpoints/handlers/delete.go`). */
+
+const internalScheme = 'k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27';
+const expected = { group: '', version: 'v1', kind: 'DeleteOptions' };
+
+/**
+ * The fields of the DeleteOptions in a body, unknown ones dropped.
+ *
+ * @throws {StatusError} 400 when the body is no DeleteOptions.
+ */
+export function decodeDeleteOptions(bytes: Buffer, contentType: string): JsonRecord {
+  try {
+    const { parsed } = parseBody(bytes, contentType, expected);
+    const actual = interpretKind(parsed.value, expected);
+    // Typed clients send them in the group version of the kind that they delete: they are of every one.
+    if (actual.kind !== expected.kind) throw badRequest(notRegistered(actual, internalScheme));
+    return decodeStruct(builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions'), parsed).object;
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) {
+      throw badRequest(`couldn't get version/kind; json parse error: ${error.message}`);
+    }
+    if (
+      error instanceof DecodeError ||
+      error instanceof VersionKindError ||
+      error instanceof ProtobufError ||
+      error instanceof YamlSyntaxError
+    ) {
+      throw badRequest(error.message);
+    }
+    throw error;
+  }
 }

@@ -1,6 +1,5 @@
-/** Admission of what is posted to a subresource, and of connections to Pods and Services. */
 import type { KubeObject } from '../../objects/meta.ts';
-import type { ApiRequest } from '../http/exchange.ts';
+import type { ApiRequest, Reply } from '../http/exchange.ts';
 import {
   type AdmissionAttributes,
   type AdmissionReply,
@@ -9,8 +8,12 @@ import {
 } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
-import { booleanParameter } from '../rest/options/query.ts';
-import type { CheckedWriteOptions } from '../rest/options/write-options.ts';
+import { booleanParameter, type CheckedWriteOptions, writeOptions } from '../rest/options.ts';
+import { bodyMediaType } from '../http/negotiation.ts';
+import { builtinSchema } from '../schema/builtin.ts';
+import { decodeBody } from '../schema/decode-body.ts';
+
+/** Admission of what is posted to a subresource, and of connections to Pods and Services. */
 
 /** What a subresource has read. */
 export interface Posted {
@@ -100,4 +103,23 @@ async function admit(
   const object = (await core.admission.mutate(attributes, reply)) ?? attributes.object;
   await core.admission.validate({ ...attributes, object }, reply);
   return object;
+}
+
+/** Reads the body and options of a POST to a subresource. @throws {StatusError} 400, 415 or 422 */
+export async function readSubresourceBody(
+  request: ApiRequest,
+  reply: Reply,
+  { schema, ...kind }: BodyKind & { readonly schema: string },
+): Promise<{ object: KubeObject; options: CheckedWriteOptions }> {
+  const contentType = bodyMediaType(request.headers['content-type']);
+  const bytes = await request.body();
+  const options = writeOptions(request, request.method === 'PUT' ? 'UpdateOptions' : 'CreateOptions');
+  const { object, warnings } = decodeBody({
+    bytes,
+    contentType,
+    expected: { ...kind, schema: builtinSchema(schema) },
+    fieldValidation: options.fieldValidation,
+  });
+  for (const warning of warnings) reply.warn(warning);
+  return { object, options };
 }

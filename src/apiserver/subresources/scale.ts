@@ -1,6 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status.ts';
 import { StatusError } from '../../objects/status.ts';
 import { invalidObject } from '../../registry/validation/field-errors.ts';
 import type { Scale } from '../../objects/types/autoscaling.generated.ts';
@@ -12,21 +12,21 @@ import {
   validateScale,
 } from '../../registry/generic/scale.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
-import { encode } from '../http/encoding.ts';
-import { bodyMediaType, patchType } from '../http/media-types.ts';
+import { encode } from '../http/reply.ts';
+import { bodyMediaType, patchType } from '../http/negotiation.ts';
 import { negotiate } from '../http/negotiation.ts';
 import { patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
-import { matchName, matchNamespace } from '../rest/object-name.ts';
+import { matchName, matchNamespace } from '../rest/system-fields.ts';
 import type { Output } from '../rest/output.ts';
 import { Responder } from '../rest/responder.ts';
 import { storageKeyOf, type ServedResource, servedVersion } from '../rest/served-resource.ts';
-import { tracker } from '../rest/tracker.ts';
+import { tracker } from '../rest/commit.ts';
 import { updateObject } from '../rest/update.ts';
-import { writeOptions, type CheckedWriteOptions } from '../rest/options/write-options.ts';
+import { writeOptions, type CheckedWriteOptions } from '../rest/options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { type BodyToDecode, decodeBody, type DecodedBody } from '../schema/decode-body.ts';
-import { scalesTable } from '../tables/autoscaling.ts';
+import { scalesTable } from '../tables/workloads.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 import { includeObjectOf } from '../tables/table.ts';
 

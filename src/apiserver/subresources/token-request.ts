@@ -1,16 +1,16 @@
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status.ts';
 import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
 import type { BoundObject, ServiceAccountTokens } from '../authentication/service-account-tokens.ts';
-import { encode } from '../http/encoding.ts';
+import { encode } from '../http/reply.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
-import { matchNamespace } from '../rest/object-name.ts';
+import { matchNamespace } from '../rest/system-fields.ts';
 import { outputOf } from '../rest/output.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
 import { admitPosted } from './admit.ts';
-import { readSubresourceBody } from './read-body.ts';
+import { readSubresourceBody } from './admit.ts';
 
 const schema = 'io.k8s.api.authentication.v1.TokenRequest';
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest', schema };

@@ -1,9 +1,26 @@
-/** Tables of nodes, namespaces, configuration, access and admission. */
 import type { KubeObject } from '../../objects/meta.ts';
-import { timeSince } from './age.ts';
-import type { JsonRecord } from '../../objects/json.ts';
-import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
-import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
+import {
+  timeSince,
+  type TableConverter,
+  ageColumn,
+  ageOf,
+  column,
+  nameColumn,
+  nameOf,
+  wideColumn,
+  humanDuration,
+} from './table.ts';
+import {
+  type JsonRecord,
+  at,
+  conditionStatus,
+  listAt,
+  numberAt,
+  recordAt,
+  textAt,
+} from '../../objects/json.ts';
+
+/** Tables of nodes, namespaces, configuration, access and admission. */
 
 const rolePrefix = 'node-role.kubernetes.io/';
 
@@ -187,4 +204,209 @@ export const webhookConfigurationsTable: TableConverter = {
 export const otherKindsTable: TableConverter = {
   columns: [nameColumn, column('Created At', 'When the object was created.', { type: 'date' })],
   cells: (object) => [nameOf(object), object.metadata.creationTimestamp ?? ''],
+};
+
+/** Tables of CertificateSigningRequests and APIServices. */
+
+export const certificateSigningRequestsTable: TableConverter = {
+  columns: [
+    nameColumn,
+    ageColumn,
+    column('SignerName', 'The requested signer.'),
+    column('Requestor', 'The user that created the request.'),
+    column('RequestedDuration', 'The requested validity of the certificate.'),
+    column('Condition', 'Whether it was approved, denied, and issued.'),
+  ],
+  cells(object, now) {
+    const seconds = numberAt(object, 'spec', 'expirationSeconds');
+    return [
+      nameOf(object),
+      ageOf(object, now),
+      textAt(object, 'spec', 'signerName') || '<none>',
+      textAt(object, 'spec', 'username'),
+      seconds === 0 ? '<none>' : humanDuration(seconds * 1000),
+      stateOf(object),
+    ];
+  },
+};
+
+/** The decision, and whether the certificate was issued. A denial has precedence over an approval. */
+function stateOf(request: object): string {
+  const types = listAt(request, 'status', 'conditions').map((condition) => textAt(condition, 'type'));
+  const decision = types.includes('Denied') ? 'Denied' : types.includes('Approved') ? 'Approved' : 'Pending';
+  const failed = types.includes('Failed') ? ',Failed' : '';
+  return `${decision}${failed}${textAt(request, 'status', 'certificate') === '' ? '' : ',Issued'}`;
+}
+
+export const apiServicesTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Service', 'The Service that answers, Local for this server.'),
+    column('Available', 'Whether the group version is served.'),
+    ageColumn,
+  ],
+  cells(object, now) {
+    const service = at(object, 'spec', 'service');
+    const available = listAt(object, 'status', 'conditions').find(
+      (condition) => textAt(condition, 'type') === 'Available',
+    );
+    const status = textAt(available, 'status');
+    return [
+      nameOf(object),
+      service === undefined ? 'Local' : `${textAt(service, 'namespace')}/${textAt(service, 'name')}`,
+      available === undefined
+        ? 'Unknown'
+        : status === 'True'
+          ? status
+          : `${status} (${textAt(available, 'reason')})`,
+      ageOf(object, now),
+    ];
+  },
+};
+
+/** Tables of admission policies and their bindings. */
+
+const unset = '<unset>';
+const paramKindColumn = column('ParamKind', 'The kind of its parameters.');
+
+export const validatingAdmissionPoliciesTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Validations', 'The number of validations.', { type: 'integer' }),
+    paramKindColumn,
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    listAt(object, 'spec', 'validations').length,
+    paramKind(object),
+    ageOf(object, now),
+  ],
+};
+
+export const mutatingAdmissionPoliciesTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Mutations', 'The number of mutations.', { type: 'integer' }),
+    paramKindColumn,
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    listAt(object, 'spec', 'mutations').length,
+    paramKind(object),
+    ageOf(object, now),
+  ],
+};
+
+function paramKind(policy: unknown): string {
+  const kind = at(policy, 'spec', 'paramKind');
+  return kind === undefined ? unset : `${textAt(kind, 'apiVersion')}/${textAt(kind, 'kind')}`;
+}
+
+/** Bindings of both kinds of policy. */
+export const policyBindingsTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('PolicyName', 'The policy that is bound.'),
+    column('ParamRef', 'The parameters that it is bound with.'),
+    ageColumn,
+  ],
+  cells(object, now) {
+    const reference = at(object, 'spec', 'paramRef');
+    return [
+      nameOf(object),
+      textAt(object, 'spec', 'policyName'),
+      reference === undefined ? unset : referenceText(reference),
+      ageOf(object, now),
+    ];
+  },
+};
+
+/** The parameters by name, or else by selector; `*` for the namespace where none is named. */
+function referenceText(reference: unknown): string {
+  const name = textAt(reference, 'name');
+  if (name !== '') return `${textAt(reference, 'namespace') || '*'}/${name}`;
+  const selector = at(reference, 'selector');
+  return selector === undefined ? unset : goSelector(selector);
+}
+
+/** A selector as Go prints its generated type. */
+function goSelector(selector: unknown): string {
+  const labels = Object.entries(recordAt(selector, 'matchLabels'))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}: ${String(value)},`);
+  const expressions = listAt(selector, 'matchExpressions').map((expression) => {
+    const values = listAt(expression, 'values').map(String).join(' ');
+    const [key, operator] = [textAt(expression, 'key'), textAt(expression, 'operator')];
+    return `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values}],},`;
+  });
+  const parts = [
+    `MatchLabels:map[string]string{${labels.join('')}},`,
+    `MatchExpressions:[]LabelSelectorRequirement{${expressions.join('')}},`,
+  ];
+  return `&LabelSelector{${parts.join('')}}`;
+}
+
+/** Tables of flowcontrol.apiserver.k8s.io. */
+
+const none = '<none>';
+
+/** The order in which FlowSchemas are matched with requests. */
+function byPrecedence(a: KubeObject, b: KubeObject): number {
+  const difference = numberAt(a, 'spec', 'matchingPrecedence') - numberAt(b, 'spec', 'matchingPrecedence');
+  return difference || (nameOf(a) < nameOf(b) ? -1 : 1);
+}
+
+export const flowSchemasTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('PriorityLevel', 'The priority level of the requests.'),
+    column('MatchingPrecedence', 'Lower values are matched first.'),
+    column('DistinguisherMethod', 'How requests are divided into flows.'),
+    ageColumn,
+    column('MissingPL', 'Whether the priority level does not exist.'),
+  ],
+  order: byPrecedence,
+  cells: (object, now) => {
+    const dangling = listAt(object, 'status', 'conditions').find(
+      (each) => textAt(each, 'type') === 'Dangling',
+    );
+    return [
+      nameOf(object),
+      textAt(object, 'spec', 'priorityLevelConfiguration', 'name'),
+      numberAt(object, 'spec', 'matchingPrecedence'),
+      at(object, 'spec', 'distinguisherMethod') === undefined
+        ? none
+        : textAt(object, 'spec', 'distinguisherMethod', 'type'),
+      ageOf(object, now),
+      dangling === undefined ? '?' : textAt(dangling, 'status'),
+    ];
+  },
+};
+
+export const priorityLevelConfigurationsTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Type', 'Whether its requests are limited.'),
+    column('NominalConcurrencyShares', 'Its share of the concurrent requests.'),
+    column('Queues', 'The number of queues.'),
+    column('HandSize', 'The number of queues of which a flow uses the shortest.'),
+    column('QueueLengthLimit', 'The limit of requests in a queue.'),
+    ageColumn,
+  ],
+  cells: (object, now) => {
+    const limited = at(object, 'spec', 'limited');
+    const queuing = at(limited, 'limitResponse', 'queuing');
+    const queuingCell = (member: string) => (queuing === undefined ? none : numberAt(queuing, member));
+    return [
+      nameOf(object),
+      textAt(object, 'spec', 'type'),
+      limited === undefined ? none : numberAt(limited, 'nominalConcurrencyShares'),
+      queuingCell('queues'),
+      queuingCell('handSize'),
+      queuingCell('queueLengthLimit'),
+      ageOf(object, now),
+    ];
+  },
 };

@@ -1,5 +1,5 @@
-import { horizontalPodAutoscalersTable, scalesTable } from './autoscaling.ts';
-import { apiServicesTable, certificateSigningRequestsTable } from './certificates.ts';
+import { horizontalPodAutoscalersTable, scalesTable } from './workloads.ts';
+import { apiServicesTable, certificateSigningRequestsTable } from './cluster.ts';
 import {
   csiDriversTable,
   csiNodesTable,
@@ -9,7 +9,7 @@ import {
   storageClassesTable,
   volumeAttachmentsTable,
   volumeAttributesClassesTable,
-} from './classes.ts';
+} from './storage.ts';
 import {
   configMapsTable,
   eventsTable,
@@ -22,7 +22,7 @@ import {
   serviceAccountsTable,
   webhookConfigurationsTable,
 } from './cluster.ts';
-import { flowSchemasTable, priorityLevelConfigurationsTable } from './flowcontrol.ts';
+import { flowSchemasTable, priorityLevelConfigurationsTable } from './cluster.ts';
 import {
   ingressClassesTable,
   ingressesTable,
@@ -35,10 +35,10 @@ import {
   mutatingAdmissionPoliciesTable,
   policyBindingsTable,
   validatingAdmissionPoliciesTable,
-} from './policies.ts';
-import { endpointsTable, endpointSlicesTable, servicesTable } from './services.ts';
+} from './cluster.ts';
+import { endpointsTable, endpointSlicesTable, servicesTable } from './networking.ts';
 import { componentStatusesTable, persistentVolumeClaimsTable, persistentVolumesTable } from './storage.ts';
-import { routesTable } from './routes.ts';
+import { routesTable } from './networking.ts';
 import type { TableConverter } from './table.ts';
 import {
   controllerRevisionsTable,

@@ -1,8 +1,129 @@
+import {
+  labelsText,
+  type TableConverter,
+  ageColumn,
+  ageOf,
+  column,
+  nameColumn,
+  nameOf,
+  wideColumn,
+  selectorText,
+} from './table.ts';
+import { at, listAt, numberAt, textAt, recordAt } from '../../objects/json.ts';
+import { joinHostPort } from '../../objects/address.ts';
+
+/** Tables of Services and their endpoints (`pkg/printers/internalversion/printers.go`). */
+
+/** Further entries are counted. */
+const shownEntries = 3;
+
+export const servicesTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Type', 'How the Service is exposed: ClusterIP, NodePort, LoadBalancer or ExternalName.'),
+    column('Cluster-IP', 'The virtual address inside the cluster, None for a headless Service.'),
+    column('External-IP', 'Addresses or names by which the Service is reached from outside.'),
+    column('Port(s)', 'The ports of the Service, with their node ports.'),
+    ageColumn,
+    wideColumn('Selector', 'Labels of the Pods that serve it.'),
+  ],
+  cells(object, now) {
+    const [clusterIP] = listAt(object, 'spec', 'clusterIPs');
+    const ports = listAt(object, 'spec', 'ports').map(portText).join(',');
+    return [
+      nameOf(object),
+      textAt(object, 'spec', 'type'),
+      typeof clusterIP === 'string' ? clusterIP : '<none>',
+      externalIP(object),
+      ports === '' ? '<none>' : ports,
+      ageOf(object, now),
+      labelsText(at(object, 'spec', 'selector')),
+    ];
+  },
+};
+
+function portText(port: unknown): string {
+  const nodePort = numberAt(port, 'nodePort');
+  const number = numberAt(port, 'port');
+  return `${nodePort > 0 ? `${number}:${nodePort}` : number}/${textAt(port, 'protocol')}`;
+}
+
+function externalIP(object: unknown): string {
+  const externalIPs = listAt(object, 'spec', 'externalIPs').map(String);
+  switch (textAt(object, 'spec', 'type')) {
+    case 'ClusterIP':
+    case 'NodePort':
+      return externalIPs.length === 0 ? '<none>' : externalIPs.join(',');
+    case 'LoadBalancer': {
+      const all = [...ingressPoints(object), ...externalIPs];
+      return all.length === 0 ? '<pending>' : all.join(',');
+    }
+    case 'ExternalName':
+      return textAt(object, 'spec', 'externalName');
+    default:
+      return '<unknown>';
+  }
+}
+
+/** The addresses, or else the names, in `status.loadBalancer.ingress`, sorted and without repeats. */
+function ingressPoints(object: unknown): string[] {
+  const points = listAt(object, 'status', 'loadBalancer', 'ingress').map((ingress) => {
+    const ip = textAt(ingress, 'ip');
+    return ip === '' ? textAt(ingress, 'hostname') : ip;
+  });
+  return [...new Set(points.filter((point) => point !== ''))].sort();
+}
+
+export const endpointsTable: TableConverter = {
+  columns: [nameColumn, column('Endpoints', 'Addresses and ports that are ready.'), ageColumn],
+  cells(object, now) {
+    const subsets = listAt(object, 'subsets');
+    const all = subsets.flatMap((subset) => {
+      const addresses = listAt(subset, 'addresses').map((address) => textAt(address, 'ip'));
+      const ports = listAt(subset, 'ports').map((port) => numberAt(port, 'port'));
+      if (ports.length === 0) return addresses;
+      return ports.flatMap((port) => addresses.map((address) => joinHostPort(address, port)));
+    });
+    const text = subsets.length === 0 ? '<none>' : withMore(all);
+    return [nameOf(object), text, ageOf(object, now)];
+  },
+};
+
+export const endpointSlicesTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('AddressType', 'IPv4, IPv6 or FQDN.'),
+    column('Ports', 'Port numbers that every endpoint of the slice serves.'),
+    column('Endpoints', 'Addresses of the endpoints.'),
+    ageColumn,
+  ],
+  cells(object, now) {
+    const ports = listAt(object, 'ports').map((port) => {
+      const number = at(port, 'port');
+      if (typeof number === 'number') return String(number);
+      const name = at(port, 'name');
+      return typeof name === 'string' ? name : '*';
+    });
+    const addresses = listAt(object, 'endpoints').flatMap((endpoint) =>
+      listAt(endpoint, 'addresses').map(String),
+    );
+    return [
+      nameOf(object),
+      textAt(object, 'addressType'),
+      withMore(ports) || '<unset>',
+      withMore(addresses) || '<unset>',
+      ageOf(object, now),
+    ];
+  },
+};
+
+/** The first entries, and the number of the others. */
+function withMore(entries: readonly string[]): string {
+  const first = entries.slice(0, shownEntries).join(',');
+  return entries.length > shownEntries ? `${first} + ${entries.length - shownEntries} more...` : first;
+}
+
 /** Tables of networking.k8s.io. */
-import { selectorText } from './label-text.ts';
-import { at, listAt, recordAt, textAt } from '../../objects/read.ts';
-import { ingressPoints } from './services.ts';
-import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
 
 /** Rules after so many hosts are counted. */
 const shownHosts = 3;
@@ -93,3 +214,73 @@ export const ipAddressesTable: TableConverter = {
     return [nameOf(object), resource === '' ? '<none>' : path.join('/'), ageOf(object, now)];
   },
 };
+
+/** The table of Routes (openshift-apiserver `route/printers/internalversion`). */
+
+export const routesTable: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Host/Port', 'The host that is served, or the reason why not.'),
+    column('Path', 'The prefix of the paths.'),
+    column('Services', 'Primary and alternate route backends.'),
+    column('Port', 'The port of the Services.'),
+    column('Termination', 'Indicates termination type.'),
+    column('Wildcard', 'The wildcard policy.'),
+  ],
+  cells: (object) => [
+    nameOf(object),
+    host(object),
+    textAt(object, 'spec', 'path'),
+    services(object),
+    port(at(object, 'spec', 'port', 'targetPort')),
+    termination(object),
+    textAt(object, 'spec', 'wildcardPolicy'),
+  ],
+};
+
+/** The host that a router admitted, that of the spec before others; else the reason of the last rejection. */
+function host(route: unknown): string {
+  const own = textAt(route, 'spec', 'host');
+  const routers = listAt(route, 'status', 'ingress').map((entry) => ({
+    host: textAt(entry, 'host'),
+    condition: listAt(entry, 'conditions').find((condition) => textAt(condition, 'type') === 'Admitted'),
+  }));
+  if (routers.length === 0) return own;
+  const admitted = routers.filter(({ condition }) => textAt(condition, 'status') === 'True');
+  const refused = routers.filter(({ condition }) => textAt(condition, 'status') === 'False');
+  const matching = admitted.findIndex((router) => router.host === own);
+  const shown = admitted.at(matching)?.host ?? own;
+  if (refused.length > 0) {
+    return admitted.length === 0
+      ? textAt(refused.at(-1)?.condition, 'reason')
+      : `${shown} ... ${refused.length} rejected`;
+  }
+  if (admitted.length === 0) return 'Pending';
+  return admitted.length === 1 ? shown : `${shown} ... ${admitted.length - 1} more`;
+}
+
+/** The Services, each with its share of the requests where there are several. */
+function services(route: unknown): string {
+  const backends = [recordAt(route, 'spec', 'to'), ...listAt(route, 'spec', 'alternateBackends')];
+  const weights = backends.map((backend) => numberAt(backend, 'weight'));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return backends
+    .map((backend, i) => {
+      const name = textAt(backend, 'name');
+      if (typeof at(backend, 'weight') !== 'number' || (backends.length === 1 && total !== 0)) return name;
+      const share = total === 0 ? 0 : Math.trunc(((weights[i] ?? 0) * 100) / total);
+      return `${name}(${share}%)`;
+    })
+    .join(',');
+}
+
+function port(target: unknown): string {
+  return typeof target === 'string' || typeof target === 'number' ? String(target) : '<all>';
+}
+
+function termination(route: unknown): string {
+  const kind = textAt(route, 'spec', 'tls', 'termination');
+  const insecure = textAt(route, 'spec', 'tls', 'insecureEdgeTerminationPolicy');
+  if (insecure === '') return kind;
+  return `${kind === '' ? 'default' : kind}/${insecure}`;
+}

@@ -1,7 +1,7 @@
 /** The table of Pods, whose status is derived from their containers (`printers.go`, printPod). */
 import type { KubeObject } from '../../objects/meta.ts';
-import { timeSince } from './age.ts';
-import { at, conditionStatus, listAt, numberAt, textAt } from '../../objects/read.ts';
+import { timeSince } from './table.ts';
+import { at, conditionStatus, listAt, numberAt, textAt } from '../../objects/json.ts';
 import {
   type TableConverter,
   type TableRowCondition,

@@ -1,8 +1,102 @@
-import { badRequest } from '../../objects/status-errors.ts';
-import type { KubeObject, ListMeta } from '../../objects/meta.ts';
+import { isRecord, type JsonRecord, listAt, recordAt, textAt } from '../../objects/json.ts';
+import type { KubeObject, ListMeta, ObjectMeta } from '../../objects/meta.ts';
 import type { MetaVersion } from '../http/negotiation.ts';
-import { timeSince } from './age.ts';
-import { partialMetadata } from './partial-metadata.ts';
+import { builtinSchema } from '../schema/builtin.ts';
+import type { Schema } from '../schema/schema.ts';
+import { badRequest } from '../../objects/status.ts';
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+/**
+ * A duration as `kubectl get` shows it (apimachinery `util/duration/duration.go`, HumanDuration). Down to minus two
+ * seconds it is `0s`, since clocks differ.
+ *
+ * @param ms milliseconds.
+ */
+export function humanDuration(ms: number): string {
+  const seconds = Math.trunc(ms / second);
+  if (seconds < -1) return '<invalid>';
+  if (seconds < 0) return '0s';
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.floor(ms / minute);
+  if (minutes < 10) return twoUnits(minutes, 'm', seconds % 60, 's');
+  if (minutes < 180) return `${minutes}m`;
+  const hours = Math.floor(ms / hour);
+  if (hours < 8) return twoUnits(hours, 'h', minutes % 60, 'm');
+  if (hours < 48) return `${hours}h`;
+  const days = Math.floor(hours / 24);
+  if (hours < 24 * 8) return twoUnits(days, 'd', hours % 24, 'h');
+  if (days < 365 * 2) return `${days}d`;
+  const years = Math.floor(days / 365);
+  return days < 365 * 8 ? twoUnits(years, 'y', days % 365, 'd') : `${years}y`;
+}
+
+function twoUnits(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`;
+}
+
+/** The time since a timestamp. @param timestamp RFC 3339, `<unknown>` for others. @param now milliseconds since 1970. */
+export function timeSince(timestamp: unknown, now: number): string {
+  const then = typeof timestamp === 'string' ? Date.parse(timestamp) : NaN;
+  return Number.isNaN(then) ? '<unknown>' : humanDuration(now - then);
+}
+
+/** meta.k8s.io PartialObjectMetadata. */
+export interface PartialObjectMetadata {
+  kind: 'PartialObjectMetadata';
+  apiVersion: `meta.k8s.io/${MetaVersion}`;
+  metadata: ObjectMeta;
+}
+
+/** The metadata of an object. */
+export function partialMetadata(object: KubeObject, version: MetaVersion): PartialObjectMetadata {
+  return {
+    kind: 'PartialObjectMetadata',
+    apiVersion: `meta.k8s.io/${version}`,
+    metadata: orderedMetadata(object.metadata),
+  };
+}
+
+/** The metadata with its members in the order of Go's ObjectMeta. */
+function orderedMetadata(metadata: ObjectMeta): ObjectMeta {
+  const ordered = inFieldOrder(builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'), metadata);
+  return isRecord(ordered) ? ordered : metadata;
+}
+
+function inFieldOrder(schema: Schema, value: unknown): unknown {
+  if (schema.type === 'list' && Array.isArray(value))
+    return value.map((item) => inFieldOrder(schema.items, item));
+  if (schema.type !== 'struct' || !isRecord(value)) return value;
+  const ordered: JsonRecord = {};
+  for (const { name, schema: member } of schema.fields) {
+    if (value[name] !== undefined) ordered[name] = inFieldOrder(member, value[name]);
+  }
+  return ordered;
+}
+
+/** meta.k8s.io PartialObjectMetadataList. */
+export interface PartialObjectMetadataList {
+  kind: 'PartialObjectMetadataList';
+  apiVersion: `meta.k8s.io/${MetaVersion}`;
+  metadata: ListMeta;
+  items: PartialObjectMetadata[];
+}
+
+/** The metadata of a list of objects. */
+export function partialMetadataList(
+  objects: readonly KubeObject[],
+  metadata: ListMeta,
+  version: MetaVersion,
+): PartialObjectMetadataList {
+  return {
+    kind: 'PartialObjectMetadataList',
+    apiVersion: `meta.k8s.io/${version}`,
+    metadata,
+    items: objects.map((object) => partialMetadata(object, version)),
+  };
+}
 
 /** meta.k8s.io/v1 TableColumnDefinition. */
 export interface TableColumn {
@@ -152,4 +246,46 @@ export function ageOf(object: KubeObject, now: number): string {
 /** The name of an object, for {@link nameColumn}. */
 export function nameOf(object: KubeObject): string {
   return object.metadata.name ?? '';
+}
+
+const none = '<none>';
+
+/** Labels as `a=b,c=d`, sorted by key (apimachinery `labels.FormatLabels`). */
+export function labelsText(labels: unknown): string {
+  const parts = Object.entries(recordAt(labels))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}=${String(value)}`);
+  return parts.length === 0 ? none : parts.join(',');
+}
+
+/** A label selector with its requirements sorted by key (apimachinery `meta/v1.FormatLabelSelector`). */
+export function selectorText(selector: unknown): string {
+  const requirements: { key: string; text: string }[] = [];
+  for (const [key, value] of Object.entries(recordAt(selector, 'matchLabels'))) {
+    requirements.push({ key, text: `${key}=${String(value)}` });
+  }
+  for (const expression of listAt(selector, 'matchExpressions')) {
+    const key = textAt(expression, 'key');
+    const values = listAt(expression, 'values').map(String).sort().join(',');
+    const text = requirementText(key, textAt(expression, 'operator'), values);
+    if (text === undefined) return '<error>';
+    requirements.push({ key, text });
+  }
+  requirements.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+  return requirements.length === 0 ? none : requirements.map(({ text }) => text).join(',');
+}
+
+function requirementText(key: string, operator: string, values: string): string | undefined {
+  switch (operator) {
+    case 'In':
+      return `${key} in (${values})`;
+    case 'NotIn':
+      return `${key} notin (${values})`;
+    case 'Exists':
+      return key;
+    case 'DoesNotExist':
+      return `!${key}`;
+    default:
+      return undefined;
+  }
 }

@@ -2,9 +2,9 @@
  * The cost of a call with known arguments (apiserver `pkg/cel/library/cost.go` CallCost, cel-go
  * `interpreter/runtimecost.go`).
  */
-import { sortByKeys } from '../library/list-extensions.ts';
+import { sortByKeys } from '../library/lists.ts';
 import { isBytes, isList, isMap, listItems, type Value } from '../values.ts';
-import { sizeOf, units } from './units.ts';
+import { sizeOf, units } from './size.ts';
 
 /** @param result undefined when the call failed. */
 type Rule = (args: readonly Value[], result: Value | undefined) => number;

@@ -14,8 +14,8 @@ import {
   type SizeRange,
   times,
   unknownSize,
-} from './range.ts';
-import { units } from './units.ts';
+} from './size.ts';
+import { units } from './size.ts';
 
 /** One overload that a call may refer to, with its target. */
 interface CallForm {

@@ -1,7 +1,7 @@
 /** The upper bound of the cost of an expression, before any value is known (cel-go `checker/cost.go`). */
 import type { Call, Comprehension, Expression, Select } from '../syntax/ast.ts';
 import type { Checked } from '../checker.ts';
-import { functionName, namedType, qualifiedName } from '../names.ts';
+import { functionName, namedType, qualifiedName } from '../overload.ts';
 import type { Overload } from '../overload.ts';
 import type { CelType } from '../types.ts';
 import {
@@ -11,8 +11,8 @@ import {
   type EntrySize,
   type Estimate,
 } from './estimate-calls.ts';
-import { fixedSize, plus, type SizeRange, times, uniteSizes, unknownSize } from './range.ts';
-import { characterCount, units } from './units.ts';
+import { fixedSize, plus, type SizeRange, times, uniteSizes, unknownSize } from './size.ts';
+import { characterCount, units } from './size.ts';
 
 /**
  * The largest size of a value by its path: a variable, then fields, `@items`, `@keys` and `@values`. Undefined where it

@@ -10,7 +10,7 @@ import { type Library, member, overload1, overload2, stringParam } from '../over
 import { boolType, intType, stringType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
-import { walk } from '../walk.ts';
+import { walk } from '../equality.ts';
 
 const ipType = opaque('net.IP');
 const cidrType = opaque('net.CIDR');

@@ -14,10 +14,85 @@ import {
 import { goQuote } from '../../objects/go-text.ts';
 import type { Meter } from '../meter.ts';
 import * as types from '../types.ts';
+import { boolType, listType } from '../types.ts';
 import { EvaluationError, listItems, noSuchOverload, PlainList, type ListValue } from '../values.ts';
-import { formatText } from './format-text.ts';
-import { indexOfPart, lastIndexOfPart, splitAtPart } from './substrings.ts';
-import { walk } from '../walk.ts';
+import { formatText } from './conversions.ts';
+import { walk } from '../equality.ts';
+import { compilePattern, isCompiled, type PatternProgram } from '../patterns/program.ts';
+import { findMatches, hasMatch } from '../patterns/search.ts';
+import { compileSteps } from '../patterns/syntax.ts';
+
+/**
+ * Searches strings in linear time. `String.indexOf` takes time proportional to the product of both lengths for some
+ * strings (`aaa…baaa…` in `aaa…`), and is used for short ones only.
+ */
+const smallProduct = 1_000_000;
+
+function isSmall(text: string, part: string): boolean {
+  return text.length * part.length <= smallProduct;
+}
+
+/** `text.indexOf(part, from)`. @param from in units of UTF-16. */
+export function indexOfPart(text: string, part: string, from = 0): number {
+  if (isSmall(text, part)) return text.indexOf(part, from);
+  const [first] = starts(unitsOf(text, false), unitsOf(part, false), from, true);
+  return first ?? -1;
+}
+
+/** `text.lastIndexOf(part, from)`. @param from in units of UTF-16. */
+export function lastIndexOfPart(text: string, part: string, from = text.length): number {
+  if (isSmall(text, part)) return text.lastIndexOf(part, from);
+  // From the end: a part that begins at `from` or before ends before `from` plus its length.
+  const behind = Math.max(text.length - part.length - from, 0);
+  const [first] = starts(unitsOf(text, true), unitsOf(part, true), behind, true);
+  return first === undefined ? -1 : text.length - first - part.length;
+}
+
+/** `text.split(part)`. @param part is not empty. */
+export function splitAtPart(text: string, part: string): string[] {
+  if (isSmall(text, part)) return text.split(part);
+  const pieces: string[] = [];
+  let at = 0;
+  for (const start of starts(unitsOf(text, false), unitsOf(part, false), 0, false)) {
+    pieces.push(text.slice(at, start));
+    at = start + part.length;
+  }
+  return [...pieces, text.slice(at)];
+}
+
+function unitsOf(text: string, backwards: boolean): Uint16Array {
+  const units = new Uint16Array(text.length);
+  for (let at = 0; at < text.length; at++) units[at] = text.charCodeAt(at);
+  return backwards ? units.reverse() : units;
+}
+
+/** The offsets of the parts that do not overlap (Knuth, Morris and Pratt). */
+function starts(text: Uint16Array, part: Uint16Array, from: number, onlyFirst: boolean): number[] {
+  const borders = bordersOf(part);
+  const found: number[] = [];
+  let matched = 0;
+  for (let at = from; at < text.length; at++) {
+    while (matched > 0 && part[matched] !== text[at]) matched = borders[matched] ?? 0;
+    if (part[matched] === text[at]) matched += 1;
+    if (matched < part.length) continue;
+    found.push(at + 1 - part.length);
+    if (onlyFirst) return found;
+    matched = 0;
+  }
+  return found;
+}
+
+/** For each length of a prefix of the part: its longest proper prefix that is also a suffix of it. */
+function bordersOf(part: Uint16Array): Uint32Array {
+  const borders = new Uint32Array(part.length + 1);
+  let length = 0;
+  for (let at = 1; at < part.length; at++) {
+    while (length > 0 && part[length] !== part[at]) length = borders[length] ?? 0;
+    if (part[length] === part[at]) length += 1;
+    borders[at + 1] = length;
+  }
+  return borders;
+}
 
 /** White space as Unicode and Go define it: without zero-width spaces and byte order marks. */
 const space = /\p{White_Space}/u;
@@ -204,6 +279,55 @@ export const stringFunctions: Library = [
         walk(meter, value);
         return goQuote(value);
       }),
+    ],
+  ],
+];
+
+function compiled(pattern: string, meter: Meter): PatternProgram {
+  meter.compile(pattern, compileSteps(pattern), isCompiled(pattern));
+  return compilePattern(pattern);
+}
+
+/** @throws {EvaluationError} with the text of Kubernetes' functions. */
+function found(value: string, pattern: string, limit: number, meter: Meter): string[] {
+  let program: PatternProgram;
+  try {
+    program = compiled(pattern, meter);
+  } catch (error) {
+    if (error instanceof EvaluationError) throw new EvaluationError(`Illegal regex: ${error.message}`);
+    throw error;
+  }
+  return findMatches(program, value, limit, meter);
+}
+
+function findAll(value: string, pattern: string, limit: bigint, meter: Meter): PlainList {
+  return new PlainList(found(value, pattern, Number(limit), meter));
+}
+
+const matches = overload2(stringParam, stringParam, boolType, (value, pattern, meter) =>
+  hasMatch(compiled(pattern, meter), value, meter),
+);
+
+const findOverload = overload2(
+  stringParam,
+  stringParam,
+  stringType,
+  (value, pattern, meter) => found(value, pattern, 1, meter)[0] ?? '',
+);
+
+/** `matches`, and Kubernetes' `find` and `findAll` (`apiserver/pkg/cel/library/regex.go`). */
+export const patternFunctions: Library = [
+  ['matches', [matches, member(matches)]],
+  ['find', [member(findOverload)]],
+  [
+    'findAll',
+    [
+      member(
+        overload2(stringParam, stringParam, listType(stringType), (value, pattern, meter) =>
+          findAll(value, pattern, -1n, meter),
+        ),
+      ),
+      member(overload3(stringParam, stringParam, intParam, listType(stringType), findAll)),
     ],
   ],
 ];

@@ -1,9 +1,9 @@
 import { RE2JS } from 're2js';
 import { EvaluationError } from '../values.ts';
-import type { CharacterSet } from './character-set.ts';
-import { compileSteps, maxCompileSteps } from './size.ts';
+import type { CharacterSet } from './syntax.ts';
+import { compileSteps, maxCompileSteps } from './syntax.ts';
 import { type Part, parsePattern } from './syntax.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 /**
  * An instruction of a compiled pattern. `next` follows it; a branch prefers `next` to `other`; an assertion passes where

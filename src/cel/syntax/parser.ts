@@ -1,10 +1,10 @@
 import { pushAll } from '../../objects/lists.ts';
 import type { Expression, ListLiteral, MapEntry, StructField } from './ast.ts';
-import { type Token, tokenize } from './lexer.ts';
-import { mismatched, readNumber, TokenReader } from './token-reader.ts';
+import { type Token, tokenize } from './tokens.ts';
+import { mismatched, readNumber, TokenReader } from './tokens.ts';
 import { expandMacro } from './macros.ts';
-import { qualifiedName } from '../names.ts';
-import { noFieldName, type Issue, SyntaxErrors, SyntaxIssue } from './source.ts';
+import { qualifiedName } from '../overload.ts';
+import { noFieldName, type Issue, SyntaxErrors, SyntaxIssue } from './ast.ts';
 
 /** cel-go's limits (`parser/options.go`). */
 const maxLength = 100_000;

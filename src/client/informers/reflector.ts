@@ -1,25 +1,113 @@
-import type { Logger } from 'pino';
 import { isRecord } from '../../objects/json.ts';
-import type { KubeObject } from '../../objects/meta.ts';
-import { compareResourceVersions } from '../../objects/resource-version.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
-import { isAborted } from '../abort.ts';
-import type { Clock, Random } from '../clock.ts';
-import { errorFromStatus, errorWord, isExpired, isFutureRevision, isNotFound } from '../errors.ts';
-import { ResourceClient } from '../resource-client.ts';
-import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from '../resources.ts';
-import { TimeSlices } from '../slices.ts';
-import { ReflectorRetries } from './reflector-retries.ts';
-import { EndlessList, endsInitialEvents, streamedList, streamedListVerdict } from './streamed-list.ts';
+import { StatusError } from '../../objects/status.ts';
+import { isFutureRevision, errorFromStatus, errorWord, isExpired, isNotFound } from '../errors.ts';
 import {
-  type ApiStream,
   ConnectionError,
+  UnexpectedAnswer,
+  type ApiStream,
   type QueryParameters,
   type Transport,
-  UnexpectedAnswer,
 } from '../transport.ts';
-import { WatchDecoder, type WatchEvent } from './watch-decoder.ts';
-import { Watchdog } from './watchdog.ts';
+import type { Logger } from 'pino';
+import { type KubeObject, compareResourceVersions } from '../../objects/meta.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { isAborted, type Clock, type Random } from '../clock.ts';
+import { ResourceClient } from '../resource-client.ts';
+import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from '../resources.ts';
+import { TimeSlices } from '../../telemetry/time-slice.ts';
+import { ReflectorRetries, Watchdog } from './reflector-retries.ts';
+
+/** Lists that come as a watch (`sendInitialEvents`, KEP-3157): how they end, and the fallback when they do not. */
+
+const initialEventsEnd = 'k8s.io/initial-events-end';
+
+/**
+ * A server without `sendInitialEvents` answers with a plain watch: its objects come without the bookmark that ends
+ * them. Milliseconds from the last object that was added, and from the beginning, after which paged lists are used
+ * instead. Servers that support it send the bookmark within about 1.3 s.
+ */
+const streamedList = { silence: 5000, longest: 60_000 };
+
+/** A streamed list that does not end: the server treated it as a plain watch. */
+class EndlessList extends Error {
+  override readonly name = 'EndlessList';
+}
+
+/** Statuses of servers that do not support or do not allow `sendInitialEvents`. */
+const refusals = new Set([400, 405, 406, 415, 422, 501]);
+/** Statuses for which a list would fail as well, or that ask the client to wait. */
+const retriable = new Set([401, 403, 404, 410, 429, 500, 503]);
+
+/**
+ * The action after a failed streamed list: client-go's reflector falls back to a list for every error that is not
+ * worth a retry (`watchList` and its caller).
+ */
+function streamedListVerdict(error: unknown): 'pages' | 'pages this time' | 'retry' {
+  if (error instanceof EndlessList) return 'pages';
+  if (error instanceof ConnectionError) return error.code === 'TIMEOUT' ? 'pages this time' : 'retry';
+  if (!(error instanceof StatusError)) return 'retry';
+  if (refusals.has(error.code)) return 'pages';
+  return retriable.has(error.code) || isFutureRevision(error) ? 'retry' : 'pages this time';
+}
+
+/** True for the bookmark after the last of the initial objects. */
+function endsInitialEvents(object: unknown): boolean {
+  const metadata = isRecord(object) ? object['metadata'] : undefined;
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined;
+  return isRecord(annotations) && annotations[initialEventsEnd] === 'true';
+}
+
+/** One line of a watch. `object` is not validated yet. */
+export interface WatchEvent {
+  readonly type: string;
+  readonly object: unknown;
+}
+
+/** Limit of one event in bytes. etcd's limit for an object is 1.5 MiB; this leaves room for more. */
+const largestEvent = 64 * 1024 * 1024;
+const newline = 0x0a;
+
+/** Cuts the chunks of a watch into JSON lines. Parts of a line are kept until it is complete. */
+export class WatchDecoder {
+  #pieces: Buffer[] = [];
+  #waiting = 0;
+
+  /** The events that the chunk completes. @throws {UnexpectedAnswer} for a line that is not an event. */
+  *decode(chunk: Buffer): Generator<WatchEvent> {
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
+      const line = this.#complete(chunk.subarray(start, end));
+      start = end + 1;
+      if (line.length > 0) yield parseEvent(line);
+    }
+    if (start === chunk.length) return;
+    const rest = chunk.subarray(start);
+    this.#waiting += rest.length;
+    if (this.#waiting > largestEvent) throw new UnexpectedAnswer('a watch event is larger than 64 MiB');
+    this.#pieces.push(rest);
+  }
+
+  #complete(tail: Buffer): Buffer {
+    if (this.#pieces.length === 0) return tail;
+    const line = Buffer.concat([...this.#pieces, tail]);
+    this.#pieces = [];
+    this.#waiting = 0;
+    return line;
+  }
+}
+
+function parseEvent(line: Buffer): WatchEvent {
+  let value: unknown;
+  try {
+    value = JSON.parse(line.toString('utf8'));
+  } catch (error) {
+    throw new UnexpectedAnswer('a watch event is not JSON', { cause: error });
+  }
+  if (!isRecord(value) || typeof value['type'] !== 'string') {
+    throw new UnexpectedAnswer('a line of a watch is no event');
+  }
+  return { type: value['type'], object: value['object'] };
+}
 
 /** Receives what a reflector reads. Calls come one at a time, in the server's order. Must not throw. */
 export interface ReflectorSink<T extends KubeObject> {

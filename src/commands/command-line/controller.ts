@@ -56,7 +56,7 @@ export function controllerCommand(): Command {
     .addOption(logLevelFlag('info'))
     .addOption(logFormatFlag())
     .action(async (options: Record<string, unknown>) => {
-      const { controllerConfig } = await import('../../config/controller.ts');
+      const { controllerConfig } = await import('../../flags/controller.ts');
       const config = controllerConfig(options, process.stderr.isTTY, selectRemote);
       const { controller } = await import('../controller.ts');
       await controller(config);

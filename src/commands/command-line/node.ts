@@ -100,7 +100,7 @@ export function nodeCommand(): Command {
     .addOption(logLevelFlag('info'))
     .addOption(logFormatFlag())
     .action(async (options: Record<string, unknown>) => {
-      const { nodeConfig } = await import('../../config/node.ts');
+      const { nodeConfig } = await import('../../flags/node.ts');
       const config = nodeConfig(options, process.stderr.isTTY, process.env);
       const { node } = await import('../node.ts');
       await node(config);
@@ -137,7 +137,7 @@ export function dnsCommand(): Command {
     .addOption(logLevelFlag('info'))
     .addOption(logFormatFlag())
     .action(async (options: Record<string, unknown>) => {
-      const { dnsConfig } = await import('../../config/dns.ts');
+      const { dnsConfig } = await import('../../flags/dns.ts');
       const config = dnsConfig(options, process.stderr.isTTY);
       const { dns } = await import('../dns.ts');
       await dns(config);
@@ -201,7 +201,7 @@ export function routerCommand(): Command {
     .addOption(logLevelFlag('info'))
     .addOption(logFormatFlag())
     .action(async (options: Record<string, unknown>) => {
-      const { routerConfig } = await import('../../config/router.ts');
+      const { routerConfig } = await import('../../flags/router.ts');
       const config = routerConfig(options, process.stderr.isTTY);
       const { router } = await import('../router.ts');
       await router(config);

@@ -8,7 +8,7 @@ export function poolsCommand(): Command {
     .enablePositionalOptions()
     .addOption(outputFlag())
     .action(async (options: Record<string, unknown>) => {
-      const { poolsConfig } = await import('../../config/pools.ts');
+      const { poolsConfig } = await import('../../flags/pools.ts');
       const config = poolsConfig(options);
       const { pools } = await import('../pools.ts');
       await pools(config);
@@ -28,9 +28,9 @@ function poolsPlanCommand(): Command {
     .option('--delete <names...>', 'names of AddressPools to delete')
     .addOption(outputFlag())
     .action(async (options: Record<string, unknown>) => {
-      const { poolsPlanConfig } = await import('../../config/pools.ts');
+      const { poolsPlanConfig } = await import('../../flags/pools.ts');
       const config = poolsPlanConfig(options);
-      const { poolsPlan } = await import('../pools-plan.ts');
+      const { poolsPlan } = await import('../pools.ts');
       process.exitCode = await exitCodeOf(() => poolsPlan(config));
     });
 }
@@ -51,9 +51,9 @@ export function importCommand(): Command {
       "ConfigMap of kube-vip's cloud provider (default: kube-system/kubevip), or of MetalLB before 0.13 (default: metallb-system/config)",
     )
     .action(async (source: string, options: Record<string, unknown>) => {
-      const { importConfig } = await import('../../config/import.ts');
+      const { importConfig } = await import('../../flags/pools.ts');
       const config = importConfig({ ...options, source });
-      const { importPools } = await import('../import.ts');
+      const { importPools } = await import('../pools.ts');
       await importPools(config);
     });
 }

@@ -10,7 +10,7 @@ export function auditCommand(): Command {
     .option('--service-node-port-range <range>', "the API server's range of node ports", '30000-32767')
     .addOption(outputFlag())
     .action(async (options: Record<string, unknown>) => {
-      const { auditConfig } = await import('../../config/audit.ts');
+      const { auditConfig } = await import('../../flags/reports.ts');
       const config = auditConfig(options);
       const { audit } = await import('../audit.ts');
       process.exitCode = await exitCodeOf(() => audit(config));
@@ -56,7 +56,7 @@ export function traceCommand(): Command {
         destination: string | undefined,
         options: Record<string, unknown>,
       ) => {
-        const { traceConfig } = await import('../../config/trace.ts');
+        const { traceConfig } = await import('../../flags/reports.ts');
         const config = traceConfig(
           options,
           [source, destination].filter((each) => each !== undefined),
@@ -73,9 +73,9 @@ export function topCommand(): Command {
     .description('show Services, pools and Events live; without a terminal, print changes as lines')
     .option('-n, --namespace <name>', 'show only Services and Events of this namespace')
     .action(async (options: Record<string, unknown>) => {
-      const { topConfig } = await import('../../config/top.ts');
+      const { topConfig } = await import('../../flags/reports.ts');
       const config = topConfig(options);
-      const { top } = await import('../top.ts');
+      const { top } = await import('../top/view.ts');
       await top(config);
     });
 }

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { ConfigError } from '../../config/errors.ts';
+import { ConfigError } from '../../flags/readers.ts';
 import { explanation } from './explanation.ts';
 import { program } from './program.ts';
 

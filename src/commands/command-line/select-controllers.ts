@@ -1,7 +1,7 @@
-import { WrongValue } from '../../config/errors.ts';
-import type { SelectControllers } from '../../config/local-cluster.ts';
+import { WrongValue } from '../../flags/readers.ts';
+import type { SelectControllers } from '../../flags/up.ts';
 import { localControllers, remoteControllers } from '../../controllers/names.ts';
-import { type KnownController, selectControllers, UnknownControllerError } from '../../runtime/selection.ts';
+import { type KnownController, selectControllers, UnknownControllerError } from '../../controllers/run.ts';
 
 /** `--controllers` of `up`, and the option of `servicenet/testing`. */
 export const selectLocal: SelectControllers = (choice, cluster) => select(choice, localControllers(cluster));

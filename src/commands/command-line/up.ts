@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import { containerModes, networkModes, platforms } from '../../config/local-cluster.ts';
-import { upConfig } from '../../config/up.ts';
+import { containerModes, networkModes, platforms } from '../../flags/up.ts';
+import { upConfig } from '../../flags/up.ts';
 import { isProgram, programNames } from '../../emulation/containers/images.ts';
 import { selectLocal } from './select-controllers.ts';
 import { allocationFlag, logFormatFlag, logLevelFlag, withAttachments } from './shared-flags.ts';
@@ -131,7 +131,7 @@ export function runCommand(): Command {
       'the kubeconfig that servicenet up has written (default: $KUBECONFIG, then ~/.servicenet/kubeconfig)',
     )
     .action(async (program: readonly string[], options: Record<string, unknown>) => {
-      const { runConfig } = await import('../../config/run.ts');
+      const { runConfig } = await import('../../flags/run.ts');
       const config = runConfig(options, program, process.env);
       const { runProgramInside } = await import('../run.ts');
       process.exitCode = await runProgramInside(config);

@@ -1,30 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isNotFound } from '../../client/errors.ts';
+import type { Transport } from '../../client/transport.ts';
+import type { LocalClusterConfig } from '../../flags/up.ts';
+import { applyObjects, applyManifests, type Manifest } from '../apply.ts';
 import { networkInterfaces } from 'node:os';
 import type { Logger } from 'pino';
 import { parseAddressRange } from '../../allocation/address-range.ts';
 import { createTransport } from '../../client/connect.ts';
-import type { Transport } from '../../client/transport.ts';
-import { freeRanges } from '../../config/default-pool.ts';
-import type { LocalClusterConfig } from '../../config/local-cluster.ts';
-import { InMemoryCloud } from '../../controllers/cloud-private-ips/cloud.ts';
-import { connectivityChecker } from '../../controllers/connectivity-checks/checker.ts';
-import { readServiceCidrs } from '../../config/service-ranges.ts';
-import {
-  type CatalogEntry,
-  clusterControllers,
-  runControllers,
-  serviceAllocation,
-} from '../../controllers/index.ts';
+import { freeRanges } from '../../flags/addresses.ts';
+import { InMemoryCloud } from '../../platforms/openshift/cloud-private-ip/cloud.ts';
+import { connectivityChecker } from '../../platforms/openshift/connectivity-check/checker.ts';
+import { readServiceCidrs } from '../../flags/shared.ts';
+import { type CatalogEntry, runControllers, serviceAllocation } from '../../controllers/index.ts';
+import { allControllers } from '../../platforms/catalog.ts';
 import { attachmentsName } from '../../controllers/names.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
-import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
+import { announceSelectors } from '../../network/announcing/agent-report.ts';
 import { parseAddress } from '../../objects/address.ts';
-import { checkTypesOnDemand } from '../../registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
+import { checkTypesOnDemand } from '../../registry/admissionregistration/policy/check-types-on-demand.ts';
 import { Metrics } from '../../telemetry/metrics.ts';
-import { applyManifests, type Manifest } from '../apply.ts';
 import { offerAddresses } from '../default-pool.ts';
-import { type End, endInReverse } from './ending.ts';
-import { definePlatform } from './platform.ts';
-import { startTelemetryServer } from '../telemetry-server.ts';
+import { type End, endInReverse } from '../signals.ts';
+import { startTelemetryServer } from '../connect.ts';
+
+/** Milliseconds between checks whether a kind is served. */
+const interval = 20;
+/** Milliseconds within which a kind must be served. */
+const establishing = 10_000;
+
+/**
+ * Defines the kinds of a platform, and waits until they are served: controllers start where they find their kinds. Kinds
+ * that another start defined (`--data-dir`) stay.
+ *
+ * @throws {Error} for a definition that is refused, or not served within ten seconds.
+ */
+async function definePlatform(client: Transport, platform: LocalClusterConfig['platform']): Promise<void> {
+  if (platform === 'kubernetes') return;
+  // Only then, for its memory. hack/generate-definitions.ts writes it from deploy/crds.
+  const { default: definitions } = await import('./openshift-definitions.generated.json', {
+    with: { type: 'json' },
+  });
+  await applyObjects(client, definitions);
+  const deadline = performance.now() + establishing;
+  for (const { spec } of definitions) {
+    for (const { name: version } of spec.versions) {
+      const path = `/apis/${spec.group}/${version}/${spec.names.plural}?limit=1`;
+      for (;;) {
+        try {
+          await client.request('GET', path);
+          break;
+        } catch (error) {
+          if (!isNotFound(error) || performance.now() > deadline) throw error;
+          await sleep(interval);
+        }
+      }
+    }
+  }
+}
 
 /** The way of the clients to their server, as its administrator. */
 export interface ServerAccess {
@@ -172,7 +204,7 @@ function catalog(config: ClientsConfig, transport: Transport, rootCa: string): r
   const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks } };
   const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
   const checker = connectivityChecker({ isSimulated: isInAny(simulatedRanges(config)) });
-  const controllers = clusterControllers({
+  const controllers = allControllers({
     ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, cloud: new InMemoryCloud() },
     ...{ ...simulation, ingressToRoute: config.platform === 'openshift' },
     attachmentRules: config.attachments,

@@ -1,4 +1,4 @@
-import type { UpConfig } from '../../config/up.ts';
+import type { UpConfig } from '../../flags/up.ts';
 import type { ClientsReport } from './clients.ts';
 
 /** The text of `up` when it is ready: the cluster's contents, and commands to try. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
 import { dirname, extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { LogConfig } from '../../config/common-flags.ts';
+import type { LogConfig } from '../../flags/shared.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 
 /** Messages to the thread, as structured clones: its settings, then the order to stop. */

@@ -15,12 +15,12 @@ import {
 } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { readYaml } from '../../client/yaml.ts';
-import type { TraceProxyFlags } from '../../config/trace.ts';
+import type { TraceProxyFlags } from '../../flags/reports.ts';
 import { type IPFamily, type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import { isStringList } from '../../objects/json.ts';
-import { at, textAt } from '../../objects/read.ts';
-import type { ForwardingOptions } from '../../network/forwarding/options.ts';
+import { at, textAt } from '../../objects/json.ts';
+import type { ForwardingOptions } from '../../network/forwarding/node-plan.ts';
 import { type ClusterObjects, ClusterView } from '../../network/path/cluster-view.ts';
 
 /** A cluster, and where the options of its proxy come from, as lines for users. */

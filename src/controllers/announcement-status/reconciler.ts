@@ -1,11 +1,11 @@
 import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
-import { TimeSlices } from '../../client/slices.ts';
+import { TimeSlices } from '../../telemetry/time-slice.ts';
 import { type AgentReport, decodeReport } from '../../network/announcing/agent-report.ts';
 import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
-import { readAnnouncerLease } from '../../network/announcing/announcer-lease.ts';
-import { announcerOf } from '../../network/announcing/announcers.ts';
+import { readAnnouncerLease } from '../../network/announcing/agent-report.ts';
+import { announcerOf } from '../../network/announcing/agent-report.ts';
 import {
   announcedPools,
   assignedAddresses,
@@ -14,20 +14,20 @@ import {
   loadBalancerReadyCondition,
 } from '../../network/announcing/assigned-addresses.ts';
 import { longerWaitMs, takeOverAfterMs } from '../../network/announcing/fence.ts';
-import { Liveness } from '../../network/announcing/liveness.ts';
-import { bySliceService, indexBySliceService, serviceOfSlice } from '../../network/forwarding/service-key.ts';
+import { Liveness } from '../../network/announcing/membership.ts';
+import { bySliceService, indexBySliceService, serviceOfSlice } from '../../network/forwarding/endpoints.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { Node, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import { conditionStatus } from '../../objects/read.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
+import { conditionStatus } from '../../objects/json.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/controller.ts';
-import { Reconciler } from '../../runtime/reconciler.ts';
-import { replacedCondition } from '../../objects/conditions.ts';
+import type { ReconcileResult } from '../../runtime/key-loop.ts';
+import { Reconciler } from '../../runtime/key-loop.ts';
+import { replacedCondition } from '../../objects/meta.ts';
 import {
   type AnnouncedPlan,
   type AnnouncedReason,

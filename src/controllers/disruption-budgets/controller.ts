@@ -1,15 +1,15 @@
-import { byNamespace, indexByNamespace } from '../../client/informers/indexes.ts';
+import { byNamespace, indexByNamespace } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
 import type { Deployment, ReplicaSet, StatefulSet } from '../../objects/types/apps.generated.ts';
 import type { Pod, ReplicationController } from '../../objects/types/core.generated.ts';
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/controller.ts';
-import { Reconciler } from '../../runtime/reconciler.ts';
+import type { ReconcileResult } from '../../runtime/key-loop.ts';
+import { Reconciler } from '../../runtime/key-loop.ts';
 import { controllerOf, isPodReady } from '../../objects/pods.ts';
 import {
   deployments as deploymentsResource,
@@ -17,8 +17,8 @@ import {
   replicaSets as replicaSetsResource,
   replicationControllers as replicationControllersResource,
   statefulSets as statefulSetsResource,
-} from '../workloads/resources.ts';
-import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
+} from '../../client/resources.ts';
+import { lookAgain, StatusWriter } from '../../runtime/own-writes.ts';
 import { expectedScale, planBudgetEvent, planBudgetStatus, type ControllerScale } from './plan.ts';
 
 /** Milliseconds over which changes of Pods are batched. */

@@ -3,9 +3,9 @@ import type { Condition, LabelSelector } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 import { parseTime } from '../../objects/time.ts';
-import { transitionTime } from '../../objects/conditions.ts';
+import { transitionTime } from '../../objects/meta.ts';
 import { controllerOf, isPodReady } from '../../objects/pods.ts';
-import { scaledValue } from '../workloads/plan-scaled-value.ts';
+import { scaledValue } from '../workloads/plan-template.ts';
 import type { PlannedEvent } from '../../client/events/events.ts';
 
 /** Milliseconds after which an eviction that did not lead to a deletion no longer counts. */

@@ -6,15 +6,8 @@ import { isStringList } from '../../objects/json.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import type { DiscoveredType } from '../../client/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, NotYetError, TerminalError } from '../../runtime/controller.ts';
-import {
-  foregroundFinalizer,
-  type GraphNode,
-  isMeant,
-  orphanFinalizer,
-  OwnerGraph,
-  toNode,
-} from './graph.ts';
+import { Controller, NotYetError, TerminalError } from '../../runtime/key-loop.ts';
+import { foregroundFinalizer, type GraphNode, isMeant, orphanFinalizer, OwnerGraph, toNode } from './plan.ts';
 import { Monitors } from './monitors.ts';
 import { judge, needsOwners, type OwnerState } from './plan.ts';
 

@@ -6,7 +6,7 @@ import type { Transport } from '../../client/transport.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import { describeDiscoveryFailure, discover, type DiscoveredType } from '../../client/discovery.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { parseGroupVersion, type NodeType } from './graph.ts';
+import { parseGroupVersion, type NodeType } from './plan.ts';
 
 /** Receives every object of a server. */
 export interface ObjectListener {

@@ -1,32 +1,86 @@
-import { RangeFullError } from '../../allocation/errors.ts';
-import { isNotFound } from '../../client/errors.ts';
-import { byNode, indexByNode } from '../../client/informers/indexes.ts';
-import type { Informer } from '../../client/informers/informer.ts';
-import type { ResourceClient } from '../../client/resource-client.ts';
-import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
-import { isRecord, jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import {
+  leases as leasesResource,
+  nodes as nodesResource,
+  pods as podsResource,
+} from '../../client/resources.ts';
+import { keyOf, type ObjectKey, conditionOf } from '../../objects/meta.ts';
 import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
+import { formatMicroTime } from '../../objects/time.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/controller.ts';
-import { Reconciler } from '../../runtime/reconciler.ts';
-import { Expectations } from '../../runtime/expectations.ts';
-import { conditionOf } from '../../objects/conditions.ts';
+import { Controller, type ReconcileResult, Reconciler } from '../../runtime/key-loop.ts';
+import { RangeFullError } from '../../allocation/address-range.ts';
+import { byNode, indexByNode } from '../../client/informers/cache.ts';
+import type { Informer } from '../../client/informers/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { isRecord, jsonEqual } from '../../objects/json.ts';
+import { Expectations, lookAgain } from '../../runtime/own-writes.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { lookAgain } from '../../runtime/status-writer.ts';
-import { AwaitedNetworks } from './awaited-networks.ts';
+import { AwaitedNetworks, PodFiles, PodPreparation, sandboxRetry, type PodWork } from './pod-preparation.ts';
 import { type ContainerRuntime, noRuntime } from './container-runtime.ts';
-import { heartbeats } from './heartbeat.ts';
 import { hostAddresses, type KubeletPlan, planPod } from './plan.ts';
 import { behaviourOf } from './plan-behaviour.ts';
 import { earliest } from './plan-course.ts';
 import { PodAddresses } from './pod-addresses.ts';
 import { PodContainers } from './pod-containers.ts';
-import { PodEndings } from './pod-endings.ts';
-import { PodFiles } from './pod-files.ts';
-import { PodPreparation, sandboxRetry, type PodWork } from './pod-preparation.ts';
-import { PodState } from './pod-state.ts';
+import { PodEndings, PodState } from './pod-state.ts';
+
+const leaseNamespace = 'kube-node-lease';
+/** `nodeLeaseDurationSeconds`; renewed four times in that time. */
+const leaseSeconds = 40;
+const interval = 10_000;
+
+/** Renews the Lease of each simulated node, as kubelet does to show that the node is alive. */
+function heartbeats(context: ControllerContext): Controller {
+  const nodes = context.informers.informer(nodesResource);
+  const client = context.clients.for(leasesResource);
+  const controller = new Controller({
+    name: 'node_lease',
+    context,
+    reconcile: async (name, signal) => {
+      const node = nodes.cache.get(name);
+      if (node === undefined || !isSimulated(node) || isDown(node)) return undefined;
+      const renewTime = formatMicroTime(context.clock.now());
+      try {
+        await client.mergePatch(leaseNamespace, name, { spec: { renewTime } }, { signal });
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+        try {
+          await client.create(
+            { metadata: leaseMetadata(node), spec: leaseSpec(name, renewTime) },
+            { signal },
+          );
+        } catch (second) {
+          if (!isAlreadyExists(second)) throw second;
+        }
+      }
+      return { requeueAfter: interval };
+    },
+    waitFor: [nodes],
+  });
+  nodes.addHandler({
+    added: (node) => controller.enqueue(keyOf(node)),
+    updated: (node, old) => {
+      if (isDown(node) !== isDown(old) || isSimulated(node) !== isSimulated(old))
+        controller.enqueue(keyOf(node));
+    },
+  });
+  return controller;
+}
+
+function leaseMetadata({ metadata }: Node): Node['metadata'] {
+  const { name = '', uid = '' } = metadata;
+  return {
+    namespace: leaseNamespace,
+    name,
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name, uid }],
+  };
+}
+
+function leaseSpec(holderIdentity: string, renewTime: string): Record<string, string | number> {
+  return { holderIdentity, leaseDurationSeconds: leaseSeconds, renewTime };
+}
 
 /** Milliseconds after which a Pod without a free address is tried again (kubelet: CNI failures). */
 const fullNodeRetry = 5000;

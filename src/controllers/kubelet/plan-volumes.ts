@@ -10,7 +10,7 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import { quantityIn } from '../../objects/quantity.ts';
 import type { VolumeFile, WantedVolume } from './container-runtime.ts';
-import { containerNamed, podField, resourceField } from './plan-downward.ts';
+import { containerNamed, podField, resourceField } from './plan-environment.ts';
 import type { ReferencedObjects } from './plan-environment.ts';
 
 /** A volume cannot be mounted. The message is the kubelet's, for the Event `FailedMount`. */

@@ -1,17 +1,61 @@
-import type { Container, Node, Pod, PodStatus } from '../../objects/types/core.generated.ts';
-import { keyOf } from '../../objects/key.ts';
+import { Writable } from 'node:stream';
+import type { Clock } from '../../client/clock.ts';
+import type {
+  Container,
+  LifecycleHandler,
+  Pod,
+  Node,
+  PodStatus,
+} from '../../objects/types/core.generated.ts';
+import { askHttp, askProbe, ProbeWorker } from './probes.ts';
+import { type ContainerRuntime, ContainerError } from './container-runtime.ts';
+import { errorMessage } from '../../objects/status.ts';
+import { keyOf } from '../../objects/meta.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { askProbe } from './ask-probe.ts';
-import { ContainerError, type ContainerRuntime } from './container-runtime.ts';
-import { runHook } from './hooks.ts';
-import { behaviourOf } from './plan-behaviour.ts';
+import { behaviourOf, type ProbeKind, probeKinds } from './plan-behaviour.ts';
 import { ContainerConfigError } from './plan-environment.ts';
 import type { Attempt } from './plan.ts';
-import { type ProbeKind, probeKinds } from './plan-probes.ts';
-import type { PodFiles } from './pod-files.ts';
+import type { PodFiles } from './pod-preparation.ts';
 import type { PodState } from './pod-state.ts';
-import { ProbeWorker } from './probe-worker.ts';
 import { isSidecar } from '../../objects/pods.ts';
+
+/**
+ * Runs a postStart or preStop handler to its end (pkg/kubelet/lifecycle/handlers.go).
+ *
+ * @returns why it failed, in the kubelet's words; undefined: it did not.
+ */
+async function runHook(
+  runtime: ContainerRuntime,
+  clock: Clock,
+  pod: Pod,
+  container: Container,
+  { exec, httpGet, sleep }: LifecycleHandler,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    if (sleep !== undefined) {
+      await clock.sleep(sleep.seconds * 1000, signal);
+      return undefined;
+    }
+    if (exec !== undefined) {
+      const { command = [] } = exec;
+      const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
+      const code = await runtime.exec(pod, container.name, command, {
+        stdout: nothing,
+        stderr: nothing,
+        signal,
+      });
+      return code === 0 ? undefined : `command '${command.join(' ')}' exited with ${code}`;
+    }
+    if (httpGet !== undefined) {
+      const { success, output } = await askHttp(runtime, pod, container, httpGet, signal);
+      return success ? undefined : output;
+    }
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
+}
 
 /** Milliseconds until a container that cannot be configured is tried again. */
 const problemRetry = 5000;

@@ -1,4 +1,4 @@
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
 import {
@@ -15,8 +15,8 @@ import {
 import { adoptionOrder, admitsMore, SharedAddressIndex } from './sharing.ts';
 import { asInStatus, type ServedService, withServedPorts, type StatusAddress } from './status.ts';
 import { Allocations, type Allocation } from './allocations.ts';
-import type { Pool } from './pool.ts';
-import { layOut, type ForbiddenRange, type PoolLayout } from './pool-addresses.ts';
+import type { Pool } from './pools.ts';
+import { layOut, type ForbiddenRange, type PoolLayout } from './pools.ts';
 import { explain, outcomeOf, poolNameOf, type Outcome } from './reasons.ts';
 import { byServiceAge, type AddressRequest } from './request.ts';
 import { WaitingServices, waitKeys } from './waiting-services.ts';

@@ -1,15 +1,15 @@
 import { isConflict, isNotFound } from '../../client/errors.ts';
-import { byNamespace, indexByNamespace } from '../../client/informers/indexes.ts';
+import { byNamespace, indexByNamespace } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import { TimeSlices } from '../../client/slices.ts';
+import { TimeSlices } from '../../telemetry/time-slice.ts';
 import { namespaces, services } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Namespace, Service } from '../../objects/types/core.generated.ts';
-import { compareResourceVersions } from '../../objects/resource-version.ts';
+import { compareResourceVersions } from '../../objects/meta.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, Priority, type ReconcileResult } from '../../runtime/controller.ts';
-import { Expectations } from '../../runtime/expectations.ts';
+import { Controller, Priority, type ReconcileResult } from '../../runtime/key-loop.ts';
+import { Expectations } from '../../runtime/own-writes.ts';
 import {
   type ServedService,
   ConflictBackoff,
@@ -19,7 +19,7 @@ import {
 } from './status.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
 import { AnnouncedReconciler } from '../announcement-status/reconciler.ts';
-import { LoadBalancerMetrics } from './metrics.ts';
+import { LoadBalancerMetrics } from './pool-controller.ts';
 import {
   needsManagedFields,
   planReleased,

@@ -1,22 +1,71 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { FamilyUsage, AddressPool } from '../../objects/types/servicenet.ts';
+import type { LoadBalancerReason } from './reasons.ts';
 import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import { nodes, serviceCIDRs } from '../../client/resources.ts';
+import { nodes, serviceCIDRs, addressPools } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import { keyOf, type ObjectKey, type KubeObject } from '../../objects/meta.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
-import type { LoadBalancerMetrics } from './metrics.ts';
-import { planPoolStatus } from './plan-pool.ts';
+import { planPoolStatus } from './plan.ts';
 import type { HostAddress, PoolAnnounced } from '../announcement-status/plan.ts';
-import type { AddressPool } from '../../objects/types/servicenet.ts';
-import { addressPools } from '../../client/resources.ts';
-import { readPool } from './pool.ts';
-import { forbiddenRanges, type PoolLayout } from './pool-addresses.ts';
-import { readQuarantined } from './quarantine.ts';
+import { readPool, forbiddenRanges, type PoolLayout } from './pools.ts';
+import { readQuarantined } from './allocations.ts';
+
+/** Metrics of the load balancer. */
+export class LoadBalancerMetrics {
+  readonly #addresses: Gauge<'pool' | 'family' | 'state'>;
+  readonly #transitions: Counter<'reason'>;
+  readonly #waiting: Gauge;
+
+  constructor({ registry }: Metrics) {
+    const registers = [registry];
+    this.#addresses = new Gauge({
+      name: 'servicenet_pool_addresses',
+      help: 'Addresses of a pool, by family and state: used, free, quarantined.',
+      labelNames: ['pool', 'family', 'state'],
+      registers,
+    });
+    this.#transitions = new Counter({
+      name: 'servicenet_load_balancer_transitions_total',
+      help: "Changes of the reason in a Service's condition, by the new reason.",
+      labelNames: ['reason'],
+      registers,
+    });
+    this.#waiting = new Gauge({
+      name: 'servicenet_load_balancer_waiting_services',
+      help: 'Services that are waiting for an address.',
+      registers,
+    });
+  }
+
+  transition(reason: LoadBalancerReason): void {
+    this.#transitions.inc({ reason });
+  }
+
+  waiting(count: number): void {
+    this.#waiting.set(count);
+  }
+
+  usage(pool: string, family: string, usage: FamilyUsage): void {
+    for (const state of addressStates) {
+      this.#addresses.set({ pool, family, state }, usage[state]);
+    }
+  }
+
+  forgetPool(pool: string): void {
+    for (const family of ['IPv4', 'IPv6']) {
+      for (const state of addressStates) this.#addresses.remove({ pool, family, state });
+    }
+  }
+}
+
+const addressStates = ['used', 'free', 'quarantined'] as const;
 
 type Syncable = Pick<Informer<KubeObject>, 'synced'>;
 

@@ -1,10 +1,10 @@
 /** Why a Service has the addresses that it has. */
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import type { Allocations } from './allocations.ts';
 import type { AddressRequest } from './request.ts';
 import { portsOfOthers } from './sharing.ts';
-import type { Origin } from './pool.ts';
+import type { Origin } from './pools.ts';
 
 /** The `reason` of the condition, of Events, of log lines and of metrics. These words are API: they do not change. */
 export const loadBalancerReasons = [

@@ -1,5 +1,5 @@
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 import { splitList } from '../../objects/lists.ts';

@@ -1,8 +1,8 @@
 /** When Services may share an address, which addresses a Service may join, and which sharers keep theirs at a start. */
 import type { IPFamily } from '../../objects/address.ts';
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import type { Allocation } from './allocations.ts';
-import type { SharingPolicy } from './pool.ts';
+import type { SharingPolicy } from './pools.ts';
 import { byServiceAge, type AddressRequest } from './request.ts';
 import { type ServedService, type StatusAddress, sharingKeyText } from './status.ts';
 

@@ -2,9 +2,9 @@
 import { loadBalancerReadyCondition } from '../../network/announcing/assigned-addresses.ts';
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { LoadBalancerIngress, Service } from '../../objects/types/core.generated.ts';
-import type { ObjectKey } from '../../objects/key.ts';
-import { backoffDelay } from '../../client/backoff.ts';
-import type { Origin } from './pool.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
+import { backoffDelay } from '../../client/clock.ts';
+import type { Origin } from './pools.ts';
 import type { AddressRequest } from './request.ts';
 
 /** One address in the message of the condition. */

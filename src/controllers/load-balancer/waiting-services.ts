@@ -1,5 +1,5 @@
 import type { IPFamily } from '../../objects/address.ts';
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import { Heap } from '../../runtime/heap.ts';
 import { byServiceAge, type AddressRequest } from './request.ts';
 

@@ -1,19 +1,19 @@
-import { isAborted, whenAborted } from '../../client/abort.ts';
+import { isAborted, whenAborted } from '../../client/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../client/errors.ts';
-import { byNode, indexByNode } from '../../client/informers/indexes.ts';
+import { byNode, indexByNode } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/controller.ts';
-import { Reconciler } from '../../runtime/reconciler.ts';
+import type { ReconcileResult } from '../../runtime/key-loop.ts';
+import { Reconciler } from '../../runtime/key-loop.ts';
 import { isFinished, isNodeReady, isPodReady } from '../../objects/pods.ts';
-import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
+import { lookAgain, StatusWriter } from '../../runtime/own-writes.ts';
 import { draftNode, hasTaints, isDown, isSimulated, planNodeStatus, planTaints } from './plan.ts';
-import { NodeCidrs } from './plan-cidrs.ts';
+import { NodeCidrs } from './plan.ts';
 
 /** Options of {@link nodesController}. */
 export interface NodesOptions {

@@ -1,18 +1,21 @@
-/**
- * What a simulated Node reports: addresses, size, conditions and taints, as kubelet and the node lifecycle controller
- * write them (pkg/kubelet/nodestatus, pkg/controller/nodelifecycle).
- */
 import { jsonEqual } from '../../objects/json.ts';
-import { parseCidr, formatAddress } from '../../objects/address.ts';
+import { parseCidr, formatAddress, addressBits, type IPFamily } from '../../objects/address.ts';
 import type {
   NodeSystemInfo,
   NodeAddress,
   Node,
   NodeCondition,
   Taint,
+  Toleration,
 } from '../../objects/types/core.generated.ts';
-import { formatTime } from '../../objects/time.ts';
-import { conditionOf } from '../../objects/conditions.ts';
+import { formatTime, parseTime } from '../../objects/time.ts';
+import { conditionOf } from '../../objects/meta.ts';
+import { type Bitmap, createBitmap } from '../../allocation/bitmap.ts';
+
+/**
+ * What a simulated Node reports: addresses, size, conditions and taints, as kubelet and the node lifecycle controller
+ * write them (pkg/kubelet/nodestatus, pkg/controller/nodelifecycle).
+ */
 
 /** The annotation of Nodes that this program simulates: `simulated`. */
 const kubeletAnnotation = 'servicenet.dev/kubelet';
@@ -195,4 +198,110 @@ export function planTaints(node: Node, now: number): Taint[] {
 /** True when the taints are the wanted ones. */
 export function hasTaints(node: Node, taints: readonly Taint[]): boolean {
   return jsonEqual(node.spec.taints ?? [], taints);
+}
+
+/** Taints against tolerations (k8s.io/component-helpers/scheduling/corev1, pkg/controller/tainteviction). */
+
+/** True when the toleration matches this taint. */
+function tolerates({ key = '', operator = '', value = '', effect = '' }: Toleration, taint: Taint): boolean {
+  if (effect !== '' && effect !== taint.effect) return false;
+  if (key !== '' && key !== taint.key) return false;
+  return (
+    operator === 'Exists' || ((operator === '' || operator === 'Equal') && value === (taint.value ?? ''))
+  );
+}
+
+/** The taints of an effect that no toleration covers. */
+export function untolerated(
+  taints: readonly Taint[],
+  tolerations: readonly Toleration[],
+  effects: readonly string[],
+): Taint[] {
+  return taints.filter(
+    (taint) =>
+      effects.includes(taint.effect) && !tolerations.some((toleration) => tolerates(toleration, taint)),
+  );
+}
+
+/**
+ * When a Pod must leave its node because of NoExecute taints, in milliseconds since 1970: `now` when a taint is not
+ * tolerated, undefined when all are for ever. The first toleration of a taint applies (`GetMatchingTolerations`).
+ */
+export function evictionTime(
+  taints: readonly Taint[],
+  tolerations: readonly Toleration[],
+  now: number,
+): number | undefined {
+  let earliest: number | undefined;
+  for (const taint of taints) {
+    if (taint.effect !== 'NoExecute') continue;
+    const matching = tolerations.find((toleration) => tolerates(toleration, taint));
+    if (matching === undefined) return now;
+    const { tolerationSeconds } = matching;
+    if (tolerationSeconds === undefined) continue;
+    const since = parseTime(taint.timeAdded ?? '') ?? now;
+    const time = since + Math.max(0, tolerationSeconds) * 1000;
+    earliest = earliest === undefined ? time : Math.min(earliest, time);
+  }
+  return earliest;
+}
+
+/** The pod CIDRs of nodes: equal parts of the cluster's CIDRs (pkg/controller/nodeipam/ipam/cidrset). */
+
+/** `--node-cidr-mask-size-ipv4` and `…-ipv6` of kube-controller-manager. */
+const nodeMask = { IPv4: 24, IPv6: 64 } as const;
+/** The most nodes in one CIDR. */
+const maxNodes = 2 ** 16;
+
+/** Allocates the node-sized parts of one cluster CIDR, lowest first. */
+export class NodeCidrs {
+  readonly family: IPFamily;
+  readonly #network: bigint;
+  readonly #hostBits: bigint;
+  readonly #mask: number;
+  readonly #taken: Bitmap;
+
+  /** @throws {Error} for an invalid CIDR, or one that is smaller than a node's part. */
+  constructor(clusterCidr: string) {
+    const cidr = parseCidr(clusterCidr);
+    if (cidr === undefined || cidr.hostBitsSet || cidr.leadingZeros || cidr.ipv4Mapped) {
+      throw new Error(`"${clusterCidr}" is no CIDR`);
+    }
+    this.family = cidr.family;
+    this.#mask = nodeMask[cidr.family];
+    if (cidr.prefixLength > this.#mask) {
+      throw new Error(`"${clusterCidr}" is too small: each node takes a /${this.#mask}`);
+    }
+    this.#network = cidr.network;
+    this.#hostBits = BigInt(addressBits(cidr.family) - this.#mask);
+    this.#taken = createBitmap(Math.min(2 ** (this.#mask - cidr.prefixLength), maxNodes));
+  }
+
+  /** Allocates the lowest free part; undefined when all are taken. */
+  next(): string | undefined {
+    const index = this.#taken.nextFree(0);
+    if (index < 0) return undefined;
+    this.#taken.set(index);
+    const network = this.#network + (BigInt(index) << this.#hostBits);
+    return `${formatAddress(this.family, network)}/${this.#mask}`;
+  }
+
+  /** Marks a part as taken; CIDRs outside of the cluster's are ignored. */
+  occupy(nodeCidr: string): void {
+    const index = this.#indexOf(nodeCidr);
+    if (index !== undefined) this.#taken.set(index);
+  }
+
+  /** Releases a part. */
+  release(nodeCidr: string): void {
+    const index = this.#indexOf(nodeCidr);
+    if (index !== undefined) this.#taken.clear(index);
+  }
+
+  #indexOf(nodeCidr: string): number | undefined {
+    const cidr = parseCidr(nodeCidr);
+    if (cidr?.family !== this.family || cidr.network < this.#network) return undefined;
+    const index = (cidr.network - this.#network) >> this.#hostBits;
+    return index < BigInt(this.#taken.size) ? Number(index) : undefined;
+  }
 }

@@ -1,17 +1,67 @@
+import type { Transport } from '../../client/transport.ts';
 import { isNotFound } from '../../client/errors.ts';
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { type Kind, asksFor, needsCheck, kindsToCheck, paramKindOf } from './plan.ts';
 import type {
   ExpressionWarning,
   ValidatingAdmissionPolicy,
 } from '../../objects/types/admissionregistration.generated.ts';
-import type { Transport } from '../../client/transport.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import { keyOf, type ObjectKey, type KubeObject } from '../../objects/meta.ts';
 import { discover } from '../../client/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller } from '../../runtime/controller.ts';
-import { kindSchemas, type KindSchema } from './kind-schemas.ts';
-import { asksFor, needsCheck, kindsToCheck, paramKindOf } from './plan.ts';
+import { Controller } from '../../runtime/key-loop.ts';
 import { inGroup } from '../../client/resources.ts';
+
+/** A kind with its schema in an OpenAPI v3 document. */
+export interface KindSchema extends Kind {
+  readonly schemas: JsonRecord;
+  readonly schema: string;
+}
+
+/**
+ * The schemas of kinds, from the OpenAPI v3 documents of a server; kinds without a schema are left out.
+ *
+ * @throws what {@link Transport.request} throws, unless the document is not there.
+ */
+async function kindSchemas(
+  transport: Transport,
+  kinds: readonly Kind[],
+  signal: AbortSignal,
+): Promise<KindSchema[]> {
+  const documents = new Map<string, JsonRecord>();
+  const found: KindSchema[] = [];
+  for (const kind of kinds) {
+    const path = kind.group === '' ? `api/${kind.version}` : `apis/${kind.group}/${kind.version}`;
+    const schemas = documents.get(path) ?? (await schemasAt(transport, path, signal));
+    documents.set(path, schemas);
+    const schema = Object.keys(schemas).find((name) => describes(schemas[name], kind));
+    if (schema !== undefined) found.push({ ...kind, schemas, schema });
+  }
+  return found;
+}
+
+async function schemasAt(transport: Transport, path: string, signal: AbortSignal): Promise<JsonRecord> {
+  try {
+    const document = (await transport.request('GET', `/openapi/v3/${path}`, { signal })).json();
+    const components = isRecord(document) ? document['components'] : undefined;
+    const schemas = isRecord(components) ? components['schemas'] : undefined;
+    return isRecord(schemas) ? schemas : {};
+  } catch (error) {
+    if (isNotFound(error)) return {};
+    throw error;
+  }
+}
+
+function describes(schema: unknown, { group, version, kind }: Kind): boolean {
+  const kinds: unknown = isRecord(schema) ? schema['x-kubernetes-group-version-kind'] : undefined;
+  return (
+    Array.isArray(kinds) &&
+    kinds.some(
+      (one: unknown) =>
+        isRecord(one) && one['group'] === group && one['version'] === version && one['kind'] === kind,
+    )
+  );
+}
 
 const name = 'validatingadmissionpolicy-status-controller';
 

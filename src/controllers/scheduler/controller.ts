@@ -3,13 +3,13 @@ import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Reconciler } from '../../runtime/reconciler.ts';
-import { conditionOf, transitionTime } from '../../objects/conditions.ts';
+import { Reconciler } from '../../runtime/key-loop.ts';
+import { conditionOf, transitionTime } from '../../objects/meta.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { Occupancy } from './occupancy.ts';
+import { Occupancy } from './plan.ts';
 import { placePod } from './plan.ts';
 
 /** Binds pending Pods to nodes (kube-scheduler, without preemption). */

@@ -1,11 +1,14 @@
-/** Which addresses and node ports the Services of a cluster use, by the caches. Pure. */
 import { AddressAllocator } from '../../allocation/address-allocator.ts';
-import { parseServiceCidr } from '../../allocation/address-range.ts';
-import { RangeFullError } from '../../allocation/errors.ts';
+import { parseServiceCidr, RangeFullError, type ServiceCidr } from '../../allocation/address-range.ts';
 import { PortAllocator, type PortRange } from '../../allocation/port-allocator.ts';
-import type { ObjectKey } from '../../objects/key.ts';
+import { type ObjectKey, joinKey, splitKey } from '../../objects/meta.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import { claimValues, type ServiceView, specValues, type AllocatedValue } from './plan-view.ts';
+import { claimValues, type ServiceView, specValues, type AllocatedValue, familyOf } from './plan-view.ts';
+import { textAt, conditionStatus, listAt } from '../../objects/json.ts';
+import type { IPAddress, ServiceCIDR } from '../../objects/types/networking.generated.ts';
+import type { KnownFamilies } from './plan-needs.ts';
+
+/** Which addresses and node ports the Services of a cluster use, by the caches. Pure. */
 
 /** A Service uses a value: it is in its spec, or claimed by its annotation. */
 export interface ValueUse {
@@ -221,4 +224,90 @@ export class AllocationState {
       else if (addresses.contains(value)) addresses.allocate(value);
     }
   }
+}
+
+const managedByLabel = 'ipaddress.kubernetes.io/managed-by';
+const allocator = 'ipallocator.k8s.io';
+
+/** True for IPAddresses that the allocator of clusterIPs manages, in kube-apiserver or here. */
+export function isManagedAddress({ metadata }: IPAddress): boolean {
+  return metadata.labels?.[managedByLabel] === allocator;
+}
+
+/** The Service that is the parent of an IPAddress; "" for another parent. */
+export function serviceOf(address: IPAddress): ObjectKey {
+  const parent = (member: string): string => textAt(address.spec, 'parentRef', member);
+  if (parent('group') !== '' || parent('resource') !== 'services') return '';
+  return joinKey(parent('namespace'), parent('name'));
+}
+
+/** Index of managed IPAddresses by their Service. */
+export const byService = 'service';
+
+export function indexByService(address: IPAddress): readonly string[] {
+  const key = isManagedAddress(address) ? serviceOf(address) : '';
+  return key === '' ? [] : [key];
+}
+
+/** The IPAddress of a Service, as kube-apiserver's allocator creates it. */
+export function newIPAddress(address: string, service: ObjectKey): IPAddress {
+  const { namespace, name } = splitKey(service);
+  return {
+    metadata: {
+      name: address,
+      labels: {
+        'ipaddress.kubernetes.io/ip-family': familyOf(address) ?? 'IPv4',
+        [managedByLabel]: allocator,
+      },
+    },
+    spec: { parentRef: { group: '', resource: 'services', namespace, name } },
+  };
+}
+
+/** Which kinds the API server has. */
+export interface ServedKinds {
+  readonly addresses: boolean;
+  readonly cidrs: boolean;
+}
+
+/** The CIDRs of Service addresses. */
+export interface KnownRanges {
+  readonly cidrs: readonly CidrState[];
+  readonly families: KnownFamilies;
+}
+
+/**
+ * The ranges of ServiceCIDR objects. A deleted one, or one whose condition Ready is not True, is not ready; one without a
+ * condition is. The families are those of the flags, or of the ServiceCIDR `kubernetes`, which an API server creates from
+ * its flags.
+ */
+export function rangesOf(
+  objects: Iterable<ServiceCIDR>,
+  flags: readonly ServiceCidr[] | undefined,
+): KnownRanges {
+  const cidrs: CidrState[] = [];
+  let families = flags?.map(({ range }) => range.family);
+  for (const { metadata, spec, status } of objects) {
+    const texts = listAt(spec, 'cidrs').filter((text) => typeof text === 'string');
+    const condition = conditionStatus(listAt(status, 'conditions'), 'Ready') ?? 'True';
+    const ready = metadata.deletionTimestamp === undefined && condition === 'True';
+    for (const text of texts) {
+      const known = cidrs.findIndex((cidr) => cidr.text === text);
+      if (known < 0) cidrs.push({ text, ready });
+      else if (ready) cidrs[known] = { text, ready };
+    }
+    if (metadata.name === 'kubernetes') families ??= texts.flatMap(familyOfCidr);
+  }
+  return { cidrs, families: families ?? [...new Set(cidrs.flatMap(({ text }) => familyOfCidr(text)))] };
+}
+
+/** The ranges of the flags, for a server without ServiceCIDRs. */
+export function rangesOfFlags(flags: readonly ServiceCidr[] | undefined): KnownRanges {
+  const cidrs = (flags ?? []).map(({ range }) => ({ text: range.text, ready: true }));
+  return { cidrs, families: (flags ?? []).map(({ range }) => range.family) };
+}
+
+function familyOfCidr(text: string): IPFamily[] {
+  const family = familyOf(text.split('/')[0] ?? '');
+  return family === undefined ? [] : [family];
 }

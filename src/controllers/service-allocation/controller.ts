@@ -4,12 +4,12 @@ import type { Clock } from '../../client/clock.ts';
 import { errorWord, isNotFound, isUnreached } from '../../client/errors.ts';
 import { services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
-import { at, listAt } from '../../objects/read.ts';
-import { LogThrottle } from '../../telemetry/log-throttle.ts';
+import { at, listAt } from '../../objects/json.ts';
+import { LogThrottle } from '../../telemetry/log.ts';
 import type { ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { AllocationReconciler } from './allocation-reconciler.ts';
 import { AuditReconciler } from './audit-reconciler.ts';
-import type { ServedKinds } from './ranges.ts';
+import type { ServedKinds } from './allocation-state.ts';
 
 /** Options of {@link serviceAllocationController}. */
 export interface ServiceAllocationOptions {

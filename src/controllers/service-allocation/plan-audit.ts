@@ -1,13 +1,76 @@
-/** Finds inconsistent addresses and node ports in a cluster whose API server allocates them. Pure. */
 import { parseAddress } from '../../objects/address.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { type AllocationState, isManagedAddress, serviceOf } from './allocation-state.ts';
+import { type ServiceView, type AllocationProblem, viewOf, type AllocationReason } from './plan-view.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { IPAddress } from '../../objects/types/networking.generated.ts';
-import type { AllocationState } from './allocation-state.ts';
-import { isManagedAddress, serviceOf } from './ip-address.ts';
-import { allocationProblems } from './plan-problem.ts';
-import { viewOf, type ServiceView } from './plan-view.ts';
-import type { AllocationProblem, AllocationReason } from './reasons.ts';
+
+/** Problems of the addresses and node ports in a Service's spec. Pure. */
+
+/** The first problem. If two Services have one value, the problem is the younger one's. */
+export function planProblem(view: ServiceView, allocations: AllocationState): AllocationProblem | undefined {
+  for (const problem of allocationProblems(view, allocations)) return problem;
+  return undefined;
+}
+
+/** All problems, with the messages of kube-apiserver's repair loops. */
+function* allocationProblems(
+  view: ServiceView,
+  allocations: AllocationState,
+): Generator<AllocationProblem & { readonly value: string }> {
+  if (view.type !== 'ExternalName') {
+    for (const text of view.clusterIPs) yield* addressProblems(view, allocations, text);
+  }
+  if (!view.mayHaveNodePorts) return;
+  const ports = new Set([...view.ports.map(({ nodePort }) => nodePort), view.healthCheckNodePort]);
+  ports.delete(0);
+  for (const port of ports) yield* portProblems(view, allocations, port);
+}
+
+function* addressProblems(
+  view: ServiceView,
+  allocations: AllocationState,
+  text: string,
+): Generator<AllocationProblem & { readonly value: string }> {
+  const shown = text.slice(0, 64);
+  const address = parseAddress(text);
+  if (address === undefined) {
+    const message = `Cluster IP ${shown} is not a valid IP; please recreate Service`;
+    yield { reason: 'ClusterIPNotValid', message, value: shown };
+    return;
+  }
+  const { canonical, family } = address;
+  if (!allocations.inRange(canonical)) {
+    const message = `Cluster IP [${family}]: ${shown} is not within any configured Service CIDR; please recreate service`;
+    yield { reason: 'ClusterIPOutOfRange', message, value: canonical };
+  }
+  if (isYounger(view, allocations, canonical)) {
+    const message = `Cluster IP [${family}]:${shown} was assigned to multiple services; please recreate service`;
+    yield { reason: 'ClusterIPAlreadyAllocated', message, value: canonical };
+  }
+}
+
+function* portProblems(
+  view: ServiceView,
+  allocations: AllocationState,
+  port: number,
+): Generator<AllocationProblem & { readonly value: string }> {
+  const value = String(port);
+  if (!allocations.hasPort(port)) {
+    const message = `Port ${port} is not within the port range ${allocations.nodePorts.range}; please recreate service`;
+    yield { reason: 'PortOutOfRange', message, value };
+  }
+  if (isYounger(view, allocations, value)) {
+    const message = `Port ${port} was assigned to multiple services; please recreate service`;
+    yield { reason: 'PortAlreadyAllocated', message, value };
+  }
+}
+
+function isYounger(view: ServiceView, allocations: AllocationState, value: string): boolean {
+  return allocations.usesByOthers(value, view.key).some(({ how, age }) => how === 'spec' && age < view.age);
+}
+
+/** Finds inconsistent addresses and node ports in a cluster whose API server allocates them. Pure. */
 
 /** One inconsistency. */
 export interface Finding extends AllocationProblem {

@@ -1,20 +1,16 @@
-/**
- * Plans the next step for a Service on an API server that does not allocate. Pure.
- *
- * A value is allocated in two writes, so that two processes never allocate it twice. A lease does not prevent that: a
- * process may hang, lose the lease, and continue. First the value is claimed in an annotation. When the cache shows the
- * claim, it shows every Service that was written before. If none of them has or claims the value, it is written to the
- * spec, provided that the Service has not changed. A cache that shows the later of two claims shows the earlier one too,
- * whatever is delayed, lost or repeated, so that at most one of them continues. Any process can continue from a claim.
- */
-import { RangeFullError } from '../../allocation/errors.ts';
-import { parseAddress, type IPFamily } from '../../objects/address.ts';
-import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
-import type { ObjectKey } from '../../objects/key.ts';
-import { compareResourceVersions } from '../../objects/resource-version.ts';
+import { type Condition, type ObjectKey, compareResourceVersions } from '../../objects/meta.ts';
+import { isRecord, listAt, textAt, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
+import {
+  type AllocationProblem,
+  type AllocationClaim,
+  parseClaim,
+  type ServiceView,
+  viewOf,
+} from './plan-view.ts';
+import { RangeFullError } from '../../allocation/address-range.ts';
+import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import type { AllocationState } from './allocation-state.ts';
-import { isReported } from './condition.ts';
 import {
   type Addressing,
   assignNodePorts,
@@ -24,9 +20,62 @@ import {
   lacksHealthCheckPort,
   missingNodePorts,
 } from './plan-needs.ts';
-import { planProblem } from './plan-problem.ts';
-import { type AllocationClaim, parseClaim, type ServiceView, viewOf } from './plan-view.ts';
-import type { AllocationProblem } from './reasons.ts';
+import { planProblem } from './plan-audit.ts';
+
+/** Whether a Service has all addresses and ports that it requests. Only on Services that once had not. */
+const allocatedCondition = 'servicenet.dev/Allocated';
+
+/** New conditions of a Service. */
+export interface ConditionChange {
+  readonly conditions: readonly unknown[];
+  readonly problem: AllocationProblem | undefined;
+}
+
+function isAllocated(condition: unknown): boolean {
+  return textAt(condition, 'type') === allocatedCondition;
+}
+
+/** Whether the condition of a Service has this problem already. */
+function isReported({ status }: Service, { reason, message }: AllocationProblem): boolean {
+  const present = listAt(status, 'conditions').find(isAllocated);
+  return textAt(present, 'reason') === reason && textAt(present, 'message') === message;
+}
+
+/** The change of a Service's conditions; undefined if there is none. @param time RFC 3339. */
+export function changeCondition(
+  service: Service,
+  problem: AllocationProblem | undefined,
+  time: string,
+): ConditionChange | undefined {
+  const all = listAt(service.status, 'conditions');
+  const present = all.find(isAllocated);
+  const status = problem === undefined ? 'True' : 'False';
+  if (present === undefined && problem === undefined) return undefined;
+  const reason = problem?.reason ?? 'Allocated';
+  const message = problem?.message ?? '';
+  const same = textAt(present, 'status') === status;
+  if (same && textAt(present, 'reason') === reason && textAt(present, 'message') === message)
+    return undefined;
+  const since = same && isRecord(present) ? textAt(present, 'lastTransitionTime') : time;
+  const condition: Condition = {
+    type: allocatedCondition,
+    status,
+    lastTransitionTime: since,
+    reason,
+    message,
+  };
+  return { conditions: [...all.filter((item) => item !== present), condition], problem };
+}
+
+/**
+ * Plans the next step for a Service on an API server that does not allocate. Pure.
+ *
+ * A value is allocated in two writes, so that two processes never allocate it twice. A lease does not prevent that: a
+ * process may hang, lose the lease, and continue. First the value is claimed in an annotation. When the cache shows the
+ * claim, it shows every Service that was written before. If none of them has or claims the value, it is written to the
+ * spec, provided that the Service has not changed. A cache that shows the later of two claims shows the earlier one too,
+ * whatever is delayed, lost or repeated, so that at most one of them continues. Any process can continue from a claim.
+ */
 
 export type AllocationStep =
   | { readonly do: 'nothing' }

@@ -1,4 +1,4 @@
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import type { RangeKind } from './plan.ts';
 
 interface Queue {

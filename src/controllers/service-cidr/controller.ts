@@ -2,13 +2,13 @@ import { isNotFound } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { ipAddresses, serviceCIDRs } from '../../client/resources.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { type CidrStep, planCidr, serviceCidrFinalizer } from './plan.ts';
-import { replacedCondition } from '../../objects/conditions.ts';
+import { replacedCondition } from '../../objects/meta.ts';
 
 const managedByLabel = 'ipaddress.kubernetes.io/managed-by';
 const ipAllocator = 'ipallocator.k8s.io';

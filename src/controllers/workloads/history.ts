@@ -2,14 +2,14 @@ import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import type { ControllerRevision } from '../../objects/types/apps.generated.ts';
 import type { PodTemplateSpec } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Expectations } from '../../runtime/expectations.ts';
+import { Expectations } from '../../runtime/own-writes.ts';
 import { Ownership, type Selecting } from './ownership.ts';
 import { outdatedRevisions, planHistory, type RevisionHash } from './plan-history.ts';
-import { controllerRevisions } from './resources.ts';
+import { controllerRevisions } from '../../client/resources.ts';
 
 /** The revisions of one owner, including that of its present template. */
 export interface Revisions {

@@ -1,8 +1,8 @@
 import { isNotFound } from '../../client/errors.ts';
-import { byNamespace, byOwner, indexByNamespace, indexByOwner } from '../../client/informers/indexes.ts';
+import { byNamespace, byOwner, indexByNamespace, indexByOwner } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
-import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import {
   compileLabelSelector,
   matchesLabels,

@@ -3,7 +3,7 @@ import { compareText } from '../../objects/go-text.ts';
 import { maxOf } from '../../objects/lists.ts';
 import type { ContainerStatus, Pod } from '../../objects/types/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
-import { conditionOf } from '../../objects/conditions.ts';
+import { conditionOf } from '../../objects/meta.ts';
 import { isPodReady } from '../../objects/pods.ts';
 
 const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';

@@ -2,7 +2,7 @@
 import type { Draft } from '../../client/resource-client.ts';
 import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { recordAt } from '../../objects/read.ts';
+import { recordAt } from '../../objects/json.ts';
 import type { ControllerRevision } from '../../objects/types/apps.generated.ts';
 import type { PodTemplateSpec } from '../../objects/types/core.generated.ts';
 import { byCreation, controllerReference } from '../../objects/pods.ts';

@@ -1,9 +1,11 @@
-/** The Pod of a template, and the hash of a template. */
 import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod, PodTemplateSpec } from '../../objects/types/core.generated.ts';
 import type { Draft } from '../../client/resource-client.ts';
 import { controllerReference } from '../../objects/pods.ts';
+import type { IntOrPercent } from '../../objects/types/workloads.ts';
+
+/** The Pod of a template, and the hash of a template. */
 
 /** The label of a Deployment's ReplicaSets and their Pods. */
 export const podTemplateHash = 'pod-template-hash';
@@ -77,4 +79,22 @@ export function inKeyOrder(record: JsonRecord): JsonRecord {
 function sortedValue(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortedValue);
   return isRecord(value) ? inKeyOrder(value) : value;
+}
+
+/**
+ * A count, or a percentage of a total rounded up or down (`GetScaledValueFromIntOrPercent`). Other values, which
+ * validation refuses, count as 0.
+ */
+export function scaledValue(
+  value: IntOrPercent | undefined,
+  total: number,
+  round: 'up' | 'down',
+  absent = 0,
+): number {
+  if (value === undefined) return absent;
+  if (typeof value === 'number') return value;
+  const percent = /^(\d{1,9})%$/.exec(value)?.[1];
+  if (percent === undefined) return 0;
+  const share = (Number(percent) * total) / 100;
+  return round === 'up' ? Math.ceil(share) : Math.floor(share);
 }

@@ -2,12 +2,12 @@ import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../clien
 import type { Informer } from '../../client/informers/informer.ts';
 import type { Draft, ResourceClient } from '../../client/resource-client.ts';
 import { pods as podsResource } from '../../client/resources.ts';
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Expectations } from '../../runtime/expectations.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { Expectations } from '../../runtime/own-writes.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 /** Pods created at once; the first one alone, so that a template that is refused costs one request. */
 const widest = 16;

@@ -1,17 +1,68 @@
+import { closeSync, constants, openSync } from 'node:fs';
+import { ReadStream } from 'node:tty';
+import { load } from 'koffi';
+import type {
+  TerminalSize,
+  ContainerExit,
+  ExecStreams,
+} from '../../controllers/kubelet/container-runtime.ts';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
-import { constants } from 'node:os';
+import { constants as osConstants } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
 import { folderBytes } from './pod-folder.ts';
-import { writtenIn } from './root.ts';
+import {
+  writtenIn,
+  report,
+  sandboxWords,
+  type SandboxCommandOptions,
+  withPrivileges,
+} from './sandbox-command.ts';
 import type { ExecBeside, ContainerProgram } from '../programs/program.ts';
-import { openTerminal, type Terminal } from './terminal.ts';
-import { report, sandboxWords, type SandboxCommandOptions, withPrivileges } from './sandbox-words.ts';
+import { pipeline } from 'node:stream/promises';
+
+/** A pseudo terminal (pty(7)): a program has one end as its standard streams, and the other one is read and written. */
+export interface Terminal {
+  /** The program's end; to be closed here once the program has it. */
+  readonly programEnd: number;
+  /** Our end, both ways. Ends when no program has the other end open. */
+  readonly stream: ReadStream;
+  readonly resize: (size: TerminalSize) => void;
+}
+
+const ioctl = load(null).func('int ioctl(int descriptor, unsigned long request, void *argument)');
+
+/** Requests of asm-generic/ioctls.h, which x86 and ARM share. */
+const getNumber = 0x80045430; // TIOCGPTN
+const setLock = 0x40045431; // TIOCSPTLCK
+const setSize = 0x5414; // TIOCSWINSZ
+
+/** Opens a terminal. @throws the system's error where there is none left. */
+function openTerminal(): Terminal {
+  const flags = constants.O_RDWR | constants.O_NOCTTY;
+  const master = openSync('/dev/ptmx', flags);
+  try {
+    const number = Buffer.alloc(4);
+    if (ioctl(master, setLock, Buffer.alloc(4)) !== 0 || ioctl(master, getNumber, number) !== 0) {
+      throw new Error('the terminal cannot be opened');
+    }
+    const programEnd = openSync(`/dev/pts/${number.readInt32LE()}`, flags);
+    return {
+      programEnd,
+      stream: new ReadStream(master),
+      resize: ({ columns, rows }) => {
+        const size = Buffer.from(Uint16Array.from([rows, columns, 0, 0]).buffer);
+        void ioctl(master, setSize, size);
+      },
+    };
+  } catch (error) {
+    closeSync(master);
+    throw error;
+  }
+}
 
 export interface ProcessOptions {
   readonly sandbox: SandboxCommandOptions;
@@ -110,7 +161,7 @@ export class ProcessContainer implements ContainerProgram {
       ended.then((exitCode) => {
         // unshare(1) fails with 1 where SIGKILL has ended its child.
         const isKilled = exitCode === 1 && container.#isKilled && !sandbox.hasBubblewrap;
-        if (hasBegun()) return { exitCode: isKilled ? 128 + constants.signals.SIGKILL : exitCode };
+        if (hasBegun()) return { exitCode: isKilled ? 128 + osConstants.signals.SIGKILL : exitCode };
         const why = heard.trim() || Buffer.concat(printed).toString().trim();
         return { exitCode: 128, reason: 'StartError', message: `${exec128}${why}: unknown` };
       }),
@@ -200,7 +251,7 @@ async function endOf(child: ChildProcess): Promise<number> {
   const ended = Promise.withResolvers<number>();
   child.once('error', () => ended.resolve(128));
   child.once('close', (code, signal) => {
-    ended.resolve(code ?? (signal === null ? 1 : 128 + constants.signals[signal]));
+    ended.resolve(code ?? (signal === null ? 1 : 128 + osConstants.signals[signal]));
   });
   return await ended.promise;
 }
@@ -247,4 +298,71 @@ function throttled(
 
 function isReadable(stream: unknown): stream is Readable {
   return typeof stream === 'object' && stream !== null && 'readable' in stream && 'on' in stream;
+}
+
+/** Programs that run beside those of a container: `kubectl exec`. */
+
+/** Runs words to their end, in a terminal of their own. @returns the exit code. @throws why the signal aborted. */
+export async function runInTerminal(
+  words: readonly string[],
+  { stdin, stdout, terminal: wanted, signal }: ExecStreams,
+): Promise<number> {
+  signal?.throwIfAborted();
+  const terminal = openTerminal();
+  const { programEnd, stream } = terminal;
+  // Reading fails with EIO once no program has the terminal open.
+  stream.on('error', () => stream.destroy());
+  const child = spawn('setsid', ['--ctty', '--wait', ...words], {
+    stdio: [programEnd, programEnd, programEnd],
+  });
+  closeSync(programEnd);
+  const end = (): boolean => child.kill('SIGKILL');
+  signal?.addEventListener('abort', end, { once: true });
+  wanted?.onResize((size) => terminal.resize(size));
+  try {
+    stdin?.pipe(stream);
+    const printed = pipeline(stream, stdout, { end: false }).catch(() => undefined);
+    const code = await exitOf(child);
+    await printed;
+    signal?.throwIfAborted();
+    return code;
+  } finally {
+    signal?.removeEventListener('abort', end);
+    stdin?.unpipe();
+    stream.destroy();
+  }
+}
+
+async function exitOf(child: ChildProcess): Promise<number> {
+  const ended = Promise.withResolvers<number>();
+  child.once('error', ended.reject);
+  child.once('exit', (code, by) => ended.resolve(code ?? (by === null ? 1 : 128 + osConstants.signals[by])));
+  return await ended.promise;
+}
+
+/** Runs words to their end, between streams. @returns the exit code. @throws why the signal aborted. */
+export async function runWords(
+  [program = '', ...args]: readonly string[],
+  { stdin, stdout, stderr, signal }: ExecStreams,
+): Promise<number> {
+  signal?.throwIfAborted();
+  const child = spawn(program, args, { stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+  const end = (): boolean => child.kill('SIGKILL');
+  signal?.addEventListener('abort', end, { once: true });
+  const ended = exitOf(child);
+  try {
+    // A program need not read its input.
+    if (stdin !== undefined && child.stdin !== null) pipeline(stdin, child.stdin).catch(() => undefined);
+    // An output breaks when its client goes away, maybe long before the program ends by that.
+    const outputs = [
+      ...(child.stdout === null ? [] : [pipeline(child.stdout, stdout, { end: false })]),
+      ...(child.stderr === null ? [] : [pipeline(child.stderr, stderr, { end: false })]),
+    ].map((output) => output.catch(() => undefined));
+    const code = await ended;
+    await Promise.all(outputs);
+    signal?.throwIfAborted();
+    return code;
+  } finally {
+    signal?.removeEventListener('abort', end);
+  }
 }

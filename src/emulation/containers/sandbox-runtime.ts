@@ -1,10 +1,9 @@
-import { mkdir, rm } from 'node:fs/promises';
-import type { Socket } from 'node:net';
-import { constants } from 'node:os';
+import type { Writable } from 'node:stream';
+import { readFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
-  ContainerError,
   type ContainerExit,
+  ContainerError,
   type ContainerRuntime,
   type ExecStreams,
   type LogLine,
@@ -13,22 +12,83 @@ import {
   type WantedSandbox,
   type WantedVolume,
 } from '../../controllers/kubelet/container-runtime.ts';
+import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
+import { ContainerLog } from './container-log.ts';
+import type { Socket } from 'node:net';
+import { constants } from 'node:os';
 import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
 import { asError } from '../../host/host.ts';
-import { run } from '../../host/run.ts';
-import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
+import { run } from '../../host/local-host.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
 import type { ContainerProgram } from '../programs/program.ts';
-import { maxUnread, writeTo } from '../write-to.ts';
-import { refusal } from './built-in-commands.ts';
-import { ContainerLog } from './container-log.ts';
-import { ContainerPrograms, type ContainerProgramsOptions, type ProgramPod } from './container-programs.ts';
-import { runInTerminal, runWords } from './exec-process.ts';
+import {
+  refusal,
+  ContainerPrograms,
+  type ContainerProgramsOptions,
+  type ProgramPod,
+} from './container-programs.ts';
+import { runInTerminal, runWords } from './process-container.ts';
 import { folderBytes, PodFolder, podsFolder } from './pod-folder.ts';
-import { isMapped } from './security-context.ts';
-import { canBeAsked } from './stand-in.ts';
-import { terminationMessage } from './termination-message.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { isMapped } from './sandbox-command.ts';
+import { canBeAsked } from './images.ts';
+import { errorMessage } from '../../objects/status.ts';
+
+/**
+ * Bytes that wait for a client that is attached and does not read. Processes are held back long before; programs of ours
+ * go on, and what they print from then on is in their log alone.
+ */
+const maxUnread = 1024 * 1024;
+
+/**
+ * Writes to a stream that may have ended.
+ *
+ * @param most bytes that may wait in the stream: behind them, the chunk is lost.
+ * @returns a promise that resolves when there is room for more, or the stream has ended; undefined: there is room.
+ */
+export function writeTo(stream: Writable, chunk: Buffer, most = Infinity): Promise<void> | undefined {
+  if (stream.destroyed || stream.writableEnded || chunk.length === 0) return undefined;
+  if (stream.writableLength < most && stream.write(chunk)) return undefined;
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done).off('close', done);
+      resolve();
+    };
+    stream.once('drain', done).once('close', done);
+  });
+}
+
+/** Bytes of `/dev/termination-log`, and bytes and lines of the end of the log that stands in for it. */
+const maxMessageBytes = 4096;
+const maxLogMessageBytes = 2048;
+const maxLogMessageLines = 80;
+
+/**
+ * The message of a container that has ended: what it wrote into `/dev/termination-log`, or the end of its log
+ * (`terminationMessagePolicy`).
+ *
+ * @param folder of the Pod.
+ */
+async function terminationMessage(
+  folder: string,
+  { name, terminationMessagePolicy }: Container,
+  { exitCode, message }: ContainerExit,
+  log: ContainerLog,
+): Promise<{ message?: string }> {
+  if (message !== undefined) return {};
+  try {
+    const text = await readFile(join(folder, 'containers', name, 'termination-log'), 'utf8');
+    if (text !== '') return { message: text.slice(-maxMessageBytes) };
+  } catch {
+    // It has no process, or its Pod is deleted.
+  }
+  if (terminationMessagePolicy !== 'FallbackToLogsOnError' || exitCode === 0) return {};
+  const lines: string[] = [];
+  for await (const some of log.lines({ tailLines: maxLogMessageLines })) {
+    for (const { text } of some) lines.push(`${text.toString()}\n`);
+  }
+  const text = lines.join('').slice(-maxLogMessageBytes);
+  return text === '' ? {} : { message: text };
+}
 
 export interface SandboxRuntimeOptions extends ContainerProgramsOptions {
   readonly networks: NamespaceSandboxes;

@@ -9,7 +9,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { ContainerError, type ContainerRuntime } from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { logBytes, logOptions, logRefusal } from './container-logs.ts';
+import { logBytes, logOptions, logRefusal } from './streams.ts';
 import {
   channelProtocol,
   forwardChannels,
@@ -17,13 +17,8 @@ import {
   type PortForwardTarget,
   tunnelProtocol,
 } from './port-forward.ts';
-import {
-  checkRunning,
-  type RemoteCommand,
-  remoteCommandProtocols,
-  serveRemoteCommand,
-} from './remote-command.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { checkRunning, type RemoteCommand, remoteCommandProtocols, serveRemoteCommand } from './streams.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 export interface KubeletApiOptions {
   readonly runtime: ContainerRuntime;

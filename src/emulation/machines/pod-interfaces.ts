@@ -1,21 +1,80 @@
+import { type PlannedInterface, planInterfaces } from '../../network/attachments/interface-plan.ts';
+import { addAddress, lanInterface, otherDefaultRouteLines } from '../lan.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { SandboxError } from '../../controllers/kubelet/container-runtime.ts';
 import { attachedInterfaces, clusterInterface } from '../../network/attachments/attachments.ts';
 import { isAttached } from '../../network/attachments/network-status.ts';
-import { AttachmentError } from '../../network/attachments/errors.ts';
-import { type PlannedInterface, planInterfaces } from '../../network/attachments/interface-plan.ts';
+import { AttachmentError } from '../../network/attachments/ipam.ts';
 import { Nft } from '../../node/nftables/nft.ts';
-import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
+import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { joinKey } from '../../objects/key.ts';
-import { ip } from '../ip.ts';
-import { lanInterface } from '../lan.ts';
-import type { NamespaceHost } from '../namespaces/namespace-host.ts';
-import type { NetworkNamespace } from '../namespaces/network-namespace.ts';
-import { addressLines, bridgeLines, interfaceLines } from './attachment-lines.ts';
-import { SecondLans } from './second-lans.ts';
+import { joinKey } from '../../objects/meta.ts';
+import { ip, type NamespaceHost, type NetworkNamespace } from '../namespaces.ts';
+import { SecondLans } from './lan.ts';
 import type { NodeMachine } from './simulated-nodes.ts';
 import type { EgressRouterPlan } from '../../network/egress/egress-router.ts';
+
+/** A Pod's further interfaces, as lines for `ip -batch`. PURE. */
+
+/**
+ * In the namespace of the node: makes the interface in that of the Pod. It goes with the Pod's.
+ *
+ * @param pod the name of the Pod's namespace.
+ * @param port of the node, for an interface on a bridge: at most 15 bytes, of this interface alone.
+ */
+function interfaceLines(
+  { name, mac, mtu, below }: PlannedInterface,
+  pod: string,
+  port: string,
+): readonly string[] {
+  const size = mtu === undefined ? '' : ` mtu ${mtu}`;
+  if (below.kind === 'macvlan') {
+    const { master = lanInterface, mode } = below;
+    return [
+      `link add link ${master} name ${name} address ${mac}${size} netns ${pod} type macvlan mode ${mode}`,
+    ];
+  }
+  const { bridge, addresses } = below;
+  return [
+    `link add name ${port}${size} type veth peer name ${name} address ${mac}${size} netns ${pod}`,
+    `link set ${port} master ${bridge} up`,
+    // It may have it already.
+    ...addresses.map(
+      ({ family, address, prefixLength }) =>
+        `address replace ${address}/${prefixLength} dev ${bridge}${family === 'IPv6' ? ' nodad' : ''}`,
+    ),
+  ];
+}
+
+/** In the namespace of the node, before {@link interfaceLines}: fails where there is the bridge already. */
+function bridgeLines(bridge: string): readonly string[] {
+  return [`link add name ${bridge} type bridge`];
+}
+
+/**
+ * In the namespace of the Pod, behind {@link interfaceLines}.
+ *
+ * @param ranges of the cluster, CIDRs, which stay behind `eth0`.
+ * @param node its addresses.
+ */
+function addressLines(
+  { name, addresses, routes, defaultGateways }: PlannedInterface,
+  ranges: readonly string[],
+  node: readonly string[],
+): readonly string[] {
+  return [
+    `link set ${name} up`,
+    ...addresses.map(({ address, prefixLength }) => addAddress(`${address}/${prefixLength}`, name)),
+    ...routes.map(({ destination, gateway }) =>
+      gateway === undefined
+        ? `route add ${destination} dev ${name}`
+        : `route add ${destination} via ${gateway} dev ${name}`,
+    ),
+    ...[...defaultGateways.values()].flatMap((gateway) =>
+      otherDefaultRouteLines(name, gateway, ranges, node),
+    ),
+  ];
+}
 
 /** Milliseconds that a Pod waits for the first list of NetworkAttachmentDefinitions. */
 const timeoutMs = 10_000;

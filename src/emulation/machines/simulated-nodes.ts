@@ -1,29 +1,135 @@
+import type { Host } from '../../host/host.ts';
+import { Nft } from '../../node/nftables/nft.ts';
+import { parseCidr } from '../../objects/address.ts';
+import { field, match } from '../../node/nftables/elements.ts';
+import { outsideAddresses, nodeLines, podRouteLines, portLines, wayIn } from '../lan.ts';
+import { createServer } from '../../host/node-http.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { bgpPeers, leases, nodes as nodesResource, resourceName } from '../../client/resources.ts';
 import { hostAddresses } from '../../controllers/kubelet/plan.ts';
 import { isDown, isSimulated } from '../../controllers/nodes/plan.ts';
-import { NodeAgent } from '../../node/agent.ts';
-import { announceSelectors } from '../../network/announcing/announcer-lease.ts';
-import { AnnounceAgent } from '../../node/announce/announce-agent.ts';
+import { NodeAgent } from '../../node/forwarding/agent.ts';
+import { announceSelectors } from '../../network/announcing/agent-report.ts';
+import { AnnounceAgent } from '../../node/announce/agent.ts';
 import { EgressAgent } from '../../node/egress/egress-agent.ts';
 import { defaultMarkMask } from '../../node/nftables/marks.ts';
 import { PolicyAgent } from '../../node/policy/policy-agent.ts';
-import { UserspaceProxy } from '../../node/userspace/userspace-proxy.ts';
-import type { NodeForwardingOptions } from '../../node/forwarding-view.ts';
+import { UserspaceProxy } from '../../node/userspace/proxy.ts';
+import type { NodeForwardingOptions } from '../../node/forwarding/view.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Reconciler } from '../../runtime/reconciler.ts';
-import { ip } from '../ip.ts';
-import { nodeLines, podRouteLines, portLines, wayIn } from '../lan.ts';
-import { HostPorts } from './host-ports.ts';
-import { masqueradePods } from './masquerade.ts';
-import { serveProxyStatus } from './proxy-status.ts';
-import { SecondLans } from './second-lans.ts';
-import { NamespaceHost } from '../namespaces/namespace-host.ts';
-import { NetworkNamespace } from '../namespaces/network-namespace.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { Reconciler } from '../../runtime/key-loop.ts';
+import { ip, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
+import { SecondLans } from './lan.ts';
+import { errorMessage } from '../../objects/status.ts';
+
+/** A `hostPort` of a container: connections to the node go to the Pod. All addresses are of one family. */
+export interface HostPort {
+  readonly protocol: 'TCP' | 'UDP';
+  readonly hostPort: number;
+  /** Of the node; undefined: all of them. */
+  readonly hostIP: string | undefined;
+  readonly podIP: string;
+  readonly containerPort: number;
+}
+
+/** Before that of Services (dstnat, -100), as the CNI plugin portmap comes before kube-proxy. */
+const priority = -105;
+
+/** The host ports of one node: a table of its own, written as a whole. */
+export class HostPorts {
+  readonly #nft: Nft;
+  /** By uid of the Pod. */
+  readonly #ports = new Map<string, readonly HostPort[]>();
+  #lastWrite = Promise.resolve();
+
+  constructor(host: Host) {
+    this.#nft = new Nft(host);
+  }
+
+  /** Forwards these ports for a Pod, and no others of it. @throws {Error} of nft. */
+  async set(pod: string, ports: readonly HostPort[]): Promise<void> {
+    if (ports.length === 0 && !this.#ports.has(pod)) return;
+    if (ports.length === 0) this.#ports.delete(pod);
+    else this.#ports.set(pod, ports);
+    const write = (): Promise<void> => this.#nft.runText(hostPortTable([...this.#ports.values()].flat()));
+    const written = this.#lastWrite.then(write, write);
+    this.#lastWrite = written;
+    await written;
+  }
+}
+
+/** The table as a transaction. What is put in are numbers and addresses of the API, which are valid there. */
+export function hostPortTable(ports: readonly HostPort[]): string {
+  const rules = ports.map(({ protocol, hostPort, hostIP, podIP, containerPort }) => {
+    const isV6 = podIP.includes(':');
+    const family = isV6 ? 'ip6' : 'ip';
+    const to = hostIP === undefined ? `meta nfproto ${isV6 ? 'ipv6' : 'ipv4'}` : `${family} daddr ${hostIP}`;
+    const target = isV6 ? `[${podIP}]:${containerPort}` : `${podIP}:${containerPort}`;
+    const l4 = protocol.toLowerCase();
+    return `fib daddr type local ${to} meta l4proto ${l4} ${l4} dport ${hostPort} dnat ${family} to ${target}`;
+  });
+  const chain = (name: string): string =>
+    `  chain ${name} {\n    type nat hook ${name} priority ${priority};\n${rules.map((rule) => `    ${rule}\n`).join('')}  }`;
+  return `table inet host-ports\ndelete table inet host-ports\n${
+    rules.length === 0 ? '' : `table inet host-ports {\n${chain('prerouting')}\n${chain('output')}\n}\n`
+  }`;
+}
+
+const table = { family: 'inet', name: 'masquerade' } as const;
+
+/**
+ * Masquerades packets from Pods out of the cluster with the address of their node, as network plugins do: machines
+ * outside have no route to Pods. It runs after `servicenet-egress`, which decides first.
+ *
+ * @param podCIDRs of the node.
+ * @throws {NftError}
+ */
+async function masqueradePods(host: Host, podCIDRs: readonly string[]): Promise<void> {
+  const inTable = { family: table.family, table: table.name };
+  const chain = { ...inTable, name: 'postrouting', type: 'nat', hook: 'postrouting', prio: 110 };
+  const rules = podCIDRs.flatMap((text) => {
+    const cidr = parseCidr(text);
+    if (cidr === undefined) return [];
+    const family = cidr.family === 'IPv4' ? 'ip' : 'ip6';
+    const [addr = '', len = ''] = cidr.canonical.split('/');
+    const from = match(field.sourceAddress(family), { prefix: { addr, len: Number(len) } });
+    return outsideAddresses([cidr.family]).map((address) => [
+      from,
+      match(field.destinationAddress(family), address),
+      { masquerade: null },
+    ]);
+  });
+  await new Nft(host).run([
+    { add: { table } },
+    { add: { chain } },
+    ...rules.map((expr) => ({ add: { rule: { ...inTable, chain: chain.name, expr } } })),
+  ]);
+}
+
+/** The status endpoints of kube-proxy on its node (cmd/kube-proxy/app/server.go `serveMetrics`). */
+
+/** kube-proxy's default for `--metrics-bind-address`. */
+const address = '127.0.0.1';
+const port = 10249;
+
+/** Serves `/proxyMode` and `/healthz` to programs of the node. Returns what ends it. @throws the system's error. */
+async function serveProxyStatus(host: Host, mode: 'nftables' | 'userspace'): Promise<() => void> {
+  const texts: Readonly<Record<string, string>> = { '/proxyMode': mode, '/healthz': 'ok', '/livez': 'ok' };
+  const server = createServer((request, response) => {
+    request.resume();
+    const text = texts[new URL(request.url ?? '/', 'http://kube-proxy').pathname];
+    response.writeHead(text === undefined ? 404 : 200, { 'Content-Type': 'text/plain; charset=utf-8' });
+    response.end(text ?? '404 page not found\n');
+  });
+  await host.listen(server, address, port);
+  return () => {
+    server.close();
+    server.closeAllConnections();
+  };
+}
 
 export interface SimulatedNodesOptions {
   readonly forwarding: NodeForwardingOptions;

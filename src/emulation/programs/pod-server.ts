@@ -1,9 +1,121 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Socket as DatagramSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Host } from '../../host/host.ts';
 import { createServer as createHttpServer, METHODS } from '../../host/node-http.ts';
-import { reportAnswer } from './answers.ts';
-import { answerHttp, type PodIdentity } from './http.ts';
+
+/** The Pod whose server answers. */
+export interface PodIdentity {
+  readonly pod: string;
+  readonly namespace: string;
+  readonly node: string;
+  /** Whether its containers are ready; asked at each request. */
+  readonly isReady: () => boolean;
+}
+
+/** Milliseconds: the longest that `/slow` waits. */
+const slowest = 300_000;
+
+/**
+ * Answers a request:
+ *
+ * - `/hostname`: the name of the Pod
+ * - `/clientip`: the client's address and port
+ * - `/healthz`: 200 while the Pod is ready, else 503
+ * - `/slow?ms=500`: after that many milliseconds, up to five minutes
+ * - `/status/503`: with this status, 200 to 599
+ * - everything else: JSON with the Pod, its node and namespace, the client, the path and the headers
+ */
+async function answerHttp(
+  identity: PodIdentity,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://pod');
+  // The client's data is read to its end, so that its connection can be used again.
+  request.resume();
+  const plain = plainAnswer(identity, request, url.pathname);
+  if (plain !== undefined) {
+    response.writeHead(plain.status, { 'Content-Type': 'text/plain; charset=utf-8' });
+    response.end(`${plain.text}\n`);
+    return;
+  }
+  if (url.pathname === '/slow') await delay(pauseOf(url), undefined, { ref: false });
+  const { pod, namespace, node } = identity;
+  const body = {
+    ...{ pod, namespace, node },
+    client: clientOf(request),
+    method: request.method,
+    path: request.url,
+    headers: request.headers,
+  };
+  response.writeHead(200, { 'Content-Type': 'application/json' });
+  response.end(`${JSON.stringify(body)}\n`);
+}
+
+function plainAnswer(
+  { pod, isReady }: PodIdentity,
+  request: IncomingMessage,
+  path: string,
+): { status: number; text: string } | undefined {
+  if (path === '/hostname') return { status: 200, text: pod };
+  if (path === '/clientip') return { status: 200, text: joined(request) };
+  if (path === '/healthz')
+    return isReady() ? { status: 200, text: 'ok' } : { status: 503, text: 'not ready' };
+  const [, status] = /^\/status\/([2-5]\d\d)$/.exec(path) ?? [];
+  return status === undefined ? undefined : { status: Number(status), text: status };
+}
+
+/** Milliseconds. */
+function pauseOf(url: URL): number {
+  const wanted = Number(url.searchParams.get('ms') ?? '0');
+  return Math.min(Math.max(0, Number.isFinite(wanted) ? wanted : 0), slowest);
+}
+
+function clientOf({ socket }: IncomingMessage): string {
+  return socket.remoteAddress ?? '';
+}
+
+function joined(request: IncomingMessage): string {
+  const address = clientOf(request);
+  return `${address.includes(':') ? `[${address}]` : address}:${request.socket.remotePort ?? 0}`;
+}
+
+/** The user agent of probes, whose answers are not reported. */
+const probeAgent = /^kube-probe\//;
+
+const answered = new Map<string, number>();
+let listener: ((answers: PodAnswers) => void) | undefined;
+let timer: NodeJS.Timeout | undefined;
+
+/**
+ * The number of answers of built-in servers, by the key of the Pod: HTTP requests, TCP connections, UDP datagrams.
+ */
+export type PodAnswers = readonly (readonly [string, number])[];
+
+/** Milliseconds between two reports. */
+const pause = 200;
+
+/** Counts one answer of a Pod. @param agent the header User-Agent of its client. */
+function reportAnswer({ namespace, pod }: PodIdentity, agent = ''): void {
+  if (listener === undefined || probeAgent.test(agent)) return;
+  const key = `${namespace}/${pod}`;
+  answered.set(key, (answered.get(key) ?? 0) + 1);
+  timer ??= setTimeout(report, pause).unref();
+}
+
+/** Reports answers from now on, every 200 ms at most. */
+export function reportAnswers(tell: (answers: PodAnswers) => void): void {
+  listener = tell;
+}
+
+function report(): void {
+  timer = undefined;
+  const answers = [...answered];
+  answered.clear();
+  listener?.(answers);
+}
 
 /** A port that a container declares. */
 export interface DeclaredPort {

@@ -1,7 +1,8 @@
 import { parseCidr, parseStrictAddress, type ParsedCidr } from '../../objects/address.ts';
-import { isRecord } from '../../objects/json.ts';
-import { at, listAt, numberAt, textAt, textsAt } from '../../objects/read.ts';
+import { isRecord, at, listAt, numberAt, textAt, textsAt, conditionStatus } from '../../objects/json.ts';
 import type { Announcer, AnnouncerInterface, AnnouncementRefusal } from './announcement-plan.ts';
+import type { Lease } from '../../objects/types/coordination.generated.ts';
+import type { Node } from '../../objects/types/core.generated.ts';
 
 /** The report of an agent about its node, in an annotation of its Lease; written when it changes. */
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
@@ -110,4 +111,88 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The label of Leases of agents that announce: `true`. */
+export const announcerLabel = 'servicenet.dev/announcer';
+
+/** For `InformerFactoryOptions.labelSelectors`: the Leases that agents, and who plans as they do, read. */
+export const announceSelectors = { 'leases.coordination.k8s.io': announcerLabel } as const;
+
+/** The annotation of these Leases that has the agent's report, as JSON. */
+export const reportAnnotation = 'servicenet.dev/announcer-report';
+
+const namePrefix = 'announcer.';
+
+/** The name of the Lease of a node's agent. */
+export function announcerLeaseName(node: string): string {
+  return `${namePrefix}${node}`;
+}
+
+/** The contents of an agent's Lease. */
+export interface AnnouncerLease {
+  readonly node: string;
+  /** `metadata.resourceVersion`: another one after each renewal. */
+  readonly version: string;
+  /** `spec.acquireTime`; undefined: the Lease was given back. */
+  readonly acquired: string | undefined;
+  /** `spec.leaseDurationSeconds`; 0 without it. */
+  readonly seconds: number;
+  /** For `decodeReport`. */
+  readonly reportText: string | undefined;
+}
+
+/** Reads a Lease; undefined for one that is no agent's. */
+export function readAnnouncerLease({ metadata, spec }: Lease): AnnouncerLease | undefined {
+  const { name = '', labels, annotations, resourceVersion = '' } = metadata;
+  if (labels?.[announcerLabel] === undefined || !name.startsWith(namePrefix)) return undefined;
+  const { holderIdentity = '', acquireTime = '', leaseDurationSeconds = 0 } = spec;
+  return {
+    node: name.slice(namePrefix.length),
+    version: resourceVersion,
+    acquired: holderIdentity === '' ? undefined : acquireTime,
+    seconds: leaseDurationSeconds,
+    reportText: annotations?.[reportAnnotation],
+  };
+}
+
+/** A node and its agent's report, in the planner's form. */
+export function announcerOf(
+  { metadata, spec, status }: Node,
+  { interfaces, sessions, refused }: NodeReport,
+  isAlive: boolean,
+): Announcer {
+  return {
+    node: metadata.name ?? '',
+    labels: metadata.labels ?? {},
+    // A Node without a Ready condition keeps its addresses.
+    isReady: (conditionStatus(status.conditions ?? [], 'Ready') ?? 'True') === 'True',
+    isCordoned: spec.unschedulable === true,
+    ...{ isAlive, interfaces, sessions, refused },
+  };
+}
+
+/** The holders of addresses, by the reports of a cluster's agents. */
+
+type Reports = Iterable<Pick<AgentReport, 'interfaces' | 'announced' | 'refused'>>;
+
+/**
+ * Whose MAC address it is that answers for an address: an agent's that announces it, a node's own, or neither's (undefined).
+ * The interface below an agent's own answers too for what the agent announces: the kernel's `arp_ignore` is 0.
+ */
+export function ownerOfMac(reports: Reports, mac: string, address: string): 'agent' | 'node' | undefined {
+  let owner: 'node' | undefined;
+  for (const { interfaces, announced } of reports) {
+    if (interfaces.some((one) => one.mac === mac && one.mac !== one.ownMac)) return 'agent';
+    if (!interfaces.some((one) => one.ownMac === mac)) continue;
+    if (announced.includes(address)) return 'agent';
+    owner = 'node';
+  }
+  return owner;
+}
+
+/** Whether an agent refuses an address: something else has it. */
+export function isRefused(reports: Reports, address: string): boolean {
+  for (const { refused } of reports) if (refused.some((one) => one.address === address)) return true;
+  return false;
 }

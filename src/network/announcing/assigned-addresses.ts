@@ -2,13 +2,13 @@ import { type AddressRange, parseAddressRange } from '../../allocation/address-r
 import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import { conditionOf } from '../../objects/conditions.ts';
+import { conditionOf } from '../../objects/meta.ts';
 import type { Condition } from '../../objects/meta.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
-import type { EgressRule } from '../egress/egress-rules.ts';
+import type { EgressRule } from '../egress/egress-plan.ts';
 import type { AssignedAddress } from './announcement-plan.ts';
-import { type PoolAnnouncement, readAnnounce } from './pool-announcement.ts';
+import { type PoolAnnouncement, readAnnounce } from './announcement-plan.ts';
 
 /** An address, and the Services that have it. */
 export interface ServiceAddress extends AssignedAddress {

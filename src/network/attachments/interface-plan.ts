@@ -5,11 +5,11 @@
 import { formatAddress, type IPFamily, parseAddress } from '../../objects/address.ts';
 import { egressRouterPlugin, type EgressRouterPlan, readEgressRouter } from '../egress/egress-router.ts';
 import type { AttachedInterface } from './attachments.ts';
-import { AttachmentError } from './errors.ts';
+import { AttachmentError } from './ipam.ts';
 import type { AttachmentAddress, AttachmentRoute } from './ipam.ts';
-import { parseMac } from './mac.ts';
+import { parseMac } from './ipam.ts';
 import type { InterfacePlugin } from './network-config.ts';
-import { networkStart, writtenGateways } from './network-gateways.ts';
+import { networkStart, writtenGateways } from './network-config.ts';
 
 /** Modes of macvlan: which interfaces on one parent reach each other. */
 const macvlanModes = ['bridge', 'private', 'vepa', 'passthru'] as const;

@@ -2,7 +2,7 @@ import { formatAddress, type ParsedCidr } from '../../objects/address.ts';
 import { slicesWithoutPods } from '../../objects/endpoints.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import { joinKey, type ObjectKey } from '../../objects/key.ts';
+import { joinKey, type ObjectKey } from '../../objects/meta.ts';
 
 const namespace = 'kube-system';
 const name = 'kube-dns';

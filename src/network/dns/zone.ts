@@ -1,7 +1,7 @@
 import { type IPFamily, type ParsedAddress, parseAddress } from '../../objects/address.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import { joinKey, type ObjectKey } from '../../objects/key.ts';
+import { joinKey, type ObjectKey } from '../../objects/meta.ts';
 
 /** The same words as of the plugin kubernetes of CoreDNS. */
 export const podModes = ['disabled', 'insecure', 'verified'] as const;

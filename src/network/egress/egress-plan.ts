@@ -1,8 +1,170 @@
-import { type IPFamily, parseAddress, type ParsedCidr } from '../../objects/address.ts';
-import type { ObjectKey } from '../../objects/key.ts';
-import type { AddressedPod } from '../policy/pod-set.ts';
-import { marksOf, type QoSMark, type QoSRules } from './egress-qos.ts';
-import { egressChoice, type EgressExit, type EgressRule } from './egress-rules.ts';
+import {
+  type IPFamily,
+  type ParsedAddress,
+  type ParsedCidr,
+  parseCidr,
+  parseAddress,
+} from '../../objects/address.ts';
+import { matchesLabels, type ParsedLabelSelector, readLabelSelector } from '../../objects/labels/labels.ts';
+import type { EgressQoS, EgressIP } from '../../objects/types/openshift.ts';
+import { cidrContains } from '../forwarding/node-plan.ts';
+import type { PolicyPod } from '../policy/network-policy.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
+import type { AddressedPod } from '../policy/policy-plan.ts';
+
+/** EgressQoS of OVN-Kubernetes: the DSCP value of what Pods of a namespace send (`go-controller/pkg/ovn/egressqos.go`). */
+
+/** One rule. The first that matches decides: no packet is marked by two. */
+export interface QoSRule {
+  /** 0 to 63. */
+  readonly dscp: number;
+  /** Undefined: every destination of both families, inside of the cluster too. */
+  readonly to: ParsedCidr | undefined;
+  /** Undefined: all Pods of the namespace. */
+  readonly pods: ParsedLabelSelector | undefined;
+}
+
+/** One EgressQoS, parsed; with problems, none of its rules is in force. */
+export interface QoSRules {
+  readonly namespace: string;
+  readonly rules: readonly QoSRule[];
+  readonly problems: readonly string[];
+}
+
+/** A destination, and the DSCP value of what is sent there. */
+export type QoSMark = Pick<QoSRule, 'dscp' | 'to'>;
+
+/** More have no priority left (`maxEgressQoSRules` of OVN-Kubernetes). */
+const maxRules = 1000;
+/** The only name that an EgressQoS may have. */
+const onlyName = 'default';
+
+/** Reads an EgressQoS: one rule that does not parse keeps all of them out of force. Undefined: its name makes it none. */
+export function qosRules({ metadata, spec }: EgressQoS): QoSRules | undefined {
+  if (metadata.name !== onlyName) return undefined;
+  const problems: string[] = [];
+  if (spec.egress.length > maxRules) {
+    problems.push(`cannot create EgressQoS with ${spec.egress.length} rules - maximum is ${maxRules}`);
+  }
+  const rules = spec.egress.slice(0, maxRules).map(({ dscp, dstCIDR, podSelector }, index): QoSRule => {
+    const to = dstCIDR === undefined ? undefined : parseCidr(dstCIDR);
+    if (dstCIDR !== undefined && to === undefined) problems.push(`invalid CIDR address: ${dstCIDR}`);
+    const path = `spec.egress[${index}].podSelector`;
+    const pods = readLabelSelector(podSelector, { path, consequence: 'no rule is in force' }, problems);
+    return { dscp, to, pods };
+  });
+  return { namespace: metadata.namespace ?? '', rules: problems.length > 0 ? [] : rules, problems };
+}
+
+/** The DSCP value of what a Pod sends to an address, and the rule that decides; undefined: it stays as the Pod sets it. */
+export function dscpFor(
+  pod: PolicyPod,
+  destination: ParsedAddress,
+  { rules }: Pick<QoSRules, 'rules'>,
+): { readonly dscp: number; readonly rule: number } | undefined {
+  if (pod.hostNetwork) return undefined;
+  const rule = rules.findIndex(
+    ({ to, pods }) => isSelected(pods, pod) && (to === undefined || cidrContains(to, destination)),
+  );
+  const found = rules[rule];
+  return found === undefined ? undefined : { dscp: found.dscp, rule };
+}
+
+/** The marks of a Pod's packets of a family, in order: the first with the destination decides. */
+export function marksOf(
+  pod: PolicyPod,
+  family: IPFamily,
+  { rules }: Pick<QoSRules, 'rules'>,
+): readonly QoSMark[] {
+  if (pod.hostNetwork) return [];
+  const marks: QoSMark[] = [];
+  for (const { dscp, to, pods } of rules) {
+    if (!isSelected(pods, pod) || (to !== undefined && to.family !== family)) continue;
+    marks.push({ dscp, to });
+    if (to === undefined) break;
+  }
+  return marks;
+}
+
+function isSelected(selector: ParsedLabelSelector | undefined, { labels }: PolicyPod): boolean {
+  return selector === undefined || matchesLabels(selector, labels);
+}
+
+/** A way out of the cluster: by this node, from this address. */
+export interface EgressExit {
+  /** Canonical. */
+  readonly address: string;
+  readonly family: IPFamily;
+  readonly node: string;
+}
+
+/** An EgressIP as far as Pods are concerned. */
+export interface EgressRule {
+  readonly name: string;
+  readonly namespaces: ParsedLabelSelector;
+  /** Undefined: all Pods of the namespaces. */
+  readonly pods: ParsedLabelSelector | undefined;
+  /** The assignments in its status. */
+  readonly exits: readonly EgressExit[];
+}
+
+/** Which EgressIP serves a Pod. */
+export interface EgressChoice {
+  /** Undefined: none. */
+  readonly servedBy: EgressRule | undefined;
+  /** Names of those that would, and do not. */
+  readonly standby: readonly string[];
+}
+
+/**
+ * Reads EgressIPs, the oldest first. A selector that does not parse selects nothing.
+ *
+ * @param said receives `<name>: <problem>`.
+ */
+export function egressRules(objects: Iterable<EgressIP>, said: string[] = []): readonly EgressRule[] {
+  return [...objects].sort(byAge).map(({ metadata, spec, status }) => {
+    const { name = '' } = metadata;
+    const problems: string[] = [];
+    const read = (selector: EgressIP['spec']['podSelector'], path: string): ParsedLabelSelector | undefined =>
+      readLabelSelector(selector, { path, consequence: 'no Pod is selected' }, problems);
+    const rule: EgressRule = {
+      name,
+      namespaces: read(spec.namespaceSelector, 'spec.namespaceSelector') ?? 'nothing',
+      pods: read(spec.podSelector, 'spec.podSelector'),
+      exits: (status?.items ?? []).flatMap(({ egressIP, node }) => {
+        const address = parseAddress(egressIP);
+        return address === undefined ? [] : [{ address: address.canonical, family: address.family, node }];
+      }),
+    };
+    for (const problem of problems) said.push(`${name}: ${problem}`);
+    return rule;
+  });
+}
+
+/** The order in which EgressIPs get addresses and Pods: the oldest first, then by name. */
+export function byAge(a: EgressIP, b: EgressIP): number {
+  const key = ({ metadata }: EgressIP): string =>
+    `${metadata.creationTimestamp ?? ''} ${metadata.name ?? ''}`;
+  return key(a) < key(b) ? -1 : 1;
+}
+
+/**
+ * Which EgressIP serves a Pod: the oldest of those that select it and have an address. OVN-Kubernetes serves it by the one
+ * that it has handled first.
+ *
+ * @param rules in the order of {@link egressRules}.
+ */
+export function egressChoice(pod: PolicyPod, rules: readonly EgressRule[]): EgressChoice {
+  if (pod.hostNetwork) return { servedBy: undefined, standby: [] };
+  const [servedBy, ...others] = rules.filter((rule) => rule.exits.length > 0 && selects(rule, pod));
+  return { servedBy, standby: others.map(({ name }) => name) };
+}
+
+function selects({ namespaces, pods }: EgressRule, pod: PolicyPod): boolean {
+  return (
+    matchesLabels(namespaces, pod.namespaceLabels) && (pods === undefined || matchesLabels(pods, pod.labels))
+  );
+}
 
 /** A Node as far as the way to it is concerned. */
 export interface EgressPeer {

@@ -9,7 +9,7 @@
  */
 import { type IPFamily, parseAddress, parseCidr } from '../../objects/address.ts';
 import type { JsonRecord } from '../../objects/json.ts';
-import { at, listAt, textAt, textsAt } from '../../objects/read.ts';
+import { at, listAt, textAt, textsAt } from '../../objects/json.ts';
 
 /** The `type` of the plugin in a configuration. */
 export const egressRouterPlugin = 'egress-router';

@@ -1,29 +1,181 @@
-/** The plan of a node for one Service. Pure. */
-import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/address.ts';
-import type { Service } from '../../objects/types/core.generated.ts';
-import { externalActions, internalActions } from './actions.ts';
-import { categorizeEndpoints } from './categorize.ts';
-import { collectEndpoints, type ServiceEndpoint, isServing } from './endpoints.ts';
+import type { EndpointHints, EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import {
+  type ServiceEndpoint,
+  isReady,
+  isServing,
+  isTerminating,
+  collectEndpoints,
+  portKey,
+  readPorts,
+  type ReadPort,
+  isPort,
+  isOfOtherProxy,
+  serviceOfSlice,
+} from './endpoints.ts';
+import {
+  type NodePlan,
+  type PlannedEndpoint,
+  type Action,
+  type SourceActions,
+  type TrafficPolicy,
   type Destination,
   destinationKey,
   type DestinationKind,
   type HealthCheckPlan,
   type NodeFamilyPlan,
-  type NodePlan,
-  type PlannedEndpoint,
   type ServicePlan,
   type ServicePortPlan,
-  type SourceActions,
-  type TrafficPolicy,
+  Problems,
 } from './forwarding-plan.ts';
-import type { ForwardingOptions } from './options.ts';
-import { portKey, readPorts, type ReadPort, isPort } from './port.ts';
-import { Problems } from './problem.ts';
-import { addressesOfFamily, readAddresses, type ServiceAddresses } from './service-addresses.ts';
-import { isOfOtherProxy, serviceOfSlice } from './service-key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import {
+  type ForwardingOptions,
+  addressesOfFamily,
+  readAddresses,
+  type ServiceAddresses,
+} from './node-plan.ts';
+
+/** The endpoints that connections may go to. */
+export interface UsableEndpoints {
+  /** Those of policy Cluster; empty where `uses.cluster` is false. */
+  readonly cluster: readonly PlannedEndpoint[];
+  /** Those of policy Local; empty where `uses.local` is false. */
+  readonly local: readonly PlannedEndpoint[];
+  /** An endpoint is usable on some node. Decides between reject and drop. */
+  readonly any: boolean;
+}
+
+/**
+ * Chooses the endpoints of a Service port (`proxy/topology.go`, CategorizeEndpoints).
+ *
+ * - Cluster: the ready ones that topology prefers; when none is ready anywhere, all that still serve while they
+ *   terminate, wherever they are.
+ * - Local: the ready ones of this node; when none is ready here, those of this node that still serve while they
+ *   terminate. Hints never apply.
+ * - All else is never used: what does not serve, and what serves, is not ready and does not terminate.
+ *
+ * `spec.trafficDistribution` is not read: it arrives as hints.
+ *
+ * @param uses which lists the Service port needs.
+ */
+function categorizeEndpoints(
+  endpoints: readonly ServiceEndpoint[],
+  uses: { readonly cluster: boolean; readonly local: boolean },
+  node: Pick<NodePlan, 'name' | 'zone'>,
+): UsableEndpoints {
+  const ready = endpoints.filter(isReady);
+  const draining = endpoints.filter(isDraining);
+  const localReady = ready.filter(isLocal);
+  return {
+    cluster: !uses.cluster ? [] : planned(ready.length > 0 ? preferred(ready, node) : draining),
+    local: !uses.local ? [] : planned(localReady.length > 0 ? localReady : draining.filter(isLocal)),
+    any: ready.length > 0 || draining.length > 0,
+  };
+}
+
+/**
+ * The ready endpoints that hints prefer: those for this node, else those for its zone, else all. A kind of hint
+ * counts when every ready endpoint has one and at least one names this node or zone.
+ */
+function preferred(
+  ready: readonly ServiceEndpoint[],
+  { name, zone }: Pick<NodePlan, 'name' | 'zone'>,
+): readonly ServiceEndpoint[] {
+  return hintedFor(ready, 'forNodes', name) ?? hintedFor(ready, 'forZones', zone) ?? ready;
+}
+
+function hintedFor(
+  ready: readonly ServiceEndpoint[],
+  kind: keyof EndpointHints,
+  place: string | undefined,
+): readonly ServiceEndpoint[] | undefined {
+  if (place === undefined) return undefined;
+  const chosen: ServiceEndpoint[] = [];
+  for (const endpoint of ready) {
+    const hints = endpoint.source.hints?.[kind] ?? [];
+    if (hints.length === 0) return undefined;
+    if (hints.some((hint) => hint.name === place)) chosen.push(endpoint);
+  }
+  return chosen.length === 0 ? undefined : chosen;
+}
+
+/** Serves while it terminates: used where nothing is ready. */
+function isDraining(endpoint: ServiceEndpoint): boolean {
+  return !isReady(endpoint) && isServing(endpoint) && isTerminating(endpoint);
+}
+
+function isLocal({ planned }: ServiceEndpoint): boolean {
+  return planned.isLocal;
+}
+
+function planned(endpoints: readonly ServiceEndpoint[]): readonly PlannedEndpoint[] {
+  return endpoints.map((endpoint) => endpoint.planned);
+}
+
+const rejected: Action = { action: 'reject' };
+const dropped: Action = { action: 'drop' };
+const forwarded: Record<TrafficPolicy, { readonly kept: Action; readonly masqueraded: Action }> = {
+  Cluster: {
+    kept: { action: 'forward', to: 'Cluster', masquerade: false },
+    masqueraded: { action: 'forward', to: 'Cluster', masquerade: true },
+  },
+  Local: {
+    kept: { action: 'forward', to: 'Local', masquerade: false },
+    masqueraded: { action: 'forward', to: 'Local', masquerade: true },
+  },
+};
+
+/** The inputs of a Service port's actions besides its policies. */
+export interface ActionInput {
+  readonly usable: UsableEndpoints;
+  /** Pods can be recognised in the family. */
+  readonly detectsPods: boolean;
+  readonly masqueradeAll: boolean;
+}
+
+/**
+ * The actions for connections to a cluster IP (`nftables/proxier.go`): the internal traffic policy decides. Packets
+ * that do not come from a Pod are masqueraded, because replies have to come back through this node: the client may
+ * be outside and route the Service range here.
+ */
+function internalActions(
+  policy: TrafficPolicy,
+  { usable, detectsPods, masqueradeAll }: ActionInput,
+): SourceActions {
+  if (!usable.any) return everyone(rejected);
+  if (policy === 'Local' && usable.local.length === 0) return everyone(dropped);
+  const fromElsewhere = forward(policy, masqueradeAll || detectsPods);
+  return { pod: forward(policy, masqueradeAll), node: fromElsewhere, other: fromElsewhere };
+}
+
+/**
+ * The actions for connections to external IPs, load balancer IPs and node ports. Policy Cluster masquerades all
+ * clients; policy Local keeps the client's address. Pods and the node itself are not subject to policy Local, as
+ * though they went out to a load balancer and came back; only the node is masqueraded then, since the address that
+ * it connects from may be the load balancer's.
+ */
+function externalActions(policy: TrafficPolicy, { usable, detectsPods }: ActionInput): SourceActions {
+  if (!usable.any) return everyone(rejected);
+  if (policy === 'Cluster') return everyone(forward('Cluster', true));
+  const other = usable.local.length === 0 ? dropped : forward('Local', false);
+  return {
+    pod: detectsPods ? forward('Cluster', false) : other,
+    node: forward('Cluster', true),
+    other,
+  };
+}
+
+function forward(to: TrafficPolicy, masquerade: boolean): Action {
+  return masquerade ? forwarded[to].masqueraded : forwarded[to].kept;
+}
+
+function everyone(action: Action): SourceActions {
+  return { pod: action, node: action, other: action };
+}
+
+/** The plan of a node for one Service. Pure. */
 
 /**
  * Plans one Service as if there were no other; undefined for those that the proxy skips.

@@ -1,7 +1,7 @@
 import type { IPFamily } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ForwardingPlan } from './forwarding-plan.ts';
-import type { ServiceChange } from './forwarding-planner.ts';
+import type { ServiceChange } from './planner.ts';
 
 /** A UDP flow in connection tracking. Addresses are canonical text. */
 export interface UdpFlow {

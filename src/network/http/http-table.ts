@@ -1,16 +1,16 @@
-import type { ObjectKey } from '../../objects/key.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
 import type { Ingress } from '../../objects/types/networking.generated.ts';
 import type { Route } from '../../objects/types/route.generated.ts';
-import { HostRules } from './host-rules.ts';
-import { ingressRules } from './ingress-rules.ts';
+import { HostRules } from './rules.ts';
+import { ingressRules } from './rules.ts';
 import {
   type RouteAdmission,
   type RouteRefusal,
   RouteClaims,
   type RouteClaimOptions,
 } from './route-claims.ts';
-import { routeRule } from './route-rules.ts';
-import { type HttpRule, plainHost } from './rule.ts';
+import { routeRule } from './rules.ts';
+import { type HttpRule, plainHost } from './rules.ts';
 
 /** The parts of a request that choose the backend. */
 export interface RoutedRequest {

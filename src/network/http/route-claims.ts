@@ -1,9 +1,8 @@
 import { compareText } from '../../objects/go-text.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../../objects/names.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Route } from '../../objects/types/route.generated.ts';
-import { isWildcardRoute, terminationOf } from './route-rules.ts';
-import { plainHost, wildcardOf } from './rule.ts';
+import { isWildcardRoute, terminationOf, plainHost, wildcardOf } from './rules.ts';
 
 /** The settings of a router for Routes' claims of hosts. */
 export interface RouteClaimOptions {
@@ -214,4 +213,18 @@ function claimed(claim: Claim, holder: Claim): RouteRefusal {
       ? `the older route ${holder.route.metadata.name ?? ''} holds host ${claim.host}`
       : `a route in another namespace holds host ${claim.host}`;
   return { reason: 'HostAlreadyClaimed', message };
+}
+
+/**
+ * Why a Route is refused for its header actions. HAProxy expands formats in values (`%[req.hdr(Host)]`); this
+ * router does not, and a backend would receive the format. `%%` is a percent sign.
+ */
+export function dynamicHeaderProblem({ spec }: Pick<Route, 'spec'>): RouteRefusal | undefined {
+  const { request = [], response = [] } = spec.httpHeaders?.actions ?? {};
+  const dynamic = [...request, ...response].find(({ action }) =>
+    (action.set?.value ?? '').replaceAll('%%', '').includes('%'),
+  );
+  if (dynamic === undefined) return undefined;
+  const message = `the value for the header ${dynamic.name} is dynamic (%[…]), which this router does not support`;
+  return { reason: 'ExtendedValidationFailed', message };
 }

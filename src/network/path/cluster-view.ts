@@ -6,21 +6,21 @@ import {
   parseCidr,
   ipFamilies,
 } from '../../objects/address.ts';
-import type { NetworkAttachmentDefinition } from '../../objects/types/attachments.ts';
+import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.ts';
 import type { Namespace, Node, Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Labels } from '../../objects/labels/label-requirement.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
+import type { Labels } from '../../objects/labels/label-selector.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
-import type { EgressFirewall, EgressIP, EgressQoS } from '../../objects/types/ovn.ts';
+import type { EgressFirewall, EgressIP, EgressQoS } from '../../objects/types/openshift.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { type QoSRules, qosRules } from '../egress/egress-qos.ts';
-import { type EgressRule, egressRules } from '../egress/egress-rules.ts';
+import { type QoSRules, qosRules } from '../egress/egress-plan.ts';
+import { type EgressRule, egressRules } from '../egress/egress-plan.ts';
 import type { ForwardingPlan } from '../forwarding/forwarding-plan.ts';
-import { planForwarding } from '../forwarding/forwarding-planner.ts';
-import type { ForwardingOptions } from '../forwarding/options.ts';
+import { planForwarding } from '../forwarding/planner.ts';
+import type { ForwardingOptions } from '../forwarding/node-plan.ts';
 import { type FirewallRules, type FirewallSurroundings, firewallRules } from '../policy/egress-firewall.ts';
-import { type PolicyPod, policyPod, type PolicySide } from '../policy/connection.ts';
+import { type PolicyPod, policyPod, type PolicySide } from '../policy/network-policy.ts';
 import { policyRules, type PolicyRules } from '../policy/network-policy.ts';
 
 /** The objects of a cluster that decide where packets go. */

@@ -1,12 +1,12 @@
 /** A destination as a user names it, and its addresses. */
 import { type IPFamily, parseAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
-import { keyOf, joinKey, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, joinKey, type ObjectKey } from '../../objects/meta.ts';
 import { answer } from '../dns/answer.ts';
 import type { Zone } from '../dns/zone.ts';
 import type { Protocol } from '../forwarding/forwarding-plan.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView } from './cluster-view.ts';
-import type { Stage } from './stage.ts';
+import type { Stage } from './stages.ts';
 import type { TraceDestination } from './trace.ts';
 
 /** A destination as it was given. */

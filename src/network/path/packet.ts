@@ -1,4 +1,4 @@
-import type { StageName } from './stage.ts';
+import type { StageName } from './stages.ts';
 import type { Trace } from './trace.ts';
 
 /** The result of a connection that was really opened. */

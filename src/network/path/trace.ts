@@ -1,16 +1,15 @@
-/** The way of a connection's first packet through the cluster, stage by stage. */
 import { parseAddress, joinHostPort } from '../../objects/address.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
-import { keyOf } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Protocol, Source } from '../forwarding/forwarding-plan.ts';
 import { type RefusalReason, verdictFor } from '../forwarding/verdict.ts';
 import type { FirewallSurroundings } from '../policy/egress-firewall.ts';
-import type { PolicyConnection, PolicySide } from '../policy/connection.ts';
+import type { PolicyConnection, PolicySide } from '../policy/network-policy.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView, ofFamily } from './cluster-view.ts';
-import { egressStages } from './egress-stages.ts';
-import { firewallStage, policyStage } from './policy-stages.ts';
-import { routerStage } from './router-stage.ts';
-import type { Stage } from './stage.ts';
+import { egressStages, firewallStage, policyStage, routerStage, type Stage } from './stages.ts';
+import { isFinished } from '../../objects/pods.ts';
+
+/** The way of a connection's first packet through the cluster, stage by stage. */
 
 /** The source of a connection. */
 export type TraceSource =
@@ -251,4 +250,36 @@ function reachableOf(stage: Stage, paths: readonly EndpointPath[]): boolean | un
   if (stage.verdict === 'unknown' || paths.some(({ reachable }) => reachable === undefined)) return undefined;
   if (paths.every(({ reachable }) => reachable === true)) return true;
   return paths.every(({ reachable }) => reachable === false) ? false : undefined;
+}
+
+/**
+ * The reachability of Pods: a row for each Pod that opens connections, with an entry for each Pod that is reached
+ * or not.
+ */
+export interface ReachabilityMatrix {
+  readonly pods: readonly ObjectKey[];
+  /** `reached[source][destination]`. */
+  readonly reached: readonly (readonly boolean[])[];
+}
+
+/** Asks for every pair of Pods with addresses of a namespace, directly and not through a Service. */
+export function reachabilityMatrix(
+  view: ClusterView,
+  namespace: string,
+  protocol: Protocol,
+  port: number,
+): ReachabilityMatrix {
+  const pods = view.objects.pods
+    .filter(
+      (pod) => pod.metadata.namespace === namespace && !isFinished(pod) && addressesOfPod(pod).length > 0,
+    )
+    .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  const reaches = (source: Pod, destination: Pod): boolean => {
+    const address = addressesOfPod(destination)[0]?.canonical ?? '';
+    return tracePath(view, { kind: 'pod', pod: source }, { address, protocol, port }).reachable === true;
+  };
+  return {
+    pods: pods.map(keyOf),
+    reached: pods.map((source) => pods.map((destination) => reaches(source, destination))),
+  };
 }

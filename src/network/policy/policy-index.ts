@@ -1,13 +1,13 @@
 import { type IPFamily, ipFamilies } from '../../objects/address.ts';
-import type { ObjectKey } from '../../objects/key.ts';
-import type { Labels } from '../../objects/labels/label-requirement.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
+import type { Labels } from '../../objects/labels/label-selector.ts';
 import { matchesLabels } from '../../objects/labels/labels.ts';
 import type { Direction, NetworkPolicyRule, PolicyPeer, PolicyPort, PolicyRules } from './network-policy.ts';
-import { type AddressedPod, AddressHolders, PodSet, type PodSetSource } from './pod-set.ts';
-import type { FirewallFilter } from './firewall-filter.ts';
-import { addressRanges, portRanges } from './filter-ranges.ts';
+import { type AddressedPod, AddressHolders, PodSet, type PodSetSource } from './policy-plan.ts';
+import type { FirewallFilter } from './egress-firewall.ts';
+import { addressRanges, portRanges } from './policy-plan.ts';
 import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
-import { blockHas, isOf, podAddressesOf, podMatcher, podsOf, scopeOf } from './policy-peers.ts';
+import { blockHas, isOf, podAddressesOf, podMatcher, podsOf, scopeOf } from './policy-verdict.ts';
 
 const directions: readonly Direction[] = ['ingress', 'egress'];
 

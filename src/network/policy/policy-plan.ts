@@ -1,6 +1,11 @@
+import { type IPFamily, addressBits, formatAddress, type ParsedCidr } from '../../objects/address.ts';
+import type { Direction, PolicyPod } from './network-policy.ts';
+import type { Protocol } from '../forwarding/forwarding-plan.ts';
+import type { Span } from '../../objects/spans.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
+
 /** The filters of a node as sets, chains and verdicts: policies without the objects they are made of. */
-import type { IPFamily } from '../../objects/address.ts';
-import type { Direction } from './network-policy.ts';
 
 /**
  * A set of addresses or ports. Its elements are texts:
@@ -62,3 +67,143 @@ export interface PolicyPlan {
 
 /** The sets of the node's Pods that are filtered: a Pod always reaches itself. */
 export const selfSets = { IPv4: 'self-4', IPv6: 'self-6' } as const;
+
+/** Ranges of addresses and ports as sets that do not overlap: the kernel takes no others. */
+
+/** A CIDR without others, as `<first>-<last>` in order. */
+export function addressRanges(cidr: ParsedCidr, except: readonly ParsedCidr[]): readonly string[] {
+  let left: readonly Span[] = [rangeOf(cidr)];
+  for (const each of except) {
+    if (each.family === cidr.family) left = left.flatMap((range) => without(range, rangeOf(each)));
+  }
+  return left.map(
+    ({ first, last }) => `${formatAddress(cidr.family, first)}-${formatAddress(cidr.family, last)}`,
+  );
+}
+
+function rangeOf({ family, network, prefixLength }: ParsedCidr): Span {
+  const size = 1n << BigInt(addressBits(family) - prefixLength);
+  return { first: network, last: network + size - 1n };
+}
+
+function without(range: Span, gap: Span): readonly Span[] {
+  if (gap.last < range.first || range.last < gap.first) return [range];
+  const before = { first: range.first, last: gap.first - 1n };
+  const after = { first: gap.last + 1n, last: range.last };
+  return [before, after].filter(({ first, last }) => first <= last);
+}
+
+/** Ports of a protocol, 0 to 65535. */
+export interface PortSpan {
+  readonly protocol: Protocol;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Ranges of ports as `tcp <first>-<last>`; what overlaps or touches is one. */
+export function portRanges(ranges: readonly PortSpan[]): readonly string[] {
+  const merged: PortSpan[] = [];
+  const ordered = ranges.toSorted((a, b) => compare(a.protocol, b.protocol) || a.first - b.first);
+  for (const range of ordered) {
+    const before = merged.at(-1);
+    if (before?.protocol === range.protocol && range.first <= before.last + 1) {
+      merged[merged.length - 1] = { ...before, last: Math.max(before.last, range.last) };
+    } else {
+      merged.push(range);
+    }
+  }
+  return merged.map(({ protocol, first, last }) => `${protocol.toLowerCase()} ${first}-${last}`);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** A Pod with its addresses; those of host networks and those that have ended are none for policies. */
+export interface AddressedPod {
+  readonly pod: PolicyPod;
+  /** In canonical form. */
+  readonly addresses: readonly string[];
+}
+
+/**
+ * The Pod of each address. A Pod's address may be another one's before the end of the first is known: then it is
+ * the other one's, until that is gone.
+ */
+export class AddressHolders {
+  readonly #given = new Map<ObjectKey, AddressedPod>();
+  /** By address, in the order in which Pods got it: the last one holds it. */
+  readonly #claims = new Map<string, readonly ObjectKey[]>();
+
+  /** A Pod as it was given. */
+  get(key: ObjectKey): AddressedPod | undefined {
+    return this.#given.get(key);
+  }
+
+  /** Adds or changes a Pod; undefined: it is gone. @returns all Pods that are others now, with what they hold. */
+  set(key: ObjectKey, pod: AddressedPod | undefined): ReadonlyMap<ObjectKey, AddressedPod | undefined> {
+    const before = this.#given.get(key);
+    if (jsonEqual(before, pod)) return new Map();
+    if (pod === undefined) this.#given.delete(key);
+    else this.#given.set(key, pod);
+    const others = new Set<ObjectKey>();
+    for (const address of before?.addresses ?? []) {
+      if (pod?.addresses.includes(address) !== true) this.#claim(address, key, false, others);
+    }
+    for (const address of pod?.addresses ?? []) {
+      if (before?.addresses.includes(address) !== true) this.#claim(address, key, true, others);
+    }
+    return new Map([key, ...others].map((each) => [each, this.#held(each)]));
+  }
+
+  #claim(address: string, key: ObjectKey, isNew: boolean, others: Set<ObjectKey>): void {
+    const rest = (this.#claims.get(address) ?? []).filter((each) => each !== key);
+    const last = rest.at(-1);
+    if (last !== undefined) others.add(last);
+    const claims = isNew ? [...rest, key] : rest;
+    if (claims.length === 0) this.#claims.delete(address);
+    else this.#claims.set(address, claims);
+  }
+
+  #held(key: ObjectKey): AddressedPod | undefined {
+    const given = this.#given.get(key);
+    if (given === undefined) return undefined;
+    const addresses = given.addresses.filter((address) => this.#claims.get(address)?.at(-1) === key);
+    return addresses.length === given.addresses.length ? given : { ...given, addresses };
+  }
+}
+
+/** Where the elements of a set come from. */
+export type PodSetSource = Pick<PodSet, 'kind' | 'family' | 'namespace' | 'elementsOf'>;
+
+/** A set whose elements come from Pods. */
+export class PodSet implements FilterSet {
+  readonly kind: 'address' | 'endpoint';
+  readonly family: IPFamily;
+  /** Of the only Pods that it may have; undefined: of all. */
+  readonly namespace: string | undefined;
+  readonly elementsOf: (pod: AddressedPod) => readonly string[];
+  readonly #byPod = new Map<ObjectKey, readonly string[]>();
+  #elements: ReadonlySet<string> | undefined;
+
+  constructor({ kind, family, namespace, elementsOf }: PodSetSource) {
+    this.kind = kind;
+    this.family = family;
+    this.namespace = namespace;
+    this.elementsOf = elementsOf;
+  }
+
+  get elements(): ReadonlySet<string> {
+    return (this.#elements ??= new Set([...this.#byPod.values()].flat()));
+  }
+
+  /** The Pod gives these elements from now on; undefined: it is gone. */
+  update(key: ObjectKey, pod: AddressedPod | undefined): void {
+    const next = pod === undefined ? [] : this.elementsOf(pod);
+    const before = this.#byPod.get(key) ?? [];
+    if (next.length === before.length && next.every((element, i) => element === before[i])) return;
+    if (next.length === 0) this.#byPod.delete(key);
+    else this.#byPod.set(key, next);
+    this.#elements = undefined;
+  }
+}

@@ -2,7 +2,7 @@ import type { Host } from '../../host/host.ts';
 import type { EgressPeer } from '../../network/egress/egress-plan.ts';
 import { formatAddress, type IPFamily, parseAddress } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
-import { textAt } from '../../objects/read.ts';
+import { textAt } from '../../objects/json.ts';
 import { egressMark, egressMask } from '../nftables/marks.ts';
 
 /** A program of the machine failed. */

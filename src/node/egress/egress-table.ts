@@ -5,7 +5,7 @@ import type { IPFamily } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { EgressPlan } from '../../network/egress/egress-plan.ts';
-import type { QoSMark } from '../../network/egress/egress-qos.ts';
+import type { QoSMark } from '../../network/egress/egress-plan.ts';
 import {
   assign,
   type Command,
@@ -16,11 +16,11 @@ import {
   type NftExpression,
   type NftFamily,
   verdictOf,
-} from '../nftables/commands.ts';
+} from '../nftables/elements.ts';
 import { egressMark, egressMask } from '../nftables/marks.ts';
 import type { Nft } from '../nftables/nft.ts';
-import { disjointRanges } from '../nftables/ranges.ts';
-import { cutCommands } from '../nftables/transactions.ts';
+import { disjointRanges } from '../nftables/elements.ts';
+import { cutCommands } from '../nftables/nft.ts';
 
 /** Ours alone. */
 const table = { family: 'inet', name: 'servicenet-egress' } as const;

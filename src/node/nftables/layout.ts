@@ -14,9 +14,9 @@ import {
   type NftFamily,
   tableName,
   verdictOf,
-} from './commands.ts';
+} from './elements.ts';
 import { masqueradeBit } from './marks.ts';
-import { addSet, endpointMaps, type SetName, setNames, tableText } from './sets.ts';
+import { addSet, endpointMaps, type SetName, setNames, tableText } from './elements.ts';
 
 /** The inputs of a node's rules besides their sets. */
 export interface LayoutOptions {

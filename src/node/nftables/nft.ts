@@ -1,7 +1,105 @@
-import { type ExecOptions, type ExecResult, type Host, ProgramMissingError } from '../../host/host.ts';
-import type { Command } from './commands.ts';
-import { NftError } from './nft-error.ts';
-import { residentLimit, ResidentNft } from './resident-nft.ts';
+import { type Host, ProgramMissingError, type ExecOptions, type ExecResult } from '../../host/host.ts';
+import { ResidentProgram } from '../../host/resident-program.ts';
+import {
+  type Command,
+  type NftFamily,
+  tableName,
+  type ElementChange,
+  keyExpression,
+  valueExpression,
+  hasRanges,
+  type SetName,
+  setNames,
+} from './elements.ts';
+
+/** nft refused something, or could not do it. */
+class NftError extends Error {
+  override readonly name = 'NftError';
+
+  /** @param said the error message of nft, which repeats the whole input: its first lines are kept. */
+  static of(said: string, command = 'nft'): NftError {
+    return new NftError(`${command}: ${firstLines(said)}`);
+  }
+}
+
+function firstLines(text: string): string {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return lines
+    .slice(0, 3)
+    .map((line) => line.slice(0, 300))
+    .join('; ');
+}
+
+/** Bytes of JSON of a transaction for it, at most: it reads them one by one. */
+export const residentLimit = 4000;
+
+/** It keeps all lines that differ as the history of its terminal. */
+const transactionsEach = 1000;
+
+/** Its history file, in the home directory, is one that cannot be. */
+const interactive = 'HOME=/dev/null TERM=dumb exec nft -j -i 2>&1';
+
+/** nft answers it with one line, always the same. */
+const question = 'describe mark\n';
+
+/**
+ * A program nft that stays, in its interactive mode: a transaction of a few elements takes it half a millisecond. To start
+ * nft takes 10 ms, and as long until the kernel has closed its socket. Each line is one transaction; nft says nothing of
+ * one that it has done, so that a question follows each.
+ */
+export class ResidentNft {
+  readonly #host: Host;
+  /** Undefined: it is not known yet whether there can be one. */
+  #program: ResidentProgram | 'unusable' | undefined;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /**
+   * Does all of a transaction or nothing.
+   *
+   * @param transaction one line of JSON.
+   * @returns false, and has done nothing, where this nft has no interactive mode, or one that repeats its input.
+   * @throws {NftError} where nft refused it, or has ended meanwhile: what it did is not known then. The next call starts
+   *   another one.
+   */
+  async run(transaction: string): Promise<boolean> {
+    this.#program ??= await this.#probe();
+    if (this.#program === 'unusable') return false;
+    const said = await this.#program.ask(`${transaction}\n${question}`).catch((error: unknown) => {
+      throw NftError.of(error instanceof Error ? error.message : String(error));
+    });
+    if (said === '') return true;
+    // Its cache of the tables may be wrong.
+    await this.#program.close();
+    throw NftError.of(said);
+  }
+
+  /** Ends it, once it has done what it was given. */
+  async close(): Promise<void> {
+    if (this.#program instanceof ResidentProgram) await this.#program.close();
+  }
+
+  /** Learns the answer to the question: an nft that can be used prints nothing else. */
+  async #probe(): Promise<ResidentProgram | 'unusable'> {
+    const host = this.#host;
+    try {
+      const input = `${question}${question}quit\n`;
+      const { exitCode, stdout } = await host.exec('sh', ['-c', interactive], { input });
+      const answerEnd = stdout.slice(0, stdout.length / 2);
+      const isSilent =
+        exitCode === 0 && answerEnd.indexOf('\n') === answerEnd.length - 1 && stdout === answerEnd.repeat(2);
+      if (answerEnd === '' || !isSilent) return 'unusable';
+      return new ResidentProgram({
+        ...{ host, program: 'sh', args: ['-c', interactive], answerEnd, questionsEach: transactionsEach },
+      });
+    } catch (error) {
+      if (error instanceof ProgramMissingError) return 'unusable';
+      throw error;
+    }
+  }
+}
 
 /**
  * One shell runs nft for each of several transactions: to start a program takes a process of Node.js 10 ms at 200 MiB, and
@@ -111,3 +209,162 @@ function sized(text: string): string {
 
 /** The messages of sh about a program that it does not find, and one that cannot be run. */
 const noCommand: ReadonlySet<number> = new Set([126, 127]);
+
+/**
+ * Bytes of JSON for the elements of one transaction. Without NET_ADMIN in the initial namespace the kernel takes no
+ * message larger than the default buffer of a socket (net.core.wmem_max, 212,992 bytes); the message for an element
+ * is smaller than its JSON. Texts above 128 KiB are large objects to V8, which are freed only by a full collection.
+ */
+const transactionLimit = 100_000;
+
+/** The same for rules: what is sent for one is up to three times as large as its JSON. */
+const rulesLimit = 50_000;
+
+/**
+ * Turns changes into commands of nft, each text one transaction; one is enough for most. Otherwise the changes of
+ * one Service stay together; of a Service that is too large for one, endpoints come first, then what refers to
+ * them. Endpoints without references are removed last.
+ */
+export class Transactions {
+  readonly #family: NftFamily;
+  #batch: Batch;
+  #unused: ElementChange[] = [];
+
+  constructor(family: NftFamily) {
+    this.#family = family;
+    this.#batch = new Batch(family);
+  }
+
+  /** Takes changes that come after those before, all of a Service at once, and makes what is full by them. */
+  *add(changes: readonly ElementChange[]): Generator<string> {
+    const byService = new Map<string, ElementChange[]>();
+    for (const change of changes) {
+      const { set, service = '' } = change.element;
+      const group = byService.get(service);
+      if (change.kind === 'delete' && /-endpoint(s|-marks)$/.test(set)) this.#unused.push(change);
+      else if (group === undefined) byService.set(service, [change]);
+      else group.push(change);
+    }
+    for (const group of byService.values()) yield* this.#addGroup(group.sort((a, b) => rank(a) - rank(b)));
+  }
+
+  /** Makes the last one. */
+  *end(): Generator<string> {
+    const unused = this.#unused;
+    this.#unused = [];
+    for (const change of unused) yield* this.#addGroup([change]);
+    if (!this.#batch.isEmpty) yield this.#take();
+  }
+
+  *#addGroup(changes: readonly ElementChange[]): Generator<string> {
+    const entries = changes.map(entryOf);
+    if (!this.#batch.hasRoomFor(sizeOf(entries))) yield this.#take();
+    for (const entry of entries) {
+      if (!this.#batch.hasRoomFor(entry.size)) yield this.#take();
+      this.#batch.add(entry);
+    }
+  }
+
+  #take(): string {
+    const text = this.#batch.text();
+    this.#batch = new Batch(this.#family);
+    return text;
+  }
+}
+
+/** Commands in their order, cut into transactions. */
+export function cutCommands(commands: readonly Command[]): readonly string[] {
+  const texts: string[] = [];
+  let current: string[] = [];
+  let size = 0;
+  const cut = (): void => {
+    if (current.length > 0) texts.push(`{"nftables":[${current.join(',')}]}`);
+    current = [];
+    size = 0;
+  };
+  for (const command of commands) {
+    const text = JSON.stringify(command);
+    if (size + text.length > rulesLimit) cut();
+    current.push(text);
+    size += text.length;
+  }
+  cut();
+  return texts;
+}
+
+/** A change with what nft reads of its element. */
+interface Entry {
+  readonly set: SetName;
+  /** The key, where it is deleted or replaced. */
+  readonly deleted: string | undefined;
+  /** Key and value, where it is added or replaced. */
+  readonly added: string | undefined;
+  readonly size: number;
+}
+
+const order = new Map(setNames.map((name, index) => [name, index]));
+
+/**
+ * References are added after their target, and removed before it. Ranges are removed before others that they may
+ * overlap are added.
+ */
+function rank({ kind, element: { set } }: ElementChange): number {
+  const position = order.get(set) ?? 0;
+  if (kind !== 'delete') return position;
+  return hasRanges(set) ? position - 0.5 : 2 * setNames.length - position;
+}
+
+function entryOf({ kind, element: { set, key, value } }: ElementChange): Entry {
+  const keyJson = JSON.stringify(keyExpression(key));
+  const deleted = kind === 'add' ? undefined : keyJson;
+  const added =
+    kind === 'delete'
+      ? undefined
+      : value === undefined
+        ? keyJson
+        : `[${keyJson},${JSON.stringify(valueExpression(value))}]`;
+  return { set, deleted, added, size: (deleted?.length ?? 0) + (added?.length ?? 0) + 2 };
+}
+
+function sizeOf(group: readonly Entry[]): number {
+  return group.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** One transaction: first all deletions, then all additions, endpoints before what leads to them. */
+class Batch {
+  readonly #family: NftFamily;
+  readonly #entries = new Map<SetName, { deleted: string[]; added: string[] }>();
+  #size = 0;
+
+  constructor(family: NftFamily) {
+    this.#family = family;
+  }
+
+  get isEmpty(): boolean {
+    return this.#size === 0;
+  }
+
+  /** An empty one takes anything. */
+  hasRoomFor(size: number): boolean {
+    return this.isEmpty || this.#size + size <= transactionLimit;
+  }
+
+  add({ set, deleted, added, size }: Entry): void {
+    let entries = this.#entries.get(set);
+    if (entries === undefined) this.#entries.set(set, (entries = { deleted: [], added: [] }));
+    if (deleted !== undefined) entries.deleted.push(deleted);
+    if (added !== undefined) entries.added.push(added);
+    this.#size += size;
+  }
+
+  text(): string {
+    const of = (verb: 'add' | 'delete', side: 'added' | 'deleted'): readonly string[] =>
+      setNames.flatMap((name) => {
+        const elements = this.#entries.get(name)?.[side] ?? [];
+        if (elements.length === 0) return [];
+        const head = `{"${verb}":{"element":{"family":"${this.#family}","table":"${tableName}","name":"${name}"`;
+        return [`${head},"elem":[${elements.join(',')}]}}}`];
+      });
+    return `{"nftables":[${[...of('delete', 'deleted'), ...of('add', 'added')].join(',')}]}`;
+  }
+}

@@ -2,14 +2,14 @@ import { Resolver } from 'node:dns/promises';
 import type { Informer } from '../../client/informers/informer.ts';
 import { egressFirewalls, nodes as nodesResource } from '../../client/resources.ts';
 import { type FirewallRules, firewallRules } from '../../network/policy/egress-firewall.ts';
-import { type FirewallFilter, firewallFilter } from '../../network/policy/firewall-filter.ts';
+import { type FirewallFilter, firewallFilter } from '../../network/policy/egress-firewall.ts';
 import { parseAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
-import type { EgressFirewall } from '../../objects/types/ovn.ts';
+import type { EgressFirewall } from '../../objects/types/openshift.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
 
 /** The addresses of a DNS name. */
 export interface ResolvedName {

@@ -6,20 +6,20 @@ import {
   pods as podsResource,
 } from '../../client/resources.ts';
 import type { Host } from '../../host/host.ts';
-import { policyPod } from '../../network/policy/connection.ts';
+import { policyPod } from '../../network/policy/network-policy.ts';
 import { policyRules } from '../../network/policy/network-policy.ts';
-import type { AddressedPod } from '../../network/policy/pod-set.ts';
+import type { AddressedPod } from '../../network/policy/policy-plan.ts';
 import { PolicyIndex } from '../../network/policy/policy-index.ts';
 import { parseAddress, type ParsedCidr } from '../../objects/address.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { listAt, textAt } from '../../objects/read.ts';
+import { listAt, textAt } from '../../objects/json.ts';
 import type { Namespace, Pod } from '../../objects/types/core.generated.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { otherImplementations } from '../../runtime/other-implementations.ts';
-import { keptOfPod } from '../kept-fields.ts';
+import { keptOfPod } from '../forwarding/view.ts';
 import { Nft } from '../nftables/nft.ts';
 import { EgressFirewalls, type ResolvedName, lookUpName } from './egress-firewalls.ts';
 import { PolicyTable } from './policy-table.ts';

@@ -11,8 +11,8 @@ import {
   type NftExpression,
   type NftFamily,
   verdictOf,
-} from '../nftables/commands.ts';
-import { nftFamily } from '../nftables/nftables-table.ts';
+} from '../nftables/elements.ts';
+import { nftFamily } from '../nftables/writer.ts';
 
 /** Ours alone. */
 export const policyTable = { family: 'inet', name: 'servicenet-policy' } as const;

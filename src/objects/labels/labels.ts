@@ -1,13 +1,13 @@
-import { Parser, scan } from './label-parser.ts';
+import { Parser, scan } from './label-selector.ts';
 import {
   type LabelOperator,
   type LabelRequirement,
   type Labels,
   newRequirement,
   requirementHolds,
-} from './label-requirement.ts';
+} from './label-selector.ts';
 import type { LabelSelector } from '../meta.ts';
-import { errorMessage } from '../error-message.ts';
+import { errorMessage } from '../status.ts';
 
 /** A selector that matches every object has no requirements; one that matches none is `nothing`. */
 export type ParsedLabelSelector = readonly LabelRequirement[] | 'nothing';

@@ -1,9 +1,126 @@
-import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { importedAddresses } from './foreign.ts';
-import { kubeVipAnnouncing } from './kube-vip-announce.ts';
-import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
+import { listAt, textAt, isRecord } from '../../objects/json.ts';
+import type { AddressPoolAnnounce } from '../../objects/types/servicenet.ts';
+import {
+  objectsAt,
+  importedAddresses,
+  asPools,
+  type ForeignPool,
+  namespacesNamed,
+  type Imported,
+} from './imported.ts';
+import { asPeers, type ForeignPeer, type ImportedPeers } from './peers.ts';
 import { splitList } from '../../objects/lists.ts';
+
+/** How kube-vip announces: the environment and arguments of its DaemonSet. */
+
+/**
+ * Arguments with the same meaning as a variable of the environment (kube-vip `cmd/kube-vip.go`,
+ * `pkg/kubevip/config_envvar.go`).
+ */
+const variableOf: Readonly<Record<string, string>> = {
+  ...{ arp: 'vip_arp', bgp: 'bgp_enable', interface: 'vip_interface', localAS: 'bgp_as' },
+  ...{ serviceInterface: 'vip_servicesinterface', peerAddress: 'bgp_peeraddress', peerAS: 'bgp_peeras' },
+  ...{
+    peerPass: 'bgp_peerpass',
+    bgppeers: 'bgp_peers',
+    bgpRouterID: 'bgp_routerid',
+    sourceIP: 'bgp_sourceip',
+  },
+};
+
+/** Variables that have no counterpart where they say something. */
+const unsayable = ['bgp_sourceif', 'mpbgp_nexthop', 'vip_routingtable', 'vip_wireguard', 'enable_upnp'];
+
+/** The announcements that the settings of kube-vip configure. */
+function kubeVipAnnouncing(
+  daemonSet: KubeObject,
+  notes: string[],
+): { readonly announce: AddressPoolAnnounce; readonly peers: ImportedPeers['peers'] } {
+  const settings = settingsOf(daemonSet);
+  const isOn = (name: string): boolean => settings.get(name) === 'true';
+  for (const name of unsayable) {
+    const value = settings.get(name) ?? '';
+    if (value !== '' && value !== 'false') notes.push(`${name}: has no counterpart`);
+  }
+  const foreign = isOn('bgp_enable') ? foreignPeers(settings, notes) : [];
+  const { peers } = asPeers(foreign, notes);
+  if (isOn('bgp_enable') && peers.length === 0) notes.push('bgp_enable: has no peer that can be imported');
+  const link = settings.get('vip_servicesinterface') || settings.get('vip_interface') || '';
+  const isInterface = /^[^/:\s]{1,15}$/.test(link) && link !== 'lo';
+  return {
+    peers,
+    announce: {
+      ...(isOn('vip_arp') ? { layer2: isInterface ? { interfaces: [link] } : {} } : {}),
+      ...(peers.length > 0 ? { bgp: {} } : {}),
+    },
+  };
+}
+
+/** Whether a workload runs kube-vip: by its image, without that of its cloud provider. */
+export function runsKubeVip(object: KubeObject): boolean {
+  return containersOf(object).some((container) =>
+    /(^|\/)kube-vip(-iptables)?([:@]|$)/.test(textAt(container, 'image')),
+  );
+}
+
+function containersOf({ metadata: _, ...rest }: KubeObject): readonly Record<string, unknown>[] {
+  return objectsAt(listAt(rest, 'spec', 'template', 'spec', 'containers'));
+}
+
+/** By the names of the environment; arguments win, as in kube-vip. */
+function settingsOf(object: KubeObject): ReadonlyMap<string, string> {
+  const settings = new Map<string, string>();
+  for (const container of containersOf(object)) {
+    for (const variable of objectsAt(container['env'])) {
+      if (variable['valueFrom'] === undefined)
+        settings.set(textAt(variable, 'name'), textAt(variable, 'value'));
+    }
+    const words = listAt(container, 'args').filter((word) => typeof word === 'string');
+    words.forEach((word, index) => {
+      const [, flag = '', value] = /^--?([A-Za-z]+)(?:=(.*))?$/.exec(word) ?? [];
+      const name = variableOf[flag];
+      const next = words[index + 1] ?? '';
+      if (name !== undefined)
+        settings.set(name, value ?? (next === '' || next.startsWith('-') ? 'true' : next));
+    });
+  }
+  return settings;
+}
+
+function foreignPeers(settings: ReadonlyMap<string, string>, notes: string[]): readonly ForeignPeer[] {
+  const text = (name: string): string => settings.get(name) ?? '';
+  const listed = text('bgp_peers');
+  const seconds = text('bgp_hold_time');
+  const common = {
+    myASN: Number(text('bgp_as') || '65000'),
+    routerID: text('bgp_routerid'),
+    sourceAddress: text('bgp_sourceip'),
+    ...(seconds === '' ? {} : { holdTime: `${seconds}s` }),
+  };
+  // kube-vip ignores the single peer where there is a list.
+  if (listed === '') {
+    const peerAddress = text('bgp_peeraddress');
+    if (peerAddress === '') return [];
+    notePassword('peer-1', text('bgp_peerpass'), notes);
+    return [{ ...common, name: 'peer-1', peerASN: Number(text('bgp_peeras')), peerAddress }];
+  }
+  return listed.split(',').map((entry, index) => {
+    const name = `peer-${index + 1}`;
+    // address:AS:password:multihop, an IPv6 address in brackets; newer ones have further parts behind.
+    const [, peerAddress = '', as = '', password = ''] =
+      /^\[?([^\]]*?)\]?:(\d+)(?::([^:]*))?(?::.*)?$/.exec(entry.trim()) ?? [];
+    notePassword(name, password, notes);
+    return { ...common, name, peerASN: Number(as), peerAddress };
+  });
+}
+
+function notePassword(name: string, password: string, notes: string[]): void {
+  if (password !== '')
+    notes.push(
+      `${name}: TCPMD5NotSupported: the password is not imported; see docs/bgp.md for what protects sessions`,
+    );
+}
 
 /**
  * The ConfigMap `kubevip` of kube-vip's cloud provider as AddressPools: `cidr-<namespace>`, `range-<namespace>`,

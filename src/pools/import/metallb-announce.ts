@@ -2,14 +2,14 @@
 import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
-import { recordAt, textAt } from '../../objects/read.ts';
+import { recordAt, textAt } from '../../objects/json.ts';
 import type {
   AddressPoolAnnounce,
   AddressPoolBGP,
   AddressPoolLayer2,
 } from '../../objects/types/servicenet.ts';
 import { parseCommunity, parseLargeCommunity } from '../../network/bgp/route.ts';
-import { noteOthers, objectsAt, selectorProblem, selectorsAt } from './foreign.ts';
+import { noteOthers, objectsAt, selectorProblem, selectorsAt } from './imported.ts';
 import { asPeers, type ForeignPeer, type ImportedPeers } from './peers.ts';
 
 /** The objects that configure announcing. */

@@ -2,7 +2,7 @@ import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { AddressPoolSpec } from '../../objects/types/servicenet.ts';
 import { readYaml } from '../../client/yaml.ts';
-import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './foreign.ts';
+import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './imported.ts';
 import {
   Advertisements,
   announcingOfConfig,
@@ -12,7 +12,7 @@ import {
   type MetalLBAnnouncing,
 } from './metallb-announce.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
-import { errorMessage } from '../../objects/error-message.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];
 const knownOfAllocation = ['priority', 'namespaces', 'namespaceSelectors', 'serviceSelectors'];

@@ -2,7 +2,7 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import type { BGPPeer, BGPPeerSpec } from '../../objects/types/servicenet.ts';
 import { parseDuration } from '../../objects/time.ts';
-import { selectorProblem } from './foreign.ts';
+import { selectorProblem } from './imported.ts';
 import { freeName } from './imported.ts';
 
 /** A router in the configuration of another load balancer; values are not checked. */

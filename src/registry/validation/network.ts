@@ -1,7 +1,3 @@
-/**
- * Ports, IP addresses and CIDRs in fields of any kind: apimachinery `util/validation/ip.go` with the 1.36 gate
- * StrictIPCIDRValidation on, and `apis/core/validation`.
- */
 import {
   addressBits,
   formatAddress,
@@ -9,10 +5,16 @@ import {
   parseCidr,
   type ParsedAddress,
   type ParsedCidr,
+  type IPFamily,
 } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/address.ts';
-import { internalFault, invalid, renderValue, type FieldError } from './field-errors.ts';
+import { internalFault, invalid, renderValue, type FieldError, required } from './field-errors.ts';
 import { isValidPortName } from '../../objects/names.ts';
+import type { WebhookClientConfig } from '../../objects/types/admissionregistration.generated.ts';
+
+/**
+ * Ports, IP addresses and CIDRs in fields of any kind: apimachinery `util/validation/ip.go` with the 1.36 gate
+ * StrictIPCIDRValidation on, and `apis/core/validation`.
+ */
 
 const portRange = 'must be between 1 and 65535, inclusive';
 const notAnAddress = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
@@ -183,4 +185,42 @@ export function warningsForCidr(text: string, path: string): string[] {
     warnings.push(`${path}: IPv6 CIDR value ${quoted} ${form}`);
   }
   return warnings;
+}
+
+/** Either a URL or a Service (`webhook.ValidateWebhookURL`, `ValidateWebhookService`). */
+export function validateClientConfig(config: WebhookClientConfig, path: string): FieldError[] {
+  const { url, service } = config;
+  if ((url === undefined) === (service === undefined)) {
+    return [required(path, 'exactly one of url or service is required')];
+  }
+  if (url !== undefined) return validateUrl(url, `${path}.url`);
+  const { namespace = '', name = '', port = 443, path: servicePath } = service ?? {};
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(required(`${path}.service.name`, 'service name is required'));
+  if (namespace === '') errors.push(required(`${path}.service.namespace`, 'service namespace is required'));
+  for (const message of isValidPortNumber(port)) {
+    errors.push(invalid(`${path}.service.port`, port, `port is not valid: ${message}`));
+  }
+  if (servicePath !== undefined && !servicePath.startsWith('/')) {
+    errors.push(invalid(`${path}.service.path`, servicePath, "must start with a '/'"));
+  }
+  return errors;
+}
+
+function validateUrl(url: string, path: string): FieldError[] {
+  const form = '; desired format: https://host[/path]';
+  if (!URL.canParse(url)) {
+    return [
+      required(path, `url must be a valid URL: parse ${JSON.stringify(url)}: invalid URI for request${form}`),
+    ];
+  }
+  const { protocol, host, username, password, hash, search } = new URL(url);
+  const errors: FieldError[] = [];
+  const wrong = (value: string, detail: string) => errors.push(invalid(path, value, detail));
+  if (protocol !== 'https:') wrong(protocol.slice(0, -1), `'https' is the only allowed URL scheme${form}`);
+  if (host === '') wrong(host, `host must be specified${form}`);
+  if (username !== '' || password !== '') wrong(username, 'user information is not permitted in the URL');
+  if (hash !== '') wrong(hash.slice(1), 'fragments are not permitted in the URL');
+  if (search !== '') wrong(search.slice(1), 'query parameters are not permitted in the URL');
+  return errors;
 }

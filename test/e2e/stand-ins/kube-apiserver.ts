@@ -4,10 +4,10 @@
  */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { openStore } from '../../../src/apiserver/open-store.ts';
-import { ResourceTable } from '../../../src/apiserver/rest/resource-table.ts';
+import { openStore } from '../../../src/apiserver/built-ins.ts';
+import { ResourceTable } from '../../../src/apiserver/rest/served-resource.ts';
 import { createApiServer } from '../../../src/apiserver/server.ts';
-import { readServiceCidrs } from '../../../src/config/service-ranges.ts';
+import { readServiceCidrs } from '../../../src/flags/shared.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { flagsOf, noteFlags } from './flags.ts';
 import { createCertificateAuthority } from '../../../src/apiserver/pki/certificates.ts';

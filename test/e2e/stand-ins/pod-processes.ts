@@ -7,7 +7,7 @@ import { ResourceClient } from '../../../src/client/resource-client.ts';
 import { pods } from '../../../src/client/resources.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Pod } from '../../../src/objects/types/core.generated.ts';
-import { listAt } from '../../../src/objects/read.ts';
+import { listAt } from '../../../src/objects/json.ts';
 import { StatusError } from '../../../src/objects/status.ts';
 import { accountFlags } from '../account.ts';
 import { Child } from '../child.ts';

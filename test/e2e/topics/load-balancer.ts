@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { isNotFound } from '../../../src/client/errors.ts';
 import { services } from '../../../src/client/resources.ts';
 import type { Service } from '../../../src/objects/types/core.generated.ts';
-import { at } from '../../../src/objects/read.ts';
+import { at } from '../../../src/objects/json.ts';
 import { addressPools, type Cluster } from '../cluster.ts';
 import type { Need } from '../need.ts';
 import { addressesOf, balanced, finalizer, reasonOf } from './balanced.ts';

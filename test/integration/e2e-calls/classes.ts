@@ -2,7 +2,7 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { bitString, integer, oid, sequence, setOfOne, utf8String } from '../../../src/apiserver/pki/der.ts';
 import { isRecord, type JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { apiOperations } from '../../support/api-operations.ts';
 import type { E2eCluster } from '../../support/e2e-cluster.ts';
 import type { TypedClient } from '../../support/typed-client.ts';

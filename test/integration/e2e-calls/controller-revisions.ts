@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { eventually } from '../../support/api-operations.ts';
 import { listSelected, patchSpec } from '../../support/e2e-daemon-sets.ts';
 import { createTestingNamespace } from '../../support/e2e-framework.ts';

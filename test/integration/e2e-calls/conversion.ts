@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { eventually } from '../../support/api-operations.ts';
 import { convertAt, convertedDefinition, group, questionsAt } from '../../support/conversion-webhook.ts';

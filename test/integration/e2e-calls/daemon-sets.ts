@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { inKeyOrder } from '../../../src/controllers/workloads/plan-template.ts';
 import { isRecord, type JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { eventually } from '../../support/api-operations.ts';
 import { listSelected, patchSpec } from '../../support/e2e-daemon-sets.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { eventually, makeNamespace } from '../../support/api-operations.ts';
 import { createDefinition, definitions, deleteDefinition } from '../../support/e2e-definitions.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { eventually } from '../../support/api-operations.ts';
 import { createDefinition, deleteDefinition } from '../../support/e2e-definitions.ts';

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { agnhostContainer, createSync, ServiceJig } from '../../support/service-jig.ts';
 import { E2eCluster } from '../../support/e2e-cluster.ts';
 

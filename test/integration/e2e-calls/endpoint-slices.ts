@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { at, conditionStatus, listAt, numberAt, textAt } from '../../../src/objects/read.ts';
+import { at, conditionStatus, listAt, numberAt, textAt } from '../../../src/objects/json.ts';
 import { apiOperations } from '../../support/api-operations.ts';
 import { type E2eCluster, poll } from '../../support/e2e-cluster.ts';
 import { agnhostContainer, agnhostPod, createSync, ServiceJig } from '../../support/service-jig.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { isRecord, type JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { versionOf } from '../../support/api-operations.ts';
 import { type E2eCluster, poll } from '../../support/e2e-cluster.ts';
 import {

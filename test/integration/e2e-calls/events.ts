@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { makeNamespace } from '../../support/api-operations.ts';
 import type { TypedClient } from '../../support/typed-client.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, numberAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, textAt } from '../../../src/objects/json.ts';
 import { apiOperations } from '../../support/api-operations.ts';
 import type { E2eCluster } from '../../support/e2e-cluster.ts';
 import { call } from '../../support/test-server.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { at, listAt, textAt } from '../../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../../src/objects/json.ts';
 import { type E2eCluster, poll } from '../../support/e2e-cluster.ts';
 import { agnhostContainer, agnhostPod, createSync, podUntil } from '../../support/service-jig.ts';
 

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { eventually } from '../../support/api-operations.ts';
 import { createTestingNamespace, deleteOptions } from '../../support/e2e-framework.ts';

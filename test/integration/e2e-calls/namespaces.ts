@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { eventually } from '../../support/api-operations.ts';
 import { createTestingNamespace } from '../../support/e2e-framework.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { at, listAt, numberAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { at, listAt, numberAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { annotated, apiOperations } from '../../support/api-operations.ts';
 import type { E2eCluster } from '../../support/e2e-cluster.ts';
 import { call } from '../../support/test-server.ts';

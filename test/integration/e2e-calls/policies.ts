@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { at, listAt, textAt } from '../../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../../src/objects/json.ts';
 import { StatusError } from '../../../src/objects/status.ts';
 import { apiOperations } from '../../support/api-operations.ts';
 import { E2eCluster, poll } from '../../support/e2e-cluster.ts';

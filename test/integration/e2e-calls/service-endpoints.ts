@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { type E2eCluster, poll } from '../../support/e2e-cluster.ts';
 import { serveHostnames, stopServing } from '../../support/serve-hostnames.ts';
 import {

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { at, listAt, numberAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { at, listAt, numberAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { E2eCluster } from '../../support/e2e-cluster.ts';
 import { type Hostnames, serveHostnames } from '../../support/serve-hostnames.ts';
 import { ServiceJig } from '../../support/service-jig.ts';

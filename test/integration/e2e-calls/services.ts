@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { E2eCluster } from '../../support/e2e-cluster.ts';
 import { call } from '../../support/test-server.ts';
 import type { TypedEvent } from '../../support/typed-client.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { apiOperations } from '../../support/api-operations.ts';
 import type { E2eCluster } from '../../support/e2e-cluster.ts';
 import type { TypedClient } from '../../support/typed-client.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, numberAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, textAt } from '../../../src/objects/json.ts';
 import { E2eCluster, poll } from '../../support/e2e-cluster.ts';
 import { agnhostContainer, agnhostPod, createSync, onNode, ServiceJig } from '../../support/service-jig.ts';
 

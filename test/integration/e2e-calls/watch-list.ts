@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServer } from '../../../src/testing/index.ts';
 import { makeNamespace } from '../../support/api-operations.ts';
 import { call, watchEvents } from '../../support/test-server.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { recordAt, textAt } from '../../../src/objects/read.ts';
+import { recordAt, textAt } from '../../../src/objects/json.ts';
 import { createTestingNamespace } from '../../support/e2e-framework.ts';
 import type { TypedClient, TypedEvent, TypedWatch } from '../../support/typed-client.ts';
 import type { E2eCluster } from '../../support/e2e-cluster.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { call } from '../../support/test-server.ts';
 import { AnnouncingCluster } from '../support/announcing.ts';
 import { Bird, birdRoutes } from '../support/bird.ts';

@@ -1,9 +1,9 @@
 import { createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { encodeOpen, encodeUpdates, keepalive } from '../../../src/network/bgp/encode.ts';
-import type { Peer } from '../../../src/network/bgp/peer.ts';
+import type { Peer } from '../../../src/network/bgp/route.ts';
 import type { BGPSessionStatus } from '../../../src/node/announce/bgp-session.ts';
-import type { BGPSpeaker } from '../../../src/node/announce/bgp-speaker.ts';
+import type { BGPSpeaker } from '../../../src/node/announce/bgp.ts';
 import { Bird } from '../support/bird.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';
 import { type Located, startNetwork, type TestNetwork } from '../support/network.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { BGPSpeaker } from '../../../src/node/announce/bgp-speaker.ts';
+import type { BGPSpeaker } from '../../../src/node/announce/bgp.ts';
 import { Bird, birdRoutes } from '../support/bird.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';
 import { type Located, startNetwork, type TestNetwork } from '../support/network.ts';

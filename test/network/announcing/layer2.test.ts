@@ -2,10 +2,10 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/client/clock.ts';
 import { type Host, ProgramMissingError } from '../../../src/host/host.ts';
-import { readAnnounce } from '../../../src/network/announcing/pool-announcement.ts';
-import type { AddressToAnnounce } from '../../../src/node/announce/address-announcer.ts';
-import { Layer2Announcer, type Layer2Options } from '../../../src/node/announce/layer2/layer2-announcer.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { readAnnounce } from '../../../src/network/announcing/announcement-plan.ts';
+import type { AddressToAnnounce } from '../../../src/node/announce/view.ts';
+import { Layer2Announcer, type Layer2Options } from '../../../src/node/announce/layer2/announcer.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';
 import { startNetwork, type TestNetwork } from '../support/network.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { listAt, recordAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt } from '../../../src/objects/json.ts';
 import { describePods, PodNetwork } from '../support/pod-network.ts';
 
 /** Tests of `apps/cronjob.go` of `test/e2e` by their names and steps; each needs the minutes of a schedule. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ServiceSpec } from '../../../src/objects/types/core.generated.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import type { RunPlace } from '../../../src/testing/index.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { conditionStatus, listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { conditionStatus, listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
 
 /** Nodes in three zones; the first and the last are in one. */

@@ -3,7 +3,7 @@ import {
   createCertificateAuthority,
   issueServerCertificate,
 } from '../../../src/apiserver/pki/certificates.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { Kubectl } from '../../support/kubectl.ts';
 import { call, type Answer } from '../../support/test-server.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';

@@ -7,7 +7,7 @@ import {
   issueServerCertificate,
 } from '../../../src/apiserver/pki/certificates.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt } from '../../../src/objects/json.ts';
 import type { Container } from '../../../src/objects/types/core.generated.ts';
 import { Kubectl } from '../../support/kubectl.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readEgressRouter, redirectOf } from '../../../src/network/egress/egress-router.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { describePods, inUrl, PodNetwork, until } from '../support/pod-network.ts';
 
 /** What EgressRouters lead to: addresses of the outside machine, which also is their gateway. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { call } from '../../support/test-server.ts';
 import { AnnouncingCluster } from '../support/announcing.ts';
 import { AddressWatch, gapTimeout, type Question } from '../support/address-watch.ts';

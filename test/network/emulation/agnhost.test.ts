@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Container, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { describePods, inUrl, PodNetwork, until } from '../support/pod-network.ts';
 
 const image = 'registry.k8s.io/e2e-test-images/agnhost:2.56';

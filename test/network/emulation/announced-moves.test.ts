@@ -1,7 +1,7 @@
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { missingFor } from '../support/gate.ts';
 import { end, UpHome } from '../support/up-process.ts';
 

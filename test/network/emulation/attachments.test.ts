@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/objects/types/core.generated.ts';
 import type { JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { describePods, inUrl, PodNetwork, until } from '../support/pod-network.ts';
 
 const networks = 'k8s.v1.cni.cncf.io/networks';

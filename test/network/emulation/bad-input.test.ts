@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import type { Pod } from '../../../src/objects/types/core.generated.ts';
 import { startApiServer } from '../../../src/testing/index.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';

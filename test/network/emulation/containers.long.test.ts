@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { listAt, numberAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt, textAt } from '../../../src/objects/json.ts';
 import { startApiServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { missingFor } from '../support/gate.ts';

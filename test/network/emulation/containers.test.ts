@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { missingFor } from '../support/gate.ts';

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { NamespaceHost } from '../../../src/emulation/namespaces/namespace-host.ts';
-import { NetworkNamespace } from '../../../src/emulation/namespaces/network-namespace.ts';
+import { NamespaceHost } from '../../../src/emulation/namespaces.ts';
+import { NetworkNamespace } from '../../../src/emulation/namespaces.ts';
 import { describeHost } from '../../contract/host.contract.ts';
 import { makers } from '../support/gate.ts';
 import { Sandbox } from '../support/sandbox.ts';

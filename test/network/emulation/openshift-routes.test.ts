@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
 
 describePods('the router of a cluster network with OpenShift’s kinds', () => {

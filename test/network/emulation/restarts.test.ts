@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { afterEach, expect, it } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
 
 describePods('Cluster networks', () => {

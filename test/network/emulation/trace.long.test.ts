@@ -1,7 +1,7 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listAt, recordAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt } from '../../../src/objects/json.ts';
 import { missingFor } from '../support/gate.ts';
 import { end, UpHome } from '../support/up-process.ts';
 

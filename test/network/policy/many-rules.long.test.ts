@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firewallRules } from '../../../src/network/policy/egress-firewall.ts';
-import { firewallFilter } from '../../../src/network/policy/firewall-filter.ts';
+import { firewallFilter } from '../../../src/network/policy/egress-firewall.ts';
 import { PolicyIndex } from '../../../src/network/policy/policy-index.ts';
 import { Nft } from '../../../src/node/nftables/nft.ts';
 import { PolicyTable } from '../../../src/node/policy/policy-table.ts';

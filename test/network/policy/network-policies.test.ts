@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { describePods } from '../support/pod-network.ts';
 import { fourPods, PolicyCluster } from '../support/policies.ts';
 import { shortScenarios } from '../support/policy-scenarios.ts';

@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { policyPod, type PolicySide } from '../../../src/network/policy/connection.ts';
+import { policyPod, type PolicySide } from '../../../src/network/policy/network-policy.ts';
 import {
   firewallRules,
   firewallVerdict,
   type FirewallSurroundings,
 } from '../../../src/network/policy/egress-firewall.ts';
-import { firewallFilter } from '../../../src/network/policy/firewall-filter.ts';
+import { firewallFilter } from '../../../src/network/policy/egress-firewall.ts';
 import { policyRules } from '../../../src/network/policy/network-policy.ts';
-import type { AddressedPod } from '../../../src/network/policy/pod-set.ts';
+import type { AddressedPod } from '../../../src/network/policy/policy-plan.ts';
 import { PolicyIndex } from '../../../src/network/policy/policy-index.ts';
 import { directionVerdict } from '../../../src/network/policy/policy-verdict.ts';
 import { Nft } from '../../../src/node/nftables/nft.ts';
 import { PolicyTable } from '../../../src/node/policy/policy-table.ts';
 import { parseCidr } from '../../../src/objects/address.ts';
-import { keyOf } from '../../../src/objects/key.ts';
+import { keyOf } from '../../../src/objects/meta.ts';
 import type { Namespace, Pod } from '../../../src/objects/types/core.generated.ts';
 import type { NetworkPolicy } from '../../../src/objects/types/networking.generated.ts';
-import type { EgressFirewallRule } from '../../../src/objects/types/ovn.ts';
+import type { EgressFirewallRule } from '../../../src/objects/types/openshift.ts';
 import { randomNamespaces, randomPod, randomPolicy } from '../../support/random-policies.ts';
 import { missingFor } from '../support/gate.ts';
 import { startNetwork, type TestNetwork } from '../support/network.ts';

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/client/clock.ts';
-import { InformerFactory } from '../../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../../src/client/informers/shared-informer.ts';
 import { type Host, ProgramMissingError } from '../../../src/host/host.ts';
 import { PolicyAgent, type PolicyAgentOptions } from '../../../src/node/policy/policy-agent.ts';
-import { textAt } from '../../../src/objects/read.ts';
+import { textAt } from '../../../src/objects/json.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { TestCluster } from '../support/cluster.ts';
 import { missingFor } from '../support/gate.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { planForwarding } from '../../../src/network/forwarding/forwarding-planner.ts';
-import { NftablesWriter } from '../../../src/node/nftables/nftables-writer.ts';
+import { planForwarding } from '../../../src/network/forwarding/planner.ts';
+import { NftablesWriter } from '../../../src/node/nftables/writer.ts';
 import { missingFor } from '../support/gate.ts';
 import { startNetwork, type TestNetwork } from '../support/network.ts';
 import { endpointSlice, forwardingNode, forwardingOptions, service } from '../support/objects.ts';

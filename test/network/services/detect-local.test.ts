@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ForwardingOptions } from '../../../src/network/forwarding/options.ts';
+import type { ForwardingOptions } from '../../../src/network/forwarding/node-plan.ts';
 import { parseCidr } from '../../../src/objects/address.ts';
 import { missingFor } from '../support/gate.ts';
 import { clusterIPs, families, ServiceNetwork } from '../support/service-network.ts';

@@ -1,4 +1,4 @@
-import { listAt, numberAt } from '../../../src/objects/read.ts';
+import { listAt, numberAt } from '../../../src/objects/json.ts';
 import type { TestNetwork } from './network.ts';
 
 const file = '/run/address-history';

@@ -5,11 +5,11 @@
 import { pino } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
 import { createTransport } from '../../../src/client/connect.ts';
-import { InformerFactory } from '../../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../../src/client/informers/shared-informer.ts';
 import type { Host } from '../../../src/host/host.ts';
 import { localHost } from '../../../src/host/local-host.ts';
-import { run } from '../../../src/host/run.ts';
-import { forwardingSelectors, NodeAgent } from '../../../src/node/agent.ts';
+import { run } from '../../../src/host/local-host.ts';
+import { forwardingSelectors, NodeAgent } from '../../../src/node/forwarding/agent.ts';
 import { isRecord } from '../../../src/objects/json.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { forwardingOptions } from './objects.ts';

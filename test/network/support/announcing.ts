@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { decodeReport } from '../../../src/network/announcing/agent-report.ts';
-import { reportAnnotation } from '../../../src/network/announcing/announcer-lease.ts';
+import { reportAnnotation } from '../../../src/network/announcing/agent-report.ts';
 import { applyObjects } from '../../../src/commands/apply.ts';
 import definitions from '../../../src/commands/definitions.generated.json' with { type: 'json' };
 import type { ExecResult } from '../../../src/host/host.ts';
 import type { AddressPoolAnnounce } from '../../../src/objects/types/servicenet.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import type { TestServerOptions } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { AddressHistory } from './address-history.ts';

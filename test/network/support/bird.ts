@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { isRecord } from '../../../src/objects/json.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import type { Located } from './network.ts';
 
 /** BIRD in a machine of a test. Its files are in the machine's own /run, and go with it. */

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
-import { InformerFactory } from '../../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../../src/client/informers/shared-informer.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Host } from '../../../src/host/host.ts';
-import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../../../src/node/agent.ts';
+import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../../../src/node/forwarding/agent.ts';
 import type { EndpointSlice } from '../../../src/objects/types/discovery.generated.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../../src/testing/index.ts';

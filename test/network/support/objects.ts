@@ -1,4 +1,4 @@
-import type { ForwardingNode, ForwardingOptions } from '../../../src/network/forwarding/options.ts';
+import type { ForwardingNode, ForwardingOptions } from '../../../src/network/forwarding/node-plan.ts';
 import {
   parseAddress,
   type ParsedAddress,

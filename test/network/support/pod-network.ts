@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe } from 'vitest';
 import type { Container, Pod, PodSpec, ServiceSpec } from '../../../src/objects/types/core.generated.ts';
 import { isRecord, type JsonRecord } from '../../../src/objects/json.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import {
   type RunPlace,
   startApiServer,

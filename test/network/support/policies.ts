@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect } from 'vitest';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import type { NetworkPolicy, NetworkPolicySpec } from '../../../src/objects/types/networking.generated.ts';
 import { bruteForce, type BrutePod } from '../../unit/network/policy/brute-force.ts';
 import { PodNetwork } from './pod-network.ts';

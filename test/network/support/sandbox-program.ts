@@ -1,12 +1,12 @@
 /** Runs a command in a sandbox: `sandbox-program.ts bwrap|unshare writable|read-only COMMAND`; in namespaces that it may change. */
 import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { makeRoot } from '../../../src/emulation/containers/root.ts';
+import { makeRoot } from '../../../src/emulation/containers/sandbox-command.ts';
 import {
   defaultCapabilities,
   report,
   sandboxWords,
-} from '../../../src/emulation/containers/sandbox-words.ts';
+} from '../../../src/emulation/containers/sandbox-command.ts';
 
 const [way, kind, ...command] = process.argv.slice(2);
 const folder = '/run/sandbox';

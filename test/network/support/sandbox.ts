@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, readlink } from 'node:fs/promises';
-import { run } from '../../../src/host/run.ts';
+import { run } from '../../../src/host/local-host.ts';
 import { asUser, type Maker } from './gate.ts';
 
 /** Without this, a mistake would change the network of the machine that runs the tests. */

@@ -1,8 +1,8 @@
 import type { Host } from '../../../src/host/host.ts';
 import type { ForwardingPlan } from '../../../src/network/forwarding/forwarding-plan.ts';
-import type { ForwardingNode, ForwardingOptions } from '../../../src/network/forwarding/options.ts';
-import { planForwarding } from '../../../src/network/forwarding/forwarding-planner.ts';
-import { NftablesWriter } from '../../../src/node/nftables/nftables-writer.ts';
+import type { ForwardingNode, ForwardingOptions } from '../../../src/network/forwarding/node-plan.ts';
+import { planForwarding } from '../../../src/network/forwarding/planner.ts';
+import { NftablesWriter } from '../../../src/node/nftables/writer.ts';
 import type { IPFamily } from '../../../src/objects/address.ts';
 import type {
   LoadBalancerIngress,
@@ -15,7 +15,7 @@ import type {
   EndpointHints,
   EndpointSlice,
 } from '../../../src/objects/types/discovery.generated.ts';
-import type { Labels } from '../../../src/objects/labels/label-requirement.ts';
+import type { Labels } from '../../../src/objects/labels/label-selector.ts';
 import type { Maker } from './gate.ts';
 import type { Asking } from './machine.ts';
 import type { Outcome } from './machine-protocol.ts';

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
 import type { Host } from '../../../src/host/host.ts';
-import type { Peer, PeerRoute } from '../../../src/network/bgp/peer.ts';
+import type { Peer, PeerRoute } from '../../../src/network/bgp/route.ts';
 import { prefixKey } from '../../../src/network/bgp/route.ts';
-import { BGPSpeaker } from '../../../src/node/announce/bgp-speaker.ts';
+import { BGPSpeaker } from '../../../src/node/announce/bgp.ts';
 import { parseCidr } from '../../../src/objects/address.ts';
 import type { Located } from './network.ts';
 

@@ -1,6 +1,6 @@
 import type { Transport } from '../../../src/client/transport.ts';
 import { parseAddress } from '../../../src/objects/address.ts';
-import { listAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, textAt } from '../../../src/objects/json.ts';
 import { Follower } from '../faults/follower.ts';
 
 /** Watches over the whole history of EgressIPs, beside the unreliable network: what is wrong for a moment only counts too. */

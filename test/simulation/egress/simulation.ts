@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { InMemoryCloud } from '../../../src/controllers/cloud-private-ips/cloud.ts';
-import { cloudPrivateIPController } from '../../../src/controllers/cloud-private-ips/controller.ts';
-import { egressIPController } from '../../../src/controllers/egress-ips/controller.ts';
+import { InMemoryCloud } from '../../../src/platforms/openshift/cloud-private-ip/cloud.ts';
+import { cloudPrivateIPController } from '../../../src/platforms/openshift/cloud-private-ip/controller.ts';
+import { egressIPController } from '../../../src/platforms/openshift/egress-ip/controller.ts';
 import { catalogEntry, runControllers, type RunningControllers } from '../../../src/controllers/run.ts';
 import type { NodeReport } from '../../../src/network/announcing/agent-report.ts';
 import { encodeReport } from '../../../src/network/announcing/agent-report.ts';
@@ -10,7 +10,7 @@ import {
   announcerLabel,
   announcerLeaseName,
   reportAnnotation,
-} from '../../../src/network/announcing/announcer-lease.ts';
+} from '../../../src/network/announcing/agent-report.ts';
 import { parseCidr } from '../../../src/objects/address.ts';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';

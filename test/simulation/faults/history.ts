@@ -1,4 +1,4 @@
-import { Clients } from '../../../src/client/clients.ts';
+import { Clients } from '../../../src/client/resource-client.ts';
 import { nodes } from '../../../src/client/resources.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Deed } from './actors/actor.ts';

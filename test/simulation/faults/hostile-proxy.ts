@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createSecureContext } from 'node:tls';
 import { Agent, request } from 'undici';
-import type { RefuseRequest } from '../../../src/apiserver/http/refusal.ts';
+import type { RefuseRequest } from '../../../src/apiserver/http/exchange.ts';
 import type { FastClock } from './fast-clock.ts';
 import { LateCopies } from './late-copies.ts';
 import { senderHeader } from './process.ts';

@@ -1,11 +1,8 @@
 import { pino } from 'pino';
 import type { Clock } from '../../../src/client/clock.ts';
 import { createTransport } from '../../../src/client/connect.ts';
-import {
-  controllersBesideACluster,
-  runControllers,
-  type RunningControllers,
-} from '../../../src/controllers/index.ts';
+import { runControllers, type RunningControllers } from '../../../src/controllers/index.ts';
+import { controllersBesideACluster } from '../../../src/platforms/catalog.ts';
 import { maxEndpointsPerSlice } from './findings/endpoints.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Choices } from './random.ts';

@@ -1,4 +1,4 @@
-import { Clients } from '../../../src/client/clients.ts';
+import { Clients } from '../../../src/client/resource-client.ts';
 import { services } from '../../../src/client/resources.ts';
 import type { Service } from '../../../src/objects/types/core.generated.ts';
 import { addressPools } from '../../../src/client/resources.ts';

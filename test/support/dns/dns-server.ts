@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
-import { InformerFactory } from '../../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../../src/client/informers/shared-informer.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import { DnsServer, type DnsServerOptions } from '../../../src/dns/dns-server.ts';
 import { localHost } from '../../../src/host/local-host.ts';

@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { AUTHORITATIVE_ANSWER, decode, encode, TRUNCATED_RESPONSE } from 'dns-packet';
-import { MessageFrames } from '../../../src/dns/message-frames.ts';
+import { MessageFrames } from '../../../src/dns/forwarder.ts';
 
 /**
  * A server of the names outside. `example.com` has 192.0.2.80; `big.example.com` does not fit UDP; `forged.example.com`

@@ -1,5 +1,5 @@
 /** Hostile clients in a process of their own: what they take of the machine is not the other client's. */
-import { textAt } from '../../../src/objects/read.ts';
+import { textAt } from '../../../src/objects/json.ts';
 import { attack } from './clients.ts';
 
 const stop = new AbortController();

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { recordAt } from '../../../src/objects/read.ts';
+import { recordAt } from '../../../src/objects/json.ts';
 import type { Measures, WatchedServer } from '../watchdog/watched-server.ts';
 
 export interface HostileResult {

@@ -3,7 +3,7 @@ import { createServer as createPlainServer, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { pino, type Logger } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
-import { InformerFactory } from '../../../src/client/informers/informer-factory.ts';
+import { InformerFactory } from '../../../src/client/informers/shared-informer.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Host } from '../../../src/host/host.ts';
 import { localHost } from '../../../src/host/local-host.ts';

@@ -1,5 +1,5 @@
-import { maxJsonValues } from '../../../src/apiserver/schema/size-limits.ts';
-import { countJsonValues } from '../../../src/objects/json-size.ts';
+import { maxJsonValues } from '../../../src/apiserver/schema/decode-walk.ts';
+import { countJsonValues } from '../../../src/objects/json.ts';
 
 /** A request that is as heavy as the limits permit, or beyond them: alone it must not hold the server's event loop. */
 export interface HeavyRequest {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createTransport } from '../../../src/client/connect.ts';
 import type { Transport } from '../../../src/client/transport.ts';
-import { numberAt, textAt } from '../../../src/objects/read.ts';
+import { numberAt, textAt } from '../../../src/objects/json.ts';
 
 export interface Measures {
   /** CPU time of the longest turn of the server's event loop since the last question. */

@@ -8,7 +8,7 @@ import {
   NotCanonicalError,
   NotInRangeError,
   RangeFullError,
-} from '../../../src/allocation/errors.ts';
+} from '../../../src/allocation/address-range.ts';
 
 function allocatorOf(text: string): AddressAllocator {
   const cidr = parseServiceCidr(text);

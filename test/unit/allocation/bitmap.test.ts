@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { randomFree, type Bitmap } from '../../../src/allocation/bitmap.ts';
-import { createBitmap } from '../../../src/allocation/create-bitmap.ts';
-import { DenseBitmap } from '../../../src/allocation/dense-bitmap.ts';
-import { SparseBitmap } from '../../../src/allocation/sparse-bitmap.ts';
+import { createBitmap } from '../../../src/allocation/bitmap.ts';
+import { DenseBitmap } from '../../../src/allocation/bitmap.ts';
+import { SparseBitmap } from '../../../src/allocation/bitmap.ts';
 
 /** The plain set that a bitmap must behave like. */
 class Model {

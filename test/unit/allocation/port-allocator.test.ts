@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AlreadyAllocatedError, NotInRangeError, RangeFullError } from '../../../src/allocation/errors.ts';
+import {
+  AlreadyAllocatedError,
+  NotInRangeError,
+  RangeFullError,
+} from '../../../src/allocation/address-range.ts';
 import { parsePortRange, PortAllocator } from '../../../src/allocation/port-allocator.ts';
 
 describe('PortAllocator', () => {

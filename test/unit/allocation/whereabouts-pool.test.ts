@@ -4,8 +4,8 @@ import {
   chooseWhereaboutsAddress,
   type PoolEntry,
   readEntries,
-} from '../../../src/allocation/whereabouts-pool.ts';
-import { offsetKey, readWhereaboutsRange } from '../../../src/allocation/whereabouts-range.ts';
+} from '../../../src/allocation/whereabouts.ts';
+import { offsetKey, readWhereaboutsRange } from '../../../src/allocation/whereabouts.ts';
 import { formatAddress } from '../../../src/objects/address.ts';
 import '../../support/fast-check.ts';
 

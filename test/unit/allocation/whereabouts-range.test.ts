@@ -8,7 +8,7 @@ import {
   readWhereaboutsRange,
   reservationName,
   type WrittenRange,
-} from '../../../src/allocation/whereabouts-range.ts';
+} from '../../../src/allocation/whereabouts.ts';
 import { formatAddress, parseAddress } from '../../../src/objects/address.ts';
 import '../../support/fast-check.ts';
 

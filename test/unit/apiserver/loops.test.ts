@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { expireEvents } from '../../../src/apiserver/loops.ts';
-import { createMemoryStorage } from '../../../src/apiserver/storage/memory-storage.ts';
+import { createMemoryStorage } from '../../../src/apiserver/storage/multi-version.ts';
 import { listPrefix, objectKey } from '../../../src/apiserver/storage/storage.ts';
 import type { ManagedFieldsEntry } from '../../../src/objects/meta.ts';
 

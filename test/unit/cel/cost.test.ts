@@ -1,7 +1,7 @@
 import type { JSONSchemaProps } from '../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { Program } from '../../../src/cel/program.ts';
-import { declSize, maxElementsAt } from '../../../src/registry/apiextensions/rules/decl-size.ts';
+import { declSize, maxElementsAt } from '../../../src/registry/apiextensions/rules/decl-type.ts';
 import { declType } from '../../../src/registry/apiextensions/rules/decl-type.ts';
 import { toValue } from '../../../src/registry/apiextensions/rules/schema-values.ts';
 

@@ -6,7 +6,7 @@ import { compilePattern } from '../../../src/cel/patterns/program.ts';
 import { findMatches, hasMatch } from '../../../src/cel/patterns/search.ts';
 import { Program } from '../../../src/cel/program.ts';
 import { stringType } from '../../../src/cel/types.ts';
-import { compileSteps } from '../../../src/cel/patterns/size.ts';
+import { compileSteps } from '../../../src/cel/patterns/syntax.ts';
 import { issuesOf, valueOf } from './evaluating.ts';
 
 function meter(): Meter {

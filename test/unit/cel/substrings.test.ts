@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { indexOfPart, lastIndexOfPart, splitAtPart } from '../../../src/cel/library/substrings.ts';
+import { indexOfPart, lastIndexOfPart, splitAtPart } from '../../../src/cel/library/strings.ts';
 
 /** Long enough, both together, that the search is ours. */
 const text = fc

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AvailabilityTracker } from '../../../src/client/availability-tracker.ts';
 import { type ApiResponse, ConnectionError, type Transport } from '../../../src/client/transport.ts';
-import { notFound, unauthorized } from '../../../src/objects/status-errors.ts';
+import { notFound, unauthorized } from '../../../src/objects/status.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

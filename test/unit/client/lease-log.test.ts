@@ -3,7 +3,7 @@ import { LeaderElector } from '../../../src/client/leases.ts';
 import { ResourceClient } from '../../../src/client/resource-client.ts';
 import { leases } from '../../../src/client/resources.ts';
 import { ConnectionError } from '../../../src/client/transport.ts';
-import { forbidden, internalError } from '../../../src/objects/status-errors.ts';
+import { forbidden, internalError } from '../../../src/objects/status.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { publishedPorts } from '../../../src/config/up.ts';
+import { publishedPorts } from '../../../src/flags/up.ts';
 
 test('ports lead to ports of Services, by number or by name', () => {
   expect(publishedPorts(['8080:shop/storefront:80', '65535:a-1/b:http-alt'])).toEqual([

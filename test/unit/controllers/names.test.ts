@@ -1,13 +1,10 @@
-import { InMemoryCloud } from '../../../src/controllers/cloud-private-ips/cloud.ts';
+import { InMemoryCloud } from '../../../src/platforms/openshift/cloud-private-ip/cloud.ts';
 import { expect, test } from 'vitest';
 import type { Transport } from '../../../src/client/transport.ts';
-import {
-  clusterControllers,
-  controllersBesideACluster,
-  serviceAllocation,
-} from '../../../src/controllers/index.ts';
+import { serviceAllocation } from '../../../src/controllers/index.ts';
+import { allControllers, controllersBesideACluster } from '../../../src/platforms/catalog.ts';
 import { localControllers, remoteControllers } from '../../../src/controllers/names.ts';
-import { selectControllers } from '../../../src/runtime/selection.ts';
+import { selectControllers } from '../../../src/controllers/run.ts';
 
 const nowhere = new Error('nothing is asked before a controller starts');
 const transport: Transport = {
@@ -26,7 +23,7 @@ test.each([
   [3, 'openshift'],
 ] as const)('those of `up` with %d nodes on %s are those of its catalog', (nodes, platform) => {
   const simulation = { count: nodes, clusterCidrs: ['10.244.0.0/16'] };
-  const cluster = clusterControllers({
+  const cluster = allControllers({
     transport,
     rootCa: 'PEM',
     checkPolicyTypes: () => Promise.resolve([]),

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { configurationReference } from '../../../hack/generate-docs.ts';
-import { allocationReasons } from '../../../src/controllers/service-allocation/reasons.ts';
+import { allocationReasons } from '../../../src/controllers/service-allocation/plan-view.ts';
 import {
   loadBalancerReasons,
   overwrittenEvent,

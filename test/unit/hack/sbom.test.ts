@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { billOfMaterials } from '../../../hack/sbom.ts';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../src/objects/json.ts';
 
 const lock = {
   packages: {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { at, listAt, recordAt } from '../../../src/objects/read.ts';
+import { at, listAt, recordAt } from '../../../src/objects/json.ts';
 
 const directory = '.github/workflows';
 

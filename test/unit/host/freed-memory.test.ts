@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { textAt } from '../../../src/objects/read.ts';
+import { textAt } from '../../../src/objects/json.ts';
 
 /** Fills 200 MiB between small blocks that stay, lets it go, and says how many MiB are resident before and after. */
 const program = `

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { countJsonValues } from '../../../src/objects/json-size.ts';
+import { countJsonValues } from '../../../src/objects/json.ts';
 
 /** Values as they are counted: one that is empty counts as two, and the whole does not count. */
 function count(value: unknown): number {

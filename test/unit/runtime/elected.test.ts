@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { whenAborted } from '../../../src/client/abort.ts';
+import { whenAborted } from '../../../src/client/clock.ts';
 import type { Runnable } from '../../../src/runtime/context.ts';
 import { runTogether } from '../../../src/runtime/leadership.ts';
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { backoffDelay } from '../../../src/client/backoff.ts';
-import { DelayingQueue } from '../../../src/runtime/delaying-queue.ts';
+import { backoffDelay } from '../../../src/client/clock.ts';
+import { DelayingQueue } from '../../../src/runtime/work-queue.ts';
 import { Heap } from '../../../src/runtime/heap.ts';
 import { WorkQueue } from '../../../src/runtime/work-queue.ts';
-import { recordQueue } from '../../../src/runtime/queue-metrics.ts';
-import { RateLimitedQueue } from '../../../src/runtime/rate-limited-queue.ts';
+import { recordQueue } from '../../../src/runtime/work-queue.ts';
+import { RateLimitedQueue } from '../../../src/runtime/work-queue.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

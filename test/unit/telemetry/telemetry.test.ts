@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ConnectionError } from '../../../src/client/transport.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { notFound } from '../../../src/objects/status-errors.ts';
+import { notFound } from '../../../src/objects/status.ts';
 import { HealthServer } from '../../../src/telemetry/health.ts';
 import { createLog, type LogOptions } from '../../../src/telemetry/log.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';

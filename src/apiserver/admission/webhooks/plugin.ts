@@ -1,23 +1,19 @@
-import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
+import { isRecord, type JsonRecord, textAt, jsonEqual } from '../../../objects/json.ts';
+import {
+  StatusError,
+  type StatusCause,
+  type StatusDetails,
+  badRequest,
+  forbidden,
+  internalError,
+  errorMessage,
+} from '../../../objects/status.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import { StatusError } from '../../../objects/status.ts';
-import { badRequest, forbidden, internalError } from '../../../objects/status-errors.ts';
-import { matchConditions } from '../../../registry/admissionregistration/expressions/evaluate-conditions.ts';
+import { matchConditions } from '../../../registry/admissionregistration/expressions.ts';
 import type { Authorizer } from '../../authorization/authorizer.ts';
 import { patchObject } from '../../patch/patch.ts';
-import { admissionInput } from './expression-input.ts';
-import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../../rest/admission.ts';
-import type { Reinvocation } from '../../rest/reinvocation.ts';
-import type { ServedResource } from '../../rest/served-resource.ts';
-import type { ServerCore } from '../../rest/server-core.ts';
-import { builtinSchema } from '../../schema/builtin.ts';
-import { readAnswer } from './answer.ts';
-import { createWebhookClient, type WebhookNetwork } from './client.ts';
-import { WebhookConfigurations } from './configurations.ts';
-import type { Hook } from './hook.ts';
-import { type WebhookInvocation, isExempt, matchRules, matchSelectors } from './matching.ts';
-import { deniedBy } from './rejection.ts';
 import {
+  admissionInput,
   admissionReview,
   requestedForm,
   reviewOf,
@@ -26,7 +22,60 @@ import {
   reviewResponseOf,
   versionedFor,
 } from './review.ts';
-import { errorMessage } from '../../../objects/error-message.ts';
+import type {
+  AdmissionAttributes,
+  AdmissionPlugin,
+  AdmissionReply,
+  BodyKind,
+  Reinvocation,
+} from '../../rest/admission.ts';
+import type { ServedResource } from '../../rest/served-resource.ts';
+import type { ServerCore } from '../../rest/server-core.ts';
+import { builtinSchema } from '../../schema/builtin.ts';
+import { readAnswer, createWebhookClient, type WebhookNetwork } from './client.ts';
+import {
+  WebhookConfigurations,
+  type Hook,
+  type WebhookInvocation,
+  isExempt,
+  matchRules,
+  matchSelectors,
+} from './hooks.ts';
+
+/** The error of a write that a webhook denied: the webhook's Status, with a valid code (`webhookerrors.ToStatusErr`). */
+function deniedBy(webhook: string, result: JsonRecord): StatusError {
+  const { code, reason, message, details } = result;
+  const denied = `admission webhook ${JSON.stringify(webhook)} denied the request`;
+  const why = textAt(message) || textAt(reason);
+  // A denial is never a success, and clients accept no code above 599.
+  const status = typeof code === 'number' && code >= 400 && code <= 599 ? Math.trunc(code) : 400;
+  return new StatusError(
+    status,
+    textAt(reason),
+    why === '' ? `${denied} without explanation` : `${denied}: ${why}`,
+    isRecord(details) ? { details: detailsOf(details) } : {},
+  );
+}
+
+function detailsOf(details: JsonRecord): StatusDetails {
+  const { name, group, kind, uid, causes, retryAfterSeconds } = details;
+  return {
+    ...(textAt(name) === '' ? {} : { name: textAt(name) }),
+    ...(textAt(group) === '' ? {} : { group: textAt(group) }),
+    ...(textAt(kind) === '' ? {} : { kind: textAt(kind) }),
+    ...(textAt(uid) === '' ? {} : { uid: textAt(uid) }),
+    ...(Array.isArray(causes) ? { causes: causes.filter(isRecord).map(causeOf) } : {}),
+    ...(typeof retryAfterSeconds === 'number' ? { retryAfterSeconds } : {}),
+  };
+}
+
+function causeOf({ reason, message, field }: JsonRecord): StatusCause {
+  return {
+    ...(textAt(reason) === '' ? {} : { reason: textAt(reason) }),
+    ...(textAt(message) === '' ? {} : { message: textAt(message) }),
+    ...(textAt(field) === '' ? {} : { field: textAt(field) }),
+  };
+}
 
 /** A webhook could not be called, or its answer is invalid: `failurePolicy` decides. */
 class WebhookFailure extends Error {

@@ -1,14 +1,22 @@
-/** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
-import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
+import { isRecord, isStringList, type JsonRecord, textAt } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { userInfo } from '../../authorization/reviews/attributes.ts';
 import type { AdmissionAttributes, BodyKind } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import { encodeObject } from '../../schema/encode.ts';
-import type { ReviewKind, ReviewVersion } from './answer.ts';
-import type { WebhookInvocation } from './matching.ts';
-import { textAt } from '../../../objects/read.ts';
+import type { ReviewKind, ReviewVersion } from './client.ts';
+import type { WebhookInvocation } from './hooks.ts';
+import type { AdmissionInput } from '../../../registry/admissionregistration/expressions.ts';
+import type { UserInfo } from '../../../registry/generic/strategy.ts';
+import {
+  serviceAccountGroups,
+  serviceAccountUserName,
+  withAuthenticatedGroup,
+} from '../../authentication/users.ts';
+import type { Authorizer } from '../../authorization/authorizer.ts';
+
+/** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
 
 /** The response of a webhook to an AdmissionReview. */
 export interface ReviewResponse {
@@ -41,12 +49,12 @@ export function reviewOf(
 }
 
 /** The members of the review's `request` after `oldObject`. */
-export function requestAfterObjects(attributes: AdmissionAttributes): object {
+function requestAfterObjects(attributes: AdmissionAttributes): object {
   return { dryRun: attributes.dryRun, options: attributes.options ?? defaultOptions(attributes) };
 }
 
 /** The members of the review's `request` before `object`, without `uid`. */
-export function requestBeforeObjects(resource: ServedResource, attributes: AdmissionAttributes): object {
+function requestBeforeObjects(resource: ServedResource, attributes: AdmissionAttributes): object {
   const { resource: requested, subresource, operation, user, name } = attributes;
   return {
     kind: attributes.body === undefined ? kindOf(resource) : bodyKind(attributes.body),
@@ -195,4 +203,44 @@ function patchOf(
   if (patch === '' && hasType) throw new Error('webhook returned response.patchType but not response.patch');
   if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
   return { patch, patchType: textAt(patchType) };
+}
+
+/** The variables of expressions that match conditions and policies share. */
+export function admissionInput(
+  resource: ServedResource,
+  attributes: AdmissionAttributes,
+  authorizer: Authorizer,
+): AdmissionInput {
+  const { object, oldObject, body, user, namespace, name, subresource } = attributes;
+  const { group, plural } = attributes.resource.definition;
+  return {
+    object: object === undefined ? null : servedObject(resource, object, body),
+    oldObject: oldObject === undefined ? null : servedObject(resource, oldObject, body),
+    request: { ...requestBeforeObjects(resource, attributes), ...requestAfterObjects(attributes) },
+    access: ({ verb, serviceAccount, path, ...asked }) =>
+      authorizer.authorize(serviceAccount === undefined ? user : accountUser(serviceAccount), {
+        verb,
+        path: path ?? '',
+        resource: path === undefined ? asked : undefined,
+      }),
+    requested: {
+      verb: '',
+      serviceAccount: undefined,
+      path: undefined,
+      group,
+      resource: plural,
+      subresource,
+      namespace,
+      name,
+    },
+  };
+}
+
+function accountUser({ namespace, name }: { readonly namespace: string; readonly name: string }): UserInfo {
+  return withAuthenticatedGroup({
+    name: serviceAccountUserName(namespace, name),
+    uid: '',
+    groups: serviceAccountGroups(namespace),
+    extra: {},
+  });
 }

@@ -1,6 +1,6 @@
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import type { AccessAttributes } from '../authorizer.ts';
-import { textAt } from '../../../objects/read.ts';
+import { textAt } from '../../../objects/json.ts';
 import type { UserInfo } from '../../../registry/generic/strategy.ts';
 
 /** The attributes in the `spec` of an access review; undefined when it names neither a resource nor a path. */

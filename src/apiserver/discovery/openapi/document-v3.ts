@@ -1,10 +1,10 @@
 import type { JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource } from '../discovered-resource.ts';
-import { kubernetesVersion } from '../version.ts';
+import { kubernetesVersion } from '../openid.ts';
 import { type Components, closure, reference } from './components.ts';
-import { publishedSchema } from './custom-component.ts';
+import { publishedSchema } from './components.ts';
 import { type Operation, pathItemsOf, pathItem, answerTypes } from './operations.ts';
-import type { Parameter } from './parameters.ts';
+import type { Parameter } from './operations.ts';
 
 /** The `info` of documents of both versions. */
 export function documentInfo(): JsonRecord {

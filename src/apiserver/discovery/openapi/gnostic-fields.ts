@@ -4,7 +4,7 @@
  * reverse order, since a {@link WireWriter} writes backwards.
  */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
-import { WireWriter } from '../../schema/protobuf/wire-writer.ts';
+import { WireWriter } from '../../schema/protobuf/wire.ts';
 import { yamlParts } from '../../schema/yaml/write-yaml.ts';
 
 /** Writes in steps of some 10 ms at most, and yields between them; undefined where all is written. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { DiscoveredResource, DiscoveredResources } from '../discovered-resource.ts';
-import type { RemoteGroupVersion } from '../remote-group-version.ts';
+import type { RemoteGroupVersion } from '../documents.ts';
 import type { ApiRequest, Handler, Reply } from '../../http/exchange.ts';
 import { firstAccepted } from '../../http/negotiation.ts';
-import { replyNotFound } from '../../http/router.ts';
-import { runInSlices } from '../../time-slice.ts';
+import { replyNotFound } from '../../http/exchange.ts';
+import { runInSlices } from '../../../telemetry/time-slice.ts';
 import {
   type Components,
   type CustomSchema,
@@ -15,8 +15,8 @@ import {
 import { openApiV2 } from './document-v2.ts';
 import { openApiV3 } from './document-v3.ts';
 import { withRemoteV2 } from './merge-v2.ts';
-import { writeGnosticV2 } from './gnostic-v2.ts';
-import { writeGnosticV3 } from './gnostic-v3.ts';
+import { writeGnosticV2 } from './gnostic.ts';
+import { writeGnosticV3 } from './gnostic.ts';
 
 /** The documents of one set of served resources, each written in slices at the first request for it. */
 interface Snapshot {

@@ -1,16 +1,25 @@
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import { plainError } from '../../../objects/status-errors.ts';
+import { parseJson, JsonSyntaxError } from '../../schema/json.ts';
+import { encodeSorted } from '../../schema/encode.ts';
+import { withoutRawNumbers } from '../../schema/decode-leaf.ts';
+import type { StructSchema, FieldValidation } from '../../schema/schema.ts';
+import { changedFields, fieldsOf, removedFields, mergeValues } from './typed-value.ts';
+import {
+  fieldSetDifference,
+  emptySet,
+  type FieldSet,
+  PathElementError,
+  isEmptySet,
+  union,
+} from './field-set.ts';
+import { plainError } from '../../../objects/status.ts';
 import type { OwnableFields } from '../../../registry/generic/strategy.ts';
 import { pruneCustomObject } from '../../schema/custom-object.ts';
 import type { ExpectedKind } from '../../schema/decode-body.ts';
 import { DecodeError } from '../../schema/decode-walk.ts';
 import { decodeMapValue } from '../../schema/decode.ts';
-import type { FieldValidation, StructSchema } from '../../schema/schema.ts';
-import { changedFields, fieldsOf, removedFields } from './compare.ts';
-import { conflictError, type Conflict, findConflicts } from './conflicts.ts';
-import { fieldSetDifference, type FieldSet, isEmptySet, union } from './field-set.ts';
-import { fieldsOfLastApplied, kubectl, withLastApplied } from './last-applied.ts';
+import { conflictError, type Conflict, findConflicts, onlyOwnable, stripUnowned } from './conflicts.ts';
 import {
   decodeManagers,
   type Managed,
@@ -18,13 +27,65 @@ import {
   managerId,
   type Managers,
   takeFields,
+  type ChangesByVersion,
+  noOtherVersions,
 } from './managers.ts';
-import { mergeValues } from './merge.ts';
-import { type ChangesByVersion, noOtherVersions } from './other-versions.ts';
-import { onlyOwnable, stripUnowned } from './ownership.ts';
-import { PathElementError } from './path-element.ts';
 import { emptyObject, recordUpdate, untracked } from './track-update.ts';
-import { joinErrors, validateConfig } from './validate-config.ts';
+import { joinErrors, validateConfig } from './config.ts';
+
+/**
+ * How `kubectl apply --server-side` takes over from client-side apply (apimachinery
+ * `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`).
+ */
+
+/** The manager of both kubectl's applies. */
+const kubectl = 'kubectl';
+
+const annotation = 'kubectl.kubernetes.io/last-applied-configuration';
+/** Bytes that all annotations of an object may have together. */
+const maxAnnotationBytes = 256 * 1024;
+
+/**
+ * Fields that a client-side apply set and that are unchanged since: `kubectl` may take them over from their recorded
+ * owner.
+ */
+function fieldsOfLastApplied(schema: StructSchema, live: KubeObject): FieldSet {
+  const text = live.metadata.annotations?.[annotation];
+  if (text === undefined) return emptySet;
+  try {
+    const config = withoutRawNumbers(parseJson(Buffer.from(text)).value);
+    const changed = fieldSetDifference(fieldsOf(schema, config), changedFields(schema, config, live));
+    return fieldSetDifference(changed, removedFields(schema, config, live));
+  } catch (error) {
+    if (error instanceof JsonSyntaxError || error instanceof PathElementError) return emptySet;
+    throw error;
+  }
+}
+
+/**
+ * The object with its last-applied annotation updated, if it has one, so that client-side applies keep working. The
+ * manager does not own the annotation.
+ */
+function withLastApplied(live: KubeObject, config: unknown): KubeObject {
+  const { annotations } = live.metadata;
+  if (annotations?.[annotation] === undefined) return live;
+  const { [annotation]: _before, ...others } = annotations;
+  const text = `${encodeSorted(withoutAnnotation(config))}\n`;
+  const size = Object.entries(others).reduce((sum, [key, value]) => sum + key.length + value.length, 0);
+  const fits = size + Buffer.byteLength(text) + annotation.length <= maxAnnotationBytes;
+  return {
+    ...live,
+    metadata: { ...live.metadata, annotations: fits ? { ...others, [annotation]: text } : others },
+  };
+}
+
+function withoutAnnotation(config: unknown): unknown {
+  if (!isRecord(config) || !isRecord(config['metadata']) || !isRecord(config['metadata']['annotations'])) {
+    return config;
+  }
+  const { [annotation]: _before, ...others } = config['metadata']['annotations'];
+  return { ...config, metadata: { ...config['metadata'], annotations: others } };
+}
 
 /** An apply, as a request asks for it. */
 export interface ApplyRequest {

@@ -2,10 +2,10 @@
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../../objects/meta.ts';
 import { StatusError } from '../../../objects/status.ts';
-import { resultOf } from '../../../objects/steps.ts';
+import { resultOf } from '../../../objects/lists.ts';
 import type { OwnableFields } from '../../../registry/generic/strategy.ts';
 import { type StructSchema, zeroValue } from '../../schema/schema.ts';
-import { changedFields, removedFields } from './compare.ts';
+import { changedFields, removedFields } from './typed-value.ts';
 import { emptySet, isEmptySet, union } from './field-set.ts';
 import {
   capUpdaters,
@@ -24,10 +24,10 @@ import {
   Conversions,
   noOtherVersions,
   type OtherVersions,
-} from './other-versions.ts';
-import { PathElementError } from './path-element.ts';
-import { onlyOwnable, stripUnowned } from './ownership.ts';
-import { shapeOf } from './shape.ts';
+} from './managers.ts';
+import { PathElementError } from './field-set.ts';
+import { onlyOwnable, stripUnowned } from './conflicts.ts';
+import { shapeOf } from './typed-value.ts';
 
 export interface UpdateToTrack {
   readonly schema: StructSchema;

@@ -1,9 +1,16 @@
-/** The bytes of a watch. What many watches get alike is made once, and kept for a moment. */
 import { isRecord } from '../../../objects/json.ts';
-import type { MediaType } from '../../http/media-types.ts';
+import type { MediaType } from '../../http/negotiation.ts';
 import { writeProtobufEvent } from '../../schema/protobuf/write-protobuf.ts';
-import type { StoredObject } from '../../storage/storage.ts';
-import { type ServedResource, storedJson } from '../served-resource.ts';
+import type { StoredObject, StorageEvent } from '../../storage/storage.ts';
+import { type ServedResource, storedJson, presented } from '../served-resource.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import type { StatusError } from '../../../objects/status.ts';
+import { encodeObject } from '../../schema/encode.ts';
+import type { ListOptions } from '../options.ts';
+import { convertOne, type Output, type Selection } from '../output.ts';
+import type { ServerCore } from '../server-core.ts';
+
+/** The bytes of a watch. What many watches get alike is made once, and kept for a moment. */
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
@@ -21,7 +28,7 @@ const recent = new Map<StoredObject, EventLine>();
 let recentBytes = 0;
 
 /** The line of an event, as all watches of the resource in this form get it. */
-export function eventLine(
+function eventLine(
   resource: ServedResource,
   mediaType: MediaType,
   type: EventType,
@@ -48,7 +55,7 @@ function forget(stored: StoredObject): void {
 }
 
 /** One event with the JSON of its object, as a line of JSON or as a frame of protobuf. */
-export function line(mediaType: MediaType, type: string, json: string): Buffer {
+function line(mediaType: MediaType, type: string, json: string): Buffer {
   if (mediaType === 'application/json') return Buffer.from(`{"type":"${type}","object":${json}}\n`);
   const object: unknown = JSON.parse(json);
   return writeProtobufEvent(type, isRecord(object) ? object : {});
@@ -71,3 +78,85 @@ let lastJoin: { readonly lines: readonly Buffer[]; readonly piece: Buffer } = {
   lines: [],
   piece: Buffer.alloc(0),
 };
+
+/** The watched resource, and the form of its events. */
+export interface WatchRequest {
+  readonly resource: ServedResource;
+  /** "" watches all namespaces. */
+  readonly namespace: string;
+  readonly options: ListOptions;
+  readonly selection: Selection;
+  readonly output: Output;
+}
+
+/** What one watch sends for stored events: by its selection, in its form. */
+export class SessionLines {
+  readonly #watch: WatchRequest;
+  readonly #core: Pick<ServerCore, 'now'>;
+  #columnsSent = false;
+
+  /** @param core has the clock, for the ages in tables. */
+  constructor(watch: WatchRequest, core: Pick<ServerCore, 'now'>) {
+    this.#watch = watch;
+    this.#core = core;
+  }
+
+  /** The watch event for a stored event; undefined: none. */
+  of({ type, current, previous, revision }: StorageEvent): Buffer | undefined {
+    const { selection } = this.#watch;
+    if (selection.everything) return this.stored(type, current);
+    const now = type !== 'DELETED' && selection.matches(current.object);
+    const before = previous !== undefined && selection.matches(previous.object);
+    if (now) return this.stored(before ? 'MODIFIED' : 'ADDED', current);
+    return before ? this.#gone(previous.object, revision) : undefined;
+  }
+
+  get #mediaType(): MediaType {
+    return this.#watch.output.negotiated.mediaType;
+  }
+
+  /** An event with the stored object. */
+  stored(type: EventType, stored: StoredObject): Buffer {
+    const { resource, output } = this.#watch;
+    if (output.negotiated.as === '') return eventLine(resource, this.#mediaType, type, stored);
+    return this.#converted(type, presented(resource, stored.object));
+  }
+
+  #converted(type: EventType | 'BOOKMARK', shown: KubeObject): Buffer {
+    const { resource, output } = this.#watch;
+    const converted = convertOne(output, resource, shown, this.#core.now(), !this.#columnsSent);
+    this.#columnsSent = true;
+    return line(this.#mediaType, type, JSON.stringify(converted));
+  }
+
+  /** An object that has left the selection: its last matching state, with the revision of the event. */
+  #gone(previous: KubeObject, revision: number): Buffer {
+    const { resource, output } = this.#watch;
+    const object = {
+      ...previous,
+      metadata: { ...previous.metadata, resourceVersion: String(revision) },
+    };
+    const shown = presented(resource, object);
+    if (output.negotiated.as !== '') return this.#converted('DELETED', shown);
+    return line(this.#mediaType, 'DELETED', encodeObject(resource.schema, shown));
+  }
+
+  /** A bookmark: an event without an object, with the revision that the client has reached. */
+  bookmark(revision: number, annotations?: Record<string, string>): Buffer {
+    const { resource, output } = this.#watch;
+    const empty: KubeObject = {
+      kind: resource.definition.kind,
+      apiVersion: resource.apiVersion,
+      metadata: {
+        resourceVersion: String(revision),
+        ...(annotations === undefined ? {} : { annotations }),
+      },
+    };
+    if (output.negotiated.as !== '') return this.#converted('BOOKMARK', empty);
+    return line(this.#mediaType, 'BOOKMARK', encodeObject(resource.schema, empty));
+  }
+
+  error(error: StatusError): Buffer {
+    return line(this.#mediaType, 'ERROR', JSON.stringify(error.toStatus()));
+  }
+}

@@ -1,12 +1,12 @@
 import { StatusError } from '../../../objects/status.ts';
-import { expired } from '../../../objects/status-errors.ts';
+import { expired } from '../../../objects/status.ts';
 import type { ApiRequest, Reply } from '../../http/exchange.ts';
 import { CompactedError } from '../../storage/storage.ts';
-import { parseResourceVersion } from '../options/list-options.ts';
-import { waitForRevision } from '../read.ts';
+import { parseResourceVersion } from '../options.ts';
+import { waitForRevision } from '../list.ts';
 import { storagePrefixOf } from '../served-resource.ts';
 import type { ServerCore } from '../server-core.ts';
-import type { WatchRequest } from './session-lines.ts';
+import type { WatchRequest } from './watch-lines.ts';
 import { WatchSession } from './watch-session.ts';
 
 /** Seconds of a watch that names no timeout: random between this and twice of it (`minRequestTimeout`). */

@@ -3,12 +3,12 @@
  * `serializer/protobuf/protobuf.go`). client-go's typed clients and controller-runtime send built-in kinds so.
  */
 import { isRecord } from '../../../objects/json.ts';
-import { parseJson } from '../json/parse-json.ts';
-import { type MessageField, messageOfKind, protobufMessage } from './protobuf-messages.ts';
+import { parseJson } from '../json.ts';
+import { type MessageField, messageOfKind, protobufMessage } from './wire.ts';
 import { setMember } from '../schema.ts';
-import { checkJsonSize, ValueCounter } from '../size-limits.ts';
-import { parseVersion, type GroupVersionKind } from '../version-kind.ts';
-import { ProtobufError, type WireValue, wireValues } from './wire-reader.ts';
+import { checkJsonSize, ValueCounter } from '../decode-walk.ts';
+import { parseVersion, type GroupVersionKind } from '../builtin.ts';
+import { ProtobufError, type WireValue, wireValues } from './wire.ts';
 
 const prefix = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 /** JSON schemas of custom resources nest; a client could send them nested without end. */

@@ -3,10 +3,10 @@
  * byte: Go writes some of the values that JSON leaves out because they are zero.
  */
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
-import { notAcceptable } from '../../../objects/status-errors.ts';
-import { type MessageField, messageOfKind, protobufMessage } from './protobuf-messages.ts';
-import { parseVersion } from '../version-kind.ts';
-import { WireWriter } from './wire-writer.ts';
+import { notAcceptable } from '../../../objects/status.ts';
+import { type MessageField, messageOfKind, protobufMessage } from './wire.ts';
+import { parseVersion } from '../builtin.ts';
+import { WireWriter } from './wire.ts';
 
 const prefix = Buffer.from('k8s\0');
 

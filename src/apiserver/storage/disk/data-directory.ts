@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import type { StorageEvent } from '../storage.ts';
 import type { MultiVersionStore } from '../multi-version.ts';
-import { logFile, removeBefore } from './file-names.ts';
+import { logFile, removeBefore } from './files.ts';
 import type { FileLayer } from './files.ts';
 import { createLogFile, type LogWriter } from './log-writer.ts';
 import { encodeGroup } from './records.ts';

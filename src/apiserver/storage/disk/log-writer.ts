@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { logFile } from './file-names.ts';
+import { logFile } from './files.ts';
 import type { FileLayer, WritableFile } from './files.ts';
 import { encodeFileHeader, fileHeaderSize } from './frames.ts';
 

@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { MultiVersionStore, type MultiVersionOptions } from '../multi-version.ts';
-import { loadedVersion } from '../version.ts';
-import { DamagedStorageError } from './errors.ts';
-import { listDirectory, logFile, removeBefore, snapshotFile } from './file-names.ts';
+import { loadedVersion } from '../multi-version.ts';
+import { DamagedStorageError } from './directory-lock.ts';
+import { listDirectory, logFile, removeBefore, snapshotFile } from './files.ts';
 import type { FileLayer } from './files.ts';
-import { FrameReader } from './frame-reader.ts';
+import { FrameReader } from './frames.ts';
 import { createLogFile, LogWriter } from './log-writer.ts';
 import { decodeGroup } from './records.ts';
 import { readSnapshot } from './snapshot.ts';

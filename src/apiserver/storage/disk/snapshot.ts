@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto';
 import type { StoreState } from '../multi-version.ts';
 import { treeFromSorted, treeSlice } from '../ordered-tree.ts';
 import type { StoredObject } from '../storage.ts';
-import { loadedVersion } from '../version.ts';
-import { DamagedStorageError } from './errors.ts';
-import { snapshotFile, unfinishedFile } from './file-names.ts';
+import { loadedVersion } from '../multi-version.ts';
+import { DamagedStorageError } from './directory-lock.ts';
+import { snapshotFile, unfinishedFile } from './files.ts';
 import type { FileLayer } from './files.ts';
-import { FrameReader } from './frame-reader.ts';
+import { FrameReader } from './frames.ts';
 import { encodeFileHeader, fileHeaderSize } from './frames.ts';
 import { decodeSnapshotPart, encodeEnd, encodeObjects } from './records.ts';
 

@@ -1,17 +1,17 @@
-import { indexByLabel } from '../../../client/informers/indexes.ts';
+import { indexByLabel } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import { endpoints as endpointsResource, endpointSlices, services } from '../../../client/resources.ts';
 import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../../objects/types/discovery.generated.ts';
-import { keyOf, type ObjectKey } from '../../../objects/key.ts';
-import { followSlices } from '../endpoint-slices/slice-events.ts';
-import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';
-import { SliceTracker } from '../endpoint-slices/slice-tracker.ts';
-import { SliceWriter } from '../endpoint-slices/slice-writer.ts';
+import { keyOf, type ObjectKey } from '../../../objects/meta.ts';
+import { followSlices } from '../slices/slice-writer.ts';
+import { managedByLabel, serviceNameLabel } from '../slices/slice-writer.ts';
+import { SliceTracker } from '../../../runtime/own-writes.ts';
+import { SliceWriter } from '../slices/slice-writer.ts';
 import type { ControllerContext, ControllerDefinition } from '../../../runtime/context.ts';
-import { Priority, type ReconcileResult } from '../../../runtime/controller.ts';
-import { Reconciler } from '../../../runtime/reconciler.ts';
-import { selectorOf } from '../pod.ts';
+import { Priority, type ReconcileResult } from '../../../runtime/key-loop.ts';
+import { Reconciler } from '../../../runtime/key-loop.ts';
+import { selectorOf } from '../service.ts';
 import { isMirrored, mirroringController, planMirror } from './plan.ts';
 
 /** Options of {@link endpointSliceMirroringController}. */

@@ -6,13 +6,13 @@ import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../object
 import type { Endpoint, EndpointPort, EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import { endpointKey, sameEndpoint } from '../endpoint-slices/plan-groups.ts';
-import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';
-import { type Offer, repack } from '../endpoints/repack.ts';
+import { endpointKey, sameEndpoint } from '../slices/plan-packing.ts';
+import { managedByLabel, serviceNameLabel } from '../slices/slice-writer.ts';
+import { type Offer, repack } from '../endpoints/plan.ts';
 import { slicePortsInOrder } from '../hash-order.ts';
-import { canonicalIP } from '../pod.ts';
-import { portsKey } from '../target-port.ts';
-import { triggerTimeAnnotation } from '../trigger-time.ts';
+import { canonicalIP } from '../service.ts';
+import { portsKey } from '../service.ts';
+import { triggerTimeAnnotation } from '../timing.ts';
 
 /** The value of the managed-by label on mirrored slices. */
 export const mirroringController = 'endpointslicemirroring-controller.k8s.io';

@@ -1,17 +1,17 @@
 import { isAlreadyExists, isNotFound } from '../../../client/errors.ts';
-import { byOwner, indexByOwner } from '../../../client/informers/indexes.ts';
+import { byOwner, indexByOwner } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { Draft, ResourceClient } from '../../../client/resource-client.ts';
 import type { CronJob, Job } from '../../../objects/types/batch.generated.ts';
-import { joinKey, type ObjectKey } from '../../../objects/key.ts';
+import { joinKey, type ObjectKey } from '../../../objects/meta.ts';
 import { controllerOf } from '../../../objects/pods.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/controller.ts';
-import { Reconciler } from '../../../runtime/reconciler.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
-import { cronJobs as cronJobsResource, jobs as jobsResource } from '../resources.ts';
+import type { ReconcileResult } from '../../../runtime/key-loop.ts';
+import { Reconciler } from '../../../runtime/key-loop.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
+import { cronJobs as cronJobsResource, jobs as jobsResource } from '../../../client/resources.ts';
 import { planCronJob, withCreatedJob } from './plan.ts';
-import { errorMessage } from '../../../objects/error-message.ts';
+import { errorMessage } from '../../../objects/status.ts';
 
 /** Creates the Jobs of CronJobs (kube-controller-manager's `cronjob-controller`). */
 export const cronJobsController: ControllerDefinition = {

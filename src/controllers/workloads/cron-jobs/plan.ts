@@ -4,7 +4,7 @@ import type { CronJob, CronJobStatus, Job } from '../../../objects/types/batch.g
 import type { ObjectReference } from '../../../objects/types/core.generated.ts';
 import { type CronSchedule, CronScheduleError, parseCronSchedule } from '../../../objects/cron-schedule.ts';
 import { maxOf } from '../../../objects/lists.ts';
-import { conditionOf } from '../../../objects/conditions.ts';
+import { conditionOf } from '../../../objects/meta.ts';
 import { controllerReference } from '../../../objects/pods.ts';
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { PlannedEvent } from '../../../client/events/events.ts';

@@ -2,21 +2,21 @@ import { compareText } from '../../../objects/go-text.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../../client/resources.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { joinKey, type ObjectKey } from '../../../objects/key.ts';
+import { joinKey, type ObjectKey } from '../../../objects/meta.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
 import type { Node, Pod } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/controller.ts';
-import { Reconciler } from '../../../runtime/reconciler.ts';
+import type { ReconcileResult } from '../../../runtime/key-loop.ts';
+import { Reconciler } from '../../../runtime/key-loop.ts';
 import { History } from '../history.ts';
 import { Ownership } from '../ownership.ts';
 import { hashOfTemplate } from '../plan-history.ts';
 import { nextAvailable } from '../../../objects/pods.ts';
 import { controllerRevisionHash } from '../plan-template.ts';
 import { PodControl } from '../pod-control.ts';
-import { daemonSets as daemonSetsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
+import { daemonSets as daemonSetsResource } from '../../../client/resources.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planDaemonSet, planDaemonSetStatus } from './plan.ts';
 
 /** Runs one Pod of each DaemonSet on each node (kube-controller-manager's `daemonset-controller`). */

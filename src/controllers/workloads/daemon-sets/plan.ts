@@ -3,7 +3,7 @@ import type { Draft } from '../../../client/resource-client.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
 import type { Node, Pod, PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
-import { untolerated } from '../../nodes/plan-taints.ts';
+import { untolerated } from '../../nodes/plan.ts';
 import { matchesNode } from '../../scheduler/plan.ts';
 import {
   byCreation,
@@ -13,7 +13,7 @@ import {
   isPodReady,
   isPodTerminating,
 } from '../../../objects/pods.ts';
-import { scaledValue } from '../plan-scaled-value.ts';
+import { scaledValue } from '../plan-template.ts';
 import { controllerRevisionHash, podFromTemplate } from '../plan-template.ts';
 
 export interface DaemonSetInput {

@@ -1,24 +1,27 @@
 import { isAlreadyExists, isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
-import { byOwner, indexByOwner } from '../../../client/informers/indexes.ts';
+import { byOwner, indexByOwner } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { Draft, ResourceClient } from '../../../client/resource-client.ts';
 import { pods as podsResource } from '../../../client/resources.ts';
-import { joinKey, type ObjectKey } from '../../../objects/key.ts';
+import { joinKey, type ObjectKey } from '../../../objects/meta.ts';
 import type { Deployment, ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/controller.ts';
-import { Reconciler } from '../../../runtime/reconciler.ts';
-import { Expectations } from '../../../runtime/expectations.ts';
+import type { ReconcileResult } from '../../../runtime/key-loop.ts';
+import { Reconciler } from '../../../runtime/key-loop.ts';
+import { Expectations } from '../../../runtime/own-writes.ts';
 import { Ownership } from '../ownership.ts';
 import { controllerOf, isFinished } from '../../../objects/pods.ts';
 import { sameTemplate } from '../plan-template.ts';
-import { deployments as deploymentsResource, replicaSets as replicaSetsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
+import {
+  deployments as deploymentsResource,
+  replicaSets as replicaSetsResource,
+} from '../../../client/resources.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planDeployment, type ReplicaSetChange } from './plan.ts';
-import { revisionAnnotation } from './plan-revisions.ts';
+import { revisionAnnotation } from './plan-status.ts';
 import { progressDeadline, statusOfRefusal } from './plan-status.ts';
-import { errorMessage } from '../../../objects/error-message.ts';
+import { errorMessage } from '../../../objects/status.ts';
 
 /** Milliseconds over which changes of ReplicaSets are batched. */
 const gather = 5;

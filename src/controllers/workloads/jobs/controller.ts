@@ -2,17 +2,17 @@ import { isNotFound } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { pods as podsResource } from '../../../client/resources.ts';
-import type { ObjectKey } from '../../../objects/key.ts';
+import type { ObjectKey } from '../../../objects/meta.ts';
 import type { Job, JobStatus } from '../../../objects/types/batch.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/controller.ts';
-import { Reconciler } from '../../../runtime/reconciler.ts';
+import type { ReconcileResult } from '../../../runtime/key-loop.ts';
+import { Reconciler } from '../../../runtime/key-loop.ts';
 import { Ownership } from '../ownership.ts';
-import { conditionOf } from '../../../objects/conditions.ts';
+import { conditionOf } from '../../../objects/meta.ts';
 import { PodControl } from '../pod-control.ts';
-import { jobs as jobsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
+import { jobs as jobsResource } from '../../../client/resources.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planJob } from './plan.ts';
 
 /** Runs Jobs to completion (kube-controller-manager's `job-controller` and `ttl-after-finished-controller`). */

@@ -5,7 +5,7 @@ import type { Job, JobStatus } from '../../../objects/types/batch.generated.ts';
 import type { Container, Pod, PodSpec } from '../../../objects/types/core.generated.ts';
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
-import { conditionOf } from '../../../objects/conditions.ts';
+import { conditionOf } from '../../../objects/meta.ts';
 import { isActive, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
 

@@ -1,19 +1,19 @@
-import { byOwner, indexByOwner } from '../../../client/informers/indexes.ts';
+import { byOwner, indexByOwner } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import { pods as podsResource, type ResourceType } from '../../../client/resources.ts';
-import type { ObjectKey } from '../../../objects/key.ts';
+import type { ObjectKey } from '../../../objects/meta.ts';
 import type { ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import type { LabelSelector } from '../../../objects/meta.ts';
 import type { Replicated } from '../../../objects/types/workloads.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/controller.ts';
-import { Reconciler } from '../../../runtime/reconciler.ts';
+import type { ReconcileResult } from '../../../runtime/key-loop.ts';
+import { Reconciler } from '../../../runtime/key-loop.ts';
 import { Ownership } from '../ownership.ts';
 import { controllerOf, isActive, nextAvailable } from '../../../objects/pods.ts';
 import { PodControl } from '../pod-control.ts';
-import { replicaSets, replicationControllers } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
+import { replicaSets, replicationControllers } from '../../../client/resources.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planReplicas, planReplicaSetStatus } from './plan.ts';
 
 /** Milliseconds over which changes of Pods are batched: many become ready at once. */

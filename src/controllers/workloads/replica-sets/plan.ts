@@ -8,7 +8,7 @@ import type { Pod } from '../../../objects/types/core.generated.ts';
 import { formatTime } from '../../../objects/time.ts';
 import type { Replicated, WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { deletionOrder } from '../plan-deletion-order.ts';
-import { conditionOf } from '../../../objects/conditions.ts';
+import { conditionOf } from '../../../objects/meta.ts';
 import { isActive, isPodAvailable, isFinished, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
 

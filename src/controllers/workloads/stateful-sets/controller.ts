@@ -2,23 +2,23 @@ import { isAlreadyExists } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { pods as podsResource } from '../../../client/resources.ts';
-import type { ObjectKey } from '../../../objects/key.ts';
+import type { ObjectKey } from '../../../objects/meta.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { StatefulSet } from '../../../objects/types/apps.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/controller.ts';
-import { Reconciler } from '../../../runtime/reconciler.ts';
+import type { ReconcileResult } from '../../../runtime/key-loop.ts';
+import { Reconciler } from '../../../runtime/key-loop.ts';
 import { History, type Revisions } from '../history.ts';
 import { Ownership } from '../ownership.ts';
 import { hashOfData } from '../plan-history.ts';
 import { nextAvailable } from '../../../objects/pods.ts';
 import { PodControl, type PodWords } from '../pod-control.ts';
-import { persistentVolumeClaims, statefulSets as statefulSetsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
+import { persistentVolumeClaims, statefulSets as statefulSetsResource } from '../../../client/resources.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planStatefulSet, planStatefulSetStatus, type StatefulSetInput } from './plan.ts';
-import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan-pod.ts';
-import { errorMessage } from '../../../objects/error-message.ts';
+import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan.ts';
+import { errorMessage } from '../../../objects/status.ts';
 
 /** Runs the Pods of StatefulSets one after another (kube-controller-manager's `statefulset-controller`). */
 export const statefulSetsController: ControllerDefinition = {

@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createServer } from '../../../host/node-http.ts';
 import { isRecord } from '../../../objects/json.ts';
-import { bodyFrom } from './dial.ts';
+import { bodyFrom } from './clients.ts';
 import type { AgnhostRun } from './context.ts';
-import { errorMessage } from '../../../objects/error-message.ts';
+import { errorMessage } from '../../../objects/status.ts';
 
 /** Milliseconds that a replica tries to reach its primary, and between two tries. */
 const registrationMs = 15_000;

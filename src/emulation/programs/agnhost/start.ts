@@ -1,14 +1,14 @@
 /** Kubernetes' test image agnhost, as a program of ours (test/images/agnhost). */
 import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
 import type { ContainerProgram } from '../program.ts';
-import { coredns } from './coredns.ts';
+import { coredns } from './probes.ts';
 import { connect, etcHosts, inClusterClient, resolvConfWords } from './clients.ts';
-import { entrypointTester, mountTest } from './files.ts';
+import { entrypointTester, mountTest } from './probes.ts';
 import { AgnhostArguments, type AgnhostPlace, AgnhostRun, corednsProgram } from './context.ts';
 import { guestbook } from './guestbook.ts';
-import { grpcHealthChecking } from './health.ts';
+import { grpcHealthChecking } from './probes.ts';
 import { netexec } from './netexec.ts';
-import { networkTester } from './network-tester.ts';
+import { networkTester } from './netexec.ts';
 import {
   liveness,
   logsGenerator,
@@ -19,9 +19,9 @@ import {
   tcpReset,
   testWebserver,
 } from './servers.ts';
-import { portForwardTester } from './port-forward-tester.ts';
+import { portForwardTester } from './servers.ts';
 import { conversionWebhook, webhook } from './webhook.ts';
-import { errorMessage } from '../../../objects/error-message.ts';
+import { errorMessage } from '../../../objects/status.ts';
 
 type Subcommand = (run: AgnhostRun) => Promise<void>;
 

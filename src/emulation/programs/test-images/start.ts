@@ -1,11 +1,27 @@
-/** Test images of Kubernetes that are servers of their own (test/images), as programs of ours. */
 import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
 import { createServer } from '../../../host/node-http.ts';
 import { AgnhostArguments, type AgnhostPlace, AgnhostRun } from '../agnhost/context.ts';
 import { fileAnswer } from '../agnhost/servers.ts';
 import type { ContainerProgram } from '../program.ts';
 import { sampleApiServer } from './sample-apiserver.ts';
-import { type TestImage, webRootOf } from './test-images.ts';
+
+/** Which test images there are, apart from their programs: commands that only read their names load no server. */
+
+/** Images by what they are. */
+export const testImages = ['httpd', 'nginx', 'nautilus', 'kitten', 'sample-apiserver'] as const;
+export type TestImage = (typeof testImages)[number];
+
+/** The folder of a web server's pages, which its container may change; undefined for others. */
+export function webRootOf(image: TestImage): { readonly path: string; readonly index: string } | undefined {
+  if (image === 'httpd') return { path: '/usr/local/apache2/htdocs', index: apachePage };
+  return image === 'nginx' ? { path: '/usr/share/nginx/html', index: nginxPage } : undefined;
+}
+
+const apachePage = '<html><body><h1>It works!</h1></body></html>\n';
+const nginxPage =
+  '<html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n';
+
+/** Test images of Kubernetes that are servers of their own (test/images), as programs of ours. */
 
 /** Port of web servers. */
 const port = 80;

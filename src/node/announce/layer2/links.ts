@@ -1,7 +1,9 @@
-/** Links and addresses of a machine, by `ip` (package iproute2). */
 import type { Host } from '../../../host/host.ts';
 import { parseAddress, parseCidr, type ParsedAddress, type ParsedCidr } from '../../../objects/address.ts';
-import { at, listAt, numberAt, textAt } from '../../../objects/read.ts';
+import { at, listAt, numberAt, textAt } from '../../../objects/json.ts';
+import { ResidentProgram } from '../../../host/resident-program.ts';
+
+/** Links and addresses of a machine, by `ip` (package iproute2). */
 
 export interface Link {
   readonly index: number;
@@ -46,7 +48,7 @@ export async function changeLinks(host: Host, lines: readonly string[]): Promise
 }
 
 /** The list of `ip -json address show`. */
-export function linksOf(listed: unknown): readonly Link[] {
+function linksOf(listed: unknown): readonly Link[] {
   return Array.isArray(listed) ? listed.flatMap(linkOf) : [];
 }
 
@@ -144,4 +146,104 @@ function linkOf(entry: unknown): readonly Link[] {
       }),
     },
   ];
+}
+
+/** A kernel parameter of an interface, below `net/FAMILY/conf/NAME`. */
+export type LinkSysctl = readonly [family: 'ipv4' | 'ipv6', name: string, value: string];
+
+/** Settings of an interface that has other addresses too: setting its MAC address announces all addresses. */
+export const sharedSysctls: readonly LinkSysctl[] = [
+  ['ipv4', 'arp_notify', '1'],
+  ['ipv6', 'ndisc_notify', '1'],
+];
+
+/** The kernel announces a new IPv6 address at once; whether it is free was asked before. */
+const announcedAtOnce: LinkSysctl = ['ipv6', 'accept_dad', '0'];
+
+/** The same where nothing else announces IPv6 addresses. */
+export const arpingSysctls: readonly LinkSysctl[] = [...sharedSysctls, announcedAtOnce];
+
+/** Settings of an interface of our own. */
+export const ownSysctls: readonly LinkSysctl[] = [
+  ...sharedSysctls,
+  announcedAtOnce,
+  ['ipv6', 'accept_ra', '0'],
+  // Answers go out of the interface below.
+  ['ipv4', 'rp_filter', '2'],
+];
+
+/** Sets kernel parameters of interfaces, and remembers what they were. */
+export class LinkSysctls {
+  readonly #host: Host;
+  readonly #refused: (path: string, error: unknown) => void;
+  /** By their path, the values before. */
+  readonly #before = new Map<string, string>();
+
+  /** @param refused is called for each that could not be set. */
+  constructor(host: Host, refused: (path: string, error: unknown) => void) {
+    this.#host = host;
+    this.#refused = refused;
+  }
+
+  /** Sets what is there and was not set before: a kernel without IPv6 has half of them. */
+  async set(link: string, sysctls: readonly LinkSysctl[]): Promise<void> {
+    for (const [family, parameter, value] of sysctls) {
+      const path = `net/${family}/conf/${link}/${parameter}`;
+      if (this.#before.has(path)) continue;
+      try {
+        const before = await this.#host.sysctl.get(path);
+        if (before === undefined) continue;
+        await this.#host.sysctl.set(path, value);
+        this.#before.set(path, before);
+      } catch (error) {
+        this.#refused(path, error);
+      }
+    }
+  }
+
+  /** Sets all back. */
+  async restore(): Promise<void> {
+    for (const [path, value] of this.#before) {
+      try {
+        await this.#host.sysctl.set(path, value);
+      } catch (error) {
+        this.#refused(path, error);
+      }
+    }
+    this.#before.clear();
+  }
+}
+
+/**
+ * A program `ip -batch` that stays: lines take effect as they are written, not as soon as a busy machine starts a program,
+ * so that lifetimes end when they are to.
+ */
+export class IpBatch {
+  readonly #program: ResidentProgram;
+
+  constructor(host: Host) {
+    this.#program = new ResidentProgram({
+      ...{ host, program: 'ip', args: ['-json', '-force', '-batch', '-'] },
+      // Each list is one line.
+      answerEnd: '\n',
+      // It keeps the messages about failed lines until its end.
+      questionsEach: 1000,
+    });
+  }
+
+  /**
+   * Runs lines, each for itself, and lists all links afterwards. Lines that fail are left out.
+   *
+   * @throws {Error} where the program has ended before the list came; the next call starts another one.
+   * @throws {ProgramMissingError} without `ip`.
+   */
+  async change(lines: readonly string[]): Promise<readonly Link[]> {
+    const links: unknown = JSON.parse(await this.#program.ask([...lines, 'address show', ''].join('\n')));
+    return linksOf(links);
+  }
+
+  /** Ends the program. */
+  async close(): Promise<void> {
+    await this.#program.close();
+  }
 }

@@ -10,7 +10,7 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { isDNS1035Label } from '../../../objects/names.ts';
-import { validateClientConfig } from '../../validation/client-config.ts';
+import { validateClientConfig } from '../../validation/network.ts';
 
 const path = 'spec.conversion';
 const noWebhook: WebhookConversion = { conversionReviewVersions: null };

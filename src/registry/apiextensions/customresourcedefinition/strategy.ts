@@ -1,14 +1,15 @@
 import type {
   CustomResourceDefinition,
+  CustomResourceDefinitionCondition,
   JSONSchemaProps,
 } from '../../../objects/types/apiextensions.generated.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-import { validateApproval } from './approval.ts';
 import { mayKeepWrongBundle } from './conversion.ts';
-import { hasCondition, withCondition } from './definition.ts';
 import {
   compileVersions,
   validateAcceptedNames,
@@ -19,6 +20,98 @@ import {
 } from './validation.ts';
 import { checkedFormat } from '../../../objects/formats.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
+
+/** True for a decoded CustomResourceDefinition. */
+export function isCustomResourceDefinition(object: KubeObject): object is CustomResourceDefinition {
+  return object.kind === 'CustomResourceDefinition' && 'spec' in object && 'status' in object;
+}
+
+/** True when a condition of that type has status True. */
+export function hasCondition(definition: CustomResourceDefinition, type: string): boolean {
+  return (definition.status.conditions ?? []).some(
+    (condition) => condition.type === type && condition.status === 'True',
+  );
+}
+
+/** The conditions with `next` in the place of that type; the transition time stays while the status does. */
+export function withCondition(
+  conditions: readonly CustomResourceDefinitionCondition[] | null,
+  next: CustomResourceDefinitionCondition,
+): CustomResourceDefinitionCondition[] {
+  const list = [...(conditions ?? [])];
+  const at = list.findIndex(({ type }) => type === next.type);
+  const before = list[at];
+  if (before === undefined) return [...list, next];
+  const kept = before.status === next.status ? before.lastTransitionTime : undefined;
+  const time = kept ?? next.lastTransitionTime;
+  list[at] = { ...next, ...(time === undefined ? {} : { lastTransitionTime: time }) };
+  return list;
+}
+
+const annotation = 'api-approved.kubernetes.io';
+const see = 'see https://github.com/kubernetes/enhancements/pull/1111';
+
+type State = 'missing' | 'invalid' | 'approved' | 'bypassed';
+
+interface Approval {
+  readonly state: State;
+  readonly message: string;
+}
+
+const reasons: Readonly<Record<State, string>> = {
+  missing: 'MissingAnnotation',
+  invalid: 'InvalidAnnotation',
+  approved: 'ApprovedAnnotation',
+  bypassed: 'UnapprovedAnnotation',
+};
+
+/** Groups that belong to the Kubernetes community (`IsProtectedCommunityGroup`). */
+function isProtected(group: string): boolean {
+  return /(^|\.)(k8s|kubernetes)\.io$/.test(group);
+}
+
+/** The value of the annotation (`GetAPIApprovalState`): the URL of a review, or that there was none. */
+function approvalOf({ metadata: { annotations = {} } }: KubeObject): Approval {
+  const text = Object.hasOwn(annotations, annotation) ? (annotations[annotation] ?? '') : '';
+  const must = `protected groups must have approval annotation "${annotation}"`;
+  if (text === '') return { state: 'missing', message: `${must}, ${see}` };
+  if (text.startsWith('unapproved')) {
+    return { state: 'bypassed', message: `not approved: ${JSON.stringify(text)}` };
+  }
+  if (/^[a-z][a-z\d+.-]*:\/\/[^/?#]/i.test(text) && URL.canParse(text)) {
+    return { state: 'approved', message: `approved in ${text}` };
+  }
+  const either = 'with either a URL or a reason starting with "unapproved"';
+  return { state: 'invalid', message: `${must} ${either}, ${see}` };
+}
+
+/**
+ * A definition in a protected group must name its approval (KEP-1111). An update that does not change the state of
+ * approval is never refused.
+ */
+export function validateApproval(definition: KubeObject, group: string, old?: KubeObject): FieldError[] {
+  if (!isProtected(group)) return [];
+  const { state, message } = approvalOf(definition);
+  if (old !== undefined && approvalOf(old).state === state) return [];
+  const path = `metadata.annotations[${annotation}]`;
+  if (state === 'missing') return [required(path, message)];
+  if (state !== 'invalid') return [];
+  return [invalid(path, definition.metadata.annotations?.[annotation], message)];
+}
+
+/** The definition with its condition of conformance when its group is protected (`calculateCondition`). */
+export function withApproval(definition: CustomResourceDefinition, now: string): CustomResourceDefinition {
+  if (!isProtected(definition.spec.group)) return definition;
+  const { state, message } = approvalOf(definition);
+  const conditions = withCondition(definition.status.conditions, {
+    type: 'KubernetesAPIApprovalPolicyConformant',
+    status: state === 'approved' ? 'True' : 'False',
+    lastTransitionTime: now,
+    reason: reasons[state],
+    message,
+  });
+  return { ...definition, status: { ...definition.status, conditions } };
+}
 
 /** The finalizer that keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
 export const customResourceCleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';

@@ -2,7 +2,7 @@
 import type { JSONSchemaProps } from '../../../objects/types/apiextensions.generated.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import { equals } from '../../../cel/equality.ts';
-import { parseGoDuration, parseTimestamp } from '../../../cel/go-time.ts';
+import { parseGoDuration, parseTimestamp } from '../../../cel/json-values.ts';
 import type { Meter } from '../../../cel/meter.ts';
 import {
   Duration,
@@ -16,7 +16,7 @@ import {
 } from '../../../cel/values.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
-import { escapeName, unescapeName } from './escape.ts';
+import { escapeName, unescapeName } from './decl-type.ts';
 
 /** @throws {EvaluationError} when the part does not match the schema. */
 export function toValue(schema: JSONSchemaProps, data: unknown): Value {

@@ -7,7 +7,7 @@ import type {
   PodTemplateSpec,
   Probe,
 } from '../../../objects/types/core.generated.ts';
-import { defaultPullPolicy } from './image.ts';
+import { defaultPullPolicy } from './volumes.ts';
 
 import { setFieldDefaults, setVolumeDefaults } from './volumes.ts';
 

@@ -14,7 +14,7 @@ import {
   tooLong,
 } from '../../validation/field-errors.ts';
 
-import { validateDescendingPath } from './volume-sources.ts';
+import { validateDescendingPath } from './volumes.ts';
 
 const maxId = 2 ** 31 - 1;
 const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined'];

@@ -1,12 +1,17 @@
-import type { Container, Pod, PodSpec, PodStatus } from '../../../objects/types/core.generated.ts';
+import type {
+  Container,
+  Pod,
+  PodSpec,
+  PodStatus,
+  ResourceRequirements,
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { isQualifiedName } from '../../../objects/names.ts';
 import { validateAddressPair, validateLegacyAddress, warningsForAddress } from '../../validation/network.ts';
-import { validateAnnotationChange } from './annotations.ts';
-import { pushSubdomainErrors } from './field-checks.ts';
-import { restarts } from './restart-rules.ts';
+import { validateAnnotationChange, pushSubdomainErrors, restarts } from './field-checks.ts';
+import { parseQuantity } from '../../../objects/quantity.ts';
 
 const systemConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
 const notNegative = 'must be a non-negative integer';
@@ -120,4 +125,33 @@ export function statusWarnings({ status: { podIPs = [], hostIPs = [] } }: Pod): 
     ...podIPs.flatMap(({ ip }, i) => warningsForAddress(ip, `status.podIPs[${i}].ip`)),
     ...hostIPs.flatMap(({ ip }, i) => warningsForAddress(ip, `status.hostIPs[${i}].ip`)),
   ];
+}
+
+/** The resources that decide. */
+const counted = ['cpu', 'memory'];
+
+/** The QoS class (`ComputePodQOS`): by the Pod's own resources if it has them, else by its containers. */
+export function qosClass(spec: PodSpec): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+  const parts =
+    spec.resources === undefined
+      ? [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ resources = {} }) => resources)
+      : [spec.resources];
+  const amounts = parts.flatMap(({ limits, requests }) =>
+    counted.flatMap((resource) => [amount(limits, resource), amount(requests, resource)]),
+  );
+  if (amounts.every((nanos) => nanos <= 0n)) return 'BestEffort';
+  return parts.every(isGuaranteed) ? 'Guaranteed' : 'Burstable';
+}
+
+/** True for limits of both resources, and requests that equal them. */
+function isGuaranteed({ limits, requests }: ResourceRequirements): boolean {
+  return counted.every((resource) => {
+    const limit = amount(limits, resource);
+    return limit > 0n && amount(requests, resource) === limit;
+  });
+}
+
+function amount(list: Record<string, string> | undefined, resource: string): bigint {
+  const text = list !== undefined && Object.hasOwn(list, resource) ? list[resource] : undefined;
+  return text === undefined ? 0n : parseQuantity(text).nanos;
 }

@@ -6,11 +6,11 @@ import { type FieldError, forbiddenField, invalid } from '../../validation/field
 import { resetMetaForStatus, specChanges } from '../../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import type { SubresourceStrategy } from '../../generic/strategy.ts';
-import { validateAnnotationChange } from './annotations.ts';
-import { validateEphemeralChange } from './ephemeral-containers.ts';
-import { qosClass } from './quality.ts';
+import { validateAnnotationChange } from './field-checks.ts';
+import { validateEphemeralChange } from './validation.ts';
+import { qosClass } from './status.ts';
 
-import { validateMetadataAndSpec } from './whole-pod.ts';
+import { validateMetadataAndSpec } from './validation.ts';
 
 const resizable = ['cpu', 'memory'];
 

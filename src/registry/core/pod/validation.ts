@@ -1,27 +1,98 @@
-import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '../../../objects/types/core.generated.ts';
-import { pushAll } from '../../../objects/lists.ts';
+import type { Pod, PodSpec, PodDNSConfig, PodTemplateSpec } from '../../../objects/types/core.generated.ts';
+import { jsonEqual } from '../../../objects/json.ts';
 import {
   duplicate,
   type FieldError,
   forbiddenField,
   invalid,
+  notFoundField,
   notSupported,
   required,
   tooLong,
 } from '../../validation/field-errors.ts';
-import { validateAnnotations } from '../../generic/metadata.ts';
+import {
+  validateContainer,
+  validateContainers,
+  validateInitContainers,
+  validateResources,
+} from './containers.ts';
+import { pushAll } from '../../../objects/lists.ts';
+import { validateAnnotations, validateObjectMeta } from '../../generic/metadata.ts';
 import { validateLabels } from '../../validation/label-selector.ts';
-import { isDNS1123SubdomainWithUnderscore, isQualifiedName } from '../../../objects/names.ts';
+import {
+  isDNS1123SubdomainWithUnderscore,
+  isQualifiedName,
+  nameIsDNSSubdomain,
+} from '../../../objects/names.ts';
 import { validateLegacyAddress } from '../../validation/network.ts';
-import { validateAffinity } from './scheduling/affinity.ts';
-import { validateContainers, validateInitContainers, validateResources } from './containers.ts';
-import { validateEphemeralContainers } from './ephemeral-containers.ts';
-import { pushChoiceErrors, pushLabelErrors, pushSubdomainErrors } from './field-checks.ts';
+import { validateAffinity, validateTolerations, validateTopologySpread } from './scheduling.ts';
+import {
+  pushChoiceErrors,
+  pushLabelErrors,
+  pushSubdomainErrors,
+  validatePodAnnotations,
+} from './field-checks.ts';
 import { validatePodSecurity } from './security-context.ts';
-import { validateTolerations } from './scheduling/tolerations.ts';
-import { validateTopologySpread } from './scheduling/topology-spread.ts';
-
 import { validateVolumes } from './volumes.ts';
+
+/** The fields that such a container may not have, in Go's order. */
+const refusedMembers = [
+  'ports',
+  'resources',
+  'resizePolicy',
+  'restartPolicy',
+  'restartPolicyRules',
+  'livenessProbe',
+  'readinessProbe',
+  'startupProbe',
+  'lifecycle',
+] as const;
+const refusal = 'cannot be set for an Ephemeral Container';
+
+/** Ephemeral containers for debugging (`validateEphemeralContainers`). */
+function validateEphemeralContainers(spec: PodSpec, path: string): FieldError[] {
+  const others = new Set(
+    [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ name }) => name),
+  );
+  const names = new Set(others);
+  return (spec.ephemeralContainers ?? []).flatMap((container, i) => {
+    const at = `${path}[${i}]`;
+    const { name, image = '', targetContainerName: target = '' } = container;
+    const errors = validateContainer(container, spec, at);
+    if (image.trim() !== image) {
+      errors.push(invalid(`${at}.image`, image, 'must not have leading or trailing whitespace'));
+    }
+    if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    if (target !== '' && !others.has(target)) errors.push(notFoundField(`${at}.targetContainerName`, target));
+    for (const member of refusedMembers) {
+      const value = container[member];
+      if (value === undefined || jsonEqual(value, {}) || jsonEqual(value, [])) continue;
+      errors.push(forbiddenField(`${at}.${member}`, refusal));
+    }
+    (container.volumeMounts ?? []).forEach((mount, j) => {
+      for (const member of ['subPath', 'subPathExpr'] as const) {
+        if ((mount[member] ?? '') !== '') {
+          errors.push(forbiddenField(`${at}.volumeMounts[${j}].${member}`, refusal));
+        }
+      }
+    });
+    return errors;
+  });
+}
+
+/** Existing ephemeral containers are immutable (`ValidatePodEphemeralContainersUpdate`). */
+export function validateEphemeralChange({ spec }: Pod, old: Pod): FieldError[] {
+  const path = 'spec.ephemeralContainers';
+  return (old.spec.ephemeralContainers ?? []).flatMap((before) => {
+    const now = (spec.ephemeralContainers ?? []).find(({ name }) => name === before.name);
+    if (now !== undefined && jsonEqual(now, before)) return [];
+    // kube-apiserver appends a Go dump of the change.
+    const change = now === undefined ? 'removed' : 'changed';
+    const detail = `existing ephemeral containers ${JSON.stringify(before.name)} may not be ${change}\n`;
+    return [forbiddenField(path, detail)];
+  });
+}
 
 const restartPolicies = ['Always', 'OnFailure', 'Never'];
 const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
@@ -211,5 +282,39 @@ function validateDnsConfig(
   options.forEach(({ name = '' }, i) => {
     if (name === '') errors.push(required(`${path}.options[${i}]`, 'must not be empty'));
   });
+  return errors;
+}
+
+/** The rules of a whole Pod (`validatePodMetadataAndSpec`). */
+export function validateMetadataAndSpec({ metadata, spec }: Pod): FieldError[] {
+  return [
+    ...validateObjectMeta(metadata, { namespaced: true, nameRule: nameIsDNSSubdomain }),
+    ...validatePodAnnotations(metadata.annotations, spec, 'metadata.annotations'),
+    ...validatePodSpec(spec, 'spec', true),
+    ...validatePodOnly(spec),
+  ];
+}
+
+/**
+ * The rules of Pods but not of templates, which have always been accepted without them (`validatePodMetadataAndSpec`).
+ */
+export function validatePodOnly(spec: Pod['spec']): FieldError[] {
+  const errors: FieldError[] = [];
+  if ((spec.serviceAccountName ?? '') === '') {
+    (spec.volumes ?? []).forEach(({ projected }, i) =>
+      (projected?.sources ?? []).forEach(({ serviceAccountToken }, j) => {
+        if (serviceAccountToken === undefined) return;
+        const at = `spec.volumes[${i}].projected.sources[${j}].serviceAccountToken`;
+        errors.push(forbiddenField(at, 'must not be specified when serviceAccountName is not set'));
+      }),
+    );
+  }
+  for (const list of ['containers', 'initContainers'] as const) {
+    (spec[list] ?? []).forEach(({ image = '' }, i) => {
+      if (image.trim() === image) return;
+      const detail = 'must not have leading or trailing whitespace';
+      errors.push(invalid(`spec.${list}[${i}].image`, image, detail));
+    });
+  }
   return errors;
 }

@@ -1,10 +1,254 @@
-import type { ObjectFieldSelector, Volume } from '../../../objects/types/core.generated.ts';
+import type {
+  DownwardAPIVolumeFile,
+  KeyToPath,
+  Volume,
+  VolumeProjection,
+  ObjectFieldSelector,
+} from '../../../objects/types/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import { duplicate, type FieldError, required } from '../../validation/field-errors.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+  duplicate,
+} from '../../validation/field-errors.ts';
+import { validateFieldSelector, validateResourceSelector } from './env.ts';
 import { pushLabelErrors } from './field-checks.ts';
-import { defaultPullPolicy } from './image.ts';
 
-import { validateVolumeSource } from './volume-sources.ts';
+/** Always for the tag `latest`, the default of an image without tag and digest. */
+export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
+  const digest = image.indexOf('@');
+  const name = digest === -1 ? image : image.slice(0, digest);
+  const tag = /:([^:/]+)$/.exec(name)?.[1] ?? (digest === -1 && isReference(name) ? 'latest' : '');
+  return tag === 'latest' ? 'Always' : 'IfNotPresent';
+}
+
+/** True for an image reference that can be parsed: repositories are lower-case. */
+function isReference(name: string): boolean {
+  const path = name.slice(name.indexOf('/') + 1);
+  return /^[a-z0-9][a-z0-9._/-]*$/.test(path);
+}
+
+const maxMode = 0o777;
+const minTokenSeconds = 10 * 60;
+const maxTokenSeconds = 2 ** 32;
+const hostPathTypes = [
+  '',
+  'BlockDevice',
+  'CharDevice',
+  'Directory',
+  'DirectoryOrCreate',
+  'File',
+  'FileOrCreate',
+  'Socket',
+];
+const fieldsOfVolume = [
+  'metadata.annotations',
+  'metadata.labels',
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.uid',
+];
+
+/** The order in which kube-apiserver checks sources: all but the first that is set are refused. */
+const sources = [
+  'emptyDir',
+  'hostPath',
+  'gitRepo',
+  'gcePersistentDisk',
+  'awsElasticBlockStore',
+  'secret',
+  'nfs',
+  'iscsi',
+  'glusterfs',
+  'flocker',
+  'persistentVolumeClaim',
+  'rbd',
+  'cinder',
+  'cephfs',
+  'quobyte',
+  'downwardAPI',
+  'fc',
+  'flexVolume',
+  'configMap',
+  'azureFile',
+  'vsphereVolume',
+  'photonPersistentDisk',
+  'portworxVolume',
+  'azureDisk',
+  'storageos',
+  'projected',
+  'scaleIO',
+  'csi',
+  'ephemeral',
+  'image',
+];
+/** Sources with another name in errors. */
+const spelledAs = new Map([
+  ['cephfs', 'cephFS'],
+  ['downwardAPI', 'downwarAPI'],
+]);
+
+/**
+ * A volume has one source, and it is complete (`validateVolumeSource`). Sources of storage vendors are not validated.
+ */
+function validateVolumeSource(volume: Volume, path: string): FieldError[] {
+  const [first, ...more] = sources.filter((source) => Object.hasOwn(volume, source));
+  if (first === undefined) return [required(path, 'must specify a volume type')];
+  const errors = validateFirst(volume, first, `${path}.${first}`);
+  for (const source of more) {
+    const at = `${path}.${spelledAs.get(source) ?? source}`;
+    errors.push(forbiddenField(at, 'may not specify more than 1 volume type'));
+  }
+  return errors;
+}
+
+function validateFirst(volume: Volume, source: string, path: string): FieldError[] {
+  const { hostPath, secret, configMap, persistentVolumeClaim, downwardAPI, projected, nfs } = volume;
+  switch (source) {
+    case 'hostPath': {
+      const { path: place = '', type = '' } = hostPath ?? {};
+      if (place === '') return [required(`${path}.path`)];
+      const errors = validateNoBacksteps(place, `${path}.path`);
+      if (!hostPathTypes.includes(type)) errors.push(notSupported(`${path}.type`, type, hostPathTypes));
+      return errors;
+    }
+    case 'secret':
+      return [
+        ...missing(secret?.secretName, `${path}.secretName`),
+        ...validateMode(secret?.defaultMode, `${path}.defaultMode`),
+        ...validateItems(secret?.items, path),
+      ];
+    case 'configMap':
+      return [
+        ...missing(configMap?.name, `${path}.name`),
+        ...validateMode(configMap?.defaultMode, `${path}.defaultMode`),
+        ...validateItems(configMap?.items, path),
+      ];
+    case 'persistentVolumeClaim':
+      return missing(persistentVolumeClaim?.claimName, `${path}.claimName`);
+    case 'nfs': {
+      const place = nfs?.path ?? '';
+      const errors = [...missing(nfs?.server, `${path}.server`), ...missing(place, `${path}.path`)];
+      if (!place.startsWith('/')) errors.push(invalid(`${path}.path`, place, 'must be an absolute path'));
+      return errors;
+    }
+    case 'downwardAPI':
+      return [
+        ...validateMode(downwardAPI?.defaultMode, `${path}.defaultMode`),
+        // Errors of an item are reported at the list.
+        ...(downwardAPI?.items ?? []).flatMap((file) => validateDownwardFile(file, path)),
+      ];
+    case 'projected':
+      return [
+        ...validateMode(projected?.defaultMode, `${path}.defaultMode`),
+        ...validateProjections(projected?.sources ?? [], path),
+      ];
+    default:
+      return [];
+  }
+}
+
+function validateProjections(projections: readonly VolumeProjection[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const places = new Set<string>();
+  const claim = (place: string, value: string) => {
+    if (place !== '' && places.has(place)) errors.push(invalid(path, value, 'conflicting duplicate paths'));
+    places.add(place);
+  };
+  projections.forEach((projection, i) => {
+    const at = `${path}.sources[${i}]`;
+    const { secret, configMap, downwardAPI, serviceAccountToken: token } = projection;
+    for (const [member, source] of Object.entries({ secret, configMap })) {
+      if (source === undefined) continue;
+      const { name = '', items = [] } = source;
+      pushAll(errors, missing(name, `${at}.${member}.name`));
+      items.forEach((item, j) => {
+        pushAll(errors, validateKeyToPath(item, `${at}.${member}.items[${j}]`));
+        claim(item.path, name);
+      });
+    }
+    for (const file of downwardAPI?.items ?? []) {
+      pushAll(errors, validateDownwardFile(file, `${at}.downwardAPI`));
+      claim(file.path, file.path);
+    }
+    if (token !== undefined) {
+      const { expirationSeconds: seconds = 0, path: place } = token;
+      const where = `${at}.serviceAccountToken.expirationSeconds`;
+      if (seconds < minTokenSeconds) {
+        errors.push(invalid(where, seconds, 'may not specify a duration less than 10 minutes'));
+      }
+      if (seconds > maxTokenSeconds) {
+        errors.push(invalid(where, seconds, 'may not specify a duration larger than 2^32 seconds'));
+      }
+      pushAll(errors, place === '' ? [required(`${path}.path`)] : validateFilePath(place, `${path}.path`));
+    }
+    if ([secret, configMap, downwardAPI, token].filter((source) => source !== undefined).length > 1) {
+      errors.push(forbiddenField(at, 'may not specify more than 1 volume type per source'));
+    }
+  });
+  return errors;
+}
+
+function validateDownwardFile(file: DownwardAPIVolumeFile, path: string): FieldError[] {
+  const { path: place, fieldRef, resourceFieldRef, mode } = file;
+  const errors = [...missing(place, `${path}.path`), ...validateFilePath(place, `${path}.path`)];
+  if (fieldRef !== undefined) {
+    pushAll(errors, validateFieldSelector(fieldRef, fieldsOfVolume, `${path}.fieldRef`));
+    if (resourceFieldRef !== undefined) {
+      const detail = 'fieldRef and resourceFieldRef can not be specified simultaneously';
+      errors.push(invalid(path, 'resource', detail));
+    }
+  } else if (resourceFieldRef !== undefined) {
+    pushAll(errors, validateResourceSelector(resourceFieldRef, `${path}.resourceFieldRef`, true));
+  } else {
+    errors.push(required(path, 'one of fieldRef and resourceFieldRef is required'));
+  }
+  return [...errors, ...validateMode(mode, `${path}.mode`)];
+}
+
+function validateItems(items: readonly KeyToPath[] | undefined, path: string): FieldError[] {
+  return (items ?? []).flatMap((item, i) => validateKeyToPath(item, `${path}.items[${i}]`));
+}
+
+function validateKeyToPath({ key, path: place, mode }: KeyToPath, path: string): FieldError[] {
+  return [
+    ...missing(key, `${path}.key`),
+    ...missing(place, `${path}.path`),
+    ...validateFilePath(place, `${path}.path`),
+    ...validateMode(mode, `${path}.mode`),
+  ];
+}
+
+/** A path below a directory, without "..", (`validateLocalDescendingPath`). */
+export function validateDescendingPath(place: string, path: string): FieldError[] {
+  const errors = place.startsWith('/') ? [invalid(path, place, 'must be a relative path')] : [];
+  return [...errors, ...validateNoBacksteps(place, path)];
+}
+
+/** A path that does not start with ".." either (`ValidateLocalNonReservedPath`). */
+function validateFilePath(place: string, path: string): FieldError[] {
+  const errors = validateDescendingPath(place, path);
+  if (place.startsWith('..') && !place.startsWith('../')) {
+    errors.push(invalid(path, place, "must not start with '..'"));
+  }
+  return errors;
+}
+
+function validateNoBacksteps(place: string, path: string): FieldError[] {
+  return place.split('/').includes('..') ? [invalid(path, place, "must not contain '..'")] : [];
+}
+
+function validateMode(mode: number | undefined, path: string): FieldError[] {
+  if (mode === undefined || (mode >= 0 && mode <= maxMode)) return [];
+  return [invalid(path, mode, 'must be a number between 0 and 0777 (octal), both inclusive')];
+}
+
+function missing(value: string | undefined, path: string): FieldError[] {
+  return value === undefined || value === '' ? [required(path)] : [];
+}
 
 const fileMode = 0o644;
 

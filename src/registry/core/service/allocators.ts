@@ -5,7 +5,7 @@ import {
   AlreadyAllocatedError,
   NotInRangeError,
   RangeFullError,
-} from '../../../allocation/errors.ts';
+} from '../../../allocation/address-range.ts';
 import { PortAllocator, type PortRange } from '../../../allocation/port-allocator.ts';
 import { parseAddress } from '../../../objects/address.ts';
 import type { IPFamily } from '../../../objects/address.ts';

@@ -3,17 +3,17 @@ import type { Service } from '../../../objects/types/core.generated.ts';
 import type { FieldError } from '../../validation/field-errors.ts';
 import type { Reservation, SideObjectKey, Strategy, StrategyContext } from '../../generic/strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';
-import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './cluster-ip-allocation.ts';
-import { decorateService, isDecoratedService } from './decorate.ts';
-import { setServiceDefaults } from './defaults.ts';
-import { dropTypeDependentFields } from './drop.ts';
+import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './allocation.ts';
+import { decorateService, isDecoratedService } from './normalize.ts';
+import { setServiceDefaults } from './normalize.ts';
+import { dropTypeDependentFields } from './normalize.ts';
 import { type ClusterFamilies, initIPFamilies } from './families.ts';
-import { allocateNodePorts, releaseNodePorts, updateNodePorts } from './node-port-allocation.ts';
-import { normalizeClusterIPs, normalizeNewClusterIPs, refillAllocatedValues } from './refill.ts';
+import { allocateNodePorts, releaseNodePorts, updateNodePorts } from './allocation.ts';
+import { normalizeClusterIPs, normalizeNewClusterIPs, refillAllocatedValues } from './normalize.ts';
 import { ServiceReservation } from './reservation.ts';
-import { validateServiceStatusUpdate } from './status-rules.ts';
+import { validateServiceStatusUpdate } from './validation.ts';
 import { validateService, validateServiceUpdate } from './validation.ts';
-import { warningsForService, warningsForServiceStatus } from './warnings.ts';
+import { warningsForService, warningsForServiceStatus } from './validation.ts';
 
 /** The strategy of Services (`pkg/registry/core/service`). */
 export function createServiceStrategy(allocators: ServiceAllocators): Strategy<Service> {

@@ -1,4 +1,4 @@
-import type { Clients } from '../../../../src/client/clients.ts';
+import type { Clients } from '../../../../src/client/resource-client.ts';
 import { endpoints, services } from '../../../../src/client/resources.ts';
 import type { EndpointSubset } from '../../../../src/objects/types/core.generated.ts';
 import type { Choices } from '../random.ts';

@@ -1,4 +1,4 @@
-import type { Clients } from '../../../../src/client/clients.ts';
+import type { Clients } from '../../../../src/client/resource-client.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
 import type { KubeObject, OwnerReference } from '../../../../src/objects/meta.ts';
 import type { Choices } from '../random.ts';

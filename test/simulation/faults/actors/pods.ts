@@ -1,4 +1,4 @@
-import type { Clients } from '../../../../src/client/clients.ts';
+import type { Clients } from '../../../../src/client/resource-client.ts';
 import { pods } from '../../../../src/client/resources.ts';
 import type { Choices } from '../random.ts';
 import { type Deed, namespace } from './actor.ts';

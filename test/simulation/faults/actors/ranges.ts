@@ -1,4 +1,4 @@
-import type { Clients } from '../../../../src/client/clients.ts';
+import type { Clients } from '../../../../src/client/resource-client.ts';
 import { ipAddresses, serviceCIDRs } from '../../../../src/client/resources.ts';
 import type { Choices } from '../random.ts';
 import { attempt, type Deed } from './actor.ts';

@@ -1,4 +1,4 @@
-import type { Clients } from '../../../../src/client/clients.ts';
+import type { Clients } from '../../../../src/client/resource-client.ts';
 import { services } from '../../../../src/client/resources.ts';
 import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { Choices } from '../random.ts';

@@ -1,4 +1,4 @@
-import type { Clients } from '../../../../src/client/clients.ts';
+import type { Clients } from '../../../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, namespaces, pods, services } from '../../../../src/client/resources.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { keyOf } from '../findings/snapshot.ts';

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { planEndpoints } from '../../../../src/controllers/service-endpoints/endpoints/plan.ts';
-import { planSlices } from '../../../../src/controllers/service-endpoints/endpoint-slices/plan.ts';
+import { planSlices } from '../../../../src/controllers/service-endpoints/slices/plan.ts';
 import { planMirror } from '../../../../src/controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
 import type {
   EndpointSubset,

@@ -1,4 +1,4 @@
-import { Clients } from '../../../../src/client/clients.ts';
+import { Clients } from '../../../../src/client/resource-client.ts';
 import {
   endpoints,
   endpointSlices,

@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { wantedUser } from '../../../../src/apiserver/authentication/impersonation.ts';
+import { wantedUser } from '../../../../src/apiserver/authorization/impersonation.ts';
 import { serviceAccountTokens } from '../../../../src/apiserver/authentication/service-account-tokens.ts';
-import { staticTokens } from '../../../../src/apiserver/authentication/static-tokens.ts';
+import { staticTokens } from '../../../../src/apiserver/authentication/authenticator.ts';
 
 describe('static tokens', () => {
   const user = (name: string) => ({ name, uid: '', groups: [], extra: {} });

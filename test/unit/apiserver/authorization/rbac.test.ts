@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { RbacAuthorizer } from '../../../../src/apiserver/authorization/rbac.ts';
-import { createMemoryStorage } from '../../../../src/apiserver/storage/memory-storage.ts';
+import { createMemoryStorage } from '../../../../src/apiserver/storage/multi-version.ts';
 import { heapUsed } from '../../../support/heap.ts';
 
 test('namespaces that clients make up are not remembered', () => {

@@ -4,7 +4,7 @@ import type {
 } from '../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { establish, judgeNames } from '../../../../src/apiserver/custom-resources/names.ts';
-import { withApproval } from '../../../../src/registry/apiextensions/customresourcedefinition/approval.ts';
+import { withApproval } from '../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';
 
 const now = '2026-01-01T00:00:00Z';
 const fresh = { plural: '', kind: '' };

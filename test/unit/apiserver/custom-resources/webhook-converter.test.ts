@@ -2,7 +2,7 @@ import type { CustomResourceDefinition } from '../../../../src/objects/types/api
 import { describe, expect, test } from 'vitest';
 import { WebhookConverter } from '../../../../src/apiserver/custom-resources/webhook-converter.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import { listAt, recordAt, textAt } from '../../../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../../../src/objects/json.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
 
 const group = 'example.com';

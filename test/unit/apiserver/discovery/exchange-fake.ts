@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { ApiRequest, Handler, Reply } from '../../../../src/apiserver/http/exchange.ts';
-import { requestInfo } from '../../../../src/apiserver/http/request-info.ts';
+import { requestInfo } from '../../../../src/apiserver/http/request.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
 
 export interface FakeAnswer {

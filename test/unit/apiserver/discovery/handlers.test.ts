@@ -7,8 +7,8 @@ import {
   healthHandler,
   healthPaths,
 } from '../../../../src/apiserver/discovery/health.ts';
-import { metricsHandler } from '../../../../src/apiserver/discovery/metrics.ts';
-import { versionHandler } from '../../../../src/apiserver/discovery/version.ts';
+import { metricsHandler } from '../../../../src/apiserver/discovery/health.ts';
+import { versionHandler } from '../../../../src/apiserver/discovery/openid.ts';
 import { call } from './exchange-fake.ts';
 
 /** No extension API server. */

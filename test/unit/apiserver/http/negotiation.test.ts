@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { StatusError } from '../../../../src/objects/status.ts';
-import { bodyMediaType, patchType } from '../../../../src/apiserver/http/media-types.ts';
+import { bodyMediaType, patchType } from '../../../../src/apiserver/http/negotiation.ts';
 import { negotiate, negotiateDiscovery, negotiateError } from '../../../../src/apiserver/http/negotiation.ts';
 
 function refusal(call: () => unknown): StatusError {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { applyJsonPatch, PatchOperationError } from '../../../../src/apiserver/patch/json-patch.ts';
-import { parsePatch } from '../../../../src/apiserver/patch/parse-patch.ts';
+import { parsePatch } from '../../../../src/apiserver/patch/patch.ts';
 
 function document(): Record<string, unknown> {
   return { a: { b: 1, 'x/y~z': 2 }, list: ['p', 'q'], n: null };

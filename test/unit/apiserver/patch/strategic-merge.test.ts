@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { isRecord } from '../../../../src/objects/json.ts';
-import { listAt } from '../../../../src/objects/read.ts';
+import { listAt } from '../../../../src/objects/json.ts';
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
-import { restOfPatch } from '../../../../src/apiserver/patch/strategic-rest.ts';
+import { restOfPatch } from '../../../../src/apiserver/patch/strategic-merge.ts';
 import { strategicMerge } from '../../../../src/apiserver/patch/strategic-merge.ts';
 
 const service = builtinSchema('io.k8s.api.core.v1.Service');

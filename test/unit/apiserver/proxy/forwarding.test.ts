@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ApiRequest } from '../../../../src/apiserver/http/exchange.ts';
-import { requestInfo } from '../../../../src/apiserver/http/request-info.ts';
+import { requestInfo } from '../../../../src/apiserver/http/request.ts';
 import {
   backendPath,
   proxyPrefixOf,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { schemaFromCustomResource } from '../../../../src/apiserver/schema/custom-schema.ts';
+import { schemaFromCustomResource } from '../../../../src/apiserver/schema/custom-object.ts';
 import { decodeBody } from '../../../../src/apiserver/schema/decode-body.ts';
 import { encodeObject } from '../../../../src/apiserver/schema/encode.ts';
 

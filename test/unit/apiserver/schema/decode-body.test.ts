@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { builtinSchema, registeredKind } from '../../../../src/apiserver/schema/builtin.ts';
 import { decodeBody, type ExpectedKind } from '../../../../src/apiserver/schema/decode-body.ts';
-import { decodeDeleteOptions } from '../../../../src/apiserver/schema/decode-options.ts';
+import { decodeDeleteOptions } from '../../../../src/apiserver/schema/decode-body.ts';
 import type { FieldValidation } from '../../../../src/apiserver/schema/schema.ts';
 
 function expectedKind(group: string, kind: string): ExpectedKind {

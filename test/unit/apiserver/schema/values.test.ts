@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { canonicalBase64 } from '../../../../src/apiserver/schema/go-base64.ts';
-import { canonicalMicroTime, canonicalTime } from '../../../../src/apiserver/schema/go-time.ts';
+import { canonicalBase64 } from '../../../../src/apiserver/schema/decode-leaf.ts';
+import { canonicalMicroTime, canonicalTime } from '../../../../src/apiserver/schema/decode-leaf.ts';
 
 const layout = '"2006-01-02T15:04:05Z07:00"';
 

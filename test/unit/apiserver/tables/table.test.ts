@@ -4,7 +4,7 @@ import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
 import { tableConverter } from '../../../../src/apiserver/tables/converters.ts';
 import { customTableConverter } from '../../../../src/apiserver/tables/custom-columns.ts';
-import { parseJsonPath } from '../../../../src/apiserver/tables/json-path.ts';
+import { parseJsonPath } from '../../../../src/apiserver/tables/custom-columns.ts';
 import { includeObjectOf, toTable } from '../../../../src/apiserver/tables/table.ts';
 
 const now = Date.parse('2026-01-01T01:00:00Z');

@@ -8,8 +8,8 @@ import {
   indexByNamespace,
   indexByNode,
   indexByOwner,
-} from '../../../../src/client/informers/indexes.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+} from '../../../../src/client/informers/cache.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 
 const object = (name: string, labels: Record<string, string> = {}): KubeObject => ({

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { ResourceType } from '../../../../src/client/resources.ts';
 import { SharedInformer } from '../../../../src/client/informers/shared-informer.ts';
-import { TimeSlices } from '../../../../src/client/slices.ts';
+import { TimeSlices } from '../../../../src/telemetry/time-slice.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { FakeClock } from '../../../support/fake-clock.ts';
 import { pod } from '../../../support/objects.ts';

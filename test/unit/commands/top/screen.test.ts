@@ -8,9 +8,9 @@ import {
   serviceRow,
   type View,
 } from '../../../../src/commands/top/model.ts';
-import { egressRows } from '../../../../src/commands/egress-rows.ts';
+import { egressRows } from '../../../../src/commands/tables.ts';
 import { renderScreen, serviceText } from '../../../../src/commands/top/screen.ts';
-import { fit, plain } from '../../../../src/commands/top/text.ts';
+import { fit, plain } from '../../../../src/commands/top/screen.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import type { Endpoint, EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
 

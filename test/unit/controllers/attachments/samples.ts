@@ -1,10 +1,10 @@
 import { networkStatusAnnotation } from '../../../../src/network/attachments/network-status.ts';
-import { networksAnnotation } from '../../../../src/network/attachments/selection.ts';
+import { networksAnnotation } from '../../../../src/network/attachments/attachments.ts';
 import type {
   IPPool,
   NetworkAttachmentDefinition,
   OverlappingRangeIPReservation,
-} from '../../../../src/objects/types/attachments.ts';
+} from '../../../../src/objects/types/openshift.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 
 /** A Pod of the namespace `shop` that runs, with the addresses of its interface `net1` in the network `shop/lan`. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { GraphNode } from '../../../../src/controllers/garbage-collection/graph.ts';
+import type { GraphNode } from '../../../../src/controllers/garbage-collection/plan.ts';
 import {
   judge,
   type OwnerState,

@@ -11,8 +11,8 @@ import {
   planServed,
   type ServiceStatusPlan,
 } from '../../../../src/controllers/load-balancer/plan.ts';
-import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pool.ts';
-import type { QuarantinedAddress } from '../../../../src/controllers/load-balancer/quarantine.ts';
+import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pools.ts';
+import type { QuarantinedAddress } from '../../../../src/controllers/load-balancer/allocations.ts';
 import {
   isServed,
   readRequest,

@@ -4,14 +4,14 @@ import {
   planReleased,
   planServed,
 } from '../../../../src/controllers/load-balancer/plan.ts';
-import { readQuarantined } from '../../../../src/controllers/load-balancer/quarantine.ts';
+import { readQuarantined } from '../../../../src/controllers/load-balancer/allocations.ts';
 import type { Outcome } from '../../../../src/controllers/load-balancer/reasons.ts';
 import { loadBalancerReady } from '../../../../src/network/announcing/assigned-addresses.ts';
 import { isForeign, statusAddresses } from '../../../../src/controllers/load-balancer/status.ts';
 import type { Service, ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
 import type { Condition } from '../../../../src/objects/meta.ts';
 import { inStatus } from './samples.ts';
-import { planPoolStatus, type PoolState } from '../../../../src/controllers/load-balancer/plan-pool.ts';
+import { planPoolStatus, type PoolState } from '../../../../src/controllers/load-balancer/plan.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 

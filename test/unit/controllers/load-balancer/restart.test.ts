@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
 import type { AddressPoolSpec } from '../../../../src/objects/types/servicenet.ts';
-import type { Pool } from '../../../../src/controllers/load-balancer/pool.ts';
+import type { Pool } from '../../../../src/controllers/load-balancer/pools.ts';
 import type { AddressRequest } from '../../../../src/controllers/load-balancer/request.ts';
 import type { StatusAddress } from '../../../../src/controllers/load-balancer/status.ts';
 import { allocate, allocatorWith, inStatus, pool, request, v4 } from './samples.ts';

@@ -1,6 +1,6 @@
 import { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
 import type { AddressPoolSpec } from '../../../../src/objects/types/servicenet.ts';
-import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pool.ts';
+import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pools.ts';
 import type { StatusAddress } from '../../../../src/controllers/load-balancer/status.ts';
 import type { AddressRequest } from '../../../../src/controllers/load-balancer/request.ts';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planNodeStatus, planTaints } from '../../../../src/controllers/nodes/plan.ts';
-import { NodeCidrs } from '../../../../src/controllers/nodes/plan-cidrs.ts';
-import { evictionTime, untolerated } from '../../../../src/controllers/nodes/plan-taints.ts';
+import { NodeCidrs } from '../../../../src/controllers/nodes/plan.ts';
+import { evictionTime, untolerated } from '../../../../src/controllers/nodes/plan.ts';
 import { parseCidr } from '../../../../src/objects/address.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 import { node, now } from '../workloads/samples.ts';

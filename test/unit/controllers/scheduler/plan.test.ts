@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Occupancy } from '../../../../src/controllers/scheduler/occupancy.ts';
+import { Occupancy } from '../../../../src/controllers/scheduler/plan.ts';
 import { placePod } from '../../../../src/controllers/scheduler/plan.ts';
 import type { Node, Pod } from '../../../../src/objects/types/core.generated.ts';
 import { node, pod } from '../workloads/samples.ts';

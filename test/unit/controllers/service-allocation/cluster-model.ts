@@ -7,7 +7,7 @@ import {
   viewOf,
 } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { isRecord, type JsonRecord } from '../../../../src/objects/json.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 
 /** One version of one Service; undefined: it was deleted. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
-import { newIPAddress } from '../../../../src/controllers/service-allocation/ip-address.ts';
+import { newIPAddress } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { planAudit } from '../../../../src/controllers/service-allocation/plan-audit.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import type { IPAddress } from '../../../../src/objects/types/networking.generated.ts';
 import { service } from './samples.ts';

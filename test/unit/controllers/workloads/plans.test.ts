@@ -8,7 +8,7 @@ import {
   planHistory,
   templateOf,
 } from '../../../../src/controllers/workloads/plan-history.ts';
-import { scaledValue } from '../../../../src/controllers/workloads/plan-scaled-value.ts';
+import { scaledValue } from '../../../../src/controllers/workloads/plan-template.ts';
 import { hashTemplate, sameTemplate } from '../../../../src/controllers/workloads/plan-template.ts';
 import { compileLabelSelector } from '../../../../src/objects/labels/labels.ts';
 import type { ControllerRevision } from '../../../../src/objects/types/apps.generated.ts';

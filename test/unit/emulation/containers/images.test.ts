@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { builtInCommand, refusedCommand } from '../../../../src/emulation/containers/built-in-commands.ts';
+import { builtInCommand, refusedCommand } from '../../../../src/emulation/containers/container-programs.ts';
 import { ContainerLog } from '../../../../src/emulation/containers/container-log.ts';
 import {
   exposedPort,

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { ExecStreams } from '../../../../src/controllers/kubelet/container-runtime.ts';
 import { forwardChannels } from '../../../../src/emulation/kubelet-api/port-forward.ts';
-import { serveRemoteCommand } from '../../../../src/emulation/kubelet-api/remote-command.ts';
-import { writeTo } from '../../../../src/emulation/write-to.ts';
+import { serveRemoteCommand } from '../../../../src/emulation/kubelet-api/streams.ts';
+import { writeTo } from '../../../../src/emulation/containers/sandbox-runtime.ts';
 import { TurnWatchdog } from '../../../support/watchdog/turns.ts';
 
 const mebibyte = 1024 * 1024;

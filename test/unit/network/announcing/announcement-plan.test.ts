@@ -7,7 +7,7 @@ import {
   planAnnouncement,
 } from '../../../../src/network/announcing/announcement-plan.ts';
 import { decodeReport, encodeReport } from '../../../../src/network/announcing/agent-report.ts';
-import { readAnnounce } from '../../../../src/network/announcing/pool-announcement.ts';
+import { readAnnounce } from '../../../../src/network/announcing/announcement-plan.ts';
 import { parseCidr } from '../../../../src/objects/address.ts';
 import type { AddressPoolAnnounce } from '../../../../src/objects/types/servicenet.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { peersOf } from '../../../../src/network/announcing/bgp-peers.ts';
+import { peersOf } from '../../../../src/network/announcing/bgp.ts';
 import type { Node } from '../../../../src/objects/types/core.generated.ts';
 import type { BGPPeer, BGPPeerSpec } from '../../../../src/objects/types/servicenet.ts';
 

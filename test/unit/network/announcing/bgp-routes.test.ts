@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type BGPAddress, bgpRoutes } from '../../../../src/network/announcing/bgp-routes.ts';
-import { readAnnounce } from '../../../../src/network/announcing/pool-announcement.ts';
+import { type BGPAddress, bgpRoutes } from '../../../../src/network/announcing/bgp.ts';
+import { readAnnounce } from '../../../../src/network/announcing/announcement-plan.ts';
 import { formatAddress, parseCidr, parseStrictAddress } from '../../../../src/objects/address.ts';
 import type { AddressPoolBGP } from '../../../../src/objects/types/servicenet.ts';
 

@@ -8,7 +8,7 @@ import {
   renewEveryMs,
   takeOverAfterMs,
 } from '../../../../src/network/announcing/fence.ts';
-import { Liveness } from '../../../../src/network/announcing/liveness.ts';
+import { Liveness } from '../../../../src/network/announcing/membership.ts';
 import {
   expiredMembers,
   isAdmitted,
@@ -16,7 +16,7 @@ import {
   type Member,
   votersOf,
 } from '../../../../src/network/announcing/membership.ts';
-import { ownerOf } from '../../../../src/network/announcing/owner.ts';
+import { ownerOf } from '../../../../src/network/announcing/membership.ts';
 
 const member = (acquired: string, voters: Readonly<Record<string, string>> = {}): Member => ({
   acquired,

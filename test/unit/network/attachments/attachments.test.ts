@@ -7,14 +7,14 @@ import {
   resolveAttachments,
   staticAddresses,
 } from '../../../../src/network/attachments/attachments.ts';
-import { macOf, parseMac } from '../../../../src/network/attachments/mac.ts';
+import { macOf, parseMac } from '../../../../src/network/attachments/ipam.ts';
 import {
   formatNetworkStatus,
   networkStatusAnnotation,
   parseNetworkStatus,
 } from '../../../../src/network/attachments/network-status.ts';
-import { networksAnnotation } from '../../../../src/network/attachments/selection.ts';
-import type { NetworkAttachmentDefinition } from '../../../../src/objects/types/attachments.ts';
+import { networksAnnotation } from '../../../../src/network/attachments/attachments.ts';
+import type { NetworkAttachmentDefinition } from '../../../../src/objects/types/openshift.ts';
 import type { Pod } from '../../../../src/objects/types/core.generated.ts';
 import '../../../support/fast-check.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { attachedInterfaces } from '../../../../src/network/attachments/attachments.ts';
 import { type InterfacePlan, planInterfaces } from '../../../../src/network/attachments/interface-plan.ts';
-import { lanGateways, writtenGateways } from '../../../../src/network/attachments/network-gateways.ts';
+import { lanGateways, writtenGateways } from '../../../../src/network/attachments/network-config.ts';
 import type { JsonRecord } from '../../../../src/objects/json.ts';
-import type { NetworkAttachmentDefinition } from '../../../../src/objects/types/attachments.ts';
+import type { NetworkAttachmentDefinition } from '../../../../src/objects/types/openshift.ts';
 
 const mac = '02:42:00:00:00:01';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { dnsAddress, dnsServiceKey, dnsServiceObjects } from '../../../../src/network/dns/dns-service.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import { cidr } from '../forwarding/fixtures.ts';
 import { ask, zoneOf } from './fixtures.ts';
 

@@ -7,7 +7,7 @@ import type {
   EndpointPort,
   EndpointSlice,
 } from '../../../../src/objects/types/discovery.generated.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 
 export function service(namespace: string, name: string, spec: ServiceSpec): Service {
   return { metadata: { namespace, name }, spec, status: {} };

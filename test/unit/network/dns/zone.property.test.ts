@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import { ask, type Objects, service, slice, zoneOf } from './fixtures.ts';
 
 const namespaces = ['a', 'b'];

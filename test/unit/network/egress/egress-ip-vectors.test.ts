@@ -3,18 +3,11 @@
  * addresses of our own. Its cases about probes of nodes, and about CloudPrivateIPConfigs, say nothing here.
  */
 import { describe, expect, test } from 'vitest';
-import {
-  assignEgressIPs,
-  type EgressAllocation,
-} from '../../../../src/network/egress/egress-ip-assignment.ts';
-import {
-  assignableLabel,
-  type EgressNode,
-  egressNodeOf,
-} from '../../../../src/network/egress/egress-node.ts';
+import { assignEgressIPs, type EgressAllocation } from '../../../../src/network/egress/egress-ips.ts';
+import { assignableLabel, type EgressNode, egressNodeOf } from '../../../../src/network/egress/egress-ips.ts';
 import { parseAddress } from '../../../../src/objects/address.ts';
 import { jsonEqual } from '../../../../src/objects/json.ts';
-import type { EgressIPItem } from '../../../../src/objects/types/ovn.ts';
+import type { EgressIPItem } from '../../../../src/objects/types/openshift.ts';
 
 function made(name: string, annotations: Readonly<Record<string, string>>, isLabelled = true): EgressNode {
   return egressNodeOf({

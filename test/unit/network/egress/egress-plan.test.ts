@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { planEgress } from '../../../../src/network/egress/egress-plan.ts';
-import { egressChoice, egressRules } from '../../../../src/network/egress/egress-rules.ts';
-import type { PolicyPod } from '../../../../src/network/policy/connection.ts';
+import { egressChoice, egressRules } from '../../../../src/network/egress/egress-plan.ts';
+import type { PolicyPod } from '../../../../src/network/policy/network-policy.ts';
 import { parseCidr } from '../../../../src/objects/address.ts';
-import type { EgressIP } from '../../../../src/objects/types/ovn.ts';
+import type { EgressIP } from '../../../../src/objects/types/openshift.ts';
 
 function egressIP(
   name: string,

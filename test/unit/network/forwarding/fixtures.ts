@@ -11,8 +11,8 @@ import {
 import type { ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
 import type { Service, ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { ForwardingPlan, ServicePortPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
-import { planForwarding } from '../../../../src/network/forwarding/forwarding-planner.ts';
-import type { ForwardingNode, ForwardingOptions } from '../../../../src/network/forwarding/options.ts';
+import { planForwarding } from '../../../../src/network/forwarding/planner.ts';
+import type { ForwardingNode, ForwardingOptions } from '../../../../src/network/forwarding/node-plan.ts';
 import { sourceOf, verdictFor, type Verdict } from '../../../../src/network/forwarding/verdict.ts';
 
 /** The picture that the tests share: this node is `here`, in zone `a`; Pods of the cluster are in 10.1.0.0/16. */

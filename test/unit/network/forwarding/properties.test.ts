@@ -6,7 +6,7 @@ import type {
 } from '../../../../src/objects/types/discovery.generated.ts';
 import type { Service, ServicePort } from '../../../../src/objects/types/core.generated.ts';
 import type { ForwardingPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
-import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
+import { ForwardingPlanner } from '../../../../src/network/forwarding/planner.ts';
 import { verdictFor } from '../../../../src/network/forwarding/verdict.ts';
 import { ownNodeIP, node, options, plan, told } from './fixtures.ts';
 import { type Arrival, expected, type World } from './reference.ts';

@@ -4,7 +4,7 @@ import {
   staleFlows,
   type UdpFlow,
 } from '../../../../src/network/forwarding/stale-flows.ts';
-import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
+import { ForwardingPlanner } from '../../../../src/network/forwarding/planner.ts';
 import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import type { Endpoint } from '../../../../src/objects/types/discovery.generated.ts';
 import {

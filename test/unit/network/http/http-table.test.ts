@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { HttpTable } from '../../../../src/network/http/http-table.ts';
-import { isServedIngress } from '../../../../src/network/http/ingress-class.ts';
+import { isServedIngress } from '../../../../src/network/http/ingress.ts';
 import type { RouteClaimOptions } from '../../../../src/network/http/route-claims.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import type { Ingress } from '../../../../src/objects/types/networking.generated.ts';
 import type { Route } from '../../../../src/objects/types/route.generated.ts';
 import { ingress, route, rule } from './objects.ts';

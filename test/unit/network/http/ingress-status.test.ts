@@ -3,7 +3,7 @@ import {
   publishedAddresses,
   type RouterIdentity,
   routeStatus,
-} from '../../../../src/network/http/ingress-status.ts';
+} from '../../../../src/network/http/ingress.ts';
 import type { RouteAdmission, RouteRefusal } from '../../../../src/network/http/route-claims.ts';
 import type { ServiceSpec, ServiceStatus } from '../../../../src/objects/types/core.generated.ts';
 import type { RouteIngress } from '../../../../src/objects/types/route.generated.ts';

@@ -1,7 +1,7 @@
 /** The steps of hostindex_test.go and activation_test.go of OpenShift's router, as what is admitted at their end. */
 import { expect, test } from 'vitest';
 import { RouteClaims } from '../../../../src/network/http/route-claims.ts';
-import { keyOf, type ObjectKey } from '../../../../src/objects/key.ts';
+import { keyOf, type ObjectKey } from '../../../../src/objects/meta.ts';
 import type { Route, RouteSpec } from '../../../../src/objects/types/route.generated.ts';
 import { route } from './objects.ts';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RouteClaims, type RouteClaimOptions } from '../../../../src/network/http/route-claims.ts';
-import { endpointWeights } from '../../../../src/network/http/weights.ts';
-import { keyOf } from '../../../../src/objects/key.ts';
+import { endpointWeights } from '../../../../src/network/http/backends.ts';
+import { keyOf } from '../../../../src/objects/meta.ts';
 import type { Route } from '../../../../src/objects/types/route.generated.ts';
 import { route } from './objects.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { comparePacket } from '../../../../src/network/path/packet.ts';
-import type { Stage } from '../../../../src/network/path/stage.ts';
+import type { Stage } from '../../../../src/network/path/stages.ts';
 import type { Trace } from '../../../../src/network/path/trace.ts';
 
 const service: Stage = { stage: 'service', verdict: 'allow', message: '' };

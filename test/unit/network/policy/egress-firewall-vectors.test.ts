@@ -9,9 +9,9 @@ import {
   type FirewallSurroundings,
   firewallVerdict,
 } from '../../../../src/network/policy/egress-firewall.ts';
-import { firewallFilter } from '../../../../src/network/policy/firewall-filter.ts';
+import { firewallFilter } from '../../../../src/network/policy/egress-firewall.ts';
 import { parseCidr } from '../../../../src/objects/address.ts';
-import type { EgressFirewallRule } from '../../../../src/objects/types/ovn.ts';
+import type { EgressFirewallRule } from '../../../../src/objects/types/openshift.ts';
 
 const surroundings = (
   clusterCidrs: readonly string[] = [],

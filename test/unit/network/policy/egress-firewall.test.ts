@@ -5,7 +5,7 @@ import {
   firewallVerdict,
 } from '../../../../src/network/policy/egress-firewall.ts';
 import { parseCidr } from '../../../../src/objects/address.ts';
-import type { EgressFirewallRule } from '../../../../src/objects/types/ovn.ts';
+import type { EgressFirewallRule } from '../../../../src/objects/types/openshift.ts';
 
 const surroundings: FirewallSurroundings = {
   clusterCidrs: [parseCidr('10.128.0.0/14') ?? expect.unreachable()],

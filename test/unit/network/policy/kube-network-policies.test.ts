@@ -1,6 +1,6 @@
 /** The packets, blocks and ports of kube-network-policies' networkpolicy_test.go, with its answers. */
 import { describe, expect, test } from 'vitest';
-import { policyPod } from '../../../../src/network/policy/connection.ts';
+import { policyPod } from '../../../../src/network/policy/network-policy.ts';
 import { policyRules } from '../../../../src/network/policy/network-policy.ts';
 import { directionVerdict } from '../../../../src/network/policy/policy-verdict.ts';
 import type {

@@ -4,7 +4,7 @@ import { policyRules } from '../../../../src/network/policy/network-policy.ts';
 import { PolicyIndex } from '../../../../src/network/policy/policy-index.ts';
 import { type FilterRule, type PolicyPlan, selfSets } from '../../../../src/network/policy/policy-plan.ts';
 import { parseAddress } from '../../../../src/objects/address.ts';
-import { joinKey } from '../../../../src/objects/key.ts';
+import { joinKey } from '../../../../src/objects/meta.ts';
 import { bruteForce, type BrutePod } from './brute-force.ts';
 import { namespaces, podOf, pods, policy, randomPolicy } from './samples.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { PolicyConnection } from '../../../../src/network/policy/connection.ts';
+import type { PolicyConnection } from '../../../../src/network/policy/network-policy.ts';
 import { policyRules } from '../../../../src/network/policy/network-policy.ts';
 import { directionVerdict } from '../../../../src/network/policy/policy-verdict.ts';
 import type { NetworkPolicy } from '../../../../src/objects/types/networking.generated.ts';

@@ -1,7 +1,7 @@
 /** A cluster of two namespaces, and policies at random. */
 import fc from 'fast-check';
-import type { PolicyPod, PolicySide } from '../../../../src/network/policy/connection.ts';
-import { joinKey } from '../../../../src/objects/key.ts';
+import type { PolicyPod, PolicySide } from '../../../../src/network/policy/network-policy.ts';
+import { joinKey } from '../../../../src/objects/meta.ts';
 import type { LabelSelector } from '../../../../src/objects/meta.ts';
 import type { NetworkPolicy, NetworkPolicySpec } from '../../../../src/objects/types/networking.generated.ts';
 import type { BrutePod } from './brute-force.ts';

@@ -1,16 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  ForwardingPlanner,
-  type ServiceInput,
-} from '../../../../src/network/forwarding/forwarding-planner.ts';
+import { ForwardingPlanner, type ServiceInput } from '../../../../src/network/forwarding/planner.ts';
 import type { ForwardingPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
 import { isRecord } from '../../../../src/objects/json.ts';
-import { elementText, type ElementChange } from '../../../../src/node/nftables/difference.ts';
+import { elementText, type ElementChange } from '../../../../src/node/nftables/elements.ts';
 import { type Element, valueText } from '../../../../src/node/nftables/elements.ts';
 import { ListedTable } from '../../../../src/node/nftables/listed-table.ts';
 import { Programmed } from '../../../../src/node/nftables/programmed.ts';
-import { Transactions } from '../../../../src/node/nftables/transactions.ts';
+import { Transactions } from '../../../../src/node/nftables/nft.ts';
 import {
   endpointSlice,
   forwardingNode,

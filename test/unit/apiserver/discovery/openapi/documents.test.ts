@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { isRecord, type JsonRecord } from '../../../../../src/objects/json.ts';
-import { at, textAt } from '../../../../../src/objects/read.ts';
+import { at, textAt } from '../../../../../src/objects/json.ts';
 import type { DiscoveredResource } from '../../../../../src/apiserver/discovery/discovered-resource.ts';
 import { openApiHandler } from '../../../../../src/apiserver/discovery/openapi/handler.ts';
 import { call } from '../exchange-fake.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { DiscoveredResource } from '../../../../../src/apiserver/discovery/discovered-resource.ts';
 import { openApiHandler } from '../../../../../src/apiserver/discovery/openapi/handler.ts';
-import { writeGnosticV2 } from '../../../../../src/apiserver/discovery/openapi/gnostic-v2.ts';
-import { writeGnosticV3 } from '../../../../../src/apiserver/discovery/openapi/gnostic-v3.ts';
-import { runInSlices } from '../../../../../src/apiserver/time-slice.ts';
-import { wireValues } from '../../../../../src/apiserver/schema/protobuf/wire-reader.ts';
+import { writeGnosticV2 } from '../../../../../src/apiserver/discovery/openapi/gnostic.ts';
+import { writeGnosticV3 } from '../../../../../src/apiserver/discovery/openapi/gnostic.ts';
+import { runInSlices } from '../../../../../src/telemetry/time-slice.ts';
+import { wireValues } from '../../../../../src/apiserver/schema/protobuf/wire.ts';
 import { call } from '../exchange-fake.ts';
 
 /** No extension API server. */

@@ -5,7 +5,7 @@ import { applyObject } from '../../../../../src/apiserver/patch/apply/apply.ts';
 import { trackUpdate } from '../../../../../src/apiserver/patch/apply/track-update.ts';
 import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
 import type { ExpectedKind } from '../../../../../src/apiserver/schema/decode-body.ts';
-import { schemaFromCustomResource } from '../../../../../src/apiserver/schema/custom-schema.ts';
+import { schemaFromCustomResource } from '../../../../../src/apiserver/schema/custom-object.ts';
 import { isRecord, type JsonRecord } from '../../../../../src/objects/json.ts';
 import type { KubeObject } from '../../../../../src/objects/meta.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';

@@ -17,8 +17,8 @@ import {
   decodeFields,
   encodeFields,
   FieldsV1Error,
-} from '../../../../../src/apiserver/patch/apply/fields-v1.ts';
-import { compareElements, showPath } from '../../../../../src/apiserver/patch/apply/path-element.ts';
+} from '../../../../../src/apiserver/patch/apply/managers.ts';
+import { compareElements, showPath } from '../../../../../src/apiserver/patch/apply/field-set.ts';
 
 const element = fc.constantFrom(
   'f:a',

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
-import { managerName } from '../../../../../src/apiserver/rest/tracker.ts';
+import { managerName } from '../../../../../src/apiserver/rest/commit.ts';
 import { trackUpdate } from '../../../../../src/apiserver/patch/apply/track-update.ts';
 import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
 import { decodeValue } from '../../../../../src/apiserver/schema/decode.ts';
-import { schemaFromCustomResource } from '../../../../../src/apiserver/schema/custom-schema.ts';
+import { schemaFromCustomResource } from '../../../../../src/apiserver/schema/custom-object.ts';
 import type { FieldsV1, KubeObject, ManagedFieldsEntry } from '../../../../../src/objects/meta.ts';
 import type { Service } from '../../../../../src/objects/types/core.generated.ts';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decodeBody } from '../../../../../src/apiserver/schema/decode-body.ts';
-import { decodeDeleteOptions } from '../../../../../src/apiserver/schema/decode-options.ts';
+import { decodeDeleteOptions } from '../../../../../src/apiserver/schema/decode-body.ts';
 import { builtinSchema } from '../../../../../src/apiserver/schema/builtin.ts';
 import { parseProtobuf } from '../../../../../src/apiserver/schema/protobuf/parse-protobuf.ts';
-import { listAt } from '../../../../../src/objects/read.ts';
+import { listAt } from '../../../../../src/objects/json.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
 
 type Part = readonly [field: number, value: bigint | number | string | boolean | Buffer];

@@ -3,16 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { builtinSchema, registeredKind } from '../../../../../src/apiserver/schema/builtin.ts';
 import { decodeValue } from '../../../../../src/apiserver/schema/decode.ts';
 import { parseProtobuf } from '../../../../../src/apiserver/schema/protobuf/parse-protobuf.ts';
-import { messageOfKind } from '../../../../../src/apiserver/schema/protobuf/protobuf-messages.ts';
-import { parseVersion } from '../../../../../src/apiserver/schema/version-kind.ts';
-import { WireWriter } from '../../../../../src/apiserver/schema/protobuf/wire-writer.ts';
-import { wireValues } from '../../../../../src/apiserver/schema/protobuf/wire-reader.ts';
+import { messageOfKind } from '../../../../../src/apiserver/schema/protobuf/wire.ts';
+import { parseVersion } from '../../../../../src/apiserver/schema/builtin.ts';
+import { WireWriter } from '../../../../../src/apiserver/schema/protobuf/wire.ts';
+import { wireValues } from '../../../../../src/apiserver/schema/protobuf/wire.ts';
 import {
   writeProtobuf,
   writeProtobufEvent,
 } from '../../../../../src/apiserver/schema/protobuf/write-protobuf.ts';
 import { isRecord, type JsonRecord } from '../../../../../src/objects/json.ts';
-import { recordAt } from '../../../../../src/objects/read.ts';
+import { recordAt } from '../../../../../src/objects/json.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
 import { readTranscript, transcriptFiles } from '../../../../conformance/transcript.ts';
 import vectors from './protobuf-vectors.generated.json' with { type: 'json' };

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DamagedStorageError } from '../../../../../src/apiserver/storage/disk/errors.ts';
+import { DamagedStorageError } from '../../../../../src/apiserver/storage/disk/directory-lock.ts';
 import { contentsOf, keyOf, openStore, temporaryDirectories, writeOf } from './store-fixture.ts';
 
 const newDirectory = temporaryDirectories();

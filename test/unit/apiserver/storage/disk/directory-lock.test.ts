@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { lockDirectory } from '../../../../../src/apiserver/storage/disk/directory-lock.ts';
-import { StorageLockedError } from '../../../../../src/apiserver/storage/disk/errors.ts';
+import { StorageLockedError } from '../../../../../src/apiserver/storage/disk/directory-lock.ts';
 import { openStore, temporaryDirectories } from './store-fixture.ts';
 
 const newDirectory = temporaryDirectories();

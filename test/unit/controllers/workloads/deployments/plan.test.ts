@@ -4,8 +4,8 @@ import { planDeployment } from '../../../../../src/controllers/workloads/deploym
 import {
   maxSurge,
   maxUnavailable,
-} from '../../../../../src/controllers/workloads/deployments/plan-limits.ts';
-import { revisionOf } from '../../../../../src/controllers/workloads/deployments/plan-revisions.ts';
+} from '../../../../../src/controllers/workloads/deployments/plan-status.ts';
+import { revisionOf } from '../../../../../src/controllers/workloads/deployments/plan-status.ts';
 import type { Deployment, ReplicaSet } from '../../../../../src/objects/types/apps.generated.ts';
 import { deployment, now, settled } from '../samples.ts';
 

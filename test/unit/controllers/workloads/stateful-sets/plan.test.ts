@@ -4,7 +4,7 @@ import {
   planStatefulSet,
   planStatefulSetStatus,
 } from '../../../../../src/controllers/workloads/stateful-sets/plan.ts';
-import { draftPod, isMember } from '../../../../../src/controllers/workloads/stateful-sets/plan-pod.ts';
+import { draftPod, isMember } from '../../../../../src/controllers/workloads/stateful-sets/plan.ts';
 import { hashOfData, planHistory } from '../../../../../src/controllers/workloads/plan-history.ts';
 import type { ControllerRevision, StatefulSet } from '../../../../../src/objects/types/apps.generated.ts';
 import type { Pod } from '../../../../../src/objects/types/core.generated.ts';

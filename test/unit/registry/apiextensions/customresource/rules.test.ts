@@ -4,7 +4,7 @@ import type {
 } from '../../../../../src/objects/types/apiextensions.generated.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { escapeName, unescapeName } from '../../../../../src/registry/apiextensions/rules/escape.ts';
+import { escapeName, unescapeName } from '../../../../../src/registry/apiextensions/rules/decl-type.ts';
 import { validateRules } from '../../../../../src/registry/apiextensions/rules/validate-rules.ts';
 
 type Properties = Readonly<Record<string, JSONSchemaProps>>;

@@ -5,7 +5,7 @@ import type {
 import { describe, expect, test } from 'vitest';
 import { createCertificateAuthority } from '../../../../../src/apiserver/pki/certificates.ts';
 import { mayKeepWrongBundle } from '../../../../../src/registry/apiextensions/customresourcedefinition/conversion.ts';
-import { validateApproval } from '../../../../../src/registry/apiextensions/customresourcedefinition/approval.ts';
+import { validateApproval } from '../../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';
 
 import {
   validateAcceptedNames,

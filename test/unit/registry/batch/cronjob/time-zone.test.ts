@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { validateTimeZone } from '../../../../../src/registry/batch/cronjob/strategy.ts';
+import { validateTimeZone } from '../../../../../src/registry/batch/cronjob.ts';
 
 const faults = (timeZone: string | undefined): string[] =>
   validateTimeZone(timeZone, 'spec.timeZone').map(({ body }) => body);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultPullPolicy } from '../../../../../src/registry/core/pod/image.ts';
+import { defaultPullPolicy } from '../../../../../src/registry/core/pod/volumes.ts';
 import { contextOf, create, definitionOf, memberOf, now, read, update } from '../../decide.ts';
 
 const pod = definitionOf('Pod');

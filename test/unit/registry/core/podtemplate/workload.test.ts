@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../../../../src/objects/meta.ts';
-import { validateSelectedTemplate } from '../../../../../src/registry/core/podtemplate/rules.ts';
+import { validateSelectedTemplate } from '../../../../../src/registry/core/podtemplate.ts';
 import { create, definitionOf, update } from '../../decide.ts';
 
 const labels = { app: 'x' };

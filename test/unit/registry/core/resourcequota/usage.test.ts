@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isInScopes } from '../../../../../src/registry/core/resourcequota/scopes.ts';
+import { isInScopes } from '../../../../../src/registry/core/resourcequota/strategy.ts';
 import { increase, usageOf, userOf } from '../../../../../src/registry/core/resourcequota/usage.ts';
 
 const one = 1_000_000_000n;

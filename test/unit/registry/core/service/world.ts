@@ -7,7 +7,7 @@ import type { Reservation, Strategy, StrategyContext } from '../../../../../src/
 import type { KubeObject, ObjectMeta } from '../../../../../src/objects/meta.ts';
 import type { Service, ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
-import { alreadyExists } from '../../../../../src/objects/status-errors.ts';
+import { alreadyExists } from '../../../../../src/objects/status.ts';
 
 export const v4 = { families: ['IPv4'], cidrs: ['10.96.0.0/16'] } as const;
 export const v6 = { families: ['IPv6'], cidrs: ['fd00:10:96::/112'] } as const;

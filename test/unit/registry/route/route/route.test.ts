@@ -1,9 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import type { KubeObject } from '../../../../../src/objects/meta.ts';
-import { recordAt } from '../../../../../src/objects/read.ts';
+import { recordAt } from '../../../../../src/objects/json.ts';
 import type { ResourceDefinition, StrategyContext } from '../../../../../src/registry/generic/strategy.ts';
-import type { ReviewAccess, RouteAccess } from '../../../../../src/registry/route/route/custom-host.ts';
-import { routeStrategy } from '../../../../../src/registry/route/route/strategy.ts';
+import type { ReviewAccess, RouteAccess } from '../../../../../src/registry/route/custom-host.ts';
+import { routeStrategy } from '../../../../../src/registry/route/strategy.ts';
 import { contextOf, create, type Decision, definitionOf, memberOf, update } from '../../decide.ts';
 
 const user = { name: 'ann', uid: 'u', groups: [], extra: {} };

@@ -1,0 +1,239 @@
+import { isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
+import type { ResourceClient } from '../../../client/resource-client.ts';
+import type { EndpointSlice, EndpointPort } from '../../../objects/types/discovery.generated.ts';
+import { type ObjectKey, joinKey } from '../../../objects/meta.ts';
+import type { SliceTracker } from '../../../runtime/own-writes.ts';
+import type { IPFamily } from '../../../objects/address.ts';
+import type { Service } from '../../../objects/types/core.generated.ts';
+import { jsonEqual } from '../../../objects/json.ts';
+import { isHeadless } from '../service.ts';
+import { headlessLabel } from '../../../network/forwarding/endpoints.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
+import type { EnqueueOptions } from '../../../runtime/key-loop.ts';
+
+/** The writes of a plan. */
+export interface SliceWrites {
+  readonly create: readonly EndpointSlice[];
+  readonly update: readonly EndpointSlice[];
+  readonly delete: readonly EndpointSlice[];
+}
+
+/** The object that slices are written for. */
+export interface SliceOwner {
+  readonly key: ObjectKey;
+  readonly uid: string;
+}
+
+/** The number of successful writes, for the log. */
+export interface WriteCounts {
+  created: number;
+  updated: number;
+  deleted: number;
+}
+
+/** A write that failed. */
+export interface WriteFailure {
+  /** The message up to `for` the owner: `failed to update web-abcde EndpointSlice`. */
+  readonly attempt: string;
+  readonly error: unknown;
+}
+
+/** Sends the writes of a plan one by one and records each in the tracker. */
+export class SliceWriter {
+  readonly #client: ResourceClient<EndpointSlice>;
+  readonly #tracker: SliceTracker;
+
+  constructor(client: ResourceClient<EndpointSlice>, tracker: SliceTracker) {
+    this.#client = client;
+    this.#tracker = tracker;
+  }
+
+  /**
+   * Creates, updates, then deletes, one address type after the other. The writes of an address type end at the first
+   * failure, or without one when the namespace is terminating. Those of the other types are still sent, so that slices
+   * of a family that a Service no longer has are deleted even where no creates are allowed.
+   */
+  async write(
+    writes: SliceWrites,
+    owner: SliceOwner,
+    signal: AbortSignal,
+  ): Promise<{ counts: WriteCounts; failures: WriteFailure[] }> {
+    const counts: WriteCounts = { created: 0, updated: 0, deleted: 0 };
+    const failures: WriteFailure[] = [];
+    const types = [...writes.create, ...writes.update, ...writes.delete].map(
+      ({ addressType }) => addressType,
+    );
+    for (const type of new Set(types)) {
+      const isOfType = ({ addressType }: EndpointSlice): boolean => addressType === type;
+      const failure = await this.#writeType(
+        {
+          create: writes.create.filter(isOfType),
+          update: writes.update.filter(isOfType),
+          delete: writes.delete.filter(isOfType),
+        },
+        owner,
+        counts,
+        signal,
+      );
+      if (failure !== undefined) failures.push(failure);
+    }
+    return { counts, failures };
+  }
+
+  async #writeType(
+    writes: SliceWrites,
+    owner: SliceOwner,
+    counts: WriteCounts,
+    signal: AbortSignal,
+  ): Promise<WriteFailure | undefined> {
+    let attempt = '';
+    try {
+      for (const slice of writes.create) {
+        attempt = 'failed to create EndpointSlice';
+        this.#tracker.wrote(owner.key, owner.uid, await this.#client.create(slice, { signal }));
+        counts.created++;
+      }
+      for (const slice of writes.update) {
+        attempt = `failed to update ${slice.metadata.name ?? ''} EndpointSlice`;
+        this.#tracker.wrote(owner.key, owner.uid, await this.#client.replace(slice, { signal }));
+        counts.updated++;
+      }
+      for (const slice of writes.delete) {
+        attempt = `failed to delete ${slice.metadata.name ?? ''} EndpointSlice`;
+        await this.#delete(slice, owner, signal);
+        counts.deleted++;
+      }
+    } catch (error) {
+      return isNamespaceTerminating(error) ? undefined : { attempt, error };
+    }
+    return undefined;
+  }
+
+  async #delete(slice: EndpointSlice, owner: SliceOwner, signal: AbortSignal): Promise<void> {
+    const { namespace = '', name = '', uid } = slice.metadata;
+    this.#tracker.deleting(owner.key, owner.uid, slice);
+    try {
+      const preconditions = uid === undefined ? {} : { preconditions: { uid } };
+      await this.#client.delete(namespace, name, { signal, ...preconditions });
+    } catch (error) {
+      if (isNotFound(error)) return;
+      this.#tracker.wrote(owner.key, owner.uid, slice);
+      throw error;
+    }
+  }
+}
+
+/** Labels, owner and name of the EndpointSlices of a Service (k8s.io/endpointslice, `utils.go`). Pure. */
+
+/** The label with the name of a slice's Service. */
+export const serviceNameLabel = 'kubernetes.io/service-name';
+/** The label with the name of the controller that manages a slice. */
+export const managedByLabel = 'endpointslice.kubernetes.io/managed-by';
+/** The value of {@link managedByLabel} on slices of the endpointslice controller. */
+export const endpointSliceController = 'endpointslice-controller.k8s.io';
+
+const reserved: readonly string[] = [serviceNameLabel, managedByLabel, headlessLabel];
+
+/** The labels of a Service's slices: its own, except for three keys that the controller sets. */
+export function sliceLabels(service: Service): Record<string, string> {
+  return {
+    ...unreserved(service.metadata.labels),
+    ...(isHeadless(service) ? { [headlessLabel]: '' } : {}),
+    [serviceNameLabel]: service.metadata.name ?? '',
+    [managedByLabel]: endpointSliceController,
+  };
+}
+
+/**
+ * True when the labels of a slice differ from the wanted ones outside the reserved keys. Differences in reserved keys
+ * alone cause no write, as in kube-controller-manager.
+ */
+export function labelsDiffer(slice: EndpointSlice, wanted: Readonly<Record<string, string>>): boolean {
+  return !jsonEqual(unreserved(slice.metadata.labels), unreserved(wanted));
+}
+
+function unreserved(labels: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !reserved.includes(key)));
+}
+
+/** True when a slice has this Service, by uid, as an owner. */
+export function isOwnedBy(slice: EndpointSlice, service: Service): boolean {
+  return (slice.metadata.ownerReferences ?? []).some(
+    (owner) => owner.uid === service.metadata.uid && owner.kind === 'Service' && owner.apiVersion === 'v1',
+  );
+}
+
+/** An empty slice, ready to be filled and created. */
+export function newSlice(service: Service, family: IPFamily, ports: readonly EndpointPort[]): EndpointSlice {
+  const { name = '', namespace = '', uid = '' } = service.metadata;
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: {
+      generateName: `${name}-`,
+      namespace,
+      labels: sliceLabels(service),
+      ownerReferences: [
+        { apiVersion: 'v1', kind: 'Service', name, uid, controller: true, blockOwnerDeletion: true },
+      ],
+    },
+    addressType: family,
+    endpoints: null,
+    ports: ports.length === 0 ? null : [...ports],
+  };
+}
+
+/** The input of {@link followSlices}. */
+export interface SliceEvents {
+  readonly slices: Informer<EndpointSlice>;
+  /** The value of the managed-by label on the controller's own slices. */
+  readonly managedBy: string;
+  readonly tracker: SliceTracker;
+  /** Milliseconds of delay after a change by others, to batch several. */
+  readonly delay: number;
+  /** Whether the slices that exist at the start count as changed. */
+  readonly fromStart: boolean;
+  readonly enqueue: (key: ObjectKey, options?: EnqueueOptions) => void;
+}
+
+/**
+ * Enqueues the owner of a slice when another client changed the slice: its content or labels (the generation), its
+ * Service or its manager. The event of an own write enqueues it only when a reconcile waits for it.
+ */
+export function followSlices(events: SliceEvents): void {
+  const { slices, managedBy, tracker, delay, fromStart, enqueue } = events;
+  const isOurs = (slice: EndpointSlice): boolean => slice.metadata.labels?.[managedByLabel] === managedBy;
+  const changed = (slice: EndpointSlice): void => {
+    const key = ownerKey(slice);
+    if (key !== undefined) enqueue(key, { after: delay });
+  };
+  const seen = (slice: EndpointSlice, how: 'arrived' | 'gone'): void => {
+    const key = ownerKey(slice);
+    if (key === undefined || !isOurs(slice)) return;
+    const meaning = tracker[how](key, slice);
+    if (meaning === 'change') enqueue(key, { after: delay });
+    else if (meaning === 'awaited') enqueue(key);
+  };
+  slices.addHandler({
+    added: (slice, initial) => {
+      if (fromStart || !initial) seen(slice, 'arrived');
+    },
+    updated: (slice, old) => {
+      if (ownerKey(slice) !== ownerKey(old)) {
+        changed(slice);
+        changed(old);
+      } else if (isOurs(slice) !== isOurs(old)) {
+        changed(slice);
+      } else {
+        seen(slice, 'arrived');
+      }
+    },
+    deleted: (slice) => seen(slice, 'gone'),
+  });
+}
+
+/** The key of the Service that a slice names. */
+function ownerKey({ metadata }: EndpointSlice): ObjectKey | undefined {
+  const name = metadata.labels?.[serviceNameLabel];
+  return name === undefined || name === '' ? undefined : joinKey(metadata.namespace ?? '', name);
+}

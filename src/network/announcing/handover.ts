@@ -1,0 +1,86 @@
+import type { KeptAddresses, AnnouncerLease } from './agent-report.ts';
+
+/** Milliseconds that a kernel may be late in ending a lifetime. */
+const kernelLateMs = 1000;
+
+/**
+ * The addresses that agents have left in the kernels of their nodes at an orderly end (`--restart-grace`). No other
+ * agent takes them while they may be there: until the agent holds its Lease again, or the time that it gave them is over. That
+ * counts from when its Lease was seen, which is later.
+ */
+export class RestartGrace {
+  readonly #left = new Map<
+    string,
+    { readonly version: string; readonly kept: KeptAddresses; seenAt: number }
+  >();
+
+  /**
+   * A Lease was seen.
+   *
+   * @param version another one after each write of the Lease.
+   * @param kept undefined: the agent holds its Lease, or left nothing.
+   * @param now milliseconds of a monotonic clock.
+   */
+  observe(node: string, version: string, kept: KeptAddresses | undefined, now: number): void {
+    if (kept === undefined) this.#left.delete(node);
+    else if (this.#left.get(node)?.version !== version) this.#left.set(node, { version, kept, seenAt: now });
+  }
+
+  /** Addresses that no agent may take now but the one that left them. */
+  addresses(now: number): readonly string[] {
+    return [...this.#left.values()].flatMap(({ kept, seenAt }) =>
+      now < seenAt + kept.seconds * 1000 + kernelLateMs ? kept.addresses : [],
+    );
+  }
+}
+
+/**
+ * Whole seconds for which the kernel of a stopped agent may still have the addresses in its Lease. They count from
+ * before the Lease was written: others count from when they saw it, and so never stop waiting earlier.
+ *
+ * @param seconds of the Lease.
+ * @param saidFrom milliseconds of a monotonic clock, from before the Lease was written.
+ * @returns 0: the time is over.
+ */
+export function secondsLeft(seconds: number, saidFrom: number, now: number): number {
+  return Math.max(0, Math.floor(seconds - (now - saidFrom) / 1000));
+}
+
+/** Milliseconds: longer than a successor needs, shorter than another machine takes to come by one of them. */
+const lastsMs = 5000;
+
+/**
+ * Addresses that agents announced until their Leases were given back, by themselves or for them. An agent that
+ * takes such an address over at once does not probe for it: the former one has.
+ */
+export class ReleasedAddresses {
+  readonly #holding = new Set<string>();
+  /** By address: when its Lease was seen given back. */
+  readonly #released = new Map<string, number>();
+
+  /**
+   * A Lease was seen.
+   *
+   * @param lease undefined: it was deleted.
+   * @param announced the addresses in the agent's last report.
+   * @param now milliseconds of a monotonic clock.
+   */
+  observe(
+    node: string,
+    lease: Pick<AnnouncerLease, 'acquired'> | undefined,
+    announced: readonly string[],
+    now: number,
+  ): void {
+    if (lease?.acquired !== undefined) this.#holding.add(node);
+    else if (this.#holding.delete(node)) for (const address of announced) this.#released.set(address, now);
+  }
+
+  /** Whether an address was released a moment ago. */
+  has(address: string, now: number): boolean {
+    const at = this.#released.get(address);
+    if (at === undefined) return false;
+    if (now - at <= lastsMs) return true;
+    this.#released.delete(address);
+    return false;
+  }
+}

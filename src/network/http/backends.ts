@@ -1,0 +1,106 @@
+import { compareText } from '../../objects/go-text.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../objects/types/discovery.generated.ts';
+import type { Backend } from './rules.ts';
+
+/** Where the requests of a backend may go. */
+export interface BackendEndpoints {
+  readonly endpoints: readonly HttpEndpoint[];
+  /** Whether the Service's port has the appProtocol `kubernetes.io/h2c`: HTTP/2 without TLS. */
+  readonly isH2c: boolean;
+  /** Why there is none. */
+  readonly problem: 'NoService' | 'NoPort' | 'NoEndpoints' | undefined;
+}
+
+/** A Pod's port, or what else a slice names. */
+export interface HttpEndpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+const nowhere = (problem: BackendEndpoints['problem']): BackendEndpoints => ({
+  endpoints: [],
+  isH2c: false,
+  problem,
+});
+
+/**
+ * The endpoints of a backend: those that are ready, or, where none is, those that terminate and serve still
+ * (KEP-1669).
+ *
+ * @param kind of the object that names the backend: an Ingress names a port of the Service, a Route one of the endpoints.
+ * @param slices of the Service.
+ */
+export function backendEndpoints(
+  { port }: Pick<Backend, 'port'>,
+  kind: 'Ingress' | 'Route',
+  service: Pick<Service, 'spec'> | undefined,
+  slices: readonly EndpointSlice[],
+): BackendEndpoints {
+  if (service === undefined) return nowhere('NoService');
+  const ports = (service.spec.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  const servicePort =
+    kind === 'Ingress'
+      ? ports.find((one) => one.name === port || one.port === port)
+      : ports.find((one) => port === undefined || one.name === port || one.targetPort === port);
+  const byEndpoint = kind === 'Route' && port !== undefined;
+  if (servicePort === undefined && !byEndpoint) return nowhere('NoPort');
+  const ready: HttpEndpoint[] = [];
+  const ending: HttpEndpoint[] = [];
+  let hasPort = false;
+  for (const slice of slices) {
+    if (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6') continue;
+    for (const one of slice.ports ?? []) {
+      const isMeant = byEndpoint
+        ? one.name === port || one.port === port
+        : (one.name ?? '') === (servicePort?.name ?? '');
+      if (!isMeant || one.port === undefined || (one.protocol ?? 'TCP') !== 'TCP') continue;
+      hasPort = true;
+      for (const endpoint of slice.endpoints ?? []) {
+        const [address] = endpoint.addresses;
+        if (address === undefined) continue;
+        if (endpoint.conditions?.ready ?? true) ready.push({ address, port: one.port });
+        else if (isEnding(endpoint)) ending.push({ address, port: one.port });
+      }
+    }
+  }
+  const endpoints = distinct(ready.length > 0 ? ready : ending);
+  if (endpoints.length === 0)
+    return nowhere(byEndpoint && !hasPort && slices.length > 0 ? 'NoPort' : 'NoEndpoints');
+  return { endpoints, isH2c: servicePort?.appProtocol === 'kubernetes.io/h2c', problem: undefined };
+}
+
+function isEnding({ conditions }: Endpoint): boolean {
+  return (conditions?.serving ?? false) && (conditions?.terminating ?? false);
+}
+
+/** Sorted; slices overlap while their controller moves endpoints between them. */
+function distinct(endpoints: readonly HttpEndpoint[]): HttpEndpoint[] {
+  const byName = new Map(endpoints.map((one) => [`${one.address} ${one.port}`, one]));
+  return [...byName.values()].sort((a, b) => compareText(a.address, b.address) || a.port - b.port);
+}
+
+/** The largest weight of an endpoint, as HAProxy has it. */
+const maxWeight = 256;
+
+/** A Service among those of a rule. */
+export interface WeightedService {
+  /** 0: gets nothing. */
+  readonly weight: number;
+  /** The number of its usable endpoints. */
+  readonly endpoints: number;
+}
+
+/**
+ * The weight of each endpoint of each Service, 0 to 256: a Service's weight is shared by its endpoints, and scaled so that
+ * the largest is 256. Fractions are cut, to 1 at least. One active Service alone: 1 (`router.go`,
+ * `calculateServiceWeights`, of the router of OpenShift).
+ *
+ * @returns one weight for each Service, in their order; all 0 where nothing can be reached.
+ */
+export function endpointWeights(services: readonly WeightedService[]): number[] {
+  const shares = services.map(({ weight, endpoints }) => (endpoints > 0 ? weight / endpoints : 0));
+  if (shares.filter((share) => share > 0).length === 1) return shares.map((share) => (share > 0 ? 1 : 0));
+  const largest = shares.reduce((most, share) => Math.max(most, share), 0);
+  return shares.map((share) => (share > 0 ? Math.max(1, Math.floor((share * maxWeight) / largest)) : 0));
+}

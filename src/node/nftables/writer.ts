@@ -1,0 +1,310 @@
+import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/forwarding-plan.ts';
+import { pushAll } from '../../objects/lists.ts';
+import { jsonEqual, isRecord } from '../../objects/json.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
+import { type IPFamily, ipFamilies } from '../../objects/address.ts';
+import {
+  type Command,
+  type NftFamily,
+  tableName,
+  byText,
+  difference,
+  type Element,
+  disjointRanges,
+  allSetNames,
+  isNftMap,
+  setNames,
+} from './elements.ts';
+import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
+import { ListedTable, ListingReader } from './listed-table.ts';
+import { Nft, cutCommands, Transactions } from './nft.ts';
+import { pickChainDefinitions } from './port-elements.ts';
+import { Programmed, type ProgrammingStep } from './programmed.ts';
+import type { Host } from '../../host/host.ts';
+import { defaultMarkMask } from './marks.ts';
+
+/** The result of a sync. */
+export interface Written {
+  readonly transactions: number;
+  /** Elements that were added, replaced or deleted. */
+  readonly elements: number;
+}
+
+/** The contents of the kernel, as far as known. */
+interface Mirror {
+  readonly options: LayoutOptions;
+  readonly chains: Map<string, number>;
+  readonly programmed: Programmed;
+  /** Elements that are not Services'. */
+  readonly others: readonly Element[];
+}
+
+/** The former contents of the kernel, and the number of transactions to make a table anew. */
+interface Read {
+  readonly chains: ChainSizes;
+  readonly listed: ListedTable;
+  readonly transactions: number;
+}
+
+/** Our table in one family. One sync at a time. */
+export class NftablesTable {
+  readonly #nft: Nft;
+  readonly #family: IPFamily;
+  readonly #markMask: number;
+  #mirror: Mirror | undefined;
+
+  constructor(nft: Nft, family: IPFamily, markMask: number) {
+    this.#nft = nft;
+    this.#family = family;
+    this.#markMask = markMask;
+  }
+
+  /** Makes the next sync a full one. */
+  forget(): void {
+    this.#mirror = undefined;
+  }
+
+  /**
+   * Makes the table equal to the plan: from its known contents or, the first time and after a failure, from the
+   * contents of the kernel.
+   *
+   * @param touched the Services whose plans may have changed since the last sync; undefined: all.
+   * @throws {NftError} The next sync is then a full one.
+   */
+  async sync(
+    plan: ForwardingPlan,
+    node: NodeFamilyPlan,
+    touched: Iterable<ObjectKey> | undefined,
+  ): Promise<Written> {
+    const options = this.#layoutOptions(node);
+    const others = nodeElements(node);
+    let mirror = this.#mirror;
+    this.#mirror = undefined;
+    if (mirror !== undefined && !jsonEqual(mirror.options, options)) mirror = undefined;
+
+    const programmed = mirror?.programmed ?? new Programmed(this.#family);
+    const read = mirror === undefined ? await this.#read(plan, tableLayout(options)) : undefined;
+    const chains = new Map(mirror?.chains ?? read?.chains);
+    const steps = this.#steps(plan, programmed, touched, read, mirror, others);
+    let elements = 0;
+    const texts = async function* (this: NftablesTable): AsyncGenerator<string> {
+      const transactions = new Transactions(options.family);
+      for (const step of steps) {
+        await nextTurn();
+        yield* this.#missingChains(chains, step, options);
+        yield* transactions.add(step.changes);
+        elements += step.changes.length;
+        programmed.commit(step);
+      }
+      yield* transactions.end();
+    };
+    const written = await this.#nft.runAll(texts.call(this));
+    this.#mirror = { options, chains, programmed, others };
+    return { transactions: written + (read?.transactions ?? 0), elements };
+  }
+
+  /** The steps, by the known contents of the table. Each step is committed before the next is made. */
+  *#steps(
+    plan: ForwardingPlan,
+    programmed: Programmed,
+    touched: Iterable<ObjectKey> | undefined,
+    read: Read | undefined,
+    mirror: Mirror | undefined,
+    others: readonly Element[],
+  ): Generator<ProgrammingStep> {
+    if (read === undefined) {
+      const step = programmed.next(plan, touched);
+      const changed = difference(byText(mirror?.others ?? []), others);
+      yield { ...step, changes: [...changed, ...step.changes] };
+    } else {
+      yield* programmed.fromKernel(plan, read.listed, others);
+    }
+  }
+
+  /** Reads the contents of the kernel. A missing table, or one with other rules, is made anew. */
+  async #read(plan: ForwardingPlan, layout: TableLayout): Promise<Read> {
+    const family = nftFamily(this.#family);
+    // Terse, and the whole family: asked for one table, nft 1.0.6 fetches all of its elements.
+    const rules = listedRules((await this.#nft.list(['-t'], 'ruleset', family)) ?? '{}');
+    const expected = chainSizes(layout.commands);
+    const isOurs =
+      [...expected].every(([name, size]) => rules.chains.get(name) === size) &&
+      allSetNames.every((name) => rules.sets.has(name));
+    const listed = new ListedTable(plan, this.#family);
+    if (!isOurs) {
+      const table = { family, name: tableName };
+      await this.#nft.run([{ add: { table } }, { delete: { table } }]);
+      await this.#nft.runText(layout.text);
+      await this.#nft.run(layout.commands);
+      return { chains: expected, listed, transactions: 3 };
+    }
+    const reader = new ListingReader((element) => listed.add(element));
+    const sets = setNames.map((name) => `${isNftMap(name) ? 'map' : 'set'} ${family} ${tableName} ${name}`);
+    await this.#nft.listEach(sets, (text) => reader.read(text));
+    return { chains: rules.chains, listed, transactions: 0 };
+  }
+
+  /** The commands for the chains that a step needs. They may exist in part, if an agent was stopped. */
+  #missingChains(
+    chains: Map<string, number>,
+    step: ProgrammingStep,
+    options: LayoutOptions,
+  ): readonly string[] {
+    const commands: Command[] = [];
+    for (const chain of step.chains.values()) {
+      for (const definition of pickChainDefinitions(chain, options)) {
+        const size = definition.commands.length - 1;
+        if (chains.get(definition.name) === size) continue;
+        chains.set(definition.name, size);
+        const [add, ...rules] = definition.commands;
+        if (add === undefined) continue;
+        const flush = {
+          flush: { chain: { family: options.family, table: tableName, name: definition.name } },
+        };
+        commands.push(add, flush);
+        pushAll(commands, rules);
+      }
+    }
+    return cutCommands(commands);
+  }
+
+  #layoutOptions({ podDetection, nodePortAddresses }: NodeFamilyPlan): LayoutOptions {
+    return {
+      family: nftFamily(this.#family),
+      markMask: this.#markMask,
+      podDetection: podDetection?.by === 'cidr' ? { by: 'cidr', cidrs: [] } : podDetection,
+      nodePortsEverywhere: nodePortAddresses === 'all',
+    };
+  }
+}
+
+/** Lets other work go on: a step takes some milliseconds. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** nft's name of a family. */
+export function nftFamily(family: IPFamily): NftFamily {
+  return family === 'IPv4' ? 'ip' : 'ip6';
+}
+
+/** The elements that no Service has anything to do with. */
+function nodeElements({ podDetection, nodePortAddresses, serviceCIDRs }: NodeFamilyPlan): readonly Element[] {
+  const podCidrs = podDetection?.by === 'cidr' ? podDetection.cidrs : [];
+  return [
+    ...disjointRanges(podCidrs).map((range): Element => ({ set: 'pod-cidrs', key: [range] })),
+    ...disjointRanges(serviceCIDRs).map((range): Element => ({ set: 'service-cidrs', key: [range] })),
+    ...(nodePortAddresses === 'all' ? [] : nodePortAddresses).map((address): Element => ({
+      set: 'node-port-ips',
+      key: [address],
+    })),
+  ];
+}
+
+/** Chains by name, and how many rules each has: enough to find one that is incomplete, or that was tampered with. */
+type ChainSizes = ReadonlyMap<string, number>;
+
+/** The chains that commands make. */
+function chainSizes(commands: readonly Command[]): ChainSizes {
+  const sizes = new Map<string, number>();
+  for (const { add } of commands) count(add, sizes);
+  return sizes;
+}
+
+/** Our table in the output of `nft -j -t list ruleset`: its chains, and the names of its sets and maps. */
+function listedRules(listing: string): {
+  readonly chains: ChainSizes;
+  readonly sets: ReadonlySet<string>;
+} {
+  const chains = new Map<string, number>();
+  const sets = new Set<string>();
+  const parsed: unknown = JSON.parse(listing);
+  const objects: unknown = isRecord(parsed) ? parsed['nftables'] : undefined;
+  for (const object of Array.isArray(objects) ? objects : []) {
+    count(object, chains);
+    const set: unknown = isRecord(object) ? (object['set'] ?? object['map']) : undefined;
+    if (isRecord(set) && set['table'] === tableName && typeof set['name'] === 'string') sets.add(set['name']);
+  }
+  return { chains, sets };
+}
+
+function count(object: unknown, sizes: Map<string, number>): void {
+  if (!isRecord(object)) return;
+  const { chain, rule } = object;
+  if (isRecord(chain) && chain['table'] === tableName && typeof chain['name'] === 'string') {
+    sizes.set(chain['name'], sizes.get(chain['name']) ?? 0);
+  }
+  if (isRecord(rule) && rule['table'] === tableName && typeof rule['chain'] === 'string') {
+    sizes.set(rule['chain'], (sizes.get(rule['chain']) ?? 0) + 1);
+  }
+}
+
+export interface NftablesWriterOptions {
+  readonly host: Host;
+  /** The bits of the packet mark that are ours (`marks.ts`); 1 to 2^32-1. */
+  readonly markMask?: number;
+}
+
+/** Writes a node's plan into its kernel, as the tables `ip servicenet` and `ip6 servicenet`. One call at a time. */
+export class NftablesWriter {
+  readonly #nft: Nft;
+  readonly #markMask: number;
+  readonly #tables = new Map<IPFamily, NftablesTable>();
+
+  constructor({ host, markMask = defaultMarkMask }: NftablesWriterOptions) {
+    this.#nft = new Nft(host);
+    this.#markMask = markMask;
+  }
+
+  /**
+   * Programs the kernel by the plan.
+   *
+   * @param touched the Services whose plans may have changed since the last sync; default all.
+   * @throws {NftError} The next sync then reads the contents of the kernel.
+   */
+  async sync(plan: ForwardingPlan, touched?: Iterable<ObjectKey>): Promise<Written> {
+    try {
+      return await this.#sync(plan, touched);
+    } catch (error) {
+      this.distrust(); // A failed sync leaves the table unknown: the next one reads it.
+      throw error;
+    }
+  }
+
+  async #sync(plan: ForwardingPlan, touched: Iterable<ObjectKey> | undefined): Promise<Written> {
+    let transactions = 0;
+    let elements = 0;
+    for (const node of plan.node.families) {
+      let table = this.#tables.get(node.family);
+      if (table === undefined) {
+        table = new NftablesTable(this.#nft, node.family, this.#markMask);
+        this.#tables.set(node.family, table);
+      }
+      const written = await table.sync(plan, node, touched);
+      transactions += written.transactions;
+      elements += written.elements;
+    }
+    return { transactions, elements };
+  }
+
+  /** The next sync compares everything with what the kernel has, and mends it. */
+  distrust(): void {
+    for (const table of this.#tables.values()) table.forget();
+  }
+
+  /** Ends the program that {@link sync} leaves behind for the next change. What was written stays. */
+  async close(): Promise<void> {
+    await this.#nft.close();
+  }
+
+  /** Removes the tables of all agents of this project. @throws {NftError} */
+  async cleanUp(): Promise<void> {
+    this.#tables.clear();
+    await this.#nft.run(
+      ipFamilies.flatMap((family) => {
+        const table = { family: nftFamily(family), name: tableName };
+        return [{ add: { table } }, { delete: { table } }];
+      }),
+    );
+  }
+}

@@ -1,0 +1,268 @@
+import type { Service } from '../objects/types/core.generated.ts';
+import { type ServedService, isForeign, statusAddresses } from '../controllers/load-balancer/status.ts';
+import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
+import type { AddressPool, FamilyUsage } from '../objects/types/servicenet.ts';
+import { readPool, type Pool, layOut, type ForbiddenRange } from '../controllers/load-balancer/pools.ts';
+import { readQuarantined, type Allocation } from '../controllers/load-balancer/allocations.ts';
+import {
+  byServiceAge,
+  isServed,
+  readRequest,
+  type RequestSettings,
+  type AddressRequest,
+} from '../controllers/load-balancer/request.ts';
+import { parseStrictAddress, type IPFamily } from '../objects/address.ts';
+import { type ObjectKey, keyOf } from '../objects/meta.ts';
+import { announcedBy } from '../controllers/announcement-status/plan.ts';
+import { loadBalancerReadyCondition } from '../network/announcing/assigned-addresses.ts';
+
+/** The objects of a cluster that decide which Service gets which address. */
+export interface PooledCluster {
+  readonly services: readonly Service[];
+  /** Labels of a namespace. */
+  readonly namespaceLabels: (namespace: string) => Readonly<Record<string, string>>;
+  readonly settings: RequestSettings;
+  readonly forbidden: readonly ForbiddenRange[];
+  readonly pools: readonly AddressPool[];
+}
+
+interface PooledService extends ServedService {
+  readonly service: Service;
+}
+
+/** The state of a controller that has just started in a cluster. */
+export interface StartedController {
+  readonly allocator: LoadBalancerAllocator;
+  /** Oldest first, without Services that another load balancer serves. */
+  readonly served: readonly PooledService[];
+}
+
+/** Adopts the addresses of all Services, as a controller does when it starts. Assigns no new ones. */
+function startController(cluster: PooledCluster, now: number): StartedController {
+  const allocator = new LoadBalancerAllocator();
+  allocator.setPools(poolsOf(cluster.pools), cluster.forbidden);
+  const served = servedServices(cluster, allocator);
+  Array.from(allocator.adopt(served));
+  for (const pool of cluster.pools) {
+    for (const entry of readQuarantined(pool, now)) allocator.allocations.quarantine(entry);
+  }
+  return { allocator, served };
+}
+
+/** The Services that a controller with these pools would serve, oldest first. */
+function servedServices(
+  { services, settings, namespaceLabels }: PooledCluster,
+  allocator: LoadBalancerAllocator,
+): PooledService[] {
+  return services
+    .filter((service) => isServed(service, settings) && service.metadata.deletionTimestamp === undefined)
+    .map((service) => ({
+      service,
+      request: readRequest(service, namespaceLabels(service.metadata.namespace ?? ''), settings),
+      inStatus: statusAddresses(service, allocator.isPooled),
+    }))
+    .filter(({ service, inStatus }) => !isForeign(service, inStatus))
+    .sort((a, b) => byServiceAge(a.request, b.request));
+}
+
+function poolsOf(objects: readonly AddressPool[]): Pool[] {
+  return objects.map((object) => readPool(object).pool);
+}
+
+/** The problems and conflicts that a controller would write to the status of pools: `name: sentence`. */
+export function poolProblems(
+  objects: readonly AddressPool[],
+  forbidden: readonly ForbiddenRange[],
+): string[] {
+  const layouts = layOut(poolsOf(objects), forbidden);
+  return objects.flatMap((object) => {
+    const { pool, problems } = readPool(object);
+    const conflicts = layouts.get(pool.name)?.conflicts ?? [];
+    return [...problems, ...conflicts].map((problem) => `${pool.name}: ${problem}`);
+  });
+}
+
+/** A cluster and an edit of its pools. */
+export interface EditedCluster extends PooledCluster {
+  /** All pools after the edit. */
+  readonly edited: readonly AddressPool[];
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** The effect of an edit on one address of one Service. */
+export interface EditEffect {
+  readonly service: ObjectKey;
+  readonly family: IPFamily;
+  /**
+   * `moves` to another address, `loses` its address, `gains` one that it waits for, `adopts` one that another load
+   * balancer assigned, or `stays` on an address that would be in no pool.
+   */
+  readonly effect: 'moves' | 'loses' | 'gains' | 'adopts' | 'stays';
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** Plans which Services an edit of pools affects, by applying it to an allocator of its own. */
+export function planEdit(cluster: EditedCluster): EditEffect[] {
+  const { forbidden, now } = cluster;
+  const { allocator, served } = startController(cluster, now);
+  for (const { request } of served) allocateAndRelease(allocator, request, now);
+  const before = new Map(served.map(({ request }) => [request.service, addressesOf(allocator, request)]));
+
+  allocator.takeChanged();
+  allocator.setPools(poolsOf(cluster.edited), forbidden);
+  const adopted = servedServices(cluster, allocator).filter(({ request }) => !before.has(request.service));
+  Array.from(allocator.adopt(adopted));
+  const all = [...served, ...adopted];
+  for (const { request } of all) allocateAndRelease(allocator, request, now);
+  return all.flatMap(({ request }) => effectsOn(allocator, request, before.get(request.service)));
+}
+
+/** Allocates for a Service as if its status were written at once. */
+function allocateAndRelease(allocator: LoadBalancerAllocator, request: AddressRequest, now: number): void {
+  allocator.allocate(request, []);
+  allocator.release(request.service, allocator.unreleased(request.service), now);
+}
+
+function addressesOf(allocator: LoadBalancerAllocator, request: AddressRequest): Map<IPFamily, string> {
+  return new Map(allocator.allocations.addressesOf(request.service));
+}
+
+/** @param before undefined for a Service that another load balancer served. */
+function effectsOn(
+  allocator: LoadBalancerAllocator,
+  request: AddressRequest,
+  before: ReadonlyMap<IPFamily, string> | undefined,
+): EditEffect[] {
+  const { service } = request;
+  const after = addressesOf(allocator, request);
+  return request.families.flatMap((family): EditEffect[] => {
+    const from = before?.get(family);
+    const to = after.get(family);
+    if (before === undefined) return to === undefined ? [] : [{ service, family, effect: 'adopts', to }];
+    if (from === undefined) return to === undefined ? [] : [{ service, family, effect: 'gains', to }];
+    if (to === undefined) return [{ service, family, effect: 'loses', from }];
+    if (from !== to) return [{ service, family, effect: 'moves', from, to }];
+    const value = parseStrictAddress(to)?.value ?? -1n;
+    return allocator.allocations.poolOf(family, value) === undefined
+      ? [{ service, family, effect: 'stays', from }]
+      : [];
+  });
+}
+
+/** The pools, which Service has which address, and which Services wait and why. */
+export interface PoolReport {
+  /** By name. */
+  readonly pools: readonly ReportedPool[];
+  /** Those in use by family and value, then reserved ones that are not in use. */
+  readonly addresses: readonly ReportedAddress[];
+  /** By namespace and name. */
+  readonly waiting: readonly WaitingService[];
+}
+
+export interface ReportedPool {
+  readonly name: string;
+  readonly addresses: readonly string[];
+  /** Absent for a family of which the pool has no address. */
+  readonly ipv4?: FamilyUsage;
+  readonly ipv6?: FamilyUsage;
+  /** Invalid parts of its spec, and overlaps with other pools and with addresses of the cluster. */
+  readonly problems: readonly string[];
+}
+
+export interface ReportedAddress {
+  readonly address: string;
+  readonly family: IPFamily;
+  /** Absent when no pool contains the address. */
+  readonly pool?: string;
+  readonly services: readonly ReportedHolder[];
+  readonly reservedFor?: ObjectKey;
+}
+
+/** A Service that has an address. */
+export interface ReportedHolder {
+  readonly service: ObjectKey;
+  readonly ports: readonly string[];
+  /** Nodes that announce it, or the reason; absent: it has no such condition. */
+  readonly announced?: string;
+}
+
+export interface WaitingService {
+  readonly service: ObjectKey;
+  /** From its condition; `Pending` before a controller has written one. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Reports how pools are used, from the objects of the API server: no controller has to run. */
+export function planReport(cluster: PooledCluster, now: number): PoolReport {
+  const { allocator, served } = startController(cluster, now);
+  const { allocations } = allocator;
+  const problems = poolProblems(cluster.pools, cluster.forbidden);
+  const byName = [...cluster.pools].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  const pools = byName.map((object): ReportedPool => {
+    const name = keyOf(object);
+    const allocating = allocations.pools.get(name);
+    const own = problems.filter((problem) => problem.startsWith(`${name}: `));
+    const ipv4 = allocating === undefined ? undefined : allocations.usage(allocating, 'IPv4');
+    const ipv6 = allocating === undefined ? undefined : allocations.usage(allocating, 'IPv6');
+    return {
+      name,
+      addresses: object.spec.addresses ?? [],
+      ...(ipv4 === undefined || ipv4.total === 0 ? {} : { ipv4 }),
+      ...(ipv6 === undefined || ipv6.total === 0 ? {} : { ipv6 }),
+      problems: own.map((problem) => problem.slice(name.length + 2)),
+    };
+  });
+  const objects = new Map(cluster.services.map((service) => [keyOf(service), service]));
+  const inUse = [...allocations.values()].sort(byValue).map((allocation): ReportedAddress => {
+    const { address, family, value } = allocation;
+    const pool = allocations.poolOf(family, value)?.pool.name;
+    const reservedFor = allocations.reservation(address);
+    return {
+      address,
+      family,
+      ...(pool === undefined ? {} : { pool }),
+      services: [...allocation.services.keys()].sort().map((service) => {
+        const object = objects.get(service);
+        const announced = object === undefined ? undefined : announcedBy(object, address);
+        return {
+          service,
+          ports: [...allocation.ports].flatMap(([port, server]) => (server === service ? [port] : [])),
+          ...(announced === undefined ? {} : { announced }),
+        };
+      }),
+      ...(reservedFor === undefined ? {} : { reservedFor }),
+    };
+  });
+  const waiting = served
+    .filter(
+      ({ request }) =>
+        allocations.addressesOf(request.service).size < (request.needsAll ? request.families.length : 1),
+    )
+    .map(({ service }): WaitingService => {
+      const { reason = 'Pending', message = 'no controller has looked at it yet' } =
+        loadBalancerReadyCondition(service) ?? {};
+      return { service: keyOf(service), reason, message };
+    })
+    .sort((a, b) => (a.service < b.service ? -1 : 1));
+  return { pools, addresses: [...inUse, ...reservedOnly(cluster.pools, inUse)], waiting };
+}
+
+/** Reserved addresses that are not in use. */
+function reservedOnly(pools: readonly AddressPool[], inUse: readonly ReportedAddress[]): ReportedAddress[] {
+  const known = new Set(inUse.map(({ address }) => address));
+  return pools.flatMap((pool) =>
+    (pool.spec.reservations ?? []).flatMap(({ address, namespace, name }): ReportedAddress[] => {
+      if (known.has(address)) return [];
+      const family = address.includes(':') ? 'IPv6' : 'IPv4';
+      return [{ address, family, pool: keyOf(pool), services: [], reservedFor: `${namespace}/${name}` }];
+    }),
+  );
+}
+
+function byValue(a: Allocation, b: Allocation): number {
+  if (a.family !== b.family) return a.family < b.family ? -1 : 1;
+  return a.value < b.value ? -1 : 1;
+}

@@ -1,0 +1,175 @@
+import type { StatefulSet } from '../../objects/types/apps.generated.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { pushAll } from '../../objects/lists.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../validation/field-errors.ts';
+import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import {
+  isEmptySelector,
+  labelSelectorMatches,
+  validateLabelSelector,
+} from '../validation/label-selector.ts';
+import { nameIsDNSSubdomain } from '../../objects/names.ts';
+import { setTemplateDefaults } from '../core/pod/defaults.ts';
+import { validatePodTemplate } from '../core/pod/validation.ts';
+import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
+import {
+  unselected,
+  validateAvailable,
+  validateCollisions,
+  validateCounts,
+  validateNonNegative,
+} from '../core/podtemplate.ts';
+
+const retentions = ['Retain', 'Delete'];
+const limited = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
+const changeable =
+  "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'";
+
+/** The rules of StatefulSets (`apis/apps/v1/defaults.go`, `apis/apps/validation` ValidateStatefulSet). */
+export const statefulSetStrategy = genericStrategy<StatefulSet>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  generationChanges: specChanges,
+  setDefaults(statefulSet) {
+    fillParts(statefulSet);
+    const { spec } = statefulSet;
+    if ((spec.podManagementPolicy ?? '') === '') spec.podManagementPolicy = 'OrderedReady';
+    const strategy = (spec.updateStrategy ??= {});
+    if ((strategy.type ?? '') === '') {
+      strategy.type = 'RollingUpdate';
+      strategy.rollingUpdate ??= {};
+    }
+    if (strategy.type === 'RollingUpdate' && strategy.rollingUpdate !== undefined) {
+      strategy.rollingUpdate.partition ??= 0;
+    }
+    const retention = (spec.persistentVolumeClaimRetentionPolicy ??= {});
+    retention.whenDeleted ??= 'Retain';
+    retention.whenScaled ??= 'Retain';
+    spec.replicas ??= 1;
+    spec.revisionHistoryLimit ??= 10;
+    setTemplateDefaults(spec.template);
+    for (const claim of spec.volumeClaimTemplates ?? []) {
+      claim.apiVersion = 'v1';
+      claim.kind = 'PersistentVolumeClaim';
+      claim.spec.volumeMode ??= 'Filesystem';
+      claim.status.phase ??= 'Pending';
+    }
+  },
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => [
+    ...validateSpec(spec),
+    ...(jsonEqual(fixedPart(spec), fixedPart(old.spec))
+      ? []
+      : [
+          forbiddenField(
+            'spec',
+            `updates to statefulset spec for fields other than ${changeable} are forbidden`,
+          ),
+        ]),
+  ],
+  warningsOnCreate: workloadWarnings,
+  warningsOnUpdate: workloadUpdateWarnings,
+  validateStatus: ({ status }, old) => [
+    ...validateCounts(status, ['replicas', ...limited, 'observedGeneration', 'collisionCount'], limited),
+    ...validateAvailable(status, 'status.readyReplicas'),
+    ...validateCollisions(status.collisionCount, old.status.collisionCount),
+  ],
+});
+
+function fixedPart(spec: StatefulSet['spec']): Partial<StatefulSet['spec']> {
+  const part: Partial<StatefulSet['spec']> = { ...spec };
+  delete part.replicas;
+  delete part.ordinals;
+  delete part.template;
+  delete part.updateStrategy;
+  delete part.revisionHistoryLimit;
+  delete part.persistentVolumeClaimRetentionPolicy;
+  delete part.minReadySeconds;
+  return part;
+}
+
+function validateSpec(spec: StatefulSet['spec']): FieldError[] {
+  const { podManagementPolicy = '', persistentVolumeClaimRetentionPolicy: retention = {} } = spec;
+  const errors: FieldError[] = [];
+  if (podManagementPolicy === '') errors.push(required('spec.podManagementPolicy'));
+  else if (podManagementPolicy !== 'OrderedReady' && podManagementPolicy !== 'Parallel') {
+    errors.push(
+      invalid('spec.podManagementPolicy', podManagementPolicy, "must be 'OrderedReady' or 'Parallel'"),
+    );
+  }
+  pushAll(errors, validateStrategy(spec.updateStrategy ?? {}));
+  for (const member of ['whenDeleted', 'whenScaled'] as const) {
+    const value = retention[member] ?? '';
+    if (retentions.includes(value)) continue;
+    errors.push(notSupported(`spec.persistentVolumeClaimRetentionPolicy.${member}`, value, retentions));
+  }
+  pushAll(errors, validateNonNegative(spec.replicas, 'spec.replicas'));
+  pushAll(errors, validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'));
+  pushAll(errors, validateNonNegative(spec.ordinals?.start, 'spec.ordinals.start'));
+  return [...errors, ...validateTemplate(spec)];
+}
+
+function validateStrategy({
+  type = '',
+  rollingUpdate,
+}: NonNullable<StatefulSet['spec']['updateStrategy']>): FieldError[] {
+  const path = 'spec.updateStrategy';
+  const rollingPath = `${path}.rollingUpdate`;
+  switch (type) {
+    case '':
+      return [required(path)];
+    case 'OnDelete': {
+      const detail = "only allowed for updateStrategy 'RollingUpdate'";
+      return rollingUpdate === undefined ? [] : [invalid(rollingPath, rollingUpdate, detail)];
+    }
+    case 'RollingUpdate':
+      return validateNonNegative(rollingUpdate?.partition, `${rollingPath}.partition`);
+    default:
+      return [
+        invalid(
+          path,
+          { Type: type, RollingUpdate: rollingUpdate ?? null },
+          "must be 'RollingUpdate' or 'OnDelete'",
+        ),
+      ];
+  }
+}
+
+/** The volumes of claims are not in the template: mounts of them are accepted. */
+function validateTemplate({
+  selector,
+  template,
+  volumeClaimTemplates = [],
+}: StatefulSet['spec']): FieldError[] {
+  const errors: FieldError[] = [];
+  const labels = template.metadata?.labels;
+  if (!selector) errors.push(required('spec.selector'));
+  else {
+    pushAll(errors, validateLabelSelector(selector, 'spec.selector'));
+    if (isEmptySelector(selector)) {
+      errors.push(invalid('spec.selector', selector, 'empty selector is invalid for statefulset'));
+    }
+    const selected = labelSelectorMatches(selector, labels);
+    if (selected === undefined) errors.push(invalid('spec.selector', selector, ''));
+    else if (!selected) errors.push(unselected(labels));
+  }
+  const claims = volumeClaimTemplates.map(({ metadata }) => ({ name: metadata.name ?? '', emptyDir: {} }));
+  const volumes = [...(template.spec?.volumes ?? []), ...claims];
+  pushAll(errors, validatePodTemplate({ ...template, spec: { ...template.spec, volumes } }, 'spec.template'));
+  const { restartPolicy = '', activeDeadlineSeconds } = template.spec ?? {};
+  if (restartPolicy !== 'Always') {
+    errors.push(notSupported('spec.template.spec.restartPolicy', restartPolicy, ['Always']));
+  }
+  if (activeDeadlineSeconds !== undefined) {
+    const detail = 'activeDeadlineSeconds in StatefulSet is not Supported';
+    errors.push(forbiddenField('spec.template.spec.activeDeadlineSeconds', detail));
+  }
+  return errors;
+}

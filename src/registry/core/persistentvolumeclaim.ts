@@ -1,0 +1,76 @@
+import type { PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { compareQuantities } from '../../objects/quantity.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../validation/field-errors.ts';
+import { genericStrategy, fillParts } from '../generic/generic.ts';
+import { nameIsDNSSubdomain } from '../../objects/names.ts';
+
+const protection = 'kubernetes.io/pvc-protection';
+const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
+const volumeModes = ['Block', 'Filesystem'];
+
+/** The rules of PersistentVolumeClaims (`ValidatePersistentVolumeClaim`, admission StorageObjectInUseProtection). */
+export const persistentVolumeClaimStrategy = genericStrategy<PersistentVolumeClaim>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  deleteReturnsObject: true,
+  hasStatus: true,
+  repeatsCreate: 'before',
+  setDefaults(claim) {
+    fillParts(claim);
+    claim.spec.volumeMode ??= 'Filesystem';
+    claim.status.phase ??= 'Pending';
+  },
+  admitCreate({ metadata }) {
+    const finalizers = (metadata.finalizers ??= []);
+    if (!finalizers.includes(protection)) finalizers.push(protection);
+  },
+  prepareForCreate(claim) {
+    claim.status = { phase: 'Pending' };
+  },
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => validateChange(spec, old.spec),
+});
+
+function validateSpec(spec: PersistentVolumeClaim['spec']): FieldError[] {
+  const { accessModes: modes = [], volumeMode } = spec;
+  const errors: FieldError[] = [];
+  if (modes.length === 0) errors.push(required('spec.accessModes', 'at least 1 access mode is required'));
+  for (const mode of modes) {
+    if (!accessModes.includes(mode)) errors.push(notSupported('spec.accessModes', mode, accessModes));
+  }
+  if (modes.includes('ReadWriteOncePod') && modes.length > 1) {
+    const detail = 'may not use ReadWriteOncePod with other access modes';
+    errors.push(forbiddenField('spec.accessModes', detail));
+  }
+  const storage = spec.resources?.requests?.['storage'];
+  if (storage === undefined) errors.push(required('spec.resources[storage]'));
+  else if (compareQuantities(storage, '0') <= 0) {
+    errors.push(invalid('spec.resources[storage]', storage, 'must be greater than zero'));
+  }
+  if (volumeMode !== undefined && !volumeModes.includes(volumeMode)) {
+    errors.push(notSupported('spec.volumeMode', volumeMode, volumeModes));
+  }
+  return errors;
+}
+
+/** A claim may ask for more storage, and be bound; nothing else changes. */
+function validateChange(
+  spec: PersistentVolumeClaim['spec'],
+  old: PersistentVolumeClaim['spec'],
+): FieldError[] {
+  const { volumeName = '' } = old;
+  const bound = volumeName === '' ? spec : { ...spec, volumeName };
+  const wanted = { ...bound, resources: old.resources, volumeName: spec.volumeName };
+  const before = volumeName === '' ? { ...old, volumeName: spec.volumeName } : old;
+  if (jsonEqual(wanted, before)) return [];
+  const detail =
+    'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims';
+  return [forbiddenField('spec', detail)];
+}

@@ -1,0 +1,241 @@
+import type { Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { once } from 'node:events';
+import { type buildConnector, type Dispatcher, H2CClient, Pool } from 'undici';
+import type { Clock, Random } from '../client/clock.ts';
+import type { Host } from '../host/host.ts';
+import { backendEndpoints, endpointWeights } from '../network/http/backends.ts';
+import type { HttpRule } from '../network/http/rules.ts';
+import { joinKey, type ObjectKey } from '../objects/meta.ts';
+import type { Service } from '../objects/types/core.generated.ts';
+import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
+
+/** The target of one request. */
+export interface ForwardTarget {
+  readonly address: string;
+  readonly port: number;
+  /** `https` re-encrypts. */
+  readonly protocol: 'http' | 'h2c' | 'https';
+  /**
+   * The name that the certificate of an `https` target must have, unless {@link ca} is given:
+   * `<Service>.<namespace>.svc`.
+   */
+  readonly serverName: string;
+  /** PEM of the authorities that may sign its certificate; undefined: those of Node.js. */
+  readonly ca: string | undefined;
+}
+
+export interface ConnectionOptions {
+  readonly host: Host;
+  readonly clock: Clock;
+  /** Milliseconds to connect, TLS included. */
+  readonly connectTimeout: number;
+  /** Milliseconds that a backend may be silent, before its headers and between two pieces of its body. */
+  readonly backendTimeout: number;
+}
+
+interface Entry {
+  readonly dispatcher: Dispatcher;
+  usedAt: number;
+}
+
+/** Milliseconds after its last request until what is kept for a target is closed. */
+const idleTime = 60_000;
+
+/** The connections to backends: kept open between requests, one request on each at a time. */
+export class BackendConnections {
+  readonly #options: ConnectionOptions;
+  readonly #entries = new Map<string, Entry>();
+  #sweep: { cancel(): void } | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** The dispatcher of a target. Its requests continue when the target is forgotten. */
+  to(target: ForwardTarget): Dispatcher {
+    const { clock, backendTimeout } = this.#options;
+    const { address, port, protocol, serverName, ca = '' } = target;
+    const key =
+      protocol === 'https' ? `${address} ${port} ${serverName} ${ca}` : `${protocol} ${address} ${port}`;
+    let entry = this.#entries.get(key);
+    if (entry === undefined) {
+      const origin = `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+      const timeouts = { headersTimeout: backendTimeout, bodyTimeout: backendTimeout };
+      const connect: buildConnector.connector = (_, done) => {
+        this.connect(target).then(
+          // Without TLS there is no ALPN: undici uses HTTP/2 if the socket reports that it was chosen.
+          (socket) => done(null, protocol === 'h2c' ? Object.assign(socket, { alpnProtocol: 'h2' }) : socket),
+          (error: unknown) => done(error instanceof Error ? error : new Error(String(error)), null),
+        );
+      };
+      const dispatcher =
+        protocol === 'h2c'
+          ? new H2CClient(origin, { ...timeouts, connect })
+          : new Pool(origin, { ...timeouts, pipelining: 1, connections: null, allowH2: false, connect });
+      entry = { dispatcher, usedAt: 0 };
+      this.#entries.set(key, entry);
+      this.#sweepLater();
+    }
+    entry.usedAt = clock.monotonic();
+    return entry.dispatcher;
+  }
+
+  /**
+   * Opens a connection, re-encrypted if the target requires it.
+   *
+   * @throws {Error} of the system, TLS, or the timeout.
+   */
+  async connect(target: ForwardTarget): Promise<Socket | TLSSocket> {
+    const { host, connectTimeout } = this.#options;
+    const { address, port, protocol, serverName, ca } = target;
+    const signal = AbortSignal.timeout(connectTimeout);
+    const socket = await host.connect(address, port, { signal });
+    socket.setNoDelay(true);
+    if (protocol !== 'https') return socket;
+    const secure = connectTls({
+      ...{ socket, servername: serverName, ALPNProtocols: ['http/1.1'] },
+      // The router of OpenShift checks the name only where the authority is a common one.
+      ...(ca === undefined ? {} : { ca, checkServerIdentity: () => undefined }),
+    });
+    try {
+      await once(secure, 'secureConnect', { signal });
+    } catch (error) {
+      secure.destroy();
+      throw signal.aborted ? signal.reason : error;
+    }
+    return secure;
+  }
+
+  /** Closes what is idle, cuts what is not. */
+  async close(): Promise<void> {
+    this.#sweep?.cancel();
+    await Promise.all([...this.#entries.values()].map(async ({ dispatcher }) => dispatcher.destroy()));
+    this.#entries.clear();
+  }
+
+  #sweepLater(): void {
+    const { clock } = this.#options;
+    this.#sweep ??= clock.after(idleTime, () => {
+      this.#sweep = undefined;
+      for (const [key, { dispatcher, usedAt }] of this.#entries) {
+        if (clock.monotonic() - usedAt < idleTime) continue;
+        this.#entries.delete(key);
+        // Running requests end first. A connection that fails meanwhile has failed its request.
+        dispatcher.close().catch(() => undefined);
+      }
+      if (this.#entries.size > 0) this.#sweepLater();
+    });
+  }
+}
+
+/** The known Services. */
+export interface ServiceReader {
+  service(key: ObjectKey): Service | undefined;
+  slices(key: ObjectKey): readonly EndpointSlice[];
+}
+
+/** Why no endpoint can get a rule's requests. */
+export type TargetProblem = 'NoService' | 'NoPort' | 'NoEndpoints' | 'NoWeight';
+
+interface Targets {
+  readonly list: readonly ForwardTarget[];
+  /** The sum of the weights up to each target, itself included. */
+  readonly sums: readonly number[];
+  readonly problem: TargetProblem;
+}
+
+/** Milliseconds that a target is avoided after it could not be connected to, while there are others. */
+const avoided = 5000;
+/** The number of other targets that are tried before one that failed. */
+const tries = 8;
+
+/** Chooses the endpoint of each request: at random, by the weights of Services. */
+export class TargetChoice {
+  readonly #reader: ServiceReader;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  #known = new WeakMap<HttpRule, Targets>();
+  readonly #failed = new Map<string, number>();
+
+  constructor(reader: ServiceReader, clock: Clock, random: Random) {
+    this.#reader = reader;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** To be called when a Service or slice changed: targets are found anew when they are asked for. */
+  changed(): void {
+    this.#known = new WeakMap();
+  }
+
+  /** @param tried targets of the same request, which are avoided as failed ones are. */
+  choose(rule: HttpRule, tried: readonly ForwardTarget[] = []): ForwardTarget | TargetProblem {
+    let targets = this.#known.get(rule);
+    if (targets === undefined) {
+      targets = this.#targetsOf(rule);
+      this.#known.set(rule, targets);
+    }
+    const { list, sums, problem } = targets;
+    const total = sums.at(-1) ?? 0;
+    if (total === 0) return problem;
+    let chosen: ForwardTarget | undefined;
+    for (let i = 0; i < tries; i++) {
+      chosen = list[firstAbove(sums, this.#random() * total)];
+      if (chosen !== undefined && !tried.includes(chosen) && !this.#hasFailed(chosen)) break;
+    }
+    return chosen ?? problem;
+  }
+
+  /** To be called when a target could not be connected to. */
+  failed(target: ForwardTarget): void {
+    const now = this.#clock.monotonic();
+    for (const [name, until] of this.#failed) if (until <= now) this.#failed.delete(name);
+    this.#failed.set(nameOf(target), now + avoided);
+  }
+
+  #hasFailed(target: ForwardTarget): boolean {
+    return this.#failed.size > 0 && (this.#failed.get(nameOf(target)) ?? 0) > this.#clock.monotonic();
+  }
+
+  #targetsOf(rule: HttpRule): Targets {
+    const { kind } = rule.source;
+    const found = rule.backends.map((backend) => {
+      const key = joinKey(backend.namespace, backend.service);
+      const reached = backendEndpoints(backend, kind, this.#reader.service(key), this.#reader.slices(key));
+      return { backend, ...reached };
+    });
+    const weights = endpointWeights(
+      found.map(({ backend, endpoints }) => ({ weight: backend.weight, endpoints: endpoints.length })),
+    );
+    const list: ForwardTarget[] = [];
+    const sums: number[] = [];
+    found.forEach(({ backend, endpoints, isH2c }, i) => {
+      const weight = weights[i] ?? 0;
+      for (const { address, port } of weight === 0 ? [] : endpoints) {
+        const protocol = rule.termination === 'reencrypt' ? 'https' : isH2c ? 'h2c' : 'http';
+        const serverName = `${backend.service}.${backend.namespace}.svc`;
+        list.push({ address, port, protocol, serverName, ca: rule.destinationCA });
+        sums.push((sums.at(-1) ?? 0) + weight);
+      }
+    });
+    const problems = found.map(({ problem }) => problem).filter((problem) => problem !== undefined);
+    return { list, sums, problem: problems[0] ?? 'NoWeight' };
+  }
+}
+
+function nameOf({ address, port }: ForwardTarget): string {
+  return `${address} ${port}`;
+}
+
+/** The index of the first sum above a number. */
+function firstAbove(sums: readonly number[], number: number): number {
+  let low = 0;
+  let high = sums.length - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sums[middle] ?? 0) > number) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,271 @@
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import { whenAborted, type BackoffLimits } from '../client/clock.ts';
+import { isConflict, isForbidden, isUnreached, retryAfterOf } from '../client/errors.ts';
+import { LeaseLost } from '../client/leases.ts';
+import { type ObjectKey, keyOf, type KubeObject } from '../objects/meta.ts';
+import type { ControllerContext, Runnable } from './context.ts';
+import { recordQueue, RateLimitedQueue } from './work-queue.ts';
+import type { Informer, InformerOptions } from '../client/informers/informer.ts';
+import type { ResourceType } from '../client/resources.ts';
+
+/** The result of a reconcile. */
+export interface ReconcileResult {
+  /** Milliseconds after which the key is reconciled again, without an error and without back-off. */
+  readonly requeueAfter?: number;
+}
+
+/**
+ * Reconciles one key: makes the actual state equal to the desired state.
+ *
+ * The contract is level-based. A key says that something about an object may have changed: not what, not how often, not
+ * whether it still exists. A reconcile reads the present state from caches, plans the whole desired state, and writes
+ * the difference; with no difference it writes nothing. It may be called at any time, again and again, after any crash,
+ * and must come to the same result.
+ *
+ * One key never runs twice at once; different keys do. A key that is added while it runs is run once more afterwards.
+ *
+ * - Returning: the key is done and its back-off is forgotten.
+ * - Returning `requeueAfter`: the same, and the key comes back after that time.
+ * - Throwing: logged, counted, and retried with exponential back-off and jitter, without limit or `maxRetries` times.
+ *   A server's Retry-After is respected; after 403 the key is retried slowly.
+ * - Throwing {@link NotYetError}: the same, but the first retries are logged with `debug` alone.
+ * - Throwing {@link TerminalError}: logged and counted, not retried until something changes.
+ *
+ * `signal` aborts when the time for a graceful stop is over: pass it on to requests.
+ */
+export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<ReconcileResult | undefined>;
+
+/** An error that a retry cannot fix. */
+export class TerminalError extends Error {
+  override readonly name = 'TerminalError';
+}
+
+/** An object that a reconcile needs is missing, as is usual for a moment. */
+export class NotYetError extends Error {
+  override readonly name = 'NotYetError';
+}
+
+/** Retries after {@link NotYetError} that are no reason for a warning: some five seconds by the default back-off. */
+const usualRetries = 10;
+
+/** The parts of one queue and its workers. A controller with two queues has two loops. */
+export interface ControllerOptions {
+  /** Name of the queue in metrics and logs. */
+  readonly name: string;
+  readonly context: Pick<ControllerContext, 'clock' | 'random' | 'log' | 'metrics'>;
+  readonly reconcile: Reconcile;
+  /** Keys that run at once; default 5, as kube-controller-manager's `--concurrent-…-syncs`. */
+  readonly workers?: number;
+  /** Workers start after these have synced. */
+  readonly waitFor: readonly SyncedSource[];
+  /** Milliseconds between the retries of a key; default from 5 to 1,000,000, as client-go's default limiter. */
+  readonly backoff?: BackoffLimits;
+  /** Retries before a key is dropped until it is added again; default: no limit. */
+  readonly maxRetries?: number;
+  /** Milliseconds that running keys have to finish after a stop, before their signal aborts; default 20,000. */
+  readonly drainTimeout?: number;
+}
+
+/** The part of an informer that the start of a loop waits for. */
+export interface SyncedSource {
+  synced(signal: AbortSignal): Promise<boolean>;
+}
+
+/** Priorities of keys: changes that users wait for come before periodic checks. */
+export const Priority = { change: 0, resync: -100 } as const;
+
+export interface EnqueueOptions {
+  /** Higher runs first; default {@link Priority.change}. A waiting key keeps the higher of two. */
+  readonly priority?: number;
+  /** Milliseconds to wait first. Of two times for one key the earlier applies. */
+  readonly after?: number;
+}
+
+const defaultBackoff: BackoffLimits = { base: 5, max: 1_000_000 };
+/** Milliseconds between retries after 403: the permission must be granted first. */
+const refusedDelay = 30_000;
+/** Milliseconds that an aborted key has to return. */
+const abortGrace = 5000;
+
+/** One queue with its workers; see {@link Reconcile} for the contract. */
+export class Controller implements Runnable {
+  readonly #options: ControllerOptions;
+  readonly #queue: RateLimitedQueue;
+  readonly #log: Logger;
+  /** Aborts when a graceful stop takes too long. */
+  readonly #giveUp = new AbortController();
+
+  constructor(options: ControllerOptions) {
+    const { context, name, backoff = defaultBackoff } = options;
+    this.#options = options;
+    this.#log = context.log.child({ controller: name });
+    this.#queue = new RateLimitedQueue({
+      clock: context.clock,
+      random: context.random,
+      limits: backoff,
+      recorder: recordQueue(context.metrics, name),
+    });
+  }
+
+  /** Enqueues a reconcile of the key. Keys that are added before `run` wait for it. */
+  enqueue(key: ObjectKey, { priority = Priority.change, after = 0 }: EnqueueOptions = {}): void {
+    this.#queue.addAfter(key, after, priority);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { waitFor, workers = 5 } = this.#options;
+    const synced = await Promise.all(waitFor.map((source) => source.synced(signal)));
+    if (synced.every(Boolean) && !signal.aborted) {
+      const running = new PQueue({ concurrency: workers });
+      const pump = (): void => {
+        while (running.pending + running.size < workers && !signal.aborted) {
+          const key = this.#queue.take();
+          if (key === undefined) return;
+          // #work never rejects, so neither does this promise.
+          void running.add(() => this.#work(key)).then(pump);
+        }
+      };
+      // Deferred: handlers enqueue in the middle of an event, and a burst of events causes one run.
+      let scheduled = false;
+      this.#queue.onReady = () => {
+        if (scheduled) return;
+        scheduled = true;
+        setImmediate(() => {
+          scheduled = false;
+          pump();
+        });
+      };
+      this.#log.debug({ workers }, 'controller started');
+      pump();
+      await whenAborted(signal);
+      this.#queue.close();
+      await this.#drain(running, signal.reason instanceof LeaseLost);
+      this.#log.debug('controller stopped');
+    }
+    this.#queue.close();
+  }
+
+  /**
+   * Lets running keys finish. After a time, or at once when another process may lead already, their signal aborts; keys
+   * that still run after that are abandoned.
+   */
+  async #drain(running: PQueue, atOnce: boolean): Promise<void> {
+    const { context, drainTimeout = 20_000 } = this.#options;
+    const idle = running.onIdle().then(() => true);
+    const finished = new AbortController();
+    const late = async (milliseconds: number): Promise<boolean> => {
+      await context.clock.sleep(milliseconds, finished.signal);
+      return false;
+    };
+    try {
+      if (!atOnce && (await Promise.race([idle, late(drainTimeout)]))) return;
+      this.#giveUp.abort();
+      if (await Promise.race([idle, late(abortGrace)])) return;
+      this.#log.error({ running: this.#queue.running }, 'stopped before every key was finished');
+    } finally {
+      finished.abort();
+    }
+  }
+
+  async #work(key: ObjectKey): Promise<void> {
+    const { context, name, reconcile } = this.#options;
+    const started = context.clock.monotonic();
+    let result = 'success';
+    try {
+      const wanted = await reconcile(key, this.#giveUp.signal);
+      this.#queue.forget(key);
+      if (wanted?.requeueAfter !== undefined) {
+        result = 'requeue_after';
+        this.#queue.addAfter(key, wanted.requeueAfter, Priority.change);
+      }
+    } catch (error) {
+      result = error instanceof TerminalError ? 'terminal_error' : 'error';
+      this.#failed(key, error);
+    } finally {
+      this.#queue.done(key);
+      context.metrics.reconciles.inc({ controller: name, result });
+      context.metrics.reconcileSeconds.observe(
+        { controller: name },
+        (context.clock.monotonic() - started) / 1000,
+      );
+    }
+  }
+
+  #failed(key: ObjectKey, error: unknown): void {
+    const { maxRetries = Number.POSITIVE_INFINITY } = this.#options;
+    if (error instanceof TerminalError) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error }, 'reconcile failed for good');
+      return;
+    }
+    const retries = this.#queue.retries(key);
+    if (retries >= maxRetries) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error, retries }, 'reconcile failed too often, waiting for a change');
+      return;
+    }
+    const refused = isForbidden(error);
+    const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
+    const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
+    // A conflict means that the cache was behind, so that the retry is expected. A missing permission (403) and an
+    // unreachable server are logged once by the transport.
+    const isExpected = isConflict(error) || (error instanceof NotYetError && retries < usualRetries);
+    const level = isExpected || refused || isUnreached(error) ? 'debug' : 'warn';
+    this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
+  }
+}
+
+/**
+ * The base of reconcilers: a queue of keys, and informers that must have synced before the first key is taken. A
+ * subclass gets its informers, adds handlers that enqueue keys, and implements {@link reconcile}.
+ */
+export abstract class Reconciler implements Runnable {
+  protected readonly context: ControllerContext;
+  protected readonly queue: Controller;
+  readonly #sources: SyncedSource[] = [];
+
+  /** @param name of the queue, in metrics and logs. */
+  constructor(
+    context: ControllerContext,
+    name: string,
+    options: Pick<ControllerOptions, 'workers' | 'backoff' | 'maxRetries'> = {},
+  ) {
+    this.context = context;
+    this.queue = new Controller({
+      ...options,
+      name,
+      context,
+      waitFor: this.#sources,
+      reconcile: (key, signal) => this.reconcile(key, signal),
+    });
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.queue.run(signal);
+  }
+
+  /** See `Reconcile` for the contract. */
+  protected abstract reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined>;
+
+  /** The informer of a resource; no key is taken before it has synced. */
+  protected informer<T extends KubeObject>(
+    resource: ResourceType<T>,
+    options?: InformerOptions<T>,
+  ): Informer<T> {
+    const informer = this.context.informers.informer(resource, options);
+    this.#sources.push(informer);
+    return informer;
+  }
+
+  /** No key is taken before this has synced either. Call in the constructor. */
+  protected waitFor(source: SyncedSource): void {
+    this.#sources.push(source);
+  }
+
+  /** Enqueues the key of every object that comes or changes. */
+  protected enqueueChanges(informer: Informer<KubeObject>): void {
+    const enqueue = (object: KubeObject): void => this.queue.enqueue(keyOf(object));
+    informer.addHandler({ added: enqueue, updated: enqueue });
+  }
+}

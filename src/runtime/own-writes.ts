@@ -1,0 +1,305 @@
+import type { Clock } from '../client/clock.ts';
+import type { Informer } from '../client/informers/informer.ts';
+import { keyOf, type ObjectKey, type KubeObject, compareResourceVersions } from '../objects/meta.ts';
+import { isNotFound } from '../client/errors.ts';
+import type { ResourceClient } from '../client/resource-client.ts';
+import { jsonEqual } from '../objects/json.ts';
+import type { ControllerContext } from './context.ts';
+import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
+
+/** A write that the cache has not shown yet. */
+interface Expected {
+  readonly owner: ObjectKey;
+  readonly uid: string;
+  /** Undefined: the object is expected to be gone. */
+  readonly resourceVersion: string | undefined;
+  readonly until: number;
+}
+
+/**
+ * Milliseconds after which a write that the cache has not shown no longer blocks a reconcile: its event may be lost.
+ */
+const timeoutMs = 60_000;
+/**
+ * The number of deleted objects that are remembered, for answers that arrive after the events of the object's
+ * create and delete.
+ */
+const rememberedDeletes = 1000;
+
+/**
+ * Remembers a controller's own writes until its cache shows them, so that a reconcile on a stale cache does not write
+ * twice. Writes are filed under an owner: the key that is reconciled.
+ *
+ * Use: after each write call {@link written} or {@link deleted}; at the start of a reconcile check {@link settled}.
+ * When it is false, write nothing: the event that brings the cache up to date enqueues the key again. Return a
+ * `requeueAfter` of a second as well, in case the event is lost.
+ */
+export class Expectations<T extends KubeObject> {
+  readonly #clock: Clock;
+  readonly #informer: Informer<T>;
+  readonly #expected = new Map<ObjectKey, Expected>();
+  readonly #owners = new Map<ObjectKey, Set<ObjectKey>>();
+  readonly #deletedUids = new Set<string>();
+
+  constructor(informer: Informer<T>, clock: Clock) {
+    this.#clock = clock;
+    this.#informer = informer;
+    informer.addHandler({
+      added: (object) => this.#seen(object),
+      updated: (object) => this.#seen(object),
+      deleted: (object) => this.#gone(object),
+    });
+  }
+
+  /** Call when a create or update was answered with `object`. */
+  written(owner: ObjectKey, object: T): void {
+    const { uid = '', resourceVersion = '' } = object.metadata;
+    if (this.#deletedUids.has(uid)) return;
+    const cached = this.#informer.cache.get(keyOf(object));
+    if (cached !== undefined && isAtLeast(cached, resourceVersion)) return;
+    this.#expect(owner, object, resourceVersion);
+  }
+
+  /**
+   * Call when a delete of `object` was accepted. An object that finalizers keep counts as gone when its
+   * deletionTimestamp shows.
+   */
+  deleted(owner: ObjectKey, object: T): void {
+    const cached = this.#informer.cache.get(keyOf(object));
+    if (cached === undefined || isOnItsWay(cached, object.metadata.uid ?? '')) return;
+    this.#expect(owner, object, undefined);
+  }
+
+  /** True when the cache has shown every write for the owner, or something newer. */
+  settled(owner: ObjectKey): boolean {
+    const keys = this.#owners.get(owner);
+    if (keys === undefined) return true;
+    const now = this.#clock.monotonic();
+    for (const key of keys) {
+      const expected = this.#expected.get(key);
+      if (expected !== undefined && now >= expected.until) this.#drop(key);
+    }
+    return !this.#owners.has(owner);
+  }
+
+  #expect(owner: ObjectKey, object: T, resourceVersion: string | undefined): void {
+    const key = keyOf(object);
+    this.#drop(key);
+    const until = this.#clock.monotonic() + timeoutMs;
+    this.#expected.set(key, { owner, uid: object.metadata.uid ?? '', resourceVersion, until });
+    const keys = this.#owners.get(owner);
+    if (keys === undefined) this.#owners.set(owner, new Set([key]));
+    else keys.add(key);
+  }
+
+  #seen(object: T): void {
+    const key = keyOf(object);
+    const expected = this.#expected.get(key);
+    if (expected === undefined) return;
+    const shown =
+      expected.resourceVersion === undefined
+        ? isOnItsWay(object, expected.uid)
+        : isAtLeast(object, expected.resourceVersion);
+    if (shown) this.#drop(key);
+  }
+
+  #gone(object: T): void {
+    const { uid = '' } = object.metadata;
+    this.#deletedUids.add(uid);
+    if (this.#deletedUids.size > rememberedDeletes) {
+      const [oldest] = this.#deletedUids;
+      if (oldest !== undefined) this.#deletedUids.delete(oldest);
+    }
+    const key = keyOf(object);
+    if (this.#expected.get(key)?.uid === uid) this.#drop(key);
+  }
+
+  #drop(key: ObjectKey): void {
+    const expected = this.#expected.get(key);
+    if (expected === undefined) return;
+    this.#expected.delete(key);
+    const keys = this.#owners.get(expected.owner);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#owners.delete(expected.owner);
+  }
+}
+
+function isAtLeast(object: KubeObject, resourceVersion: string): boolean {
+  return compareResourceVersions(object.metadata.resourceVersion ?? '', resourceVersion) >= 0;
+}
+
+/** True when the object was replaced by another of the same name, or its deletion has begun. */
+function isOnItsWay(object: KubeObject, uid: string): boolean {
+  return object.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined;
+}
+
+/** Milliseconds after which to reconcile again when no event has shown an own write. */
+export const lookAgain = 1000;
+
+/** Writes the objects that a controller reconciles, and tracks whether the cache shows these writes. */
+export class StatusWriter<T extends KubeObject & { status: object }> {
+  readonly #client: ResourceClient<T>;
+  readonly #expectations: Expectations<T>;
+
+  constructor(context: ControllerContext, informer: Informer<T>) {
+    this.#client = context.clients.for(informer.resource);
+    this.#expectations = new Expectations(informer, context.clock);
+  }
+
+  /** False while the cache is behind an own write of this object. */
+  settled(key: ObjectKey): boolean {
+    return this.#expectations.settled(key);
+  }
+
+  /** Puts the status and these annotations, unless they are equal already. Does nothing for an object that is gone. */
+  async write(
+    object: T,
+    status: T['status'],
+    signal: AbortSignal,
+    annotations: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
+    const present = object.metadata.annotations ?? {};
+    const wanted = { ...present, ...annotations };
+    if (jsonEqual(object.status, status) && jsonEqual(present, wanted)) return;
+    const metadata =
+      Object.keys(wanted).length === 0 ? object.metadata : { ...object.metadata, annotations: wanted };
+    try {
+      this.noteWritten(await this.#client.replaceStatus({ ...object, metadata, status }, { signal }));
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  /** Call after the object was written by other means. */
+  noteWritten(object: T): void {
+    this.#expectations.written(keyOf(object), object);
+  }
+}
+
+/** Milliseconds that the cache may lag behind own writes before they count as undone by another client. */
+const sliceTrackerTimeoutMs = 60_000;
+
+const deleted = -1;
+/** The number of deleted slices that are remembered, for answers that arrive after the event, or never. */
+const rememberedGone = 1000;
+
+interface SliceTrackerExpected {
+  /** The uid of the owner for which the slices were written. */
+  owner: string;
+  /** Slice uid → the generation that was written, or {@link deleted}. */
+  generations: Map<string, number>;
+  /** Monotonic milliseconds of the last own write. */
+  at: number;
+  /** A reconcile found the cache behind and waits for it. */
+  awaited: boolean;
+}
+
+/**
+ * Tracks the writes of a controller, so that it neither plans on replaced slices nor takes the events of its own writes
+ * for changes of others (k8s.io/endpointslice/util, `endpointslice_tracker.go`). Keys are those of the Service or
+ * Endpoints that the slices belong to.
+ */
+export class SliceTracker {
+  readonly #expected = new Map<ObjectKey, SliceTrackerExpected>();
+  /** The uids of slices that left the cache: no more events follow. */
+  readonly #gone = new Set<string>();
+  readonly #monotonic: () => number;
+
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic;
+  }
+
+  /**
+   * 0 when `slices` show every own write; else the milliseconds until the missing writes count as undone: another
+   * client may have removed a slice from the selection by changing its labels. Call {@link arrived} for events of the
+   * cache.
+   */
+  lag(key: ObjectKey, owner: string, slices: readonly EndpointSlice[]): number {
+    const expected = this.#expected.get(key);
+    if (expected === undefined) return 0;
+    const left = sliceTrackerTimeoutMs - (this.#monotonic() - expected.at);
+    if (expected.owner === owner && !isBehind(expected.generations, slices)) return 0;
+    if (expected.owner !== owner || left <= 0) {
+      this.#expected.delete(key);
+      return 0;
+    }
+    expected.awaited = true;
+    return left;
+  }
+
+  /** Records a slice as the server returned it for a create or an update. */
+  wrote(key: ObjectKey, owner: string, slice: EndpointSlice): void {
+    this.#note(key, owner, slice.metadata.uid, slice.metadata.generation ?? 0);
+  }
+
+  /** Records that a slice is about to be deleted, before the request, as the event may come before the answer. */
+  deleting(key: ObjectKey, owner: string, slice: EndpointSlice): void {
+    this.#note(key, owner, slice.metadata.uid, deleted);
+  }
+
+  /**
+   * Classifies the event of a slice: a change by others (`change`), an own write (`echo`), or an own write that a
+   * reconcile waits for (`awaited`).
+   */
+  arrived(key: ObjectKey, slice: EndpointSlice): 'change' | 'echo' | 'awaited' {
+    const expected = this.#expected.get(key);
+    const generation = expected?.generations.get(slice.metadata.uid ?? '');
+    if (expected === undefined || generation === undefined || (slice.metadata.generation ?? 0) > generation) {
+      return 'change';
+    }
+    return this.#release(expected);
+  }
+
+  /** The same for a slice that left the cache. */
+  gone(key: ObjectKey, slice: EndpointSlice): 'change' | 'echo' | 'awaited' {
+    const expected = this.#expected.get(key);
+    const uid = slice.metadata.uid ?? '';
+    this.#remember(uid);
+    const generation = expected?.generations.get(uid);
+    expected?.generations.delete(uid);
+    return expected === undefined || generation !== deleted ? 'change' : this.#release(expected);
+  }
+
+  /** Removes everything about a key. */
+  forget(key: ObjectKey): void {
+    this.#expected.delete(key);
+  }
+
+  #note(key: ObjectKey, owner: string, uid: string | undefined, generation: number): void {
+    if (uid === undefined || this.#gone.has(uid)) return;
+    let expected = this.#expected.get(key);
+    if (expected?.owner !== owner) {
+      expected = { owner, generations: new Map(), at: 0, awaited: false };
+      this.#expected.set(key, expected);
+    }
+    expected.generations.set(uid, generation);
+    expected.at = this.#monotonic();
+  }
+
+  #remember(uid: string): void {
+    this.#gone.add(uid);
+    if (this.#gone.size <= rememberedGone) return;
+    const [oldest] = this.#gone;
+    if (oldest !== undefined) this.#gone.delete(oldest);
+  }
+
+  #release(expected: SliceTrackerExpected): 'echo' | 'awaited' {
+    const { awaited } = expected;
+    expected.awaited = false;
+    return awaited ? 'awaited' : 'echo';
+  }
+}
+
+function isBehind(generations: ReadonlyMap<string, number>, slices: readonly EndpointSlice[]): boolean {
+  const shown = new Set<string>();
+  for (const { metadata } of slices) {
+    const uid = metadata.uid ?? '';
+    shown.add(uid);
+    const generation = generations.get(uid);
+    if (generation !== undefined && (generation === deleted || generation > (metadata.generation ?? 0))) {
+      return true;
+    }
+  }
+  for (const [uid, generation] of generations) if (generation !== deleted && !shown.has(uid)) return true;
+  return false;
+}

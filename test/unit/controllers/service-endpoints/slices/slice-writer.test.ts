@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest';
+import { ResourceClient } from '../../../../../src/client/resource-client.ts';
+import { endpointSlices } from '../../../../../src/client/resources.ts';
+import type { Transport } from '../../../../../src/client/transport.ts';
+import { SliceTracker } from '../../../../../src/runtime/own-writes.ts';
+import { SliceWriter } from '../../../../../src/controllers/service-endpoints/slices/slice-writer.ts';
+import type { EndpointSlice } from '../../../../../src/objects/types/discovery.generated.ts';
+import { StatusError } from '../../../../../src/objects/status.ts';
+
+const refusal = (causes: { reason: string; message: string }[] = []): StatusError =>
+  new StatusError(403, 'Forbidden', 'no', { details: { causes } });
+
+/** A writer to a server that refuses every create, and what it was asked. */
+function writerWith(error: StatusError): { writer: SliceWriter; asked: string[] } {
+  const asked: string[] = [];
+  const transport: Transport = {
+    server: 'https://test',
+    request: (method, path) => {
+      asked.push(`${method} ${path.split('/').at(-1) ?? ''}`);
+      if (method === 'POST') return Promise.reject(error);
+      const json = (): unknown => ({ kind: 'Status', apiVersion: 'v1', status: 'Success' });
+      return Promise.resolve({ status: 200, headers: {}, bytes: Buffer.alloc(0), json });
+    },
+    stream: () => Promise.reject(new Error('no watches')),
+    close: () => Promise.resolve(),
+  };
+  const client = new ResourceClient(transport, endpointSlices);
+  return { writer: new SliceWriter(client, new SliceTracker(() => 0)), asked };
+}
+
+const slice = (name: string, addressType: string): EndpointSlice => ({
+  metadata: { name, namespace: 'ns', uid: name },
+  addressType,
+  endpoints: null,
+  ports: null,
+});
+const writes = {
+  create: [slice('new', 'IPv6')],
+  update: [],
+  delete: [slice('old', 'IPv6'), slice('left', 'IPv4')],
+};
+const owner = { key: 'ns/web', uid: 'u' };
+
+it('deletes the slices of one family where those of another are refused', async () => {
+  const error = refusal();
+  const { writer, asked } = writerWith(error);
+  const { counts, failures } = await writer.write(writes, owner, new AbortController().signal);
+  expect(asked).toEqual(['POST endpointslices', 'DELETE left']);
+  expect(counts).toEqual({ created: 0, updated: 0, deleted: 1 });
+  expect(failures).toEqual([{ attempt: 'failed to create EndpointSlice', error }]);
+});
+
+it('takes it for no failure that a namespace is being emptied', async () => {
+  const { writer } = writerWith(refusal([{ reason: 'NamespaceTerminating', message: 'no' }]));
+  const { failures } = await writer.write(writes, owner, new AbortController().signal);
+  expect(failures).toEqual([]);
+});

@@ -1,0 +1,17 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { framed, MessageFrames } from '../../../src/dns/forwarder.ts';
+
+test('messages come out as they went in, wherever the stream is cut', () => {
+  const messages = fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 5 });
+  fc.assert(
+    fc.property(messages, fc.integer({ min: 1, max: 700 }), (sent, step) => {
+      const stream = Buffer.concat(sent.map((message) => framed(Buffer.from(message))));
+      const frames = new MessageFrames();
+      const got: Buffer[] = [];
+      for (let at = 0; at < stream.length; at += step)
+        got.push(...frames.push(stream.subarray(at, at + step)));
+      expect(got).toEqual(sent.map((message) => Buffer.from(message)));
+    }),
+  );
+});
