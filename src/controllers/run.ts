@@ -11,6 +11,7 @@ import type { Transport } from '../client/transport.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { ControllerContext, ControllerDefinition } from '../runtime/context.ts';
+import { type ControllerSpec, runnableOf } from '../runtime/key-loop.ts';
 import { Leadership, type LeaderElectionSettings } from '../runtime/leadership.ts';
 
 /**
@@ -71,6 +72,12 @@ export function catalogEntry(definition: ControllerDefinition, eventSource: stri
     onByDefault: true,
     eventSource,
   };
+}
+
+/** The entry of a specification, on by default. */
+export function specEntry(spec: ControllerSpec): CatalogEntry {
+  const { name, eventSource } = spec;
+  return { name, eventSource, onByDefault: true, start: (context) => [runnableOf(spec, context)] };
 }
 
 /** The options of a run. */

@@ -6,7 +6,9 @@ import { LeaseLost } from '../client/leases.ts';
 import { type ObjectKey, keyOf, type KubeObject } from '../objects/meta.ts';
 import type { ControllerContext, Runnable } from './context.ts';
 import { recordQueue, RateLimitedQueue } from './work-queue.ts';
+import type { CacheHandler, IndexFunction } from '../client/informers/cache.ts';
 import type { Informer, InformerOptions } from '../client/informers/informer.ts';
+import { type NetworkWork, whereServed } from './other-implementations.ts';
 import type { ResourceType } from '../client/resources.ts';
 
 /** The result of a reconcile. */
@@ -213,6 +215,125 @@ export class Controller implements Runnable {
     const isExpected = isConflict(error) || (error instanceof NotYetError && retries < usualRetries);
     const level = isExpected || refused || isUnreached(error) ? 'debug' : 'warn';
     this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
+  }
+}
+
+/** What happened to an object in a cache. Objects are frozen. */
+export type Change<T extends KubeObject> =
+  /** `initial`: it was there before the controller. */
+  | { readonly kind: 'added'; readonly object: T; readonly initial: boolean }
+  /** `old` may have another uid: the object was deleted and created again between two reads. */
+  | { readonly kind: 'updated'; readonly object: T; readonly old: T }
+  /** The last state that was seen. */
+  | { readonly kind: 'deleted'; readonly object: T };
+
+/** The keys to reconcile after a change. Runs inside the read loop: it looks up keys, and does no work. */
+export type KeysOf<T extends KubeObject> = (change: Change<T>) => Iterable<ObjectKey>;
+
+/** The object's own key. */
+export const ownKey: KeysOf<KubeObject> = ({ object }) => [keyOf(object)];
+
+export interface CacheOptions<T extends KubeObject> extends InformerOptions<T> {
+  /** Index functions by name. */
+  readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+}
+
+type LoopOptions = Pick<ControllerOptions, 'workers' | 'backoff' | 'maxRetries'>;
+
+/**
+ * A controller: a queue of keys, what puts keys into it, and the function that reconciles one of them.
+ *
+ * `build` is called once per process. In this order it names the caches, makes the state, says which changes wake which
+ * keys, and returns the {@link Reconcile}, whose contract is stated there. It does no I/O. No key is reconciled before
+ * every cache has synced.
+ */
+export interface ControllerSpec extends LoopOptions {
+  /** Its name in `--controllers`: kube-controller-manager's where there is one. */
+  readonly name: string;
+  /** The component of its Events. */
+  readonly eventSource: string;
+  /** Its name in metrics and logs. */
+  readonly queue: string;
+  /** Only where the API server serves this kind, and no other project in the cluster does the work. */
+  readonly where?: { readonly serves: ResourceType; readonly work: NetworkWork };
+  build(loop: KeyLoop): Reconcile;
+}
+
+/** What runs of a controller in this process. */
+export function runnableOf(spec: ControllerSpec, context: ControllerContext): Runnable {
+  const { queue, where } = spec;
+  const loop = new KeyLoop(context, queue, spec, (own) => spec.build(own));
+  if (where === undefined) return loop;
+  return whereServed(context, { resource: where.serves, work: where.work, runnables: [loop] });
+}
+
+/** The queue of a controller with its workers, and the caches that they read. */
+export class KeyLoop implements Runnable {
+  readonly context: ControllerContext;
+  readonly #caches: SyncedSource[] = [];
+  readonly #beside: KeyLoop[] = [];
+  readonly #queue: Controller;
+  readonly #reconcile: Reconcile;
+
+  constructor(
+    context: ControllerContext,
+    queue: string,
+    options: LoopOptions,
+    build: (loop: KeyLoop) => Reconcile,
+  ) {
+    this.context = context;
+    this.#queue = new Controller({
+      workers: options.workers ?? 5,
+      ...(options.backoff && { backoff: options.backoff }),
+      ...(options.maxRetries !== undefined && { maxRetries: options.maxRetries }),
+      name: queue,
+      context,
+      waitFor: this.#caches,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+    });
+    this.#reconcile = build(this);
+  }
+
+  /** The cache of a resource, shared with other controllers. No key is reconciled before it has synced. */
+  cache<T extends KubeObject>(resource: ResourceType<T>, options: CacheOptions<T> = {}): Informer<T> {
+    const { indexes = {}, ...rest } = options;
+    const informer = this.context.informers.informer(resource, rest);
+    for (const [name, index] of Object.entries(indexes)) informer.addIndex(name, index);
+    this.#caches.push(informer);
+    return informer;
+  }
+
+  /**
+   * Enqueues keys when an object changes; those of objects that were there before with a lower priority, because a user
+   * may wait for a change. Call it when everything is made that `keysOf` reads: a cache that is full calls it at once.
+   */
+  on<T extends KubeObject>(informer: Informer<T>, keysOf: KeysOf<T>): void {
+    const wake = (change: Change<T>): void => {
+      const isOld = change.kind === 'added' && change.initial;
+      const options = isOld ? { priority: Priority.resync } : {};
+      for (const key of keysOf(change)) this.enqueue(key, options);
+    };
+    const handler: CacheHandler<T> = {
+      added: (object, initial) => wake({ kind: 'added', object, initial }),
+      updated: (object, old) => wake({ kind: 'updated', object, old }),
+      deleted: (object) => wake({ kind: 'deleted', object }),
+    };
+    informer.addHandler(handler);
+  }
+
+  enqueue(key: ObjectKey, options?: EnqueueOptions): void {
+    this.#queue.enqueue(key, options);
+  }
+
+  /** A second queue, for work of another grain: it has workers and caches of its own, and runs with this one. */
+  beside(queue: string, options: LoopOptions, build: (loop: KeyLoop) => Reconcile): KeyLoop {
+    const loop = new KeyLoop(this.context, queue, options, build);
+    this.#beside.push(loop);
+    return loop;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#queue, ...this.#beside].map((part) => part.run(signal)));
   }
 }
 
