@@ -271,7 +271,7 @@ export function runnableOf(spec: ControllerSpec, context: ControllerContext): Ru
 export class KeyLoop implements Runnable {
   readonly context: ControllerContext;
   readonly #caches: SyncedSource[] = [];
-  readonly #beside: KeyLoop[] = [];
+  readonly #beside: Runnable[] = [];
   readonly #queue: Controller;
   readonly #reconcile: Reconcile;
 
@@ -330,6 +330,16 @@ export class KeyLoop implements Runnable {
     const loop = new KeyLoop(this.context, queue, options, build);
     this.#beside.push(loop);
     return loop;
+  }
+
+  /** No key is reconciled before this has synced either. */
+  waitFor(source: SyncedSource): void {
+    this.#caches.push(source);
+  }
+
+  /** Runs this with the queue, until the same signal. */
+  runBeside(runnable: Runnable): void {
+    this.#beside.push(runnable);
   }
 
   async run(signal: AbortSignal): Promise<void> {
