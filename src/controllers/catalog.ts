@@ -1,14 +1,14 @@
-import { type CatalogEntry, catalogEntry } from './run.ts';
+import { type CatalogEntry, catalogEntry, specEntry } from './run.ts';
 import type { Transport } from '../client/transport.ts';
 import { claimProtectionController } from './claim-protection.ts';
 import { endpointSliceMirroringController } from './service-endpoints/endpoint-slice-mirroring/controller.ts';
 import { endpointSlicesController } from './service-endpoints/slices/controller.ts';
 import { endpointsController } from './service-endpoints/endpoints/controller.ts';
-import { garbageCollector } from './garbage-collection/controller.ts';
+import { garbageCollectorController } from './garbage-collection/controller.ts';
 import { loadBalancerController, type LoadBalancerOptions } from './load-balancer/controller.ts';
 import { namespacesController } from './namespaces/controller.ts';
 import { policyStatusController, type PolicyStatusOptions } from './policy-status/controller.ts';
-import { rootCaPublisher } from './root-ca-publisher.ts';
+import { rootCaPublisherController } from './root-ca-publisher.ts';
 import { serviceAccountsController } from './service-accounts.ts';
 import type { KubeletSettings } from './kubelet/controller.ts';
 import type { NodesOptions } from './nodes/controller.ts';
@@ -60,23 +60,18 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
       ),
       'endpoint-slice-mirroring-controller',
     ),
-    catalogEntry(
+    specEntry(
       namespacesController({
         transport,
-        ...(namespaceGracePeriod === undefined ? {} : { gracePeriod: namespaceGracePeriod }),
+        ...(namespaceGracePeriod === undefined ? {} : { gracePeriodMs: namespaceGracePeriod }),
       }),
-      'namespace-controller',
     ),
-    catalogEntry(serviceAccountsController, 'serviceaccount-controller'),
-    ...(rootCa === undefined ? [] : [catalogEntry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
-    ...(checkTypes === undefined
-      ? []
-      : [
-          catalogEntry(policyStatusController({ transport, checkTypes }), 'validatingadmissionpolicy-status'),
-        ]),
-    catalogEntry(claimProtectionController, 'pvc-protection-controller'),
+    specEntry(serviceAccountsController),
+    ...(rootCa === undefined ? [] : [specEntry(rootCaPublisherController(rootCa))]),
+    ...(checkTypes === undefined ? [] : [specEntry(policyStatusController({ transport, checkTypes }))]),
+    specEntry(claimProtectionController),
     catalogEntry(serviceCidrController, 'service-cidr-controller'),
-    catalogEntry(garbageCollector({ transport }), 'garbage-collector-controller'),
+    specEntry(garbageCollectorController({ transport })),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
       ...catalogEntry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),

@@ -4,8 +4,7 @@ import { controllerOf } from '../objects/pods.ts';
 import { isNotFound } from '../client/errors.ts';
 import { byNamespace, indexByNamespace } from '../client/informers/cache.ts';
 import { pods as podsResource, persistentVolumeClaims } from '../client/resources.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller } from '../runtime/key-loop.ts';
+import type { ControllerSpec } from '../runtime/key-loop.ts';
 
 /** The users of a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
 
@@ -44,23 +43,25 @@ function isShutDown({ metadata }: Pod): boolean {
  * (kube-controller-manager's `persistentvolumeclaim-protection-controller`). Without it they and their namespaces would
  * stay.
  */
-export const claimProtectionController: ControllerDefinition = {
+export const claimProtectionController: ControllerSpec = {
   name: 'persistentvolumeclaim-protection-controller',
-  start,
-};
+  eventSource: 'pvc-protection-controller',
+  queue: 'pvc_protection',
+  build(loop) {
+    const claimClient = loop.context.clients.for(persistentVolumeClaims);
+    const podClient = loop.context.clients.for(podsResource);
+    const claims = loop.cache(persistentVolumeClaims, { indexes: { [byNamespace]: indexByNamespace } });
+    const pods = loop.cache(podsResource);
 
-function start(context: ControllerContext): readonly Runnable[] {
-  const claims = context.informers.informer(persistentVolumeClaims);
-  const pods = context.informers.informer(podsResource);
-  const claimClient = context.clients.for(persistentVolumeClaims);
-  const podClient = context.clients.for(podsResource);
-  claims.addIndex(byNamespace, indexByNamespace);
+    const waiting = (claim: KubeObject): ObjectKey[] => (isWaiting(claim) ? [keyOf(claim)] : []);
+    loop.on(claims, ({ kind, object }) => (kind === 'deleted' ? [] : waiting(object)));
+    loop.on(pods, ({ kind, object: { metadata } }) => {
+      const isEnding = kind === 'updated' && metadata.deletionTimestamp !== undefined;
+      if (!isEnding && kind !== 'deleted') return [];
+      return [...claims.cache.byIndex(byNamespace, metadata.namespace ?? '')].flatMap(waiting);
+    });
 
-  const controller = new Controller({
-    name: 'pvc_protection',
-    context,
-    waitFor: [claims, pods],
-    reconcile: async (key: ObjectKey, signal: AbortSignal) => {
+    return async (key, signal) => {
       const claim = claims.cache.get(key);
       if (claim === undefined || !isWaiting(claim)) return undefined;
       // A live list: the cache may be behind, and may lack volumes.
@@ -73,20 +74,6 @@ function start(context: ControllerContext): readonly Runnable[] {
         if (!isNotFound(error)) throw error;
       }
       return undefined;
-    },
-  });
-  const enqueue = (claim: KubeObject): void => {
-    if (isWaiting(claim)) controller.enqueue(keyOf(claim));
-  };
-  claims.addHandler({ added: enqueue, updated: enqueue });
-  const lookAgain = ({ metadata }: Pod): void => {
-    for (const claim of claims.cache.byIndex(byNamespace, metadata.namespace ?? '')) enqueue(claim);
-  };
-  pods.addHandler({
-    updated: (pod) => {
-      if (pod.metadata.deletionTimestamp !== undefined) lookAgain(pod);
-    },
-    deleted: lookAgain,
-  });
-  return [controller];
-}
+    };
+  },
+};

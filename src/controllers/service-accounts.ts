@@ -1,27 +1,26 @@
 import { isAlreadyExists, isNamespaceTerminating } from '../client/errors.ts';
 import { namespaces, serviceAccounts } from '../client/resources.ts';
-import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller } from '../runtime/key-loop.ts';
+import { joinKey, keyOf } from '../objects/meta.ts';
+import type { ControllerSpec } from '../runtime/key-loop.ts';
 
 const accountName = 'default';
 
 /** Maintains a ServiceAccount `default` in every namespace (kube-controller-manager's `serviceaccount-controller`). */
-export const serviceAccountsController: ControllerDefinition = {
+export const serviceAccountsController: ControllerSpec = {
   name: 'serviceaccount-controller',
-  start,
-};
+  eventSource: 'serviceaccount-controller',
+  queue: 'serviceaccount',
+  build(loop) {
+    const client = loop.context.clients.for(serviceAccounts);
+    const spaces = loop.cache(namespaces);
+    const accounts = loop.cache(serviceAccounts);
 
-function start(context: ControllerContext): readonly Runnable[] {
-  const spaces = context.informers.informer(namespaces);
-  const accounts = context.informers.informer(serviceAccounts);
-  const client = context.clients.for(serviceAccounts);
+    loop.on(spaces, ({ kind, object }) => (kind === 'deleted' ? [] : [keyOf(object)]));
+    loop.on(accounts, ({ kind, object: { metadata } }) =>
+      kind === 'deleted' && metadata.name === accountName ? [metadata.namespace ?? ''] : [],
+    );
 
-  const controller = new Controller({
-    name: 'serviceaccount',
-    context,
-    waitFor: [spaces, accounts],
-    reconcile: async (key: ObjectKey, signal: AbortSignal) => {
+    return async (key, signal) => {
       const namespace = spaces.cache.get(key);
       if (namespace === undefined || namespace.status.phase === 'Terminating') return undefined;
       if (accounts.cache.has(joinKey(key, accountName))) return undefined;
@@ -31,16 +30,6 @@ function start(context: ControllerContext): readonly Runnable[] {
         if (!isAlreadyExists(error) && !isNamespaceTerminating(error)) throw error;
       }
       return undefined;
-    },
-  });
-  spaces.addHandler({
-    added: (namespace) => controller.enqueue(keyOf(namespace)),
-    updated: (namespace) => controller.enqueue(keyOf(namespace)),
-  });
-  accounts.addHandler({
-    deleted: ({ metadata }) => {
-      if (metadata.name === accountName) controller.enqueue(metadata.namespace ?? '');
-    },
-  });
-  return [controller];
-}
+    };
+  },
+};

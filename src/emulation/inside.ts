@@ -11,7 +11,7 @@ import {
   services as servicesResource,
 } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { connectivityChecker } from '../platforms/openshift/connectivity-check/checker.ts';
+import { connectivityCheckerController } from '../platforms/openshift/connectivity-check/checker.ts';
 import type { CheckNetwork } from '../platforms/openshift/connectivity-check/checker.ts';
 import { checkerName } from '../controllers/names.ts';
 import { kubelet } from '../controllers/kubelet/controller.ts';
@@ -23,6 +23,7 @@ import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { joinKey, keyOf } from '../objects/meta.ts';
 import type { ControllerContext } from '../runtime/context.ts';
+import { runnableOf } from '../runtime/key-loop.ts';
 import type { InsideAnswer, InsideCall, Place, StartConfig, Where } from './calls.ts';
 import { ClientPods } from './client-pods.ts';
 import { ClusterDns } from './addons.ts';
@@ -160,7 +161,7 @@ export class Inside {
           start: (context) => {
             const inside = started.promise;
             const networkOf = async (pod: Pod) => (await inside).#networkOf(pod, context.clock);
-            return connectivityChecker({ networkOf }).start(context);
+            return [runnableOf(connectivityCheckerController({ networkOf }), context)];
           },
         },
       ],

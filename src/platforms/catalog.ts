@@ -1,17 +1,17 @@
 import type { AttachmentRules } from '../network/attachments/attachments.ts';
 import { attachmentsController } from './cni/controller.ts';
-import { connectivityChecker } from './openshift/connectivity-check/checker.ts';
-import { connectivityCheckGenerator } from './openshift/connectivity-check/generator.ts';
+import { connectivityCheckerController } from './openshift/connectivity-check/checker.ts';
+import { connectivityCheckController } from './openshift/connectivity-check/generator.ts';
 import { egressFirewallsController } from './openshift/egress-firewall.ts';
 import { egressIPController } from './openshift/egress-ip/controller.ts';
 import { egressQoSController } from './openshift/egress-qos.ts';
 import { egressRouterController } from './openshift/egress-router/controller.ts';
 import { type CatalogSettings, clusterControllers, serviceAllocation } from '../controllers/catalog.ts';
-import { type CatalogEntry, catalogEntry } from '../controllers/run.ts';
+import { type CatalogEntry, specEntry } from '../controllers/run.ts';
 import type { ServiceAllocationOptions } from '../controllers/service-allocation/controller.ts';
 import type { Cloud } from './openshift/cloud-private-ip/cloud.ts';
 import { cloudPrivateIPController } from './openshift/cloud-private-ip/controller.ts';
-import { ingressToRouteDefinition } from './openshift/ingress-to-route/controller.ts';
+import { ingressToRouteController } from './openshift/ingress-to-route/controller.ts';
 
 /** Settings of some controllers, beside their context. */
 export interface PlatformSettings extends CatalogSettings {
@@ -30,13 +30,13 @@ export interface PlatformSettings extends CatalogSettings {
  */
 export function networkKindControllers(rules: AttachmentRules = {}): readonly CatalogEntry[] {
   return [
-    catalogEntry(egressIPController, 'servicenet-egress-ip'),
-    catalogEntry(egressFirewallsController, 'servicenet-egress-firewall'),
-    catalogEntry(egressQoSController, 'servicenet-egress-qos'),
-    catalogEntry(egressRouterController(), 'egress-router-controller'),
-    catalogEntry(connectivityChecker(), 'check-endpoints'),
-    catalogEntry(connectivityCheckGenerator, 'connectivity-check-controller'),
-    catalogEntry(attachmentsController(rules), 'servicenet-network-attachment'),
+    specEntry(egressIPController),
+    specEntry(egressFirewallsController),
+    specEntry(egressQoSController),
+    specEntry(egressRouterController()),
+    specEntry(connectivityCheckerController()),
+    specEntry(connectivityCheckController),
+    specEntry(attachmentsController(rules)),
   ];
 }
 
@@ -46,10 +46,8 @@ export function allControllers(options: PlatformSettings): readonly CatalogEntry
   return [
     ...clusterControllers(options),
     ...networkKindControllers(attachmentRules),
-    ...(cloud === undefined
-      ? []
-      : [catalogEntry(cloudPrivateIPController(cloud), 'cloud-network-config-controller')]),
-    ...(ingressToRoute ? [catalogEntry(ingressToRouteDefinition, 'ingress-to-route-controller')] : []),
+    ...(cloud === undefined ? [] : [specEntry(cloudPrivateIPController(cloud))]),
+    ...(ingressToRoute ? [specEntry(ingressToRouteController)] : []),
   ];
 }
 

@@ -1,16 +1,18 @@
-import { services } from '../client/resources.ts';
+import { isNotFound } from '../client/errors.ts';
+import { ingresses, type ResourceType, routes, services } from '../client/resources.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
 import { ignoredAnnotations } from '../network/http/ingress.ts';
 import { publishedAddresses, type RouterIdentity, routeStatus, sorted } from '../network/http/ingress.ts';
-import { keyOf, type ObjectKey } from '../objects/meta.ts';
+import { jsonEqual } from '../objects/json.ts';
+import { keyOf, type KubeObject, type ObjectKey } from '../objects/meta.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { Ingress, IngressLoadBalancerIngress } from '../objects/types/networking.generated.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../runtime/key-loop.ts';
-import { lookAgain, StatusWriter } from '../runtime/own-writes.ts';
+import { KeyLoop, type ReconcileResult } from '../runtime/key-loop.ts';
+import { OwnWrites } from '../runtime/own-writes.ts';
 import type { RouterView } from './router-view.ts';
 
 export interface StatusOptions {
@@ -35,9 +37,8 @@ export class RouterStatus implements Runnable {
   readonly #options: StatusOptions;
   readonly #services: Informer<Service>;
   readonly #unfollow: () => void;
-  readonly #ingresses: Controller;
-  readonly #ingressWriter: StatusWriter<Ingress>;
-  readonly #routes: Controller | undefined;
+  readonly #ingresses: KeyLoop;
+  readonly #routes: KeyLoop | undefined;
   /** The last Event message about each Ingress. */
   readonly #sentEvents = new Map<ObjectKey, string>();
 
@@ -47,10 +48,10 @@ export class RouterStatus implements Runnable {
     this.#table = table;
     this.#options = options;
     this.#services = context.informers.informer(services);
-    this.#ingressWriter = new StatusWriter(context, view.ingresses);
-    this.#ingresses = new Controller({
-      ...{ name: 'ingress-status', context, waitFor: [view] },
-      reconcile: (key, signal) => this.#writeIngress(key, signal),
+    this.#ingresses = new KeyLoop(context, 'ingress-status', {}, (loop) => {
+      loop.waitFor(view);
+      const writes = new OwnWrites(loop, view.ingresses);
+      return (key, signal) => this.#writeIngress(key, writes, signal);
     });
     view.onIngress = (key) => this.#ingresses.enqueue(key);
     for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
@@ -59,16 +60,16 @@ export class RouterStatus implements Runnable {
       for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
     };
     this.#unfollow = this.#services.addHandler({ added: changed, updated: changed, deleted: changed });
-    const { routes } = view;
-    if (routes === undefined) return;
-    const writer = new StatusWriter(context, routes);
-    const controller = new Controller({
-      ...{ name: 'route-status', context, waitFor: [view] },
-      reconcile: (key, signal) => this.#writeRoute(key, routes, writer, signal),
+    const { routes: routeCache } = view;
+    if (routeCache === undefined) return;
+    const loop = new KeyLoop(context, 'route-status', {}, (own) => {
+      own.waitFor(view);
+      const writes = new OwnWrites(own, routeCache);
+      return (key, signal) => this.#writeRoute(key, routeCache, writes, signal);
     });
-    this.#routes = controller;
-    view.onRoute = (key) => controller.enqueue(key);
-    for (const key of routes.cache.keys()) controller.enqueue(key);
+    this.#routes = loop;
+    view.onRoute = (key) => loop.enqueue(key);
+    for (const key of routeCache.cache.keys()) loop.enqueue(key);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -84,7 +85,7 @@ export class RouterStatus implements Runnable {
       try {
         const ingress = this.#view.ingresses.cache.get(key);
         if (ingress === undefined || !this.#view.serves(ingress)) continue;
-        await this.#ingressWriter.write(ingress, { loadBalancer: {} }, signal);
+        await this.#replaceStatus(ingresses, ingress, { loadBalancer: {} }, signal);
       } catch (error) {
         log.warn({ ingress: key, err: error }, 'the addresses of an Ingress stay in its status');
       }
@@ -112,7 +113,11 @@ export class RouterStatus implements Runnable {
     return service === undefined ? [] : publishedAddresses(service);
   }
 
-  async #writeIngress(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  async #writeIngress(
+    key: ObjectKey,
+    writes: OwnWrites<Ingress>,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const addresses = this.#addresses();
     const ingress = this.#view.ingresses.cache.get(key);
     if (ingress === undefined || !this.#view.serves(ingress)) {
@@ -120,9 +125,11 @@ export class RouterStatus implements Runnable {
       return undefined;
     }
     this.#sendEvents(ingress);
-    if (!this.#ingressWriter.settled(key)) return { requeueAfter: lookAgain };
+    const waitMs = writes.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
     const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
-    await this.#ingressWriter.write(ingress, { loadBalancer }, signal);
+    const stored = await this.#replaceStatus(ingresses, ingress, { loadBalancer }, signal);
+    if (stored !== undefined) writes.written(key, stored);
     return undefined;
   }
 
@@ -142,17 +149,36 @@ export class RouterStatus implements Runnable {
   async #writeRoute(
     key: ObjectKey,
     informer: Informer<Route>,
-    writer: StatusWriter<Route>,
+    writes: OwnWrites<Route>,
     signal: AbortSignal,
   ): Promise<ReconcileResult | undefined> {
     const route = informer.cache.get(key);
     const admission = this.#table.admissionOf(key);
     if (route === undefined || admission === undefined) return undefined;
-    if (!writer.settled(key)) return { requeueAfter: lookAgain };
+    const waitMs = writes.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
     const { wildcardPolicy = 'None' } = route.spec;
     const now = formatTime(this.#context.clock.now());
-    const said = { ...admission, wildcardPolicy: wildcardPolicy === '' ? 'None' : wildcardPolicy };
-    await writer.write(route, routeStatus(route.status, this.#options.router, said, now), signal);
+    const shown = { ...admission, wildcardPolicy: wildcardPolicy === '' ? 'None' : wildcardPolicy };
+    const status = routeStatus(route.status, this.#options.router, shown, now);
+    const stored = await this.#replaceStatus(routes, route, status, signal);
+    if (stored !== undefined) writes.written(key, stored);
     return undefined;
+  }
+
+  /** Writes a status that differs. Returns the stored object; undefined where nothing was written. */
+  async #replaceStatus<T extends KubeObject & { status: object }>(
+    resource: ResourceType<T>,
+    object: T,
+    status: T['status'],
+    signal: AbortSignal,
+  ): Promise<T | undefined> {
+    if (jsonEqual(object.status, status)) return undefined;
+    try {
+      return await this.#context.clients.for(resource).replaceStatus({ ...object, status }, { signal });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
   }
 }

@@ -240,6 +240,12 @@ export interface CacheOptions<T extends KubeObject> extends InformerOptions<T> {
 
 type LoopOptions = Pick<ControllerOptions, 'workers' | 'backoff' | 'maxRetries'>;
 
+/** A kind that a controller works on, and the work, which another project may do. */
+export interface ServedWork {
+  readonly serves: ResourceType;
+  readonly work: NetworkWork;
+}
+
 /**
  * A controller: a queue of keys, what puts keys into it, and the function that reconciles one of them.
  *
@@ -254,33 +260,35 @@ export interface ControllerSpec extends LoopOptions {
   readonly eventSource: string;
   /** Its name in metrics and logs. */
   readonly queue: string;
-  /** Only where the API server serves this kind, and no other project in the cluster does the work. */
-  readonly where?: { readonly serves: ResourceType; readonly work: NetworkWork };
+  /** Only where the API server serves these kinds, and no other project in the cluster does the work. */
+  readonly where?: ServedWork | readonly ServedWork[];
   build(loop: KeyLoop): Reconcile;
 }
 
 /** What runs of a controller in this process. */
 export function runnableOf(spec: ControllerSpec, context: ControllerContext): Runnable {
-  const { queue, where } = spec;
-  const loop = new KeyLoop(context, queue, spec, (own) => spec.build(own));
-  if (where === undefined) return loop;
-  return whereServed(context, { resource: where.serves, work: where.work, runnables: [loop] });
+  const { queue, where = [] } = spec;
+  const loop: Runnable = new KeyLoop(context, queue, spec, (own) => spec.build(own));
+  return [where]
+    .flat()
+    .reduceRight(
+      (runnable, { serves, work }) => whereServed(context, { resource: serves, work, runnables: [runnable] }),
+      loop,
+    );
 }
 
+/** What a loop needs of its context. */
+export type LoopContext = Pick<ControllerContext, 'clock' | 'random' | 'log' | 'metrics' | 'informers'>;
+
 /** The queue of a controller with its workers, and the caches that they read. */
-export class KeyLoop implements Runnable {
-  readonly context: ControllerContext;
+export class KeyLoop<C extends LoopContext = ControllerContext> implements Runnable {
+  readonly context: C;
   readonly #caches: SyncedSource[] = [];
   readonly #beside: Runnable[] = [];
   readonly #queue: Controller;
   readonly #reconcile: Reconcile;
 
-  constructor(
-    context: ControllerContext,
-    queue: string,
-    options: LoopOptions,
-    build: (loop: KeyLoop) => Reconcile,
-  ) {
+  constructor(context: C, queue: string, options: LoopOptions, build: (loop: KeyLoop<C>) => Reconcile) {
     this.context = context;
     this.#queue = new Controller({
       workers: options.workers ?? 5,
@@ -326,8 +334,8 @@ export class KeyLoop implements Runnable {
   }
 
   /** A second queue, for work of another grain: it has workers and caches of its own, and runs with this one. */
-  beside(queue: string, options: LoopOptions, build: (loop: KeyLoop) => Reconcile): KeyLoop {
-    const loop = new KeyLoop(this.context, queue, options, build);
+  beside(queue: string, options: LoopOptions, build: (loop: KeyLoop<C>) => Reconcile): KeyLoop<C> {
+    const loop = new KeyLoop<C>(this.context, queue, options, build);
     this.#beside.push(loop);
     return loop;
   }

@@ -5,7 +5,7 @@ import { isNotFound } from '../client/errors.ts';
 import type { ResourceClient } from '../client/resource-client.ts';
 import { jsonEqual } from '../objects/json.ts';
 import type { ControllerContext } from './context.ts';
-import type { KeyLoop } from './key-loop.ts';
+import type { KeyLoop, LoopContext } from './key-loop.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 
 /** A write that the cache has not shown yet. */
@@ -327,7 +327,7 @@ interface UnseenWrite {
  * - In `loop.on`: {@link isEcho} tells the events of own writes from the changes of others.
  */
 export class OwnWrites<T extends KubeObject> {
-  readonly #loop: Pick<KeyLoop, 'enqueue'>;
+  readonly #loop: Pick<KeyLoop<LoopContext>, 'enqueue'>;
   readonly #clock: Clock;
   readonly #informer: Informer<T>;
   /** By the key of the object that was written. */
@@ -336,7 +336,7 @@ export class OwnWrites<T extends KubeObject> {
   readonly #echoes = new WeakSet<T>();
   readonly #deletedUids = new Set<string>();
 
-  constructor(loop: KeyLoop, informer: Informer<T>) {
+  constructor(loop: KeyLoop<LoopContext>, informer: Informer<T>) {
     this.#loop = loop;
     this.#clock = loop.context.clock;
     this.#informer = informer;

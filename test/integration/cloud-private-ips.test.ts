@@ -7,7 +7,7 @@ import { InMemoryCloud } from '../../src/platforms/openshift/cloud-private-ip/cl
 import { cloudPrivateIPController } from '../../src/platforms/openshift/cloud-private-ip/controller.ts';
 import { egressIPController } from '../../src/platforms/openshift/egress-ip/controller.ts';
 import {
-  catalogEntry,
+  specEntry,
   runControllers,
   type RunningControllers,
   type RunOptions,
@@ -85,7 +85,7 @@ async function withCloud(
 ): Promise<void> {
   const running: RunningControllers = runControllers({
     transport: server.client,
-    catalog: [catalogEntry(cloudPrivateIPController(cloud), 'cloud')],
+    catalog: [specEntry(cloudPrivateIPController(cloud))],
     log: pino({ enabled: false }),
     ...options,
   });
@@ -395,10 +395,7 @@ describe('an EgressIP on a cloud', () => {
     await machine('m2', { ip: 1 });
     const running = runControllers({
       transport: server.client,
-      catalog: [
-        catalogEntry(cloudPrivateIPController(cloud), 'cloud'),
-        catalogEntry(egressIPController, 'egress'),
-      ],
+      catalog: [specEntry(cloudPrivateIPController(cloud)), specEntry(egressIPController)],
       log: pino({ enabled: false }),
     });
     try {

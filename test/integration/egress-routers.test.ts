@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { garbageCollector } from '../../src/controllers/garbage-collection/controller.ts';
+import { garbageCollectorController } from '../../src/controllers/garbage-collection/controller.ts';
 import { egressRouterController } from '../../src/platforms/openshift/egress-router/controller.ts';
-import { catalogEntry, runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import { specEntry, runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -17,8 +17,8 @@ let running: RunningControllers;
 function run(resync?: number): RunningControllers {
   const transport = server.client;
   const catalog = [
-    catalogEntry(egressRouterController(resync), 'egress-router'),
-    catalogEntry(garbageCollector({ transport }), 'garbage-collector'),
+    specEntry(egressRouterController(resync)),
+    specEntry(garbageCollectorController({ transport })),
   ];
   return runControllers({ transport, catalog, log: pino({ enabled: false }) });
 }

@@ -3,8 +3,9 @@ import { createServer, type Server } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { networkKindControllers } from '../../src/platforms/catalog.ts';
-import { connectivityChecker } from '../../src/platforms/openshift/connectivity-check/checker.ts';
+import { connectivityCheckerController } from '../../src/platforms/openshift/connectivity-check/checker.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/index.ts';
+import { specEntry } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -24,12 +25,10 @@ const post = async (path: string, body: JsonRecord) => call(server.client, 'POST
 beforeAll(async () => {
   server = await startApiServer({ platform: 'openshift' });
   const transport = server.client;
-  const checker = connectivityChecker({ period: 100, timeout: 2000 });
+  const checker = specEntry(connectivityCheckerController({ periodMs: 100, timeoutMs: 2000 }));
   running = runControllers({
     transport,
-    catalog: networkKindControllers().map((entry) =>
-      entry.name === checker.name ? { ...entry, ...checker } : entry,
-    ),
+    catalog: networkKindControllers().map((entry) => (entry.name === checker.name ? checker : entry)),
     log,
   });
   await post('/api/v1/namespaces', { metadata: { name: diagnostics } });

@@ -9,11 +9,12 @@ import { parseAddressRange } from '../../allocation/address-range.ts';
 import { createTransport } from '../../client/connect.ts';
 import { freeRanges } from '../../flags/addresses.ts';
 import { InMemoryCloud } from '../../platforms/openshift/cloud-private-ip/cloud.ts';
-import { connectivityChecker } from '../../platforms/openshift/connectivity-check/checker.ts';
+import { connectivityCheckerController } from '../../platforms/openshift/connectivity-check/checker.ts';
 import { readServiceCidrs } from '../../flags/shared.ts';
 import { type CatalogEntry, runControllers, serviceAllocation } from '../../controllers/index.ts';
 import { allControllers } from '../../platforms/catalog.ts';
 import { attachmentsName } from '../../controllers/names.ts';
+import { specEntry } from '../../controllers/run.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/agent-report.ts';
 import { parseAddress } from '../../objects/address.ts';
@@ -203,14 +204,14 @@ function catalog(config: ClientsConfig, transport: Transport, rootCa: string): r
   const awaitsNetworks = config.controllers.includes(attachmentsName);
   const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks } };
   const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
-  const checker = connectivityChecker({ isSimulated: isInAny(simulatedRanges(config)) });
+  const checker = specEntry(connectivityCheckerController({ isSimulated: isInAny(simulatedRanges(config)) }));
   const controllers = allControllers({
     ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, cloud: new InMemoryCloud() },
     ...{ ...simulation, ingressToRoute: config.platform === 'openshift' },
     attachmentRules: config.attachments,
   });
   return [
-    ...controllers.map((entry) => (entry.name === checker.name ? { ...entry, ...checker } : entry)),
+    ...controllers.map((entry) => (entry.name === checker.name ? checker : entry)),
     serviceAllocation({ transport, allocation, ...ranges }, allocation === 'controller'),
   ];
 }

@@ -5,94 +5,104 @@ import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import type { DiscoveredType } from '../../client/discovery.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, NotYetError, TerminalError } from '../../runtime/key-loop.ts';
-import { foregroundFinalizer, type GraphNode, isMeant, orphanFinalizer, OwnerGraph, toNode } from './plan.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { type ControllerSpec, type KeyLoop, NotYetError, TerminalError } from '../../runtime/key-loop.ts';
 import { Monitors } from './monitors.ts';
-import { judge, needsOwners, type OwnerState } from './plan.ts';
+import {
+  foregroundFinalizer,
+  type GraphNode,
+  isMeant,
+  judge,
+  needsOwners,
+  orphanFinalizer,
+  OwnerGraph,
+  type OwnerState,
+  toNode,
+} from './plan.ts';
 
 /** The number of absent owners that are remembered. */
 const rememberedAbsences = 5000;
 
-/** Options of {@link garbageCollector}. */
+/** Options of {@link garbageCollectorController}. */
 export interface GarbageCollectorOptions {
   /** For discovery, and for resources that are not known in advance. */
   readonly transport: Transport;
 }
 
 /** Deletes objects without a living owner (kube-controller-manager's `garbage-collector-controller`). */
-export function garbageCollector({ transport }: GarbageCollectorOptions): ControllerDefinition {
+export function garbageCollectorController({ transport }: GarbageCollectorOptions): ControllerSpec {
   return {
     name: 'garbage-collector-controller',
-    start(context): readonly Runnable[] {
-      const collector = new Collector(context, transport);
-      return [collector.monitors, collector.controller];
+    eventSource: 'garbage-collector-controller',
+    queue: 'garbage_collector',
+    workers: 20,
+    build(loop) {
+      const collector = new GarbageCollector(loop, transport);
+      return (uid, signal) => collector.reconcile(uid, signal);
     },
   };
 }
 
-class Collector {
-  readonly monitors: Monitors;
-  readonly controller: Controller;
+/** Its keys are uids: an object of the same name with another uid is another object. */
+class GarbageCollector {
+  readonly #loop: KeyLoop;
   readonly #context: ControllerContext;
   readonly #transport: Transport;
+  readonly #monitors: Monitors;
   readonly #graph = new OwnerGraph();
   /** Absent owners by place, as an owner that is absent in one namespace may exist in another. */
   readonly #absent = new Set<string>();
 
-  constructor(context: ControllerContext, transport: Transport) {
-    this.#context = context;
+  constructor(loop: KeyLoop, transport: Transport) {
+    this.#loop = loop;
+    this.#context = loop.context;
     this.#transport = transport;
+
     let isWhole = false;
-    const enqueue = (uids: Iterable<string>): void => {
-      for (const uid of uids) this.controller.enqueue(uid);
-    };
-    this.monitors = new Monitors(context, transport, {
+    this.#monitors = new Monitors(loop.context, transport, {
       upsert: (object, type) => {
         const concerned = this.#graph.upsert(object, type);
-        if (isWhole) enqueue(concerned);
+        if (isWhole) this.#enqueue(concerned);
       },
       remove: ({ metadata }, { resource }) => {
         const { uid = '', namespace = '', name = '' } = metadata;
         this.#remember(placeOf(resource, namespace, name, uid));
-        enqueue(this.#graph.remove(uid));
+        this.#enqueue(this.#graph.remove(uid));
       },
       dropped: (resource) => {
         const gone = [...this.#graph.values()].filter(({ type }) => type.resource === resource);
-        for (const { uid } of gone) enqueue(this.#graph.remove(uid));
+        for (const { uid } of gone) this.#enqueue(this.#graph.remove(uid));
       },
     });
-    this.controller = new Controller({
-      name: 'garbage_collector',
-      context,
-      workers: 20,
-      waitFor: [
-        {
-          synced: async (signal) => {
-            const synced = await this.monitors.synced(signal);
-            isWhole = true;
-            if (synced) enqueue(this.#graph.suspects());
-            return synced;
-          },
-        },
-      ],
-      reconcile: async (uid, signal) => {
-        const node = this.#graph.get(uid);
-        if (node !== undefined) await this.#visit(node, signal);
-        return undefined;
+    loop.runBeside(this.#monitors);
+    loop.waitFor({
+      synced: async (signal) => {
+        const synced = await this.#monitors.synced(signal);
+        isWhole = true;
+        if (synced) this.#enqueue(this.#graph.suspects());
+        return synced;
       },
     });
   }
 
+  async reconcile(uid: string, signal: AbortSignal): Promise<undefined> {
+    const node = this.#graph.get(uid);
+    if (node !== undefined) await this.#visit(node, signal);
+  }
+
+  #enqueue(uids: Iterable<string>): void {
+    for (const uid of uids) this.#loop.enqueue(uid);
+  }
+
   async #visit(known: GraphNode, signal: AbortSignal): Promise<void> {
     const { type } = known;
-    const resource = this.monitors.resourceNamed(type.resource);
+    const resource = this.#monitors.resourceNamed(type.resource);
     if (resource === undefined) return;
     const client = new ResourceClient(this.#transport, resource);
     const live = await find(client, known.namespace, known.name, signal);
     const node = live === undefined ? undefined : toNode(live, type);
     if (live === undefined || node?.uid !== known.uid) {
-      for (const uid of this.#graph.remove(known.uid)) this.controller.enqueue(uid);
+      this.#enqueue(this.#graph.remove(known.uid));
       return;
     }
     const verdict = judge({
@@ -113,7 +123,7 @@ class Collector {
         await remove(client, await unblock(client, live, signal), 'Foreground', signal);
         break;
       case 'visit dependents':
-        for (const uid of verdict.uids) this.controller.enqueue(uid);
+        this.#enqueue(verdict.uids);
         return;
       case 'finish foreground':
         await dropFinalizer(client, live, foregroundFinalizer, signal);
@@ -132,7 +142,7 @@ class Collector {
 
   async #orphan(uid: string, owner: string, signal: AbortSignal): Promise<void> {
     const dependent = this.#graph.get(uid);
-    const resource = dependent && this.monitors.resourceNamed(dependent.type.resource);
+    const resource = dependent && this.#monitors.resourceNamed(dependent.type.resource);
     if (dependent === undefined || resource === undefined) return;
     const client = new ResourceClient(this.#transport, resource);
     const live = await find(client, dependent.namespace, dependent.name, signal);
@@ -177,9 +187,9 @@ class Collector {
   #ownerResource(node: GraphNode, owner: OwnerReference): DiscoveredType {
     const { type, namespace, name } = node;
     const { apiVersion, kind } = owner;
-    const resource = this.monitors.resourceOf(owner);
+    const resource = this.#monitors.resourceOf(owner);
     if (resource === undefined) {
-      this.monitors.refresh();
+      this.#monitors.refresh();
       // Usually its definition is new (kube-controller-manager logs it at level 5).
       throw new NotYetError(
         `the owner of ${type.resource} ${namespace}/${name} is a ${kind} of ${apiVersion}, which is not served`,

@@ -9,8 +9,7 @@ import { type Pass, finalized, isEmptied, planConditions } from './plan.ts';
 import { namespaces } from '../../client/resources.ts';
 import type { Namespace } from '../../objects/types/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
+import type { ControllerSpec } from '../../runtime/key-loop.ts';
 
 /** Deletes everything in a namespace once, Pods first, and reports what remains. */
 async function deleteContent(transport: Transport, namespace: string, signal: AbortSignal): Promise<Pass> {
@@ -98,79 +97,71 @@ export interface NamespacesOptions {
    * Milliseconds between the deletion of a namespace and the first pass; default 5000, as in kube-controller-manager:
    * requests that were admitted before the deletion are stored by then.
    */
-  readonly gracePeriod?: number;
+  readonly gracePeriodMs?: number;
 }
 
 /** Milliseconds until the next pass over a namespace that is not empty. */
-const nextPass = { first: 500, max: 15_000 };
+const nextPassMs = { first: 500, max: 15_000 };
 
 /** Empties namespaces that are being deleted (kube-controller-manager's `namespace-controller`). */
-export function namespacesController({
-  transport,
-  gracePeriod = 5000,
-}: NamespacesOptions): ControllerDefinition {
+export function namespacesController({ transport, gracePeriodMs = 5000 }: NamespacesOptions): ControllerSpec {
   return {
     name: 'namespace-controller',
-    start: (context) => start(context, transport, gracePeriod),
-  };
-}
-
-function start(context: ControllerContext, transport: Transport, gracePeriod: number): readonly Runnable[] {
-  const informer = context.informers.informer(namespaces);
-  const client = context.clients.for(namespaces);
-  const passes = new Map<ObjectKey, number>();
-
-  const reconcile = async (key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> => {
-    const cached = informer.cache.get(key);
-    if (cached?.metadata.deletionTimestamp === undefined || isFinalized(cached)) {
-      passes.delete(key);
-      return undefined;
-    }
-    try {
-      // A live read: other clients edit a namespace during its deletion.
-      const namespace = await client.get('', key, { signal });
-      if (namespace.metadata.deletionTimestamp === undefined || isFinalized(namespace)) return undefined;
-      const pass = await deleteContent(transport, key, signal);
-      const conditions = planConditions(namespace.status.conditions, pass, formatTime(context.clock.now()));
-      const reported =
-        conditions === undefined
-          ? namespace
-          : await client.replaceStatus(
-              { ...namespace, status: { ...namespace.status, conditions } },
-              { signal },
-            );
-      if (isEmptied(pass)) {
-        await client.replace(finalized(reported), { subresource: 'finalize', signal });
-        context.log.info({ key }, 'namespace emptied');
-        passes.delete(key);
-        return undefined;
-      }
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      if (!isConflict(error)) throw error;
-    }
-    const count = passes.get(key) ?? 0;
-    passes.set(key, count + 1);
-    return { requeueAfter: Math.min(nextPass.first * 2 ** count, nextPass.max) };
-  };
-
-  const controller = new Controller({
-    name: 'namespace',
-    context,
-    reconcile,
+    eventSource: 'namespace-controller',
+    queue: 'namespace',
     workers: 10,
-    waitFor: [informer],
-  });
-  const note = (namespace: Namespace, after: number): void => {
-    if (namespace.metadata.deletionTimestamp !== undefined) controller.enqueue(keyOf(namespace), { after });
-  };
-  informer.addHandler({
-    added: (namespace) => note(namespace, gracePeriod),
-    updated: (namespace, old) => {
-      if (old.metadata.deletionTimestamp === undefined) note(namespace, gracePeriod);
+    build(loop) {
+      const { clients, clock, log } = loop.context;
+      const client = clients.for(namespaces);
+      const informer = loop.cache(namespaces);
+
+      /** Passes over each namespace that is not empty yet. */
+      const passes = new Map<ObjectKey, number>();
+
+      loop.on(informer, (change) => {
+        const { kind, object } = change;
+        const wasDeleted = kind === 'updated' && change.old.metadata.deletionTimestamp !== undefined;
+        if (kind !== 'deleted' && object.metadata.deletionTimestamp !== undefined && !wasDeleted) {
+          loop.enqueue(keyOf(object), { after: gracePeriodMs });
+        }
+        return [];
+      });
+
+      return async (key, signal) => {
+        const cached = informer.cache.get(key);
+        if (cached?.metadata.deletionTimestamp === undefined || isFinalized(cached)) {
+          passes.delete(key);
+          return undefined;
+        }
+        try {
+          // A live read: other clients edit a namespace during its deletion.
+          const namespace = await client.get('', key, { signal });
+          if (namespace.metadata.deletionTimestamp === undefined || isFinalized(namespace)) return undefined;
+          const pass = await deleteContent(transport, key, signal);
+          const conditions = planConditions(namespace.status.conditions, pass, formatTime(clock.now()));
+          const reported =
+            conditions === undefined
+              ? namespace
+              : await client.replaceStatus(
+                  { ...namespace, status: { ...namespace.status, conditions } },
+                  { signal },
+                );
+          if (isEmptied(pass)) {
+            await client.replace(finalized(reported), { subresource: 'finalize', signal });
+            log.info({ key }, 'namespace emptied');
+            passes.delete(key);
+            return undefined;
+          }
+        } catch (error) {
+          if (isNotFound(error)) return undefined;
+          if (!isConflict(error)) throw error;
+        }
+        const count = passes.get(key) ?? 0;
+        passes.set(key, count + 1);
+        return { requeueAfter: Math.min(nextPassMs.first * 2 ** count, nextPassMs.max) };
+      };
     },
-  });
-  return [controller];
+  };
 }
 
 /** True when `spec.finalizers` is empty: the API server then removes the namespace. */

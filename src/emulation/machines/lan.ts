@@ -3,8 +3,8 @@ import type { Informer } from '../../client/informers/informer.ts';
 import { networkAttachmentDefinitions, addressPools } from '../../client/resources.ts';
 import { lanGateways } from '../../network/attachments/network-config.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.ts';
-import type { ControllerContext } from '../../runtime/context.ts';
-import { Reconciler } from '../../runtime/key-loop.ts';
+import type { ControllerContext, Runnable } from '../../runtime/context.ts';
+import { KeyLoop } from '../../runtime/key-loop.ts';
 import { lanInterface } from '../lan.ts';
 import { announcedPools } from '../../network/announcing/assigned-addresses.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
@@ -97,7 +97,9 @@ const gateways = 'gateways';
  * Gives `outside` the addresses of the gateways that networks of macvlan name: it is the router of these networks, and the
  * machine that Pods meet there.
  */
-export class LanGateways extends Reconciler {
+export class LanGateways implements Runnable {
+  readonly #context: ControllerContext;
+  readonly #loop: KeyLoop;
   readonly #definitions: Informer<NetworkAttachmentDefinition>;
   readonly #lans: SecondLans;
   /** Ranges whose addresses belong to machines, Pods and Services. */
@@ -105,15 +107,21 @@ export class LanGateways extends Reconciler {
   readonly #present = new Set<string>();
 
   constructor(context: ControllerContext, lans: SecondLans, taken: readonly string[]) {
-    super(context, 'lan_gateways', { workers: 1 });
+    this.#context = context;
     this.#lans = lans;
     this.#taken = taken;
-    this.#definitions = this.informer(networkAttachmentDefinitions);
-    const touch = (): void => this.queue.enqueue(gateways);
-    this.#definitions.addHandler({ added: touch, updated: touch, deleted: touch });
+    this.#definitions = context.informers.informer(networkAttachmentDefinitions);
+    this.#loop = new KeyLoop(context, 'lan_gateways', { workers: 1 }, (loop) => {
+      loop.on(loop.cache(networkAttachmentDefinitions), () => [gateways]);
+      return () => this.#reconcile();
+    });
   }
 
-  protected override async reconcile(): Promise<undefined> {
+  run(signal: AbortSignal): Promise<void> {
+    return this.#loop.run(signal);
+  }
+
+  async #reconcile(): Promise<undefined> {
     const wanted = new Set<string>();
     for (const { master = lanInterface, address, prefixLength } of lanGateways(
       this.#definitions.cache.values(),
@@ -133,7 +141,7 @@ export class LanGateways extends Reconciler {
         this.#present.add(each);
       } catch (error) {
         // Such as the address of a network: the others are not to wait for it.
-        this.context.log.warn(
+        this.#context.log.warn(
           { err: error, reason: 'InvalidGateway' },
           'outside cannot be the gateway of a network: correct its NetworkAttachmentDefinition',
         );
@@ -150,18 +158,24 @@ const routes = 'routes';
  * Keeps routes of `outside`: the addresses of pools that nodes announce on the LAN are asked for there by ARP and NDP.
  * Others lead to a node.
  */
-export class OnLinkPools extends Reconciler {
+export class OnLinkPools implements Runnable {
+  readonly #loop: KeyLoop;
   readonly #pools: Informer<AddressPool>;
   #present: ReadonlySet<string> = new Set();
 
   constructor(context: ControllerContext) {
-    super(context, 'on_link_pools', { workers: 1 });
-    this.#pools = this.informer(addressPools);
-    const touch = (): void => this.queue.enqueue(routes);
-    this.#pools.addHandler({ added: touch, updated: touch, deleted: touch });
+    this.#pools = context.informers.informer(addressPools);
+    this.#loop = new KeyLoop(context, 'on_link_pools', { workers: 1 }, (loop) => {
+      loop.on(loop.cache(addressPools), () => [routes]);
+      return () => this.#reconcile();
+    });
   }
 
-  protected override async reconcile(): Promise<undefined> {
+  run(signal: AbortSignal): Promise<void> {
+    return this.#loop.run(signal);
+  }
+
+  async #reconcile(): Promise<undefined> {
     const wanted = new Set(
       announcedPools(this.#pools.cache.values())
         .filter(({ announcement }) => announcement.layer2?.interfaces?.includes(lanInterface) === true)

@@ -18,9 +18,9 @@ import { UserspaceProxy } from '../../node/userspace/proxy.ts';
 import type { NodeForwardingOptions } from '../../node/forwarding/view.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { ControllerContext } from '../../runtime/context.ts';
-import { Reconciler } from '../../runtime/key-loop.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
+import type { ControllerContext, Runnable } from '../../runtime/context.ts';
+import { KeyLoop, ownKey } from '../../runtime/key-loop.ts';
 import { ip, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
 import { SecondLans } from './lan.ts';
 import { errorMessage } from '../../objects/status.ts';
@@ -187,7 +187,9 @@ const healthz = { host: '', port: 10256 };
 const heartbeatPort = 10262;
 
 /** Keeps a machine for every simulated Node that has addresses, with routes between all of them. */
-export class SimulatedNodes extends Reconciler {
+export class SimulatedNodes implements Runnable {
+  readonly #context: ControllerContext;
+  readonly #loop: KeyLoop;
   /** LANs that networks of Pods name. */
   readonly lans = new SecondLans();
   readonly #options: SimulatedNodesOptions;
@@ -202,12 +204,15 @@ export class SimulatedNodes extends Reconciler {
   #wayIn: string | undefined;
 
   constructor(context: ControllerContext, options: SimulatedNodesOptions) {
-    // One at a time: machines get routes to each other.
-    super(context, 'emulated_nodes', { workers: 1, backoff: { base: 200, max: 10_000 } });
+    this.#context = context;
     this.#options = options;
-    this.#nodes = this.informer(nodesResource);
-    const touch = (node: Node): void => this.queue.enqueue(keyOf(node));
-    this.#nodes.addHandler({ added: touch, updated: touch, deleted: touch });
+    this.#nodes = context.informers.informer(nodesResource);
+    // One at a time: machines get routes to each other.
+    const limits = { workers: 1, backoff: { base: 200, max: 10_000 } };
+    this.#loop = new KeyLoop(context, 'emulated_nodes', limits, (loop) => {
+      loop.on(loop.cache(nodesResource), ownKey);
+      return (key) => this.#reconcile(key);
+    });
   }
 
   /** The machine of a node; undefined where there is none (yet). */
@@ -242,7 +247,11 @@ export class SimulatedNodes extends Reconciler {
     while (!isComplete()) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 
-  protected override async reconcile(name: ObjectKey): Promise<undefined> {
+  run(signal: AbortSignal): Promise<void> {
+    return this.#loop.run(signal);
+  }
+
+  async #reconcile(name: ObjectKey): Promise<undefined> {
     const node = this.#nodes.cache.get(name);
     const machine = this.#machines.get(name);
     const addresses = node === undefined ? [] : hostAddresses(node);
@@ -332,9 +341,9 @@ export class SimulatedNodes extends Reconciler {
   }
 
   async #announce(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
-    const { clients, log } = this.context;
+    const { clients, log } = this.#context;
     const agent = new AnnounceAgent({
-      ...{ context: this.context, host, nodeName, leaseNamespace, leases: clients.for(leases) },
+      ...{ context: this.#context, host, nodeName, leaseNamespace, leases: clients.for(leases) },
       bgpPeers: clients.for(bgpPeers),
       // The agent withdraws its routes: routers must not keep those of a deleted machine.
       forwardingOutlives: false,
@@ -350,18 +359,21 @@ export class SimulatedNodes extends Reconciler {
 
   async #filter(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
     try {
-      await new PolicyAgent({ context: this.context, host, nodeName, routesPods: true }).run(signal);
+      await new PolicyAgent({ context: this.#context, host, nodeName, routesPods: true }).run(signal);
     } catch (error) {
-      this.context.log.error({ err: error, node: nodeName }, 'no policies on this node: its agent has ended');
+      this.#context.log.error(
+        { err: error, node: nodeName },
+        'no policies on this node: its agent has ended',
+      );
     }
   }
 
   async #translate(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
-    const options = { context: this.context, host, nodeName, clusterCIDRs: [], markMask: defaultMarkMask };
+    const options = { context: this.#context, host, nodeName, clusterCIDRs: [], markMask: defaultMarkMask };
     try {
       await new EgressAgent(options).run(signal);
     } catch (error) {
-      this.context.log.error(
+      this.#context.log.error(
         { err: error, node: nodeName },
         'no EgressIPs on this node: its agent has ended',
       );
@@ -370,9 +382,9 @@ export class SimulatedNodes extends Reconciler {
 
   #startAgent(nodeName: string, host: NamespaceHost): () => Promise<void> {
     const { forwarding, isUserspace } = this.#options;
-    const { clock, random, log } = this.context;
+    const { clock, random, log } = this.#context;
     const agent = new NodeAgent({
-      ...{ context: this.context, host, nodeName, forwarding, healthz },
+      ...{ context: this.#context, host, nodeName, forwarding, healthz },
       ...(isUserspace ? { dataPath: new UserspaceProxy({ host, clock, random, log }) } : {}),
     });
     const stopping = new AbortController();

@@ -19,7 +19,7 @@ import { isFinished } from '../../objects/pods.ts';
 import type { Namespace, Node, Pod } from '../../objects/types/core.generated.ts';
 import type { EgressIP, EgressQoS } from '../../objects/types/openshift.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
+import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { keptOfPod } from '../forwarding/view.ts';
 import { Nft } from '../nftables/nft.ts';
 import { EgressRoutes } from './egress-routes.ts';
@@ -56,7 +56,7 @@ export class EgressAgent implements Runnable {
   readonly #pods: Informer<Pod>;
   readonly #namespaces: Informer<Namespace>;
   readonly #nodes: Informer<Node>;
-  readonly #controller: Controller;
+  readonly #loop: KeyLoop<LoopContext>;
   readonly #routes: EgressRoutes;
   readonly #table: EgressTable;
   /** Problems that were logged. */
@@ -75,15 +75,17 @@ export class EgressAgent implements Runnable {
     this.#pods = informers.informer(podsResource, { transform: keptOfPod });
     this.#namespaces = informers.informer(namespacesResource);
     this.#nodes = informers.informer(nodesResource);
-    this.#controller = new Controller({
-      name: `egress_${nodeName}`,
+    this.#loop = new KeyLoop(
       context,
-      reconcile: () => this.#sync(),
-      workers: 1,
-      waitFor: [this.#objects, this.#qos, this.#pods, this.#namespaces, this.#nodes],
-      backoff: { base: 1000, max: 30_000 },
-    });
-    const changed = (): void => this.#controller.enqueue(everything, { after: gather });
+      `egress_${nodeName}`,
+      { workers: 1, backoff: { base: 1000, max: 30_000 } },
+      (loop) => {
+        for (const source of [this.#objects, this.#qos, this.#pods, this.#namespaces, this.#nodes])
+          loop.waitFor(source);
+        return () => this.#sync();
+      },
+    );
+    const changed = (): void => this.#loop.enqueue(everything, { after: gather });
     // Without objects, Pods and nodes may change as they like.
     const changedIfAny = (): void => {
       if (this.#hasObjects) changed();
@@ -116,13 +118,13 @@ export class EgressAgent implements Runnable {
       },
       deleted: changedIfAny,
     });
-    this.#controller.enqueue(everything);
+    this.#loop.enqueue(everything);
   }
 
   /** Follows the API until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     try {
-      await this.#controller.run(signal);
+      await this.#loop.run(signal);
     } finally {
       await this.#table.close();
     }

@@ -9,7 +9,7 @@ import { mayLeaveStaleFlows } from '../../network/forwarding/stale-flows.ts';
 import { type ParsedAddress, parseAddress } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
+import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { Conntrack } from './conntrack.ts';
 import { ForwardingView, type NodeForwardingOptions, type Planned } from './view.ts';
 import { type BindAddress, NodeHealthServer, ServiceHealthServers, SyncHealth } from './health.ts';
@@ -113,7 +113,7 @@ export class NodeAgent implements Runnable {
   readonly #view: ForwardingView;
   readonly #dataPath: DataPath;
   readonly #conntrack: Conntrack;
-  readonly #controller: Controller;
+  readonly #loop: KeyLoop<LoopContext>;
   readonly #metrics: ProxyMetrics;
   readonly #problems: ProblemReports;
   readonly #health: SyncHealth;
@@ -143,14 +143,15 @@ export class NodeAgent implements Runnable {
     this.#healthChecks = new ServiceHealthServers(host, this.#health);
     const started = clock.now();
     // Before the view: caches that are full already report their objects at once.
-    this.#controller = new Controller({
-      name: `node_${nodeName}`,
+    this.#loop = new KeyLoop(
       context,
-      reconcile: () => this.#sync(),
-      workers: 1,
-      waitFor: [{ synced: (signal) => this.#view.synced(signal) }],
-      backoff: { base: 1000, max: 30_000 },
-    });
+      `node_${nodeName}`,
+      { workers: 1, backoff: { base: 1000, max: 30_000 } },
+      (loop) => {
+        loop.waitFor(this.#view);
+        return () => this.#sync();
+      },
+    );
     this.#view = new ForwardingView(informers, nodeName, forwarding, ({ kind, triggered }) => {
       const now = clock.now();
       if (kind === 'other') this.#metrics.queued(forwarding.families, now);
@@ -158,10 +159,10 @@ export class NodeAgent implements Runnable {
       if (triggered !== undefined && triggered > started) this.#triggered.push(triggered);
       this.#health.queued();
       const after = Math.max(0, this.#lastSync + minSyncPeriod - clock.monotonic());
-      this.#controller.enqueue(everything, { after });
+      this.#loop.enqueue(everything, { after });
     });
     this.#problems = new ProblemReports(log, events, (key) => this.#view.service(key));
-    this.#controller.enqueue(everything);
+    this.#loop.enqueue(everything);
   }
 
   /**
@@ -185,7 +186,7 @@ export class NodeAgent implements Runnable {
     });
     try {
       await Promise.all([
-        this.#controller.run(signal),
+        this.#loop.run(signal),
         ...(healthz === undefined ? [] : [health.run(healthz, signal)]),
       ]);
     } finally {

@@ -9,7 +9,7 @@ import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import type { EgressFirewall } from '../../objects/types/openshift.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
+import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
 
 /** The addresses of a DNS name. */
 export interface ResolvedName {
@@ -39,7 +39,7 @@ export class EgressFirewalls {
   readonly #options: EgressFirewallsOptions;
   readonly #firewalls: Informer<EgressFirewall>;
   readonly #nodes: Informer<Node>;
-  readonly #names: Controller;
+  readonly #names: KeyLoop<LoopContext>;
   readonly #rules = new Map<ObjectKey, FirewallRules>();
   /** Addresses by name, as they were found last. */
   readonly #found = new Map<string, readonly string[]>();
@@ -51,12 +51,9 @@ export class EgressFirewalls {
     this.#options = options;
     this.#firewalls = context.informers.informer(egressFirewalls);
     this.#nodes = context.informers.informer(nodesResource);
-    this.#names = new Controller({
-      name: `policy_names_${nodeName}`,
-      context,
-      reconcile: (name) => this.#lookUp(name),
-      workers: 4,
-      waitFor: [this.#firewalls],
+    this.#names = new KeyLoop(context, `policy_names_${nodeName}`, { workers: 4 }, (loop) => {
+      loop.waitFor(this.#firewalls);
+      return (name) => this.#lookUp(name);
     });
     const set = (firewall: EgressFirewall): void => this.#set(firewall);
     this.#firewalls.addHandler({

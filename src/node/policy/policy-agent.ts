@@ -17,7 +17,7 @@ import { listAt, textAt } from '../../objects/json.ts';
 import type { Namespace, Pod } from '../../objects/types/core.generated.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
+import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { otherImplementations } from '../../runtime/other-implementations.ts';
 import { keptOfPod } from '../forwarding/view.ts';
 import { Nft } from '../nftables/nft.ts';
@@ -65,7 +65,7 @@ export class PolicyAgent implements Runnable {
   readonly #namespaces: Informer<Namespace>;
   readonly #index: PolicyIndex;
   readonly #table: PolicyTable;
-  readonly #controller: Controller;
+  readonly #loop: KeyLoop<LoopContext>;
   readonly #firewalls: EgressFirewalls;
   #firewallsTouched = true;
   #nextFullSync = Number.NEGATIVE_INFINITY;
@@ -79,15 +79,16 @@ export class PolicyAgent implements Runnable {
     const pods = informers.informer(podsResource, { transform: keptOfPod });
     const policies = informers.informer(networkPoliciesResource);
     this.#namespaces = informers.informer(namespacesResource);
-    this.#controller = new Controller({
-      name: `policy_${nodeName}`,
+    this.#loop = new KeyLoop(
       context,
-      reconcile: () => this.#sync(),
-      workers: 1,
-      waitFor: [pods, policies, this.#namespaces, { synced: (stop) => this.#firewalls.synced(stop) }],
-      backoff: { base: 1000, max: 30_000 },
-    });
-    const changed = (): void => this.#controller.enqueue(everything, { after: gather });
+      `policy_${nodeName}`,
+      { workers: 1, backoff: { base: 1000, max: 30_000 } },
+      (loop) => {
+        for (const source of [pods, policies, this.#namespaces, this.#firewalls]) loop.waitFor(source);
+        return () => this.#sync();
+      },
+    );
+    const changed = (): void => this.#loop.enqueue(everything, { after: gather });
     this.#firewalls = new EgressFirewalls({
       ...{ context, nodeName, clusterCIDRs, resolve },
       changed: () => {
@@ -121,7 +122,7 @@ export class PolicyAgent implements Runnable {
         changed();
       },
     });
-    this.#controller.enqueue(everything);
+    this.#loop.enqueue(everything);
   }
 
   /**
@@ -142,7 +143,7 @@ export class PolicyAgent implements Runnable {
     }
     if (!routesPods) await this.#checkBridges();
     try {
-      await Promise.all([this.#controller.run(signal), this.#firewalls.run(signal)]);
+      await Promise.all([this.#loop.run(signal), this.#firewalls.run(signal)]);
     } finally {
       await this.#table.close();
     }

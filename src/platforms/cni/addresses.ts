@@ -17,11 +17,11 @@ import type { PoolEntry } from '../../allocation/whereabouts.ts';
 import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
-import { ipPools, pods as podsResource } from '../../client/resources.ts';
+import { ipPools, overlappingRangeIPReservations, pods as podsResource } from '../../client/resources.ts';
 import { parseCronSchedule } from '../../objects/cron-schedule.ts';
 import type { IPPool, OverlappingRangeIPReservation } from '../../objects/types/openshift.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { type ReconcileResult, Reconciler } from '../../runtime/key-loop.ts';
+import type { KeyLoop, ReconcileResult } from '../../runtime/key-loop.ts';
 
 interface Holder {
   readonly uid: string;
@@ -228,7 +228,7 @@ function scopeOf({ spec }: Pod, { config }: Attachment): string {
 /** When all pools are checked, in UTC (`reconciler_cron_expression`). */
 const schedule = '30 4 * * *';
 /** How often, and after how many milliseconds, a pending Pod is read again: it may be running soon. */
-const pendingReads = { count: 3, delay: 250 };
+const pendingReads = { count: 3, delayMs: 250 };
 /** The only key: all pools are checked together. */
 const all: ObjectKey = 'all';
 
@@ -236,29 +236,27 @@ const all: ObjectKey = 'all';
  * Gives back addresses without a Pod (whereabouts' `ip-reconciler`): at the start, for the remains of a crash, and
  * once a day. Entries without a Pod's name stay, and those that a pending Pod may be about to get.
  */
-export class AddressCollector extends Reconciler {
+export class AddressCollector {
+  readonly #context: ControllerContext;
   readonly #pods: ResourceClient<Pod>;
   readonly #cached: Informer<Pod>;
   readonly #pools: Informer<IPPool>;
   readonly #reservations: Informer<OverlappingRangeIPReservation>;
   readonly #addresses: IPPools;
 
-  constructor(
-    context: ControllerContext,
-    addresses: IPPools,
-    reservations: Informer<OverlappingRangeIPReservation>,
-  ) {
-    super(context, 'ip_pool');
+  constructor(loop: KeyLoop, addresses: IPPools) {
+    this.#context = loop.context;
     this.#addresses = addresses;
-    this.#pods = context.clients.for(podsResource);
-    this.#cached = this.informer(podsResource);
-    this.#pools = this.informer(ipPools);
-    this.#reservations = reservations;
-    this.waitFor(reservations);
-    this.queue.enqueue(all);
+    this.#pods = loop.context.clients.for(podsResource);
+
+    this.#cached = loop.cache(podsResource);
+    this.#pools = loop.cache(ipPools);
+    this.#reservations = loop.cache(overlappingRangeIPReservations);
+
+    loop.enqueue(all);
   }
 
-  protected override async reconcile(_: ObjectKey, signal: AbortSignal): Promise<ReconcileResult> {
+  async reconcile(signal: AbortSignal): Promise<ReconcileResult> {
     for (const pool of this.#pools.cache.values()) {
       for (const entry of entriesOf(pool)) await this.#collect(pool, entry, signal);
     }
@@ -268,13 +266,13 @@ export class AddressCollector extends Reconciler {
       const isOrphan = (pod: Pod | undefined): Holding => reservationHolding(pod, reservation);
       if (podref === '' || !(await this.#isOrphaned(podref, isOrphan, signal))) continue;
       if (await this.#addresses.releaseReservation(reservation, signal)) {
-        this.context.log.info(
+        this.#context.log.info(
           { reservation: name, podref },
           'deleted the reservation of an address that no Pod has',
         );
       }
     }
-    const now = this.context.clock.now();
+    const now = this.#context.clock.now();
     const next = parseCronSchedule(schedule).next(now, 'UTC') ?? now;
     return { requeueAfter: Math.max(1, next - now) };
   }
@@ -286,7 +284,7 @@ export class AddressCollector extends Reconciler {
     if (!(await this.#isOrphaned(podref, (pod) => holdingOf(pod, entry.ifname, address), signal))) return;
     if (!(await this.#addresses.releaseEntry(pool, entry, signal))) return;
     const { name = '' } = pool.metadata;
-    this.context.log.info({ pool: name, address, podref }, 'freed an address that no Pod has');
+    this.#context.log.info({ pool: name, address, podref }, 'freed an address that no Pod has');
   }
 
   /** The cache shows which Pods may be gone; the server is asked before an address is released. */
@@ -299,7 +297,7 @@ export class AddressCollector extends Reconciler {
     for (let read = 0; ; read++) {
       const found = holding(await this.#read(podref, signal));
       if (found !== 'pending' || read === pendingReads.count) return found === 'orphaned';
-      await this.context.clock.sleep(pendingReads.delay, signal);
+      await this.#context.clock.sleep(pendingReads.delayMs, signal);
     }
   }
 

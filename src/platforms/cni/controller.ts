@@ -24,20 +24,23 @@ import { joinKey, keyOf, type ObjectKey, splitKey } from '../../objects/meta.ts'
 import { isFinished } from '../../objects/pods.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/key-loop.ts';
-import { Reconciler } from '../../runtime/key-loop.ts';
-import { whereServed } from '../../runtime/other-implementations.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { type ControllerSpec, type KeyLoop, ownKey, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { attachmentsName } from '../../controllers/names.ts';
-import { AddressAssigner } from './addresses.ts';
-import { AddressCollector } from './addresses.ts';
-import { IPPools, type Released } from './ip-pools.ts';
-import { addressText, holdingOf, reservationHolding } from './plan.ts';
-import { type Addressed, planNetworkStatus, planOmissions, sandboxMessage } from './plan.ts';
-import { isSandboxOf, newAttempt, type SandboxAttempt } from './ip-pools.ts';
+import { AddressAssigner, AddressCollector } from './addresses.ts';
+import { IPPools, isSandboxOf, newAttempt, type Released, type SandboxAttempt } from './ip-pools.ts';
+import {
+  type Addressed,
+  addressText,
+  holdingOf,
+  planNetworkStatus,
+  planOmissions,
+  reservationHolding,
+  sandboxMessage,
+} from './plan.ts';
 
 /** Milliseconds after which a Pod whose networks cannot be attached is tried again. */
-const sandboxRetry = 15_000;
+const sandboxRetryMs = 15_000;
 /** How often a status is written anew onto a Pod that others write. */
 const statusWrites = 10;
 
@@ -45,32 +48,30 @@ const statusWrites = 10;
  * Attaches the further networks of Pods, as multus and its IPAM plugins do: finds the NetworkAttachmentDefinitions that
  * they name, gives addresses, writes `network-status`, and gives the addresses back when Pods are gone.
  */
-export function attachmentsController(rules: AttachmentRules = {}): ControllerDefinition {
+export function attachmentsController(rules: AttachmentRules = {}): ControllerSpec {
   return {
     name: attachmentsName,
-    start(context: ControllerContext): readonly Runnable[] {
-      const reservations = context.informers.informer(overlappingRangeIPReservations);
-      const pools = new IPPools(context, reservations);
-      const attachments = new AttachmentsReconciler(context, rules, pools);
-      const collector = new AddressCollector(context, pools, reservations);
-      return [
-        whereServed(context, {
-          resource: networkAttachmentDefinitions,
-          work: 'network attachments',
-          runnables: [
-            whereServed(context, {
-              resource: ipPools,
-              work: 'address ranges',
-              runnables: [attachments, collector],
-            }),
-          ],
-        }),
-      ];
+    eventSource: 'servicenet-network-attachment',
+    queue: 'network_attachment',
+    where: [
+      { serves: networkAttachmentDefinitions, work: 'network attachments' },
+      { serves: ipPools, work: 'address ranges' },
+    ],
+    build(loop) {
+      const pools = new IPPools(loop.context, loop.cache(overlappingRangeIPReservations));
+      loop.beside('ip_pool', {}, (own) => {
+        const collector = new AddressCollector(own, pools);
+        return (_key, signal) => collector.reconcile(signal);
+      });
+      const reconciler = new AttachmentsReconciler(loop, rules, pools);
+      return (key, signal) => reconciler.reconcile(key, signal);
     },
   };
 }
 
-class AttachmentsReconciler extends Reconciler {
+class AttachmentsReconciler {
+  readonly #context: ControllerContext;
+  readonly #loop: KeyLoop;
   readonly #rules: AttachmentRules;
   readonly #pods: Informer<Pod>;
   readonly #definitions: Informer<NetworkAttachmentDefinition>;
@@ -84,29 +85,28 @@ class AttachmentsReconciler extends Reconciler {
   /** Pods of which not all is known to be as their status says, with the attempt that comes next. */
   readonly #attempts = new Map<ObjectKey, SandboxAttempt>();
 
-  constructor(context: ControllerContext, rules: AttachmentRules, pools: IPPools) {
-    super(context, 'network_attachment');
+  constructor(loop: KeyLoop, rules: AttachmentRules, pools: IPPools) {
+    this.#context = loop.context;
+    this.#loop = loop;
     this.#rules = rules;
+    this.#client = loop.context.clients.for(podsResource);
+
+    this.#pods = loop.cache(podsResource);
+    this.#definitions = loop.cache(networkAttachmentDefinitions);
+
     this.#pools = pools;
     this.#assigner = new AddressAssigner(pools);
-    this.#client = context.clients.for(podsResource);
-    this.#pods = this.informer(podsResource);
-    this.#definitions = this.informer(networkAttachmentDefinitions);
-    this.waitFor({ synced: (signal) => this.#observeAll(signal) });
-    const changed = (pod: Pod): void => {
-      if (asksForNetworks(pod)) this.queue.enqueue(keyOf(pod));
-    };
-    this.#pods.addHandler({
-      added: changed,
-      updated: changed,
-      deleted: (pod) => {
+    loop.waitFor({ synced: (signal) => this.#observeAll(signal) });
+
+    loop.on(this.#pods, (change) => {
+      const { kind, object: pod } = change;
+      if (kind === 'deleted') {
         this.#assigner.releaseLocal(pod);
         if (asksForNetworks(pod)) this.#gone.set(keyOf(pod), pod);
-        changed(pod);
-      },
+      }
+      return asksForNetworks(pod) ? ownKey(change) : [];
     });
-    const retry = (): void => this.#retryWaiting();
-    this.#definitions.addHandler({ added: retry, updated: retry });
+    loop.on(this.#definitions, ({ kind }) => (kind === 'deleted' ? [] : this.#waiting));
   }
 
   /** Loads the addresses that the plugin `host-local` has given before it gives more. */
@@ -135,13 +135,10 @@ class AttachmentsReconciler extends Reconciler {
   }
 
   #retryWaiting(): void {
-    for (const key of this.#waiting) this.queue.enqueue(key);
+    for (const key of this.#waiting) this.#loop.enqueue(key);
   }
 
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const pod = this.#pods.cache.get(key);
     if (pod === undefined || isFinished(pod)) {
       this.#waiting.delete(key);
@@ -164,12 +161,12 @@ class AttachmentsReconciler extends Reconciler {
       return undefined;
     } catch (error) {
       if (!(error instanceof AttachmentError)) throw error;
-      const { events } = this.context;
+      const { events } = this.#context;
       if (error.reason !== undefined) events.event(pod, 'Warning', error.reason, error.message);
       const message = sandboxMessage(pod, attempt.sandbox, error.message);
       events.event(pod, 'Warning', 'FailedCreatePodSandBox', message);
       this.#waiting.add(key);
-      return { requeueAfter: sandboxRetry };
+      return { requeueAfter: sandboxRetryMs };
     }
   }
 
@@ -206,7 +203,7 @@ class AttachmentsReconciler extends Reconciler {
     if (!(await this.#writeStatus(pod, addressed, signal))) return;
     if (!attempt.hasLeftovers) this.#attempts.delete(key);
     for (const message of planOmissions(pod, attachments)) {
-      this.context.events.event(pod, 'Warning', 'AttachmentIncomplete', message);
+      this.#context.events.event(pod, 'Warning', 'AttachmentIncomplete', message);
     }
   }
 
@@ -263,7 +260,7 @@ class AttachmentsReconciler extends Reconciler {
    */
   async #release(key: ObjectKey, pod: Pod | undefined, signal: AbortSignal): Promise<void> {
     const { namespace, name } = splitKey(key);
-    const { events } = this.context;
+    const { events } = this.#context;
     let released: readonly Released[];
     try {
       // Before the Pod is read: what is given behind that belongs to a later Pod of the name.

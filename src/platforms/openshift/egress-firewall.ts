@@ -4,10 +4,7 @@ import { isConflict, isNotFound } from '../../client/errors.ts';
 import { egressFirewalls } from '../../client/resources.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller } from '../../runtime/key-loop.ts';
-import { whereServed } from '../../runtime/other-implementations.ts';
+import { type ControllerSpec, ownKey } from '../../runtime/key-loop.ts';
 
 /** All nodes are one zone. */
 const zone = 'global';
@@ -35,34 +32,28 @@ const summary = 'servicenet-cluster-manager';
  * Writes the status of EgressFirewalls, by server-side apply as OVN-Kubernetes does: the zone its message, the cluster
  * manager what all zones come to. Agents enforce the rules (`node/policy`).
  */
-export const egressFirewallsController: ControllerDefinition = {
+export const egressFirewallsController: ControllerSpec = {
   name: 'egress-firewall-controller',
-  start,
-};
+  eventSource: 'servicenet-egress-firewall',
+  queue: 'egress_firewall',
+  where: { serves: egressFirewalls, work: 'egress firewalls' },
+  build(loop) {
+    const client = loop.context.clients.for(egressFirewalls);
+    const firewalls = loop.cache(egressFirewalls);
 
-function start(context: ControllerContext): readonly Runnable[] {
-  const informer = context.informers.informer(egressFirewalls);
-  const client = context.clients.for(egressFirewalls);
-  const controller = new Controller({
-    name: 'egress_firewall',
-    context,
-    waitFor: [informer],
-    reconcile: async (key: ObjectKey, signal: AbortSignal) => {
-      const firewall = informer.cache.get(key);
+    loop.on(firewalls, (change) => (change.kind === 'deleted' ? [] : ownKey(change)));
+
+    return async (key, signal) => {
+      const firewall = firewalls.cache.get(key);
       if (firewall === undefined || firewall.metadata.deletionTimestamp !== undefined) return undefined;
       const { status, messages } = firewallStatus(firewall);
       const present = firewall.status ?? {};
       if (!jsonEqual(present.messages, messages)) await apply(client, firewall, { messages }, zone, signal);
       if (present.status !== status) await apply(client, firewall, { status }, summary, signal);
       return undefined;
-    },
-  });
-  const enqueue = (firewall: EgressFirewall): void => controller.enqueue(keyOf(firewall));
-  informer.addHandler({ added: enqueue, updated: enqueue });
-  return [
-    whereServed(context, { resource: egressFirewalls, work: 'egress firewalls', runnables: [controller] }),
-  ];
-}
+    };
+  },
+};
 
 /** Applies a part of the status: at `/status` where the definition has that (later releases), else of the object. */
 async function apply(

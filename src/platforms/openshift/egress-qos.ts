@@ -1,19 +1,12 @@
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { egressQoSes } from '../../client/resources.ts';
 import { qosRules } from '../../network/egress/egress-plan.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { Condition } from '../../objects/meta.ts';
+import { type Condition, transitionTime } from '../../objects/meta.ts';
 import type { EgressQoS } from '../../objects/types/openshift.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller } from '../../runtime/key-loop.ts';
-import { whereServed } from '../../runtime/other-implementations.ts';
-import { transitionTime } from '../../objects/meta.ts';
+import { type ControllerSpec, ownKey } from '../../runtime/key-loop.ts';
 
 /** Of the only zone, which all nodes are (`Ready-In-Zone-<zone>`). */
 const conditionType = 'Ready-In-Zone-global';
-
-/** Writes the condition and the summary of EgressQoSes, as OVN-Kubernetes does with one zone. Agents mark (`node/egress`). */
-export const egressQoSController: ControllerDefinition = { name: 'egress-qos-controller', start };
 
 /** The wanted status of an EgressQoS; undefined: it has another name, and no effect. */
 function statusOf(
@@ -32,19 +25,25 @@ function statusOf(
       };
 }
 
-function start(context: ControllerContext): readonly Runnable[] {
-  const informer = context.informers.informer(egressQoSes);
-  const client = context.clients.for(egressQoSes);
-  const controller = new Controller({
-    name: 'egress_qos',
-    context,
-    waitFor: [informer],
-    reconcile: async (key: ObjectKey, signal: AbortSignal) => {
-      const object = informer.cache.get(key);
+/** Writes the condition and the summary of EgressQoSes, as OVN-Kubernetes does with one zone. Agents mark (`node/egress`). */
+export const egressQoSController: ControllerSpec = {
+  name: 'egress-qos-controller',
+  eventSource: 'servicenet-egress-qos',
+  queue: 'egress_qos',
+  where: { serves: egressQoSes, work: 'egress QoS' },
+  build(loop) {
+    const { clients, clock, log } = loop.context;
+    const client = clients.for(egressQoSes);
+    const objects = loop.cache(egressQoSes);
+
+    loop.on(objects, (change) => (change.kind === 'deleted' ? [] : ownKey(change)));
+
+    return async (key, signal) => {
+      const object = objects.cache.get(key);
       if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
       const wanted = statusOf(object);
       if (wanted === undefined) {
-        context.log.warn(
+        log.warn(
           { key, reason: 'IgnoredEgressQoS' },
           'an EgressQoS has no effect unless it is called default',
         );
@@ -56,7 +55,7 @@ function start(context: ControllerContext): readonly Runnable[] {
       const before = conditions.find(({ type }) => type === conditionType);
       const isSame = before?.status === condition.status && before.message === condition.message;
       if (isSame && present === summary) return undefined;
-      const lastTransitionTime = transitionTime(conditions, condition, context.clock.now());
+      const lastTransitionTime = transitionTime(conditions, condition, clock.now());
       const others = conditions.filter(({ type }) => type !== conditionType);
       const status = { status: summary, conditions: [...others, { ...condition, lastTransitionTime }] };
       const patch = { metadata: { resourceVersion }, status };
@@ -67,9 +66,6 @@ function start(context: ControllerContext): readonly Runnable[] {
         if (!isConflict(error) && !isNotFound(error)) throw error;
       }
       return undefined;
-    },
-  });
-  const enqueue = (object: EgressQoS): void => controller.enqueue(keyOf(object));
-  informer.addHandler({ added: enqueue, updated: enqueue });
-  return [whereServed(context, { resource: egressQoSes, work: 'egress QoS', runnables: [controller] })];
-}
+    };
+  },
+};

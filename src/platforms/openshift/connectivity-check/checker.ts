@@ -10,9 +10,7 @@ import { connectivityChecks, pods as podsResource } from '../../../client/resour
 import { joinKey, keyOf, type ObjectKey } from '../../../objects/meta.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import type { PodNetworkConnectivityCheck } from '../../../objects/types/openshift.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../../runtime/key-loop.ts';
-import { whereServed } from '../../../runtime/other-implementations.ts';
+import { type ControllerSpec, ownKey } from '../../../runtime/key-loop.ts';
 import { checkerName } from '../../../controllers/names.ts';
 
 /** A network that connections are opened from. */
@@ -56,11 +54,11 @@ function withoutSimulated(network: CheckNetwork, isSimulated: (address: string) 
 async function checkEndpoint(
   network: CheckNetwork,
   endpoint: string,
-  timeout: number,
+  timeoutMs: number,
   clock: Clock,
 ): Promise<CheckResult> {
   const { host, port } = hostAndPort(endpoint);
-  const signal = AbortSignal.timeout(timeout);
+  const signal = AbortSignal.timeout(timeoutMs);
   const begun = clock.now();
   const before = clock.monotonic();
   const since = (): number => clock.monotonic() - before;
@@ -120,16 +118,16 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** Options of {@link connectivityChecker}. */
+/** Options of {@link connectivityCheckerController}. */
 export interface ConnectivityCheckerOptions {
   /** The network of a Pod; undefined where this process has no way into it. Default: into none. */
   readonly networkOf?: (pod: Pod) => Promise<CheckNetwork | undefined>;
   /** Addresses of a simulated cluster, which this process does not connect to. Default: none. */
   readonly isSimulated?: (address: string) => boolean;
   /** Milliseconds between the checks of an endpoint; default a minute. */
-  readonly period?: number;
+  readonly periodMs?: number;
   /** Milliseconds that a connection may take; default ten seconds. */
-  readonly timeout?: number;
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -137,95 +135,95 @@ export interface ConnectivityCheckerOptions {
  * (cluster-network-operator `pkg/cmd/checkendpoints`). Each result is written at once; the real checker gathers some.
  * A TLS handshake that the real one makes after the connection decides nothing, and is left out.
  */
-export function connectivityChecker(options: ConnectivityCheckerOptions = {}): ControllerDefinition {
-  return { name: checkerName, start: (context) => start(context, options) };
-}
+export function connectivityCheckerController({
+  networkOf,
+  isSimulated = () => false,
+  periodMs = 60_000,
+  timeoutMs = 10_000,
+}: ConnectivityCheckerOptions = {}): ControllerSpec {
+  return {
+    name: checkerName,
+    eventSource: 'check-endpoints',
+    queue: 'check_endpoints',
+    // Checks wait for most of their time.
+    workers: 50,
+    where: { serves: connectivityChecks, work: 'connectivity checks' },
+    build(loop) {
+      const { clients, clock, events } = loop.context;
+      const client = clients.for(connectivityChecks);
+      const checks = loop.cache(connectivityChecks);
+      const pods = loop.cache(podsResource);
 
-function start(
-  context: ControllerContext,
-  { networkOf, isSimulated = () => false, period = 60_000, timeout = 10_000 }: ConnectivityCheckerOptions,
-): readonly Runnable[] {
-  const { clock, events } = context;
-  const checks = context.informers.informer(connectivityChecks);
-  const pods = context.informers.informer(podsResource);
-  const client = context.clients.for(connectivityChecks);
-  const ownNetwork = withoutSimulated(processNetwork, isSimulated);
-  /** When an endpoint may be checked again, in monotonic milliseconds. */
-  const next = new Map<ObjectKey, number>();
+      const ownNetwork = withoutSimulated(processNetwork, isSimulated);
+      /** When an endpoint may be checked again, in monotonic milliseconds. */
+      const nextMs = new Map<ObjectKey, number>();
 
-  const check = async (object: PodNetworkConnectivityCheck, pod: Pod, signal: AbortSignal): Promise<void> => {
-    const { namespace = '', name = '', uid } = object.metadata;
-    const { targetEndpoint } = object.spec;
-    const network = await networkOf?.(pod);
-    const result = await checkEndpoint(network ?? ownNetwork, targetEndpoint, timeout, clock);
-    const source = network === undefined ? 'Process' : 'PodNetwork';
-    // The newest status: the cache may lag behind the last write.
-    const present = await client.get(namespace, name, { signal });
-    if (present.metadata.uid !== uid) return;
-    const after = statusAfter({ name, targetEndpoint }, present.status ?? {}, result, source, clock.now());
-    await client.replaceStatus({ ...present, status: after.status }, { signal });
-    if (after.event !== undefined) {
-      events.event(present, after.event.type, after.event.reason, after.event.message);
-    }
-  };
+      loop.on(checks, (change) => {
+        const { object } = change;
+        if (change.kind === 'updated') {
+          if (object.spec.targetEndpoint !== change.old.spec.targetEndpoint) nextMs.delete(keyOf(object));
+          if (object.metadata.generation === change.old.metadata.generation) return [];
+        }
+        return ownKey(change);
+      });
+      loop.on(pods, (change) => {
+        const { object: pod } = change;
+        if (change.kind === 'updated' && pod.status.phase === change.old.status.phase) return [];
+        const { namespace, name } = pod.metadata;
+        return [...checks.cache.values()]
+          .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.sourcePod === name)
+          .map(keyOf);
+      });
 
-  const reconcile = async (key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> => {
-    const object = checks.cache.get(key);
-    if (object === undefined) {
-      next.delete(key);
-      return undefined;
-    }
-    const pod = pods.cache.get(joinKey(object.metadata.namespace ?? '', object.spec.sourcePod));
-    // The real checker is a process of the Pod: without that, nothing is checked.
-    if (pod === undefined || pod.status.phase !== 'Running' || object.spec.targetEndpoint === '') {
-      next.delete(key);
-      return undefined;
-    }
-    const now = clock.monotonic();
-    const due = next.get(key) ?? now;
-    if (due > now) return { requeueAfter: due - now };
-    next.set(key, now + period);
-    try {
-      await check(object, pod, signal);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-    return { requeueAfter: Math.max(0, now + period - clock.monotonic()) };
-  };
+      const check = async (
+        object: PodNetworkConnectivityCheck,
+        pod: Pod,
+        signal: AbortSignal,
+      ): Promise<void> => {
+        const { namespace = '', name = '', uid } = object.metadata;
+        const { targetEndpoint } = object.spec;
+        const network = await networkOf?.(pod);
+        const result = await checkEndpoint(network ?? ownNetwork, targetEndpoint, timeoutMs, clock);
+        const source = network === undefined ? 'Process' : 'PodNetwork';
+        // The newest status: the cache may lag behind the last write.
+        const present = await client.get(namespace, name, { signal });
+        if (present.metadata.uid !== uid) return;
+        const after = statusAfter(
+          { name, targetEndpoint },
+          present.status ?? {},
+          result,
+          source,
+          clock.now(),
+        );
+        await client.replaceStatus({ ...present, status: after.status }, { signal });
+        if (after.event !== undefined) {
+          events.event(present, after.event.type, after.event.reason, after.event.message);
+        }
+      };
 
-  // Checks wait for most of their time.
-  const controller = new Controller({
-    name: 'check_endpoints',
-    ...{ context, reconcile, workers: 50 },
-    waitFor: [checks, pods],
-  });
-  const enqueue = (object: PodNetworkConnectivityCheck): void => controller.enqueue(keyOf(object));
-  checks.addHandler({
-    added: enqueue,
-    updated: (object, old) => {
-      if (object.spec.targetEndpoint !== old.spec.targetEndpoint) next.delete(keyOf(object));
-      if (object.metadata.generation !== old.metadata.generation) enqueue(object);
+      return async (key, signal) => {
+        const object = checks.cache.get(key);
+        if (object === undefined) {
+          nextMs.delete(key);
+          return undefined;
+        }
+        const pod = pods.cache.get(joinKey(object.metadata.namespace ?? '', object.spec.sourcePod));
+        // The real checker is a process of the Pod: without that, nothing is checked.
+        if (pod === undefined || pod.status.phase !== 'Running' || object.spec.targetEndpoint === '') {
+          nextMs.delete(key);
+          return undefined;
+        }
+        const nowMs = clock.monotonic();
+        const dueMs = nextMs.get(key) ?? nowMs;
+        if (dueMs > nowMs) return { requeueAfter: dueMs - nowMs };
+        nextMs.set(key, nowMs + periodMs);
+        try {
+          await check(object, pod, signal);
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+        }
+        return { requeueAfter: Math.max(0, nowMs + periodMs - clock.monotonic()) };
+      };
     },
-    deleted: enqueue,
-  });
-  const podChanged = (pod: Pod): void => {
-    const { namespace, name } = pod.metadata;
-    for (const object of checks.cache.values()) {
-      if (object.metadata.namespace === namespace && object.spec.sourcePod === name) enqueue(object);
-    }
   };
-  pods.addHandler({
-    added: podChanged,
-    updated: (pod, old) => {
-      if (pod.status.phase !== old.status.phase) podChanged(pod);
-    },
-    deleted: podChanged,
-  });
-  return [
-    whereServed(context, {
-      resource: connectivityChecks,
-      work: 'connectivity checks',
-      runnables: [controller],
-    }),
-  ];
 }

@@ -9,12 +9,9 @@ import {
   pods as podsResource,
   services as servicesResource,
 } from '../../../client/resources.ts';
-import type { Informer } from '../../../client/informers/informer.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { keyOf, type KubeObject } from '../../../objects/meta.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { Controller } from '../../../runtime/key-loop.ts';
-import { whereServed } from '../../../runtime/other-implementations.ts';
+import { keyOf, type KubeObject, type ObjectKey } from '../../../objects/meta.ts';
+import type { Change, ControllerSpec } from '../../../runtime/key-loop.ts';
 
 /**
  * The PodNetworkConnectivityChecks that there should be (cluster-network-operator
@@ -130,8 +127,8 @@ function joinPort(address: string, port: number): string {
   return joinHostPort(address, port);
 }
 
-/** Milliseconds in which changes are gathered. */
-const gather = 500;
+/** Milliseconds in which changes become one pass. */
+const batchMs = 500;
 /** The one key of the work queue. */
 const everything = 'checks';
 
@@ -141,67 +138,67 @@ const name = 'connectivity-check-controller';
  * Keeps a PodNetworkConnectivityCheck from each Pod with the label `app=network-check-source` to each target, and
  * deletes obsolete ones that it made.
  */
-export const connectivityCheckGenerator: ControllerDefinition = { name, start };
+export const connectivityCheckController: ControllerSpec = {
+  name,
+  eventSource: 'connectivity-check-controller',
+  queue: 'connectivity_checks',
+  workers: 1,
+  where: { serves: connectivityChecks, work: 'connectivity checks' },
+  build(loop) {
+    const client = loop.context.clients.for(connectivityChecks);
+    const checks = loop.cache(connectivityChecks);
+    const pods = loop.cache(podsResource);
+    const nodes = loop.cache(nodesResource);
+    const services = loop.cache(servicesResource);
+    const endpoints = loop.cache(endpointsResource);
 
-function start(context: ControllerContext): readonly Runnable[] {
-  const { informers } = context;
-  const checks = informers.informer(connectivityChecks);
-  const pods = informers.informer(podsResource);
-  const nodes = informers.informer(nodesResource);
-  const services = informers.informer(servicesResource);
-  const endpoints = informers.informer(endpointsResource);
-  const client = context.clients.for(connectivityChecks);
-
-  const reconcile = async (_key: string, signal: AbortSignal): Promise<undefined> => {
-    const wanted = new Map(
-      wantedChecks({
-        pods: pods.cache.values(),
-        nodes: nodes.cache,
-        services: services.cache,
-        endpoints: endpoints.cache,
-      }).map((check) => [keyOf(check), check]),
+    const wakeWhere =
+      (concerns: (object: KubeObject) => boolean) =>
+      ({ object }: Change<KubeObject>): readonly ObjectKey[] => {
+        if (concerns(object)) loop.enqueue(everything, { after: batchMs });
+        return [];
+      };
+    const inNamespaces = ({ metadata: { namespace = '' } }: KubeObject): boolean =>
+      [diagnosticsNamespace, 'default', 'openshift-kube-apiserver', 'openshift-apiserver'].includes(
+        namespace,
+      );
+    loop.on(checks, wakeWhere(inNamespaces));
+    loop.on(
+      pods,
+      wakeWhere(({ metadata }) => metadata.namespace === diagnosticsNamespace),
     );
-    for (const [key, check] of wanted) {
-      const present = checks.cache.get(key);
-      if (present !== undefined && jsonEqual(present.spec, check.spec)) continue;
-      await client.applyPatch(check, { fieldManager: name, force: true, signal });
-    }
-    for (const check of checks.cache.values()) {
-      const { namespace = '', name: own = '', labels, uid } = check.metadata;
-      if (namespace !== diagnosticsNamespace || labels?.[managedBy.label] !== managedBy.value) continue;
-      if (wanted.has(keyOf(check)) || uid === undefined) continue;
-      try {
-        await client.delete(namespace, own, { preconditions: { uid }, signal });
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
-    }
-    return undefined;
-  };
+    loop.on(services, wakeWhere(inNamespaces));
+    loop.on(endpoints, wakeWhere(inNamespaces));
+    loop.on(nodes, ({ kind }) => {
+      if (kind === 'added') loop.enqueue(everything, { after: batchMs });
+      return [];
+    });
 
-  const controller = new Controller({
-    name: 'connectivity_checks',
-    ...{ context, reconcile, workers: 1 },
-    waitFor: [checks, pods, nodes, services, endpoints],
-  });
-  const follow = <T extends KubeObject>(informer: Informer<T>, concerns: (object: T) => boolean): void => {
-    const changed = (object: T): void => {
-      if (concerns(object)) controller.enqueue(everything, { after: gather });
+    return async (_key, signal) => {
+      const wanted = new Map(
+        wantedChecks({
+          pods: pods.cache.values(),
+          nodes: nodes.cache,
+          services: services.cache,
+          endpoints: endpoints.cache,
+        }).map((check) => [keyOf(check), check]),
+      );
+      for (const [key, check] of wanted) {
+        const present = checks.cache.get(key);
+        if (present !== undefined && jsonEqual(present.spec, check.spec)) continue;
+        await client.applyPatch(check, { fieldManager: name, force: true, signal });
+      }
+      for (const check of checks.cache.values()) {
+        const { namespace = '', name: own = '', labels, uid } = check.metadata;
+        if (namespace !== diagnosticsNamespace || labels?.[managedBy.label] !== managedBy.value) continue;
+        if (wanted.has(keyOf(check)) || uid === undefined) continue;
+        try {
+          await client.delete(namespace, own, { preconditions: { uid }, signal });
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+        }
+      }
+      return undefined;
     };
-    informer.addHandler({ added: changed, updated: changed, deleted: changed });
-  };
-  const inNamespaces = ({ metadata: { namespace = '' } }: KubeObject): boolean =>
-    [diagnosticsNamespace, 'default', 'openshift-kube-apiserver', 'openshift-apiserver'].includes(namespace);
-  follow(checks, inNamespaces);
-  follow(pods, ({ metadata }) => metadata.namespace === diagnosticsNamespace);
-  follow(services, inNamespaces);
-  follow(endpoints, inNamespaces);
-  nodes.addHandler({ added: () => controller.enqueue(everything, { after: gather }) });
-  return [
-    whereServed(context, {
-      resource: connectivityChecks,
-      work: 'connectivity checks',
-      runnables: [controller],
-    }),
-  ];
-}
+  },
+};

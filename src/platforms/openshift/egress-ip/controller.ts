@@ -1,8 +1,9 @@
 import { isNotFound, isConflict } from '../../../client/errors.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { parseAddress } from '../../../objects/address.ts';
 import type { CloudPrivateIPConfig, EgressIP, EgressIPItem } from '../../../objects/types/openshift.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
 import { addressOf, isAssigned, objectNameOf } from '../cloud-private-ip/plan.ts';
 import { errorMessage } from '../../../objects/status.ts';
 import {
@@ -24,9 +25,9 @@ import {
 import { byAge } from '../../../network/egress/egress-plan.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { ObjectKey } from '../../../objects/meta.ts';
+import type { Node } from '../../../objects/types/core.generated.ts';
 import type { Lease } from '../../../objects/types/coordination.generated.ts';
-import { Controller } from '../../../runtime/key-loop.ts';
-import { whereServed } from '../../../runtime/other-implementations.ts';
+import type { ControllerSpec, KeyLoop, ReconcileResult } from '../../../runtime/key-loop.ts';
 
 /**
  * EgressIPs on a cloud (ovn-kubernetes `pkg/clustermanager/egressip_controller.go`): each address is a
@@ -145,121 +146,134 @@ function nameOfText(text: string): string {
 const all: ObjectKey = 'all';
 
 /** Assigns the addresses of EgressIPs to nodes, in their statuses; on a cloud, by its leave. */
-export const egressIPController: ControllerDefinition = { name: 'egress-ip-controller', start };
+export const egressIPController: ControllerSpec = {
+  name: 'egress-ip-controller',
+  eventSource: 'servicenet-egress-ip',
+  queue: 'egress_ip',
+  where: { serves: egressIPs, work: 'egress addresses' },
+  build(loop) {
+    const reconciler = new EgressIPReconciler(loop);
+    return (_key, signal) => reconciler.reconcile(signal);
+  },
+};
 
-function start(context: ControllerContext): readonly Runnable[] {
-  const objects = context.informers.informer(egressIPs);
-  const nodes = context.informers.informer(nodesResource);
-  const leases = context.informers.informer(leasesResource);
-  const configs = context.informers.informer(cloudPrivateIPConfigs);
-  const agents = new Agents(context.clock);
-  const client = context.clients.for(egressIPs);
-  const cloud = new CloudMode(context, context.clients.for(cloudPrivateIPConfigs), () =>
-    configs.cache.values(),
-  );
+class EgressIPReconciler {
+  readonly #context: ControllerContext;
+  readonly #client: ResourceClient<EgressIP>;
+  readonly #objects: Informer<EgressIP>;
+  readonly #nodes: Informer<Node>;
+  readonly #agents: Agents;
+  readonly #cloud: CloudMode;
   /** By uid: the Events of the last pass, which are written once. */
-  const said = new Map<string, EgressIPAssignment['events']>();
-
+  readonly #lastEvents = new Map<string, EgressIPAssignment['events']>();
   /** By uid: all that was written over a version. While the cache has that one, any of it may be true by now. */
-  const written = new Map<string, { readonly over: string; readonly items: readonly EgressIPItem[] }>();
+  readonly #written = new Map<string, { readonly over: string; readonly items: readonly EgressIPItem[] }>();
 
-  const unseen = ({ metadata: { uid = '', resourceVersion = '' } }: EgressIP): readonly EgressIPItem[] => {
-    const last = written.get(uid);
+  constructor(loop: KeyLoop) {
+    const { clients, clock } = loop.context;
+    this.#context = loop.context;
+    this.#client = clients.for(egressIPs);
+
+    this.#objects = loop.cache(egressIPs);
+    this.#nodes = loop.cache(nodesResource);
+    const leases = loop.cache(leasesResource);
+    const configs = loop.cache(cloudPrivateIPConfigs);
+
+    this.#agents = new Agents(clock);
+    this.#cloud = new CloudMode(loop.context, clients.for(cloudPrivateIPConfigs), () =>
+      configs.cache.values(),
+    );
+
+    loop.on(this.#objects, ({ kind, object: { metadata } }) => {
+      if (kind === 'deleted') {
+        this.#lastEvents.delete(metadata.uid ?? '');
+        this.#written.delete(metadata.uid ?? '');
+      }
+      return [all];
+    });
+    loop.on(configs, () => [all]);
+    loop.on(this.#nodes, (change) => {
+      // A heartbeat of the kubelet changes nothing that matters.
+      const isSame =
+        change.kind === 'updated' && jsonEqual(egressPartsOf(change.object), egressPartsOf(change.old));
+      return isSame ? [] : [all];
+    });
+    loop.on(leases, ({ kind, object }) => {
+      if (kind !== 'deleted') return this.#agents.see(object) ? [all] : [];
+      this.#agents.forget(object);
+      return [all];
+    });
+  }
+
+  async reconcile(signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const nodes = [...this.#nodes.cache.values()];
+    const known = new Map(
+      nodes.map((node) => {
+        const { name = '' } = node.metadata;
+        return [name, egressNodeOf(node, this.#agents.get(name))];
+      }),
+    );
+    const ordered = [...this.#objects.cache.values()].sort(byAge);
+    const onCloud = nodes.some(isInCloud);
+    // First, since addresses of deleted objects are not free for others.
+    if (onCloud) await this.#cloud.sweep(new Set(ordered.map(({ metadata }) => metadata.name ?? '')), signal);
+    const itemsOf = (object: EgressIP): readonly EgressIPItem[] =>
+      onCloud ? this.#cloud.asked(object.metadata.name ?? '') : (object.status?.items ?? []);
+    const allocations = allocationsOf(ordered, (object) => [...itemsOf(object), ...this.#unseen(object)]);
+    for (const object of ordered) {
+      const { name = '' } = object.metadata;
+      const { egressIPs: wanted } = object.spec;
+      const { items, events } = assignEgressIPs(name, wanted, itemsOf(object), known, allocations);
+      for (const { egressIP, node } of items ?? []) allocations.set(egressIP, { object: name, node });
+      this.#report(object, events);
+      if (items === undefined) continue;
+      const shown = onCloud ? this.#cloud.given(name, items) : items;
+      const isSame = this.#unseen(object).length === 0 && jsonEqual(shown, object.status?.items ?? []);
+      const isShown = isSame || (await this.#writeStatus(object, shown, signal));
+      // An address is released once no status has it.
+      if (onCloud && isShown) await this.#cloud.ask(object, items, signal);
+    }
+    const nextMs = this.#agents.nextEnd();
+    return nextMs === undefined ? undefined : { requeueAfter: nextMs };
+  }
+
+  #report(object: EgressIP, events: EgressIPAssignment['events']): void {
+    const { uid = '' } = object.metadata;
+    const before = this.#lastEvents.get(uid) ?? [];
+    for (const event of events) {
+      if (before.some((one) => jsonEqual(one, event))) continue;
+      this.#context.events.event(object, 'Warning', event.reason, event.message);
+    }
+    this.#lastEvents.set(uid, events);
+  }
+
+  #unseen({ metadata: { uid = '', resourceVersion = '' } }: EgressIP): readonly EgressIPItem[] {
+    const last = this.#written.get(uid);
     return last?.over === resourceVersion ? last.items : [];
-  };
+  }
 
   /** @returns false: the object is newer than it was read, and comes here again. */
-  const write = async (
+  async #writeStatus(
     object: EgressIP,
     items: readonly EgressIPItem[],
     signal: AbortSignal,
-  ): Promise<boolean> => {
+  ): Promise<boolean> {
     const { name = '', uid = '', resourceVersion = '' } = object.metadata;
-    written.set(uid, { over: resourceVersion, items: [...unseen(object), ...items] });
+    this.#written.set(uid, { over: resourceVersion, items: [...this.#unseen(object), ...items] });
+    const patch = { metadata: { resourceVersion }, status: { items } };
     try {
-      await client.mergePatch('', name, { metadata: { resourceVersion }, status: { items } }, { signal });
+      await this.#client.mergePatch('', name, patch, { signal });
       return true;
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
       return false;
     }
-  };
-
-  const controller = new Controller({
-    name: 'egress_ip',
-    context,
-    waitFor: [objects, nodes, leases, configs],
-    reconcile: async (_key: ObjectKey, signal: AbortSignal) => {
-      const known = new Map(
-        [...nodes.cache.values()].map((node) => {
-          const { name = '' } = node.metadata;
-          return [name, egressNodeOf(node, agents.get(name))];
-        }),
-      );
-      const ordered = [...objects.cache.values()].sort(byAge);
-      const onCloud = [...nodes.cache.values()].some(isInCloud);
-      // First, since addresses of deleted objects are not free for others.
-      if (onCloud) await cloud.sweep(new Set(ordered.map(({ metadata }) => metadata.name ?? '')), signal);
-      const itemsOf = (object: EgressIP): readonly EgressIPItem[] =>
-        onCloud ? cloud.asked(object.metadata.name ?? '') : (object.status?.items ?? []);
-      const allocations = allocationsOf(ordered, (object) => [...itemsOf(object), ...unseen(object)]);
-      for (const object of ordered) {
-        const { name = '', uid = '' } = object.metadata;
-        const { egressIPs: wanted } = object.spec;
-        const { items, events } = assignEgressIPs(name, wanted, itemsOf(object), known, allocations);
-        for (const { egressIP, node } of items ?? []) allocations.set(egressIP, { object: name, node });
-        for (const event of events) {
-          if (said.get(uid)?.some((one) => jsonEqual(one, event)) !== true)
-            context.events.event(object, 'Warning', event.reason, event.message);
-        }
-        said.set(uid, events);
-        if (items === undefined) continue;
-        const shown = onCloud ? cloud.given(name, items) : items;
-        const isSame = unseen(object).length === 0 && jsonEqual(shown, object.status?.items ?? []);
-        const isShown = isSame || (await write(object, shown, signal));
-        // An address is released once no status has it.
-        if (onCloud && isShown) await cloud.ask(object, items, signal);
-      }
-      const next = agents.nextEnd();
-      return next === undefined ? undefined : { requeueAfter: next };
-    },
-  });
-  const enqueue = (): void => controller.enqueue(all);
-  objects.addHandler({
-    added: enqueue,
-    updated: enqueue,
-    deleted: ({ metadata }) => {
-      said.delete(metadata.uid ?? '');
-      written.delete(metadata.uid ?? '');
-      enqueue();
-    },
-  });
-  configs.addHandler({ added: enqueue, updated: enqueue, deleted: enqueue });
-  nodes.addHandler({
-    added: enqueue,
-    updated: (node, old) => {
-      // A heartbeat of the kubelet changes nothing that matters.
-      if (!jsonEqual(egressPartsOf(node), egressPartsOf(old))) enqueue();
-    },
-    deleted: enqueue,
-  });
-  const see = (lease: Lease): void => {
-    if (agents.see(lease)) enqueue();
-  };
-  leases.addHandler({
-    added: see,
-    updated: see,
-    deleted: (lease) => {
-      agents.forget(lease);
-      enqueue();
-    },
-  });
-  return [whereServed(context, { resource: egressIPs, work: 'egress addresses', runnables: [controller] })];
+  }
 }
 
 interface KnownAgent extends EgressNodeAgent {
   /** Until then what the agent has left for its restart lasts; monotonic. */
-  readonly keptUntil: number | undefined;
+  readonly keptUntilMs: number | undefined;
 }
 
 /** The reports in the Leases of agents. Others give back the Lease of one that has died. */
@@ -281,10 +295,10 @@ class Agents {
     const known = {
       isGone: !isHeld && kept === undefined,
       networks: interfaces.flatMap(({ subnets }) => subnets),
-      keptUntil:
+      keptUntilMs:
         isHeld || kept === undefined
           ? undefined
-          : (before?.keptUntil ?? this.#clock.monotonic() + kept.seconds * 1000),
+          : (before?.keptUntilMs ?? this.#clock.monotonic() + kept.seconds * 1000),
     };
     this.#known.set(read.node, known);
     return before === undefined || textOf(before) !== textOf(known);
@@ -298,7 +312,7 @@ class Agents {
   /** Undefined where no agent has ever run on the node. */
   get(node: string): EgressNodeAgent | undefined {
     const known = this.#known.get(node);
-    if (known?.keptUntil === undefined || known.keptUntil > this.#clock.monotonic()) return known;
+    if (known?.keptUntilMs === undefined || known.keptUntilMs > this.#clock.monotonic()) return known;
     return { ...known, isGone: true };
   }
 
@@ -306,15 +320,15 @@ class Agents {
   nextEnd(): number | undefined {
     const now = this.#clock.monotonic();
     let next: number | undefined;
-    for (const { keptUntil = 0 } of this.#known.values()) {
-      if (keptUntil > now) next = Math.min(next ?? keptUntil, keptUntil);
+    for (const { keptUntilMs = 0 } of this.#known.values()) {
+      if (keptUntilMs > now) next = Math.min(next ?? keptUntilMs, keptUntilMs);
     }
     return next === undefined ? undefined : next - now;
   }
 }
 
-function textOf({ isGone, networks, keptUntil }: KnownAgent): string {
-  return `${isGone} ${keptUntil} ${networks.map(({ canonical }) => canonical).join()}`;
+function textOf({ isGone, networks, keptUntilMs }: KnownAgent): string {
+  return `${isGone} ${keptUntilMs} ${networks.map(({ canonical }) => canonical).join()}`;
 }
 
 /** By canonical address; of two objects that claim one, the older one's. */

@@ -6,77 +6,72 @@ import {
   secrets as secretsResource,
   services as servicesResource,
 } from '../../../client/resources.ts';
-import { onEach } from '../../../client/informers/cache.ts';
+import { byNamespace, indexByNamespace } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
-import { joinKey, keyOf, type ObjectKey, splitKey } from '../../../objects/meta.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import { jsonEqual } from '../../../objects/json.ts';
+import { joinKey, keyOf, type KubeObject, type ObjectKey, splitKey } from '../../../objects/meta.ts';
 import { StatusError } from '../../../objects/status.ts';
 import type { Secret, Service } from '../../../objects/types/core.generated.ts';
 import type { Ingress, IngressClass } from '../../../objects/types/networking.generated.ts';
 import type { Route } from '../../../objects/types/route.generated.ts';
-import type { ControllerContext, ControllerDefinition } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/key-loop.ts';
-import { Expectations } from '../../../runtime/own-writes.ts';
-import { Reconciler } from '../../../runtime/key-loop.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import {
+  type Change,
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../../../runtime/key-loop.ts';
+import { OwnWrites } from '../../../runtime/own-writes.ts';
 import { ingressOf, isManaged, labelsAnnotation, planRoutes, type RoutePlan } from './plan.ts';
 
 /** Makes Routes of Ingresses, as OpenShift does: for platforms whose server has Routes. */
-export const ingressToRouteDefinition: ControllerDefinition = {
+export const ingressToRouteController: ControllerSpec = {
   name: 'ingress-to-route-controller',
-  start: (context) => [new IngressToRoute(context)],
+  eventSource: 'ingress-to-route-controller',
+  queue: 'ingress_to_route',
+  build(loop) {
+    const reconciler = new IngressToRouteReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
+  },
 };
 
-const byNamespace = 'namespace';
 const byIngress = 'ingress';
 
-class IngressToRoute extends Reconciler {
+class IngressToRouteReconciler {
+  readonly #context: ControllerContext;
   readonly #ingresses: Informer<Ingress>;
   readonly #classes: Informer<IngressClass>;
   readonly #routes: Informer<Route>;
   readonly #services: Informer<Service>;
   readonly #secrets: Informer<Secret>;
-  readonly #written: Expectations<Route>;
-  readonly #status: StatusWriter<Ingress>;
+  readonly #routeWrites: OwnWrites<Route>;
+  readonly #statusWrites: OwnWrites<Ingress>;
   /** The messages of an Ingress' last Events: each is sent once while it holds. */
   readonly #sentEvents = new Map<ObjectKey, readonly string[]>();
 
-  constructor(context: ControllerContext) {
-    super(context, 'ingress_to_route');
-    this.#ingresses = this.informer(ingressesResource);
-    this.#classes = this.informer(ingressClassesResource);
-    this.#routes = this.informer(routesResource);
-    this.#services = this.informer(servicesResource);
-    this.#secrets = this.informer(secretsResource);
-    this.#ingresses.addIndex(byNamespace, ({ metadata }) => [metadata.namespace ?? '']);
-    this.#routes.addIndex(byIngress, (route) => {
-      const name = ingressOf(route);
-      return name === undefined ? [] : [joinKey(route.metadata.namespace ?? '', name)];
-    });
-    this.#written = new Expectations(this.#routes, context.clock);
-    this.#status = new StatusWriter(context, this.#ingresses);
-    this.enqueueChanges(this.#ingresses);
-    this.#routes.addHandler(
-      onEach((route) => {
-        const name = ingressOf(route);
-        if (name !== undefined) this.queue.enqueue(joinKey(route.metadata.namespace ?? '', name));
-      }),
-    );
-    const ofNamespace = ({ metadata }: KubeObject): void => {
-      for (const ingress of this.#ingresses.cache.byIndex(byNamespace, metadata.namespace ?? '')) {
-        this.queue.enqueue(keyOf(ingress));
-      }
-    };
-    this.#services.addHandler(onEach(ofNamespace));
-    this.#secrets.addHandler(onEach(ofNamespace));
-    this.#classes.addHandler(
-      onEach(() => {
-        for (const key of this.#ingresses.cache.keys()) this.queue.enqueue(key);
-      }),
-    );
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+
+    this.#ingresses = loop.cache(ingressesResource, { indexes: { [byNamespace]: indexByNamespace } });
+    this.#classes = loop.cache(ingressClassesResource);
+    this.#routes = loop.cache(routesResource, { indexes: { [byIngress]: keysOfIngress } });
+    this.#services = loop.cache(servicesResource);
+    this.#secrets = loop.cache(secretsResource);
+
+    this.#routeWrites = new OwnWrites(loop, this.#routes);
+    this.#statusWrites = new OwnWrites(loop, this.#ingresses);
+
+    loop.on(this.#ingresses, (change) => (change.kind === 'deleted' ? [] : ownKey(change)));
+    loop.on(this.#routes, ({ object }) => keysOfIngress(object));
+    const ofNamespace = ({ object: { metadata } }: Change<KubeObject>): ObjectKey[] =>
+      [...this.#ingresses.cache.byIndex(byNamespace, metadata.namespace ?? '')].map(keyOf);
+    loop.on(this.#services, ofNamespace);
+    loop.on(this.#secrets, ofNamespace);
+    loop.on(this.#classes, () => this.#ingresses.cache.keys());
   }
 
-  protected async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const ingress = this.#ingresses.cache.get(key);
     // The Routes of one that has gone are the garbage collector's.
     const isGone = ingress === undefined || ingress.metadata.deletionTimestamp !== undefined;
@@ -84,7 +79,8 @@ class IngressToRoute extends Reconciler {
       this.#sentEvents.delete(key);
       return undefined;
     }
-    if (!this.#written.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const waitMs = Math.max(this.#routeWrites.pendingMs(key), this.#statusWrites.pendingMs(key));
+    if (waitMs > 0) return { requeueAfter: waitMs };
     const { namespace } = splitKey(key);
     const owned = this.#routes.cache
       .byIndex(byIngress, key)
@@ -108,24 +104,37 @@ class IngressToRoute extends Reconciler {
       }
       throw error;
     }
-    await this.#status.write(ingress, { ...ingress.status, loadBalancer: balancer(plan) }, signal);
+    await this.#writeStatus(ingress, { ...ingress.status, loadBalancer: balancer(plan) }, signal);
     this.#sendEvents(ingress, [...annotationEvents(plan), ...ruleEvents(plan)]);
     return undefined;
   }
 
   async #write(key: ObjectKey, { creates, updates, deletes }: RoutePlan, signal: AbortSignal): Promise<void> {
-    const client = this.context.clients.for(routesResource);
-    for (const route of creates) this.#written.written(key, await client.create(route, { signal }));
-    for (const route of updates) this.#written.written(key, await client.replace(route, { signal }));
+    const client = this.#context.clients.for(routesResource);
+    for (const route of creates) this.#routeWrites.written(key, await client.create(route, { signal }));
+    for (const route of updates) this.#routeWrites.written(key, await client.replace(route, { signal }));
     for (const route of deletes) {
       const { namespace = '', name = '', uid = '' } = route.metadata;
+      this.#routeWrites.deleting(key, route);
       try {
         await client.delete(namespace, name, { signal, preconditions: { uid } });
       } catch (error) {
+        this.#routeWrites.notDeleted(route);
         if (!isNotFound(error)) throw error;
-        continue;
       }
-      this.#written.deleted(key, route);
+    }
+  }
+
+  async #writeStatus(ingress: Ingress, status: Ingress['status'], signal: AbortSignal): Promise<void> {
+    if (jsonEqual(ingress.status, status)) return;
+    try {
+      const client = this.#context.clients.for(ingressesResource);
+      this.#statusWrites.written(
+        keyOf(ingress),
+        await client.replaceStatus({ ...ingress, status }, { signal }),
+      );
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
     }
   }
 
@@ -139,9 +148,15 @@ class IngressToRoute extends Reconciler {
         events.map(({ message }) => message),
       );
     for (const { type, reason, message } of events) {
-      if (!before.includes(message)) this.context.events.event(ingress, type, reason, message);
+      if (!before.includes(message)) this.#context.events.event(ingress, type, reason, message);
     }
   }
+}
+
+/** The key of the Ingress that a Route was made of. */
+function keysOfIngress(route: Route): ObjectKey[] {
+  const name = ingressOf(route);
+  return name === undefined ? [] : [joinKey(route.metadata.namespace ?? '', name)];
 }
 
 interface IngressEvent {
