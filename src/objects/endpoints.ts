@@ -80,3 +80,26 @@ export function slicesWithoutPods(
     ports: [...ports],
   }));
 }
+
+/** The conditions of an endpoint (discovery/v1 EndpointConditions), where a condition that is absent has a meaning. */
+type Conditions = Pick<Endpoint, 'conditions'>;
+
+/** Whether an endpoint takes new connections. Absent counts as ready; publishNotReadyAddresses is in it. */
+export function isReady({ conditions }: Conditions): boolean {
+  return conditions?.ready ?? true;
+}
+
+/** Whether an endpoint answers, also while it terminates. Absent counts as serving (kube-proxy, `endpointslicecache.go`). */
+export function isServing({ conditions }: Conditions): boolean {
+  return conditions?.serving ?? true;
+}
+
+/** Whether the Pod of an endpoint is being deleted. Absent: it is not. */
+export function isTerminating({ conditions }: Conditions): boolean {
+  return conditions?.terminating ?? false;
+}
+
+/** Whether an endpoint says that it is ready: only such get topology hints (k8s.io/endpointslice `topologycache`). */
+export function saysReady({ conditions }: Conditions): boolean {
+  return conditions?.ready === true;
+}

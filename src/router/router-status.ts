@@ -1,3 +1,4 @@
+import { isReady } from '../objects/endpoints.ts';
 import { isNotFound } from '../client/errors.ts';
 import { ingresses, type ResourceType, routes, services } from '../client/resources.ts';
 import type { Informer } from '../client/informers/informer.ts';
@@ -99,7 +100,7 @@ export class RouterStatus implements Runnable {
     return this.#view
       .slices(publishService)
       .flatMap(({ endpoints }) => endpoints ?? [])
-      .some(({ conditions, targetRef }) => (conditions?.ready ?? true) && targetRef?.name !== podName);
+      .some((endpoint) => isReady(endpoint) && endpoint.targetRef?.name !== podName);
   }
 
   #addresses(): IngressLoadBalancerIngress[] {

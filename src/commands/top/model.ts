@@ -1,3 +1,4 @@
+import { isReady, isTerminating } from '../../objects/endpoints.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import { type ObjectKey, splitKey, type KubeObject, joinKey, keyOf } from '../../objects/meta.ts';
@@ -85,10 +86,10 @@ export function serviceRow(service: Service, slices: readonly EndpointSlice[]): 
   let ready = 0;
   let total = 0;
   for (const { endpoints } of counted) {
-    for (const { conditions } of endpoints ?? []) {
-      if (conditions?.terminating === true) continue;
+    for (const endpoint of endpoints ?? []) {
+      if (isTerminating(endpoint)) continue;
       total++;
-      if (conditions?.ready !== false) ready++;
+      if (isReady(endpoint)) ready++;
     }
   }
   return {

@@ -1,3 +1,4 @@
+import { isReady, isServing, isTerminating } from '../../objects/endpoints.ts';
 import { type AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
@@ -134,10 +135,11 @@ function localNodesOf(slices: Iterable<EndpointSlice>): ReadonlySet<string> {
   const ready = new Set<string>();
   const terminating = new Set<string>();
   for (const { endpoints } of slices) {
-    for (const { conditions, nodeName } of endpoints ?? []) {
+    for (const endpoint of endpoints ?? []) {
+      const { nodeName } = endpoint;
       if (nodeName === undefined) continue;
-      if (conditions?.ready !== false) ready.add(nodeName);
-      else if (conditions.serving === true && conditions.terminating === true) terminating.add(nodeName);
+      if (isReady(endpoint)) ready.add(nodeName);
+      else if (isServing(endpoint) && isTerminating(endpoint)) terminating.add(nodeName);
     }
   }
   return ready.size > 0 ? ready : terminating;

@@ -1,3 +1,4 @@
+import { isReady } from '../../objects/endpoints.ts';
 import { type IPFamily, type ParsedAddress, parseAddress } from '../../objects/address.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
@@ -206,8 +207,7 @@ function zoneSlice(slice: EndpointSlice): ZoneSlice | undefined {
   const name = slice.metadata.labels?.[serviceNameLabel];
   if (name === undefined || name === '' || slice.addressType === 'FQDN') return undefined;
   const endpoints = (slice.endpoints ?? [])
-    // nil counts as true (discovery/v1 EndpointConditions); publishNotReadyAddresses is in it.
-    .filter(({ conditions }) => conditions?.ready !== false)
+    .filter(isReady)
     .flatMap(({ addresses, hostname }) =>
       addresses
         .flatMap((text) => zoneAddress(parseAddress(text)))

@@ -1,3 +1,4 @@
+import { isNodeReady } from '../../objects/pods.ts';
 import { parseAddress, type ParsedAddress, type ParsedCidr, parseCidr } from '../../objects/address.ts';
 import { at, numberAt, textAt } from '../../objects/json.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
@@ -61,7 +62,8 @@ export function isInCloud({ metadata }: Node): boolean {
  * @param agent reports the networks of a node without an annotation: the primary one is that of its addresses.
  *   Undefined: no agent has run there.
  */
-export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent): EgressNode {
+export function egressNodeOf(node: Node, agent?: EgressNodeAgent): EgressNode {
+  const { metadata, status } = node;
   const { name = '', labels = {}, annotations = {} } = metadata;
   const machines = parsed(annotations[cloudAnnotation]);
   const cloud: unknown = Array.isArray(machines) ? machines[0] : undefined;
@@ -74,13 +76,12 @@ export function egressNodeOf({ metadata, status }: Node, agent?: EgressNodeAgent
     ...[...primary, ...all].map((text) => text.split('/', 1)[0] ?? ''),
     ...(status.addresses ?? []).map(({ address }) => address),
   ];
-  const isReady = (status.conditions ?? []).some((each) => each.type === 'Ready' && each.status === 'True');
   const addresses = own.flatMap((text) => parseAddress(text) ?? []);
   const networks = agent?.networks ?? [];
   const isOwn = (network: ParsedCidr): boolean => addresses.some((address) => cidrContains(network, address));
   const primaryNetworks = primary.length > 0 ? primary.flatMap(networkOf) : networks.filter(isOwn);
   const isPrimary = new Set(primaryNetworks.map(({ canonical }) => canonical));
-  const isAssignable = labels[assignableLabel] !== undefined && isReady && agent?.isGone !== true;
+  const isAssignable = labels[assignableLabel] !== undefined && isNodeReady(node) && agent?.isGone !== true;
   return {
     name,
     isCandidate: isAssignable && primaryNetworks.length > 0,

@@ -1,3 +1,4 @@
+import { isReady, isTerminating } from '../../objects/endpoints.ts';
 import { type ObjectKey, keyOf, joinKey, type KubeObject } from '../../objects/meta.ts';
 import type { Service, ServicePort } from '../../objects/types/core.generated.ts';
 import type { Protocol, Problems, PlannedEndpoint } from './forwarding-plan.ts';
@@ -107,21 +108,6 @@ export interface ServiceEndpoints {
   readonly localReadyAddresses: number;
 }
 
-/** True where the condition is not given (`proxy/endpointslicecache.go`). What publishes addresses that are not ready says so by `ready: true`. */
-export function isReady({ source }: ServiceEndpoint): boolean {
-  return source.conditions?.ready ?? true;
-}
-
-/** True where the condition is not given. Not the same as ready: terminating endpoints may serve. */
-export function isServing({ source }: ServiceEndpoint): boolean {
-  return source.conditions?.serving ?? true;
-}
-
-/** False where the condition is not given. */
-export function isTerminating({ source }: ServiceEndpoint): boolean {
-  return source.conditions?.terminating ?? false;
-}
-
 /**
  * Merges the slices of one Service.
  *
@@ -219,7 +205,7 @@ function withoutDuplicates(endpoints: ServiceEndpoint[], problems: Problems): re
       const what = `endpoint ${address} port ${port} is there twice`;
       problems.add('Duplicate', 'EndpointSlice', endpoint.slice, what);
     }
-    if (!isTerminating(endpoint)) endpoints[kept - 1] = endpoint;
+    if (!isTerminating(endpoint.source)) endpoints[kept - 1] = endpoint;
   }
   endpoints.length = kept;
   return endpoints;
@@ -233,7 +219,7 @@ function countLocalReady(byPort: ReadonlyMap<string, readonly ServiceEndpoint[]>
   const addresses = new Set<string>();
   for (const endpoints of byPort.values()) {
     for (const endpoint of endpoints) {
-      if (endpoint.planned.isLocal && isReady(endpoint)) addresses.add(endpoint.planned.address);
+      if (endpoint.planned.isLocal && isReady(endpoint.source)) addresses.add(endpoint.planned.address);
     }
   }
   return addresses.size;

@@ -1,9 +1,7 @@
+import { isReady, isServing, isTerminating } from '../../objects/endpoints.ts';
 import type { EndpointHints, EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import {
   type ServiceEndpoint,
-  isReady,
-  isServing,
-  isTerminating,
   collectEndpoints,
   portKey,
   readPorts,
@@ -65,7 +63,7 @@ function categorizeEndpoints(
   uses: { readonly cluster: boolean; readonly local: boolean },
   node: Pick<NodePlan, 'name' | 'zone'>,
 ): UsableEndpoints {
-  const ready = endpoints.filter(isReady);
+  const ready = endpoints.filter(({ source }) => isReady(source));
   const draining = endpoints.filter(isDraining);
   const localReady = ready.filter(isLocal);
   return {
@@ -102,8 +100,8 @@ function hintedFor(
 }
 
 /** Serves while it terminates: used where nothing is ready. */
-function isDraining(endpoint: ServiceEndpoint): boolean {
-  return !isReady(endpoint) && isServing(endpoint) && isTerminating(endpoint);
+function isDraining({ source }: ServiceEndpoint): boolean {
+  return !isReady(source) && isServing(source) && isTerminating(source);
 }
 
 function isLocal({ planned }: ServiceEndpoint): boolean {
@@ -302,7 +300,7 @@ function planDestinations(
 }
 
 function serving(candidates: readonly ServiceEndpoint[]): readonly PlannedEndpoint[] {
-  return candidates.filter(isServing).map((endpoint) => endpoint.planned);
+  return candidates.filter(({ source }) => isServing(source)).map((endpoint) => endpoint.planned);
 }
 
 function comparePorts(a: ReadPort, b: ReadPort): number {

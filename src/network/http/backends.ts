@@ -1,6 +1,7 @@
+import { isReady, isServing, isTerminating } from '../../objects/endpoints.ts';
 import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
-import type { Endpoint, EndpointSlice } from '../../objects/types/discovery.generated.ts';
+import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import type { Backend } from './rules.ts';
 
 /** Where the requests of a backend may go. */
@@ -59,8 +60,8 @@ export function backendEndpoints(
       for (const endpoint of slice.endpoints ?? []) {
         const [address] = endpoint.addresses;
         if (address === undefined) continue;
-        if (endpoint.conditions?.ready ?? true) ready.push({ address, port: one.port });
-        else if (isEnding(endpoint)) ending.push({ address, port: one.port });
+        if (isReady(endpoint)) ready.push({ address, port: one.port });
+        else if (isServing(endpoint) && isTerminating(endpoint)) ending.push({ address, port: one.port });
       }
     }
   }
@@ -68,10 +69,6 @@ export function backendEndpoints(
   if (endpoints.length === 0)
     return nowhere(byEndpoint && !hasPort && slices.length > 0 ? 'NoPort' : 'NoEndpoints');
   return { endpoints, isH2c: servicePort?.appProtocol === 'kubernetes.io/h2c', problem: undefined };
-}
-
-function isEnding({ conditions }: Endpoint): boolean {
-  return (conditions?.serving ?? false) && (conditions?.terminating ?? false);
 }
 
 /** Sorted; slices overlap while their controller moves endpoints between them. */

@@ -1,4 +1,5 @@
 /** A destination as a user names it, and its addresses. */
+import { isReady } from '../../objects/endpoints.ts';
 import { type IPFamily, parseAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import { keyOf, joinKey, type ObjectKey } from '../../objects/meta.ts';
@@ -195,7 +196,7 @@ function headlessTargets(
     const port = (ports ?? []).find(({ name = '' }) => name === portName)?.port;
     if (port === undefined) return [];
     return (endpoints ?? [])
-      .filter(({ conditions }) => conditions?.ready !== false)
+      .filter(isReady)
       .flatMap(({ addresses }) => addresses.map((address) => ({ address, protocol, port })));
   });
   const object = `Service ${key}`;

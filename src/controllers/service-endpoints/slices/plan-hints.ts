@@ -1,3 +1,4 @@
+import { saysReady } from '../../../objects/endpoints.ts';
 import type { Service, Node } from '../../../objects/types/core.generated.ts';
 import type { Endpoint, EndpointHints, EndpointSlice } from '../../../objects/types/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
@@ -12,11 +13,6 @@ export interface SliceSet {
   create: SliceDraft[];
   update: SliceDraft[];
   unchanged: EndpointSlice[];
-}
-
-/** True for an endpoint that gets traffic: only these get hints. */
-function isReadyEndpoint(endpoint: Endpoint): boolean {
-  return endpoint.conditions?.ready === true;
 }
 
 /** Every draft of a set, those to create first. */
@@ -83,12 +79,12 @@ export function hintByPlace(set: SliceSet, wanted: 'zone' | 'zone and node'): vo
   };
   reopen(set, (slice) =>
     (slice.endpoints ?? []).some(
-      (endpoint) => isReadyEndpoint(endpoint) && !jsonEqual(endpoint.hints, hintsOf(endpoint)),
+      (endpoint) => saysReady(endpoint) && !jsonEqual(endpoint.hints, hintsOf(endpoint)),
     ),
   );
   for (const draft of draftsOf(set)) {
     draft.endpoints = draft.endpoints.map((endpoint) =>
-      isReadyEndpoint(endpoint) ? withHints(endpoint, hintsOf(endpoint)) : endpoint,
+      saysReady(endpoint) ? withHints(endpoint, hintsOf(endpoint)) : endpoint,
     );
   }
 }
@@ -176,7 +172,7 @@ function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome 
   const drafts = draftsOf(set);
   for (const draft of drafts) {
     for (const endpoint of draft.endpoints) {
-      if (!isReadyEndpoint(endpoint)) continue;
+      if (!saysReady(endpoint)) continue;
       if (endpoint.zone === undefined) {
         return { refused: 'One or more endpoints do not have a zone specified' };
       }
@@ -188,7 +184,7 @@ function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome 
   for (const draft of drafts) {
     draft.endpoints = draft.endpoints.map((endpoint) => {
       const { zone } = endpoint;
-      if (!isReadyEndpoint(endpoint) || zone === undefined) return endpoint;
+      if (!saysReady(endpoint) || zone === undefined) return endpoint;
       const [to] = receiving.keys();
       const moves = to !== undefined && giving.has(zone);
       if (moves) {
@@ -205,8 +201,8 @@ function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome 
 
 function countReady(set: SliceSet): number {
   let count = 0;
-  for (const draft of draftsOf(set)) count += draft.endpoints.filter(isReadyEndpoint).length;
-  for (const slice of set.unchanged) count += (slice.endpoints ?? []).filter(isReadyEndpoint).length;
+  for (const draft of draftsOf(set)) count += draft.endpoints.filter(saysReady).length;
+  for (const slice of set.unchanged) count += (slice.endpoints ?? []).filter(saysReady).length;
   return count;
 }
 
@@ -242,7 +238,7 @@ function usableHints(
 ): HintsByZone | undefined {
   const own: HintsByZone = new Map();
   for (const endpoint of slice.endpoints ?? []) {
-    if (!isReadyEndpoint(endpoint)) continue;
+    if (!saysReady(endpoint)) continue;
     const zones = endpoint.hints?.forZones ?? [];
     if (zones.length === 0 || zones.some(({ name }) => !allocations.has(name))) return undefined;
     for (const { name } of zones) add(own, name, 1);
