@@ -11,12 +11,12 @@ const perSecond = 5;
  */
 export function budgetEvents(events: EventRecorder, clock: Clock): EventRecorder {
   let tokens = burst;
-  let at = clock.monotonic();
+  let refilledAtMs = clock.monotonic();
   return {
     event(regarding, type, reason, message) {
-      const now = clock.monotonic();
-      tokens = Math.min(burst, tokens + ((now - at) / 1000) * perSecond);
-      at = now;
+      const nowMs = clock.monotonic();
+      tokens = Math.min(burst, tokens + ((nowMs - refilledAtMs) / 1000) * perSecond);
+      refilledAtMs = nowMs;
       if (type === 'Normal') {
         if (tokens < 1) return;
         tokens--;

@@ -1,15 +1,15 @@
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
+import { controllerRevisions } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import type { ControllerRevision } from '../../objects/types/apps.generated.ts';
 import type { PodTemplateSpec } from '../../objects/types/core.generated.ts';
-import type { ControllerContext } from '../../runtime/context.ts';
-import { Expectations } from '../../runtime/own-writes.ts';
+import type { KeyLoop } from '../../runtime/key-loop.ts';
+import { OwnWrites } from '../../runtime/own-writes.ts';
 import { Ownership, type Selecting } from './ownership.ts';
 import { outdatedRevisions, planHistory, type RevisionHash } from './plan-history.ts';
-import { controllerRevisions } from '../../client/resources.ts';
 
 /** The revisions of one owner, including that of its present template. */
 export interface Revisions {
@@ -19,35 +19,29 @@ export interface Revisions {
 
 /** Maintains the ControllerRevisions of a kind of workload. */
 export class History<Owner extends Selecting> {
-  /** Informers to wait for at the start. */
-  readonly informer: Informer<ControllerRevision>;
   readonly #client: ResourceClient<ControllerRevision>;
-  readonly #ownership: Ownership<Owner, ControllerRevision>;
-  readonly #expectations: Expectations<ControllerRevision>;
   readonly #hash: RevisionHash;
+  readonly #writes: OwnWrites<ControllerRevision>;
+  readonly #ownership: Ownership<Owner, ControllerRevision>;
 
-  constructor(
-    context: ControllerContext,
-    owners: Informer<Owner>,
-    hash: RevisionHash,
-    enqueue: (key: ObjectKey) => void,
-  ) {
-    this.informer = context.informers.informer(controllerRevisions);
-    this.#client = context.clients.for(controllerRevisions);
-    this.#expectations = new Expectations(this.informer, context.clock);
-    this.#ownership = new Ownership({
+  constructor(loop: KeyLoop, owners: Informer<Owner>, hash: RevisionHash) {
+    this.#client = loop.context.clients.for(controllerRevisions);
+    this.#hash = hash;
+
+    const revisions = loop.cache(controllerRevisions);
+
+    this.#writes = new OwnWrites(loop, revisions);
+
+    this.#ownership = new Ownership(loop, {
       selector: ({ spec }) => spec.selector,
       owners,
-      children: this.informer,
-      client: this.#client,
-      enqueue,
+      children: revisions,
     });
-    this.#hash = hash;
   }
 
-  /** True when the cache shows all writes for the owner of this key. */
-  settled(key: ObjectKey): boolean {
-    return this.#expectations.settled(key);
+  /** Milliseconds until the cache shows all writes for the owner of this key: {@link OwnWrites.pendingMs}. */
+  pendingMs(key: ObjectKey): number {
+    return this.#writes.pendingMs(key);
   }
 
   /**
@@ -69,13 +63,13 @@ export class History<Owner extends Selecting> {
       const { namespace = '', name = '', resourceVersion } = plan.update.metadata;
       const patch = { metadata: { resourceVersion }, revision: plan.renumber };
       const update = await this.#client.mergePatch(namespace, name, patch, { signal });
-      this.#expectations.written(key, update);
+      this.#writes.written(key, update);
       return { all: all.map((revision) => (revision === plan.update ? update : revision)), update };
     }
     if (plan.create === undefined) return undefined;
     try {
       const update = await this.#client.create(plan.create, { signal });
-      this.#expectations.written(key, update);
+      this.#writes.written(key, update);
       return { all: [...all, update], update };
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
@@ -97,10 +91,11 @@ export class History<Owner extends Selecting> {
   ): Promise<void> {
     for (const revision of outdatedRevisions(revisions, isLive, limit)) {
       const { namespace = '', name = '', uid = '' } = revision.metadata;
+      this.#writes.deleting(key, revision);
       try {
         await this.#client.delete(namespace, name, { preconditions: { uid }, signal });
-        this.#expectations.deleted(key, revision);
       } catch (error) {
+        this.#writes.notDeleted(revision);
         if (!isNotFound(error)) throw error;
       }
     }

@@ -2,14 +2,14 @@ import { isNotFound } from '../../client/errors.ts';
 import { byNamespace, byOwner, indexByNamespace, indexByOwner } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
-import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import {
   compileLabelSelector,
   matchesLabels,
   type ParsedLabelSelector,
 } from '../../objects/labels/labels.ts';
-import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
+import { joinKey, keyOf, type KubeObject, type LabelSelector, type ObjectKey } from '../../objects/meta.ts';
 import { controllerOf, controllerReference } from '../../objects/pods.ts';
+import type { Change, KeyLoop } from '../../runtime/key-loop.ts';
 
 /** A kind that owns what its selector matches. */
 export interface Selecting extends KubeObject {
@@ -23,9 +23,8 @@ export interface OwnershipOptions<Owner extends KubeObject, Child extends KubeOb
   readonly isMember?: (owner: Owner, child: Child) => boolean;
   readonly owners: Informer<Owner>;
   readonly children: Informer<Child>;
-  readonly client: ResourceClient<Child>;
-  /** Called with the key of an owner when one of its children changed. */
-  readonly enqueue: (key: ObjectKey) => void;
+  /** Milliseconds over which changes of children are batched; default 0. */
+  readonly batchMs?: number;
 }
 
 const orphans = 'namespace of what no controller owns';
@@ -37,40 +36,22 @@ function indexOrphans(object: KubeObject): readonly string[] {
 /** Owners and children: finds the children of an owner by index, adopts orphans, and enqueues owners on changes. */
 export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
   readonly #options: OwnershipOptions<Owner, Child>;
+  readonly #client: ResourceClient<Child>;
   readonly #selectors = new WeakMap<object, ParsedLabelSelector>();
 
-  constructor(options: OwnershipOptions<Owner, Child>) {
+  constructor(loop: KeyLoop, options: OwnershipOptions<Owner, Child>) {
+    const { owners, children, batchMs = 0 } = options;
     this.#options = options;
-    const { owners, children } = options;
+    this.#client = loop.context.clients.for(children.resource);
+
     owners.addIndex(byNamespace, indexByNamespace);
     children.addIndex(byOwner, indexByOwner);
     children.addIndex(orphans, indexOrphans);
-    children.addHandler({
-      // At the start every owner is enqueued anyway.
-      added: (child, initial) => {
-        if (!initial) this.#enqueueOwner(child);
-      },
-      updated: (child, old) => {
-        this.#enqueueOwner(child);
-        if (controllerOf(old)?.uid !== controllerOf(child)?.uid) this.#enqueueOwner(old);
-      },
-      deleted: (child) => this.#enqueueOwner(child),
-    });
-  }
 
-  /** The selector of an owner; an invalid one selects nothing. */
-  selectorOf(owner: Owner): ParsedLabelSelector {
-    const known = this.#selectors.get(owner);
-    if (known !== undefined) return known;
-    let compiled: ParsedLabelSelector = 'nothing';
-    try {
-      const selector = this.#options.selector(owner);
-      if (selector !== undefined) compiled = compileLabelSelector(selector);
-    } catch {
-      // Validation refuses such selectors.
-    }
-    this.#selectors.set(owner, compiled);
-    return compiled;
+    loop.on(children, (change) => {
+      for (const key of this.#ownersOfChange(change)) loop.enqueue(key, { after: batchMs });
+      return [];
+    });
   }
 
   /** The children of an owner by reference and selector, from the cache, without writes. */
@@ -98,9 +79,24 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     return owned;
   }
 
+  /** An invalid selector selects nothing. */
+  #selectorOf(owner: Owner): ParsedLabelSelector {
+    const known = this.#selectors.get(owner);
+    if (known !== undefined) return known;
+    let compiled: ParsedLabelSelector = 'nothing';
+    try {
+      const selector = this.#options.selector(owner);
+      if (selector !== undefined) compiled = compileLabelSelector(selector);
+    } catch {
+      // Validation refuses such selectors.
+    }
+    this.#selectors.set(owner, compiled);
+    return compiled;
+  }
+
   #plan(owner: Owner, candidates: readonly Child[]): OwnershipClaim<Child> {
     const { isMember = () => true } = this.#options;
-    return planClaim(owner, this.selectorOf(owner), candidates, (child) => isMember(owner, child));
+    return planClaim(owner, this.#selectorOf(owner), candidates, (child) => isMember(owner, child));
   }
 
   #ofOwner(owner: Owner): readonly Child[] {
@@ -115,26 +111,36 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     const { namespace = '', name = '', uid, resourceVersion } = child.metadata;
     const patch = { metadata: { uid, resourceVersion, ownerReferences } };
     try {
-      return await this.#options.client.mergePatch(namespace, name, patch, { signal });
+      return await this.#client.mergePatch(namespace, name, patch, { signal });
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  #enqueueOwner(child: Child): void {
-    const { owners, enqueue } = this.#options;
+  #ownersOfChange(change: Change<Child>): readonly ObjectKey[] {
+    // At the start every owner is enqueued anyway.
+    if (change.kind === 'added' && change.initial) return [];
+    const owners = this.#ownersOf(change.object);
+    if (change.kind !== 'updated') return owners;
+    const isMoved = controllerOf(change.old)?.uid !== controllerOf(change.object)?.uid;
+    return isMoved ? [...owners, ...this.#ownersOf(change.old)] : owners;
+  }
+
+  /** The owner of a child; of an orphan those that may adopt it. */
+  #ownersOf(child: Child): readonly ObjectKey[] {
+    const { owners } = this.#options;
     const namespace = child.metadata.namespace ?? '';
     const controller = controllerOf(child);
-    if (controller !== undefined) {
-      if (controller.kind !== owners.resource.kind) return;
-      const key = joinKey(namespace, controller.name);
-      if (owners.cache.get(key)?.metadata.uid === controller.uid) enqueue(key);
-      return;
+    if (controller === undefined) {
+      return owners.cache
+        .byIndex(byNamespace, namespace)
+        .filter((owner) => matchesLabels(this.#selectorOf(owner), child.metadata.labels))
+        .map(keyOf);
     }
-    for (const owner of owners.cache.byIndex(byNamespace, namespace)) {
-      if (matchesLabels(this.selectorOf(owner), child.metadata.labels)) enqueue(keyOf(owner));
-    }
+    if (controller.kind !== owners.resource.kind) return [];
+    const key = joinKey(namespace, controller.name);
+    return owners.cache.get(key)?.metadata.uid === controller.uid ? [key] : [];
   }
 }
 

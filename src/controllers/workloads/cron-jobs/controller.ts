@@ -2,59 +2,63 @@ import { isAlreadyExists, isNotFound } from '../../../client/errors.ts';
 import { byOwner, indexByOwner } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { Draft, ResourceClient } from '../../../client/resource-client.ts';
-import type { CronJob, Job } from '../../../objects/types/batch.generated.ts';
+import { cronJobs as cronJobsResource, jobs as jobsResource } from '../../../client/resources.ts';
 import { joinKey, type ObjectKey } from '../../../objects/meta.ts';
 import { controllerOf } from '../../../objects/pods.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/key-loop.ts';
-import { Reconciler } from '../../../runtime/key-loop.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
-import { cronJobs as cronJobsResource, jobs as jobsResource } from '../../../client/resources.ts';
-import { planCronJob, withCreatedJob } from './plan.ts';
 import { errorMessage } from '../../../objects/status.ts';
+import type { CronJob, Job } from '../../../objects/types/batch.generated.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import {
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../../../runtime/key-loop.ts';
+import { StatusWriter } from '../../../runtime/status-writer.ts';
+import { planCronJob, withCreatedJob } from './plan.ts';
 
 /** Creates the Jobs of CronJobs (kube-controller-manager's `cronjob-controller`). */
-export const cronJobsController: ControllerDefinition = {
+export const cronJobsController: ControllerSpec = {
   name: 'cronjob-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new CronJobReconciler(context)];
+  eventSource: 'cronjob-controller',
+  queue: 'cronjob',
+  build(loop) {
+    const reconciler = new CronJobReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
-class CronJobReconciler extends Reconciler {
+class CronJobReconciler {
+  readonly #context: ControllerContext;
+  readonly #client: ResourceClient<Job>;
   readonly #cronJobs: Informer<CronJob>;
   readonly #jobs: Informer<Job>;
-  readonly #client: ResourceClient<Job>;
   readonly #status: StatusWriter<CronJob>;
 
-  constructor(context: ControllerContext) {
-    super(context, 'cronjob');
-    this.#cronJobs = this.informer(cronJobsResource);
-    this.#jobs = this.informer(jobsResource);
-    this.#client = context.clients.for(jobsResource);
-    this.#status = new StatusWriter(context, this.#cronJobs);
-    this.#jobs.addIndex(byOwner, indexByOwner);
-    const enqueue = (job: Job): void => this.#enqueueOwner(job);
-    this.#jobs.addHandler({ added: enqueue, updated: enqueue, deleted: enqueue });
-    this.enqueueChanges(this.#cronJobs);
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+    this.#client = loop.context.clients.for(jobsResource);
+
+    this.#cronJobs = loop.cache(cronJobsResource);
+    this.#jobs = loop.cache(jobsResource, { indexes: { [byOwner]: indexByOwner } });
+
+    this.#status = new StatusWriter(loop, this.#cronJobs);
+
+    loop.on(this.#jobs, ({ object }) => cronJobOf(object));
+    loop.on(this.#cronJobs, ownKey);
   }
 
-  #enqueueOwner(job: Job): void {
-    const owner = controllerOf(job);
-    if (owner?.kind === 'CronJob') this.queue.enqueue(joinKey(job.metadata.namespace ?? '', owner.name));
-  }
-
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const cronJob = this.#cronJobs.cache.get(key);
     if (cronJob === undefined || cronJob.metadata.deletionTimestamp !== undefined) return undefined;
-    if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const waitMs = this.#status.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
     const jobs = this.#jobs.cache.byIndex(byOwner, cronJob.metadata.uid ?? '');
-    const now = this.context.clock.now();
+    const now = this.#context.clock.now();
     const { create, remove, status, events, next } = planCronJob(cronJob, jobs, now);
-    for (const { type, reason, message } of events) this.context.events.event(cronJob, type, reason, message);
+    for (const { type, reason, message } of events)
+      this.#context.events.event(cronJob, type, reason, message);
     for (const job of remove) await this.#delete(cronJob, job, signal);
     const created = create === undefined ? undefined : await this.#create(cronJob, create, signal);
     await this.#status.write(
@@ -67,7 +71,7 @@ class CronJobReconciler extends Reconciler {
 
   /** @returns undefined when another object has the name. */
   async #create(cronJob: CronJob, draft: Draft<Job>, signal: AbortSignal): Promise<Job | undefined> {
-    const { events } = this.context;
+    const { events } = this.#context;
     try {
       const job = await this.#client.create(draft, { signal });
       events.event(cronJob, 'Normal', 'SuccessfulCreate', `Created job ${job.metadata.name ?? ''}`);
@@ -93,6 +97,11 @@ class CronJobReconciler extends Reconciler {
       if (isNotFound(error)) return;
       throw error;
     }
-    this.context.events.event(cronJob, 'Normal', 'SuccessfulDelete', `Deleted job ${name}`);
+    this.#context.events.event(cronJob, 'Normal', 'SuccessfulDelete', `Deleted job ${name}`);
   }
+}
+
+function cronJobOf(job: Job): readonly ObjectKey[] {
+  const owner = controllerOf(job);
+  return owner?.kind === 'CronJob' ? [joinKey(job.metadata.namespace ?? '', owner.name)] : [];
 }

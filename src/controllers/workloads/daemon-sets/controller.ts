@@ -1,82 +1,82 @@
-import { compareText } from '../../../objects/go-text.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
-import { nodes as nodesResource, pods as podsResource } from '../../../client/resources.ts';
+import {
+  daemonSets as daemonSetsResource,
+  nodes as nodesResource,
+  pods as podsResource,
+} from '../../../client/resources.ts';
+import { compareText } from '../../../objects/go-text.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { joinKey, type ObjectKey } from '../../../objects/meta.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import { joinKey, type KubeObject, type ObjectKey } from '../../../objects/meta.ts';
+import { nextAvailable } from '../../../objects/pods.ts';
 import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
 import type { Node, Pod } from '../../../objects/types/core.generated.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/key-loop.ts';
-import { Reconciler } from '../../../runtime/key-loop.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import {
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../../../runtime/key-loop.ts';
+import { StatusWriter } from '../../../runtime/status-writer.ts';
 import { History } from '../history.ts';
 import { Ownership } from '../ownership.ts';
 import { hashOfTemplate } from '../plan-history.ts';
-import { nextAvailable } from '../../../objects/pods.ts';
 import { controllerRevisionHash } from '../plan-template.ts';
 import { PodControl } from '../pod-control.ts';
-import { daemonSets as daemonSetsResource } from '../../../client/resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planDaemonSet, planDaemonSetStatus } from './plan.ts';
 
 /** Runs one Pod of each DaemonSet on each node (kube-controller-manager's `daemonset-controller`). */
-export const daemonSetsController: ControllerDefinition = {
+export const daemonSetsController: ControllerSpec = {
   name: 'daemonset-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new DaemonSetReconciler(context)];
+  eventSource: 'daemonset-controller',
+  queue: 'daemonset',
+  workers: 2,
+  build(loop) {
+    const reconciler = new DaemonSetReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
-class DaemonSetReconciler extends Reconciler {
+class DaemonSetReconciler {
+  readonly #context: ControllerContext;
   readonly #daemonSets: Informer<DaemonSet>;
   readonly #nodes: Informer<Node>;
-  readonly #ownership: Ownership<DaemonSet, Pod>;
   readonly #podControl: PodControl;
   readonly #status: StatusWriter<DaemonSet>;
   readonly #history: History<DaemonSet>;
+  readonly #ownership: Ownership<DaemonSet, Pod>;
 
-  constructor(context: ControllerContext) {
-    super(context, 'daemonset', { workers: 2 });
-    this.#daemonSets = this.informer(daemonSetsResource);
-    this.#nodes = this.informer(nodesResource);
-    const pods = this.informer(podsResource);
-    this.#podControl = new PodControl(context, pods);
-    this.#status = new StatusWriter(context, this.#daemonSets);
-    const enqueue = (key: ObjectKey): void => this.queue.enqueue(key);
-    this.#history = new History(context, this.#daemonSets, hashOfTemplate(controllerRevisionHash), enqueue);
-    this.#ownership = new Ownership({
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+
+    this.#daemonSets = loop.cache(daemonSetsResource);
+    this.#nodes = loop.cache(nodesResource);
+    const pods = loop.cache(podsResource);
+
+    this.#podControl = new PodControl(loop, pods);
+    this.#status = new StatusWriter(loop, this.#daemonSets);
+    this.#history = new History(loop, this.#daemonSets, hashOfTemplate(controllerRevisionHash));
+
+    this.#ownership = new Ownership(loop, {
       selector: ({ spec }) => spec.selector,
       owners: this.#daemonSets,
       children: pods,
-      client: context.clients.for(podsResource),
-      enqueue,
     });
-    this.waitFor(this.#history.informer);
-    this.enqueueChanges(this.#daemonSets);
-    const all = (): void => {
-      for (const key of this.#daemonSets.cache.keys()) enqueue(key);
-    };
-    this.#nodes.addHandler({
-      added: all,
-      updated: (node, old) => {
-        const same =
-          jsonEqual(node.metadata.labels, old.metadata.labels) &&
-          jsonEqual(node.spec.taints, old.spec.taints);
-        if (!same) all();
-      },
-      deleted: all,
+    loop.on(this.#daemonSets, ownKey);
+    loop.on(this.#nodes, (change) => {
+      const isAffected = change.kind !== 'updated' || changesPlacement(change.object, change.old);
+      return isAffected ? this.#daemonSets.cache.keys() : [];
     });
   }
 
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const daemonSet = this.#daemonSets.cache.get(key);
     // While one is being deleted, its revisions may be deleted before it, and no status is written (`syncDaemonSet`).
     if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
-    const settled = this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
-    if (!settled) return { requeueAfter: lookAgain };
+    const podsMs = this.#podControl.pendingMs(key);
+    const waitMs = Math.max(podsMs, this.#status.pendingMs(key), this.#history.pendingMs(key));
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
     const pods = await this.#ownership.claim(daemonSet, signal);
     const { collisionCount } = daemonSet.status;
     const template = daemonSet.spec.template;
@@ -90,7 +90,7 @@ class DaemonSetReconciler extends Reconciler {
       compareText(a.metadata.name ?? '', b.metadata.name ?? ''),
     );
     const hash = revisions.update.metadata.labels?.[controllerRevisionHash] ?? '';
-    const now = this.context.clock.now();
+    const now = this.#context.clock.now();
     const input = { daemonSet, pods, nodes, hash, now };
     const { create, remove, ended } = planDaemonSet(input);
     for (const { pod, node } of ended) this.#sendEvents(daemonSet, pod, node);
@@ -107,7 +107,7 @@ class DaemonSetReconciler extends Reconciler {
   }
 
   #sendEvents(daemonSet: DaemonSet, { metadata, status }: Pod, node: string): void {
-    const { events } = this.context;
+    const { events } = this.#context;
     const name = joinKey(metadata.namespace ?? '', metadata.name ?? '');
     if (status.phase === 'Failed') {
       const message = `Found failed daemon pod ${name} on node ${node}, will try to kill it`;
@@ -117,4 +117,10 @@ class DaemonSetReconciler extends Reconciler {
       events.event(daemonSet, 'Normal', 'SucceededDaemonPod', message);
     }
   }
+}
+
+function changesPlacement(node: Node, old: Node): boolean {
+  return (
+    !jsonEqual(node.metadata.labels, old.metadata.labels) || !jsonEqual(node.spec.taints, old.spec.taints)
+  );
 }

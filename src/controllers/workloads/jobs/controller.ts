@@ -1,61 +1,67 @@
 import { isNotFound } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
-import { pods as podsResource } from '../../../client/resources.ts';
-import type { ObjectKey } from '../../../objects/meta.ts';
+import { jobs as jobsResource, pods as podsResource } from '../../../client/resources.ts';
+import { conditionOf, type ObjectKey } from '../../../objects/meta.ts';
 import type { Job, JobStatus } from '../../../objects/types/batch.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/key-loop.ts';
-import { Reconciler } from '../../../runtime/key-loop.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import {
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../../../runtime/key-loop.ts';
+import { StatusWriter } from '../../../runtime/status-writer.ts';
 import { Ownership } from '../ownership.ts';
-import { conditionOf } from '../../../objects/meta.ts';
 import { PodControl } from '../pod-control.ts';
-import { jobs as jobsResource } from '../../../client/resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planJob } from './plan.ts';
 
 /** Runs Jobs to completion (kube-controller-manager's `job-controller` and `ttl-after-finished-controller`). */
-export const jobsController: ControllerDefinition = {
+export const jobsController: ControllerSpec = {
   name: 'job-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new JobReconciler(context)];
+  eventSource: 'job-controller',
+  queue: 'job',
+  build(loop) {
+    const reconciler = new JobReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
-class JobReconciler extends Reconciler {
-  readonly #jobs: Informer<Job>;
+class JobReconciler {
+  readonly #context: ControllerContext;
   readonly #client: ResourceClient<Job>;
-  readonly #ownership: Ownership<Job, Pod>;
+  readonly #jobs: Informer<Job>;
   readonly #podControl: PodControl;
   readonly #status: StatusWriter<Job>;
+  readonly #ownership: Ownership<Job, Pod>;
 
-  constructor(context: ControllerContext) {
-    super(context, 'job');
-    this.#jobs = this.informer(jobsResource);
-    const pods = this.informer(podsResource);
-    this.#client = context.clients.for(jobsResource);
-    this.#podControl = new PodControl(context, pods);
-    this.#status = new StatusWriter(context, this.#jobs);
-    this.#ownership = new Ownership({
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+    this.#client = loop.context.clients.for(jobsResource);
+
+    this.#jobs = loop.cache(jobsResource);
+    const pods = loop.cache(podsResource);
+
+    this.#podControl = new PodControl(loop, pods);
+    this.#status = new StatusWriter(loop, this.#jobs);
+
+    this.#ownership = new Ownership(loop, {
       selector: ({ spec }) => spec.selector,
       owners: this.#jobs,
       children: pods,
-      client: context.clients.for(podsResource),
-      enqueue: (key) => this.queue.enqueue(key),
     });
-    this.enqueueChanges(this.#jobs);
+    loop.on(this.#jobs, ownKey);
   }
 
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const job = this.#jobs.cache.get(key);
     if (job === undefined || job.metadata.deletionTimestamp !== undefined) return undefined;
-    if (!this.#podControl.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const waitMs = Math.max(this.#podControl.pendingMs(key), this.#status.pendingMs(key));
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
     const pods = await this.#ownership.claim(job, signal);
-    const now = this.context.clock.now();
+    const now = this.#context.clock.now();
     const plan = planJob(job, pods, now);
     if (plan.expiry !== undefined && plan.expiry <= now) {
       await this.#expire(job, signal);
@@ -70,7 +76,7 @@ class JobReconciler extends Reconciler {
   }
 
   #sendEvents(job: Job, status: JobStatus): void {
-    const { events } = this.context;
+    const { events } = this.#context;
     const isNew = (type: string): boolean =>
       conditionOf(status.conditions, type)?.status === 'True' &&
       conditionOf(job.status.conditions, type)?.status !== 'True';

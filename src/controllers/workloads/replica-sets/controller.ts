@@ -1,36 +1,43 @@
 import { byOwner, indexByOwner } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
-import { pods as podsResource, type ResourceType } from '../../../client/resources.ts';
-import type { ObjectKey } from '../../../objects/meta.ts';
+import {
+  pods as podsResource,
+  replicaSets,
+  replicationControllers,
+  type ResourceType,
+} from '../../../client/resources.ts';
+import type { LabelSelector, ObjectKey } from '../../../objects/meta.ts';
+import { controllerOf, isActive, nextAvailable } from '../../../objects/pods.ts';
 import type { ReplicaSet } from '../../../objects/types/apps.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
-import type { LabelSelector } from '../../../objects/meta.ts';
 import type { Replicated } from '../../../objects/types/workloads.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/key-loop.ts';
-import { Reconciler } from '../../../runtime/key-loop.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import {
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../../../runtime/key-loop.ts';
+import { StatusWriter } from '../../../runtime/status-writer.ts';
 import { Ownership } from '../ownership.ts';
-import { controllerOf, isActive, nextAvailable } from '../../../objects/pods.ts';
 import { PodControl } from '../pod-control.ts';
-import { replicaSets, replicationControllers } from '../../../client/resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
 import { planReplicas, planReplicaSetStatus } from './plan.ts';
 
 /** Milliseconds over which changes of Pods are batched: many become ready at once. */
-const gather = 20;
+const batchMs = 20;
 
 /** Maintains the Pods of each ReplicaSet (kube-controller-manager's `replicaset-controller`). */
-export const replicaSetsController: ControllerDefinition = {
+export const replicaSetsController: ControllerSpec = {
   name: 'replicaset-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [
-      new ReplicaSetReconciler(context, {
-        name: 'replicaset',
-        resource: replicaSets,
-        selector: ({ spec }) => spec.selector,
-        statusOf: (status) => status,
-      }),
-    ];
+  eventSource: 'replicaset-controller',
+  queue: 'replicaset',
+  build(loop) {
+    const reconciler = new ReplicaSetReconciler(loop, {
+      resource: replicaSets,
+      selector: ({ spec }) => spec.selector,
+      statusOf: (status) => status,
+    });
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
@@ -38,62 +45,57 @@ export const replicaSetsController: ControllerDefinition = {
  * Maintains the Pods of each ReplicationController, by the rules of ReplicaSets (kube-controller-manager's
  * `replicationcontroller-controller`, `pkg/controller/replication/conversion.go`).
  */
-export const replicationControllersController: ControllerDefinition = {
+export const replicationControllersController: ControllerSpec = {
   name: 'replicationcontroller-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [
-      new ReplicaSetReconciler(context, {
-        name: 'replicationcontroller',
-        resource: replicationControllers,
-        selector: ({ spec }) => (spec.selector === undefined ? undefined : { matchLabels: spec.selector }),
-        statusOf: ({ terminatingReplicas: _terminating, ...status }) => status,
-      }),
-    ];
+  eventSource: 'replication-controller',
+  queue: 'replicationcontroller',
+  build(loop) {
+    const reconciler = new ReplicaSetReconciler(loop, {
+      resource: replicationControllers,
+      selector: ({ spec }) => (spec.selector === undefined ? undefined : { matchLabels: spec.selector }),
+      statusOf: ({ terminatingReplicas: _terminating, ...status }) => status,
+    });
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
 /** The differences of the two kinds. */
 interface ReplicasOptions<T extends Replicated> {
-  /** The controller's name in metrics and logs. */
-  readonly name: string;
   readonly resource: ResourceType<T>;
   readonly selector: (owner: T) => LabelSelector | undefined;
   readonly statusOf: (status: ReplicaSet['status']) => T['status'];
 }
 
-class ReplicaSetReconciler<T extends Replicated> extends Reconciler {
+class ReplicaSetReconciler<T extends Replicated> {
+  readonly #context: ControllerContext;
   readonly #options: ReplicasOptions<T>;
   readonly #replicaSets: Informer<T>;
-  readonly #ownership: Ownership<T, Pod>;
   readonly #podControl: PodControl;
   readonly #status: StatusWriter<T>;
+  readonly #ownership: Ownership<T, Pod>;
 
-  constructor(context: ControllerContext, options: ReplicasOptions<T>) {
-    super(context, options.name);
+  constructor(loop: KeyLoop, options: ReplicasOptions<T>) {
+    this.#context = loop.context;
     this.#options = options;
-    this.#replicaSets = this.informer(options.resource);
-    const pods = this.informer(podsResource);
-    this.#podControl = new PodControl(context, pods);
-    this.#status = new StatusWriter(context, this.#replicaSets);
-    this.#ownership = new Ownership({
-      selector: options.selector,
-      owners: this.#replicaSets,
-      children: pods,
-      client: context.clients.for(podsResource),
-      enqueue: (key) => this.queue.enqueue(key, { after: gather }),
-    });
-    this.#replicaSets.addIndex(byOwner, indexByOwner);
-    this.enqueueChanges(this.#replicaSets);
+
+    this.#replicaSets = loop.cache(options.resource, { indexes: { [byOwner]: indexByOwner } });
+    const pods = loop.cache(podsResource);
+
+    this.#podControl = new PodControl(loop, pods);
+    this.#status = new StatusWriter(loop, this.#replicaSets);
+
+    const { selector } = options;
+    this.#ownership = new Ownership(loop, { selector, owners: this.#replicaSets, children: pods, batchMs });
+    loop.on(this.#replicaSets, ownKey);
   }
 
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const replicaSet = this.#replicaSets.cache.get(key);
     if (replicaSet === undefined) return undefined;
-    if (!this.#podControl.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
-    const { clock } = this.context;
+    const waitMs = Math.max(this.#podControl.pendingMs(key), this.#status.pendingMs(key));
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
+    const { clock } = this.#context;
     const owned = await this.#ownership.claim(replicaSet, signal);
     let failure: { reason: string; message: string } | undefined;
     let cause: Error | undefined;

@@ -1,78 +1,94 @@
 import { isAlreadyExists } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
-import { pods as podsResource } from '../../../client/resources.ts';
-import type { ObjectKey } from '../../../objects/meta.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import {
+  persistentVolumeClaims,
+  pods as podsResource,
+  statefulSets as statefulSetsResource,
+} from '../../../client/resources.ts';
+import type { KubeObject, ObjectKey } from '../../../objects/meta.ts';
+import { nextAvailable } from '../../../objects/pods.ts';
+import { errorMessage } from '../../../objects/status.ts';
 import type { StatefulSet } from '../../../objects/types/apps.generated.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import type { ReconcileResult } from '../../../runtime/key-loop.ts';
-import { Reconciler } from '../../../runtime/key-loop.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import {
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../../../runtime/key-loop.ts';
+import { StatusWriter } from '../../../runtime/status-writer.ts';
 import { History, type Revisions } from '../history.ts';
 import { Ownership } from '../ownership.ts';
 import { hashOfData } from '../plan-history.ts';
-import { nextAvailable } from '../../../objects/pods.ts';
-import { PodControl, type PodWords } from '../pod-control.ts';
-import { persistentVolumeClaims, statefulSets as statefulSetsResource } from '../../../client/resources.ts';
-import { lookAgain, StatusWriter } from '../../../runtime/own-writes.ts';
-import { planStatefulSet, planStatefulSetStatus, type StatefulSetInput } from './plan.ts';
-import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan.ts';
-import { errorMessage } from '../../../objects/status.ts';
+import { PodControl, type PodEventTexts } from '../pod-control.ts';
+import {
+  draftClaims,
+  draftPod,
+  isMember,
+  planStatefulSet,
+  planStatefulSetStatus,
+  podName,
+  revisionNameOf,
+  type StatefulSetInput,
+} from './plan.ts';
 
 /** Runs the Pods of StatefulSets one after another (kube-controller-manager's `statefulset-controller`). */
-export const statefulSetsController: ControllerDefinition = {
+export const statefulSetsController: ControllerSpec = {
   name: 'statefulset-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new StatefulSetReconciler(context)];
+  eventSource: 'statefulset-controller',
+  queue: 'statefulset',
+  build(loop) {
+    const reconciler = new StatefulSetReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
 /** The messages of Events about Pods (`recordPodEvent`). */
-const podWords: PodWords = {
+const podEventTexts: PodEventTexts = {
   created: (pod, set) => `create Pod ${pod} in StatefulSet ${set} successful`,
   deleted: (pod, set) => `delete Pod ${pod} in StatefulSet ${set} successful`,
   notCreated: (pod, set, why) => `create Pod ${pod} in StatefulSet ${set} failed error: ${why}`,
   notDeleted: (pod, set, why) => `delete Pod ${pod} in StatefulSet ${set} failed error: ${why}`,
 };
 
-class StatefulSetReconciler extends Reconciler {
+class StatefulSetReconciler {
+  readonly #context: ControllerContext;
+  readonly #claimClient: ResourceClient<KubeObject>;
   readonly #sets: Informer<StatefulSet>;
-  readonly #ownership: Ownership<StatefulSet, Pod>;
   readonly #podControl: PodControl;
   readonly #status: StatusWriter<StatefulSet>;
   readonly #history: History<StatefulSet>;
-  readonly #claimClient: ResourceClient<KubeObject>;
+  readonly #ownership: Ownership<StatefulSet, Pod>;
 
-  constructor(context: ControllerContext) {
-    super(context, 'statefulset');
-    this.#sets = this.informer(statefulSetsResource);
-    const pods = this.informer(podsResource);
-    this.#claimClient = context.clients.for(persistentVolumeClaims);
-    this.#podControl = new PodControl(context, pods, podWords);
-    this.#status = new StatusWriter(context, this.#sets);
-    const enqueue = (key: ObjectKey): void => this.queue.enqueue(key);
-    this.#history = new History(context, this.#sets, hashOfData, enqueue);
-    this.#ownership = new Ownership({
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+    this.#claimClient = loop.context.clients.for(persistentVolumeClaims);
+
+    this.#sets = loop.cache(statefulSetsResource);
+    const pods = loop.cache(podsResource);
+
+    this.#podControl = new PodControl(loop, pods, podEventTexts);
+    this.#status = new StatusWriter(loop, this.#sets);
+    this.#history = new History(loop, this.#sets, hashOfData);
+
+    this.#ownership = new Ownership(loop, {
       selector: ({ spec }) => spec.selector,
       isMember,
       owners: this.#sets,
       children: pods,
-      client: context.clients.for(podsResource),
-      enqueue,
     });
-    this.waitFor(this.#history.informer);
-    this.enqueueChanges(this.#sets);
+    loop.on(this.#sets, ownKey);
   }
 
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const set = this.#sets.cache.get(key);
     if (set === undefined) return undefined;
-    const settled = this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
-    if (!settled) return { requeueAfter: lookAgain };
+    const podsMs = this.#podControl.pendingMs(key);
+    const waitMs = Math.max(podsMs, this.#status.pendingMs(key), this.#history.pendingMs(key));
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
     const pods = await this.#ownership.claim(set, signal);
     const collisions = set.status.collisionCount ?? 0;
     const revisions = await this.#history.sync(key, set, set.spec.template, collisions, signal);
@@ -82,7 +98,7 @@ class StatefulSetReconciler extends Reconciler {
     }
     const { update, all } = revisions;
     const current = all.find(({ metadata }) => metadata.name === set.status.currentRevision) ?? update;
-    const input = { set, pods, current, update, now: this.context.clock.now() };
+    const input = { set, pods, current, update, now: this.#context.clock.now() };
     const failure =
       set.metadata.deletionTimestamp === undefined ? await this.#act(key, input, signal) : undefined;
     const status = planStatefulSetStatus(input);
@@ -104,7 +120,7 @@ class StatefulSetReconciler extends Reconciler {
   }
 
   async #createClaims(set: StatefulSet, ordinal: number, signal: AbortSignal): Promise<void> {
-    const { events } = this.context;
+    const { events } = this.#context;
     const name = set.metadata.name ?? '';
     const pod = podName(set, ordinal);
     for (const claim of draftClaims(set, ordinal)) {
