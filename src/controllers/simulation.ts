@@ -11,17 +11,17 @@ import {
   replicationControllersController,
 } from './workloads/replica-sets/controller.ts';
 import { budgetEvents } from './workloads/event-budget.ts';
-import { scheduler } from './scheduler/controller.ts';
+import { schedulerController } from './scheduler/controller.ts';
 import { statefulSetsController } from './workloads/stateful-sets/controller.ts';
 import { taintEvictionController } from './taint-eviction.ts';
 
 /** Simulated nodes, and kube-controller-manager's controllers of workloads. */
 export function simulationControllers(options: NodesOptions & KubeletSettings): readonly CatalogEntry[] {
   return [
-    catalogEntry(nodesController(options), 'node-controller'),
-    catalogEntry(scheduler, 'default-scheduler'),
+    specEntry(nodesController(options)),
+    specEntry(schedulerController),
     catalogEntry(kubelet(options), 'kubelet'),
-    catalogEntry(taintEvictionController, 'taint-eviction-controller'),
+    specEntry(taintEvictionController),
     specEntry(deploymentsController),
     specEntry(replicaSetsController),
     specEntry(replicationControllersController),
@@ -29,7 +29,7 @@ export function simulationControllers(options: NodesOptions & KubeletSettings): 
     specEntry(daemonSetsController),
     specEntry(jobsController),
     specEntry(cronJobsController),
-    catalogEntry(disruptionController, 'controllermanager'),
+    specEntry(disruptionController),
   ].map(withEventBudget);
 }
 

@@ -5,92 +5,83 @@ import type { ResourceClient } from '../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../client/resources.ts';
 import { jsonEqual } from '../objects/json.ts';
 import { keyOf, type ObjectKey } from '../objects/meta.ts';
-import type { Node, Pod } from '../objects/types/core.generated.ts';
 import { formatTime } from '../objects/time.ts';
+import type { Node, Pod } from '../objects/types/core.generated.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import {
+  type Change,
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../runtime/key-loop.ts';
 import { evictionTime } from './nodes/plan.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import type { ReconcileResult } from '../runtime/key-loop.ts';
-import { Reconciler } from '../runtime/key-loop.ts';
 
 /**
  * Deletes Pods from nodes whose NoExecute taints they do not tolerate (any longer), and Pods whose node was deleted:
  * kube-controller-manager's `taint-eviction-controller` and `pod-garbage-collector-controller`.
  */
-export const taintEvictionController: ControllerDefinition = {
+export const taintEvictionController: ControllerSpec = {
   name: 'taint-eviction-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new TaintEvictionReconciler(context)];
+  eventSource: 'taint-eviction-controller',
+  queue: 'taint_eviction',
+  build(loop) {
+    const reconciler = new TaintEvictionReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
-class TaintEvictionReconciler extends Reconciler {
+class TaintEvictionReconciler {
+  readonly #context: ControllerContext;
+  readonly #client: ResourceClient<Pod>;
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
-  readonly #client: ResourceClient<Pod>;
   /** Nodes that were seen and are gone. Pods on nodes that never existed are left alone: tests create such Pods. */
-  readonly #gone = new Set<string>();
+  readonly #deletedNodes = new Set<string>();
 
-  constructor(context: ControllerContext) {
-    super(context, 'taint_eviction');
-    this.#nodes = this.informer(nodesResource);
-    this.#pods = this.informer(podsResource);
-    this.#client = context.clients.for(podsResource);
-    this.#pods.addIndex(byNode, indexByNode);
-    this.#nodes.addHandler({
-      added: (node) => {
-        this.#gone.delete(node.metadata.name ?? '');
-        if (isEvicting(node)) this.#enqueuePodsOf(node);
-      },
-      updated: (node, old) => {
-        if (!jsonEqual(node.spec.taints, old.spec.taints) && isEvicting(node)) this.#enqueuePodsOf(node);
-      },
-      deleted: (node) => {
-        this.#gone.add(node.metadata.name ?? '');
-        this.#enqueuePodsOf(node);
-      },
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+    this.#client = loop.context.clients.for(podsResource);
+
+    this.#nodes = loop.cache(nodesResource);
+    this.#pods = loop.cache(podsResource, { indexes: { [byNode]: indexByNode } });
+
+    loop.on(this.#nodes, (change) => {
+      const { metadata } = change.object;
+      const name = metadata.name ?? '';
+      if (change.kind === 'deleted') this.#deletedNodes.add(name);
+      else this.#deletedNodes.delete(name);
+      return needsEviction(change) ? this.#pods.cache.byIndex(byNode, name).map(keyOf) : [];
     });
-    this.#pods.addHandler({
-      added: (pod) => this.#consider(pod),
-      updated: (pod, old) => {
-        const moved = pod.spec.nodeName !== old.spec.nodeName;
-        if (moved || !jsonEqual(pod.spec.tolerations, old.spec.tolerations)) this.#consider(pod);
-      },
+    loop.on(this.#pods, (change) => {
+      if (change.kind === 'deleted') return [];
+      if (change.kind === 'updated' && !changesEviction(change.object, change.old)) return [];
+      return this.#mayHaveToLeave(change.object) ? ownKey(change) : [];
     });
   }
 
-  #enqueuePodsOf(node: Node): void {
-    for (const pod of this.#pods.cache.byIndex(byNode, node.metadata.name ?? '')) {
-      this.queue.enqueue(keyOf(pod));
-    }
+  #mayHaveToLeave({ spec: { nodeName = '' } }: Pod): boolean {
+    const node = this.#nodes.cache.get(nodeName);
+    return node === undefined ? this.#deletedNodes.has(nodeName) : isEvicting(node);
   }
 
-  #consider(pod: Pod): void {
-    const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
-    if (node === undefined ? this.#gone.has(pod.spec.nodeName ?? '') : isEvicting(node)) {
-      this.queue.enqueue(keyOf(pod));
-    }
-  }
-
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const pod = this.#pods.cache.get(key);
     if (pod === undefined) return undefined;
     const nodeName = pod.spec.nodeName ?? '';
     const node = this.#nodes.cache.get(nodeName);
     if (node === undefined) {
       // There is no kubelet that could end it gracefully.
-      if (this.#gone.has(nodeName)) await this.#delete(pod, 0, signal);
+      if (this.#deletedNodes.has(nodeName)) await this.#delete(pod, 0, signal);
       return undefined;
     }
     if (pod.metadata.deletionTimestamp !== undefined) return undefined;
-    const now = this.context.clock.now();
+    const now = this.#context.clock.now();
     const time = evictionTime(node.spec.taints ?? [], pod.spec.tolerations ?? [], now);
     if (time === undefined) return undefined;
     if (time > now) return { requeueAfter: time - now };
     const { namespace = '', name = '' } = pod.metadata;
-    this.context.events.event(
+    this.#context.events.event(
       pod,
       'Normal',
       'TaintManagerEviction',
@@ -130,6 +121,18 @@ class TaintEvictionReconciler extends Reconciler {
       if (!isNotFound(error)) throw error;
     }
   }
+}
+
+/** Whether Pods on this node may have to leave, or may stay no longer. */
+function needsEviction(change: Change<Node>): boolean {
+  if (change.kind === 'deleted') return true;
+  const isSame = change.kind === 'updated' && jsonEqual(change.object.spec.taints, change.old.spec.taints);
+  return !isSame && isEvicting(change.object);
+}
+
+/** Whether a change of a Pod can decide whether it may stay. */
+function changesEviction(pod: Pod, old: Pod): boolean {
+  return pod.spec.nodeName !== old.spec.nodeName || !jsonEqual(pod.spec.tolerations, old.spec.tolerations);
 }
 
 function isEvicting({ spec }: Node): boolean {

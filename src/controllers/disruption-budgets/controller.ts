@@ -1,38 +1,50 @@
 import { byNamespace, indexByNamespace } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import { pods as podsResource } from '../../client/resources.ts';
-import { jsonEqual } from '../../objects/json.ts';
-import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
-import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
-import type { Deployment, ReplicaSet, StatefulSet } from '../../objects/types/apps.generated.ts';
-import type { Pod, ReplicationController } from '../../objects/types/core.generated.ts';
-import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/key-loop.ts';
-import { Reconciler } from '../../runtime/key-loop.ts';
-import { controllerOf, isPodReady } from '../../objects/pods.ts';
 import {
   deployments as deploymentsResource,
   podDisruptionBudgets as budgetsResource,
+  pods as podsResource,
   replicaSets as replicaSetsResource,
   replicationControllers as replicationControllersResource,
   statefulSets as statefulSetsResource,
 } from '../../client/resources.ts';
-import { lookAgain, StatusWriter } from '../../runtime/own-writes.ts';
-import { expectedScale, planBudgetEvent, planBudgetStatus, type ControllerScale } from './plan.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
+import { controllerOf, isPodReady } from '../../objects/pods.ts';
+import type { Deployment, ReplicaSet, StatefulSet } from '../../objects/types/apps.generated.ts';
+import type { Pod, ReplicationController } from '../../objects/types/core.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import {
+  type Change,
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type ReconcileResult,
+} from '../../runtime/key-loop.ts';
+import { NewEvents } from '../../runtime/new-events.ts';
+import { StatusWriter } from '../../runtime/status-writer.ts';
+import { type ControllerScale, expectedScale, planBudgetEvent, planBudgetStatus } from './plan.ts';
 
 /** Milliseconds over which changes of Pods are batched. */
-const gather = 5;
+const batchMs = 5;
+/** Milliseconds between checks of evictions whose Pods still exist: they expire after a while. */
+const disruptedCheckMs = 30_000;
 
 /** Writes how many Pods `kubectl drain` may evict (kube-controller-manager's `disruption-controller`). */
-export const disruptionController: ControllerDefinition = {
+export const disruptionController: ControllerSpec = {
   name: 'disruption-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new DisruptionReconciler(context)];
+  eventSource: 'controllermanager',
+  queue: 'disruption',
+  build(loop) {
+    const reconciler = new DisruptionReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
-class DisruptionReconciler extends Reconciler {
+class DisruptionReconciler {
+  readonly #context: ControllerContext;
   readonly #budgets: Informer<PodDisruptionBudget>;
   readonly #pods: Informer<Pod>;
   readonly #deployments: Informer<Deployment>;
@@ -40,87 +52,74 @@ class DisruptionReconciler extends Reconciler {
   readonly #statefulSets: Informer<StatefulSet>;
   readonly #replicationControllers: Informer<ReplicationController>;
   readonly #status: StatusWriter<PodDisruptionBudget>;
-  /** The last message of Events by budget: an Event is recorded only for a new one. */
-  readonly #lastMessages = new Map<ObjectKey, string>();
+  readonly #events: NewEvents;
 
-  constructor(context: ControllerContext) {
-    super(context, 'disruption');
-    this.#budgets = this.informer(budgetsResource);
-    this.#pods = this.informer(podsResource);
-    this.#deployments = this.informer(deploymentsResource);
-    this.#replicaSets = this.informer(replicaSetsResource);
-    this.#statefulSets = this.informer(statefulSetsResource);
-    this.#replicationControllers = this.informer(replicationControllersResource);
-    this.#status = new StatusWriter(context, this.#budgets);
-    this.#budgets.addIndex(byNamespace, indexByNamespace);
-    this.#pods.addIndex(byNamespace, indexByNamespace);
-    this.enqueueChanges(this.#budgets);
-    this.#pods.addHandler({
-      added: (pod, initial) => {
-        if (!initial) this.#enqueueBudgetsOf(pod);
-      },
-      updated: (pod, old) => {
-        if (!changes(pod, old)) return;
-        this.#enqueueBudgetsOf(pod);
-        if (!jsonEqual(pod.metadata.labels, old.metadata.labels)) this.#enqueueBudgetsOf(old);
-      },
-      deleted: (pod) => this.#enqueueBudgetsOf(pod),
-    });
-    const scaled = {
-      updated: (object: Scaled, old: Scaled): void => {
-        if (object.spec.replicas !== old.spec.replicas)
-          this.#enqueueNamespace(object.metadata.namespace ?? '');
-      },
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+
+    const indexes = { [byNamespace]: indexByNamespace };
+    this.#budgets = loop.cache(budgetsResource, { indexes });
+    this.#pods = loop.cache(podsResource, { indexes });
+    this.#deployments = loop.cache(deploymentsResource);
+    this.#replicaSets = loop.cache(replicaSetsResource);
+    this.#statefulSets = loop.cache(statefulSetsResource);
+    this.#replicationControllers = loop.cache(replicationControllersResource);
+
+    this.#status = new StatusWriter(loop, this.#budgets);
+    this.#events = new NewEvents(loop.context);
+
+    const enqueueBatched = (budgets: readonly PodDisruptionBudget[]): readonly ObjectKey[] => {
+      for (const budget of budgets) loop.enqueue(keyOf(budget), { after: batchMs });
+      return [];
     };
-    this.#deployments.addHandler(scaled);
-    this.#replicaSets.addHandler(scaled);
-    this.#replicationControllers.addHandler(scaled);
-    this.#statefulSets.addHandler(scaled);
+    loop.on(this.#budgets, ownKey);
+    loop.on(this.#pods, (change) => enqueueBatched(this.#budgetsOfChange(change)));
+    const onScale = (change: Change<Scaled>): readonly ObjectKey[] => {
+      const isScaled = change.kind === 'updated' && change.object.spec.replicas !== change.old.spec.replicas;
+      return isScaled ? enqueueBatched(this.#budgetsIn(change.object.metadata.namespace ?? '')) : [];
+    };
+    loop.on(this.#deployments, onScale);
+    loop.on(this.#replicaSets, onScale);
+    loop.on(this.#replicationControllers, onScale);
+    loop.on(this.#statefulSets, onScale);
   }
 
-  #enqueueNamespace(namespace: string): void {
-    for (const budget of this.#budgets.cache.byIndex(byNamespace, namespace)) {
-      this.queue.enqueue(keyOf(budget), { after: gather });
-    }
-  }
-
-  #enqueueBudgetsOf(pod: Pod): void {
-    for (const budget of this.#budgets.cache.byIndex(byNamespace, pod.metadata.namespace ?? '')) {
-      if (covers(budget, pod)) this.queue.enqueue(keyOf(budget), { after: gather });
-    }
-  }
-
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const budget = this.#budgets.cache.get(key);
     if (budget === undefined) {
-      this.#lastMessages.delete(key);
+      this.#events.forget(key);
       return undefined;
     }
-    if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const waitMs = this.#status.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
     const all = this.#pods.cache.byIndex(byNamespace, budget.metadata.namespace ?? '');
     const pods = all.filter((pod) => covers(budget, pod));
-    this.#sendEvents(key, budget, pods);
-    const now = this.context.clock.now();
+    const event = planBudgetEvent(budget, pods);
+    this.#events.record(key, budget, event === undefined ? [] : [event]);
+    const now = this.#context.clock.now();
     const expected = expectedScale(pods, (pod) => this.#scaleOf(pod));
     const status = planBudgetStatus(budget, pods, expected, now);
     await this.#status.write(budget, status, signal);
-    // Evictions whose Pods still exist expire after a while.
-    return status.disruptedPods === undefined ? undefined : { requeueAfter: 30_000 };
+    return status.disruptedPods === undefined ? undefined : { requeueAfter: disruptedCheckMs };
   }
 
-  #sendEvents(key: ObjectKey, budget: PodDisruptionBudget, pods: readonly Pod[]): void {
-    const event = planBudgetEvent(budget, pods);
-    if (event === undefined) {
-      this.#lastMessages.delete(key);
-      return;
-    }
-    const { type, reason, message } = event;
-    if (this.#lastMessages.get(key) === message) return;
-    this.#lastMessages.set(key, message);
-    this.context.events.event(budget, type, reason, message);
+  #budgetsOfChange(change: Change<Pod>): readonly PodDisruptionBudget[] {
+    const pod = change.object;
+    // At the start every budget is enqueued anyway.
+    if (change.kind === 'added' && change.initial) return [];
+    if (change.kind !== 'updated') return this.#budgetsOf(pod);
+    if (!changes(pod, change.old)) return [];
+    const isMoved = !jsonEqual(pod.metadata.labels, change.old.metadata.labels);
+    return isMoved ? [...this.#budgetsOf(pod), ...this.#budgetsOf(change.old)] : this.#budgetsOf(pod);
+  }
+
+  #budgetsOf(pod: Pod): readonly PodDisruptionBudget[] {
+    return this.#budgetsIn(pod.metadata.namespace ?? '').filter((budget) => covers(budget, pod));
+  }
+
+  #budgetsIn(namespace: string): readonly PodDisruptionBudget[] {
+    return this.#budgets.cache.byIndex(byNamespace, namespace);
   }
 
   #scaleOf(pod: Pod): ControllerScale | undefined {

@@ -1,19 +1,17 @@
-import { isAborted, whenAborted } from '../../client/clock.ts';
+import { isAborted } from '../../client/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../client/errors.ts';
 import { byNode, indexByNode } from '../../client/informers/cache.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
-import { formatTime } from '../../objects/time.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/key-loop.ts';
-import { Reconciler } from '../../runtime/key-loop.ts';
 import { isFinished, isNodeReady, isPodReady } from '../../objects/pods.ts';
-import { lookAgain, StatusWriter } from '../../runtime/own-writes.ts';
-import { draftNode, hasTaints, isDown, isSimulated, planNodeStatus, planTaints } from './plan.ts';
-import { NodeCidrs } from './plan.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import type { ControllerSpec, KeyLoop, Reconcile, ReconcileResult } from '../../runtime/key-loop.ts';
+import { StatusWriter } from '../../runtime/status-writer.ts';
+import { draftNode, hasTaints, isDown, isSimulated, NodeCidrs, planNodeStatus, planTaints } from './plan.ts';
 
 /** Options of {@link nodesController}. */
 export interface NodesOptions {
@@ -28,99 +26,97 @@ export interface NodesOptions {
  * that users created with the annotation `servicenet.dev/kubelet: simulated`. In a cluster, kubelet,
  * node-ipam-controller and node-lifecycle-controller do this.
  */
-export function nodesController(options: NodesOptions): ControllerDefinition {
+export function nodesController({ count, clusterCidrs }: NodesOptions): ControllerSpec {
   return {
     name: 'node-lifecycle-controller',
-    start(context: ControllerContext): readonly Runnable[] {
-      const reconciler = new NodeReconciler(context, options);
-      return [reconciler.registration, reconciler];
+    eventSource: 'node-controller',
+    queue: 'node_lifecycle',
+    build(loop) {
+      const reconciler = new NodeReconciler(loop, clusterCidrs);
+      loop.beside('node_registration', { workers: 1 }, (registration) => registerNodes(registration, count));
+      return (key, signal) => reconciler.reconcile(key, signal);
     },
   };
 }
 
-class NodeReconciler extends Reconciler {
-  readonly registration: Runnable;
-  readonly #options: NodesOptions;
-  readonly #nodes: Informer<Node>;
-  readonly #pods: Informer<Pod>;
+/** Registers the first Nodes one after another, each once: one that a user deletes does not come back. */
+function registerNodes(loop: KeyLoop, count: number): Reconcile {
+  const { clients, log } = loop.context;
+  const client = clients.for(nodesResource);
+
+  const nodes = loop.cache(nodesResource);
+
+  const drafts = new Map<ObjectKey, ReturnType<typeof draftNode>>();
+  for (let number = 1; number <= count; number++) {
+    const draft = draftNode(number);
+    drafts.set(keyOf(draft), draft);
+  }
+
+  for (const key of drafts.keys()) loop.enqueue(key);
+
+  return async (key, signal) => {
+    const draft = drafts.get(key);
+    if (draft === undefined || nodes.cache.has(key)) return undefined;
+    try {
+      await client.create(draft, { signal });
+    } catch (error) {
+      if (!isAlreadyExists(error) && !isAborted(signal))
+        log.error({ err: error, node: key }, 'could not register a node');
+    }
+    return undefined;
+  };
+}
+
+class NodeReconciler {
+  readonly #context: ControllerContext;
   readonly #nodeClient: ResourceClient<Node>;
   readonly #podClient: ResourceClient<Pod>;
-  readonly #status: StatusWriter<Node>;
+  readonly #nodes: Informer<Node>;
+  readonly #pods: Informer<Pod>;
   readonly #cidrs: readonly NodeCidrs[];
+  readonly #status: StatusWriter<Node>;
 
-  constructor(context: ControllerContext, options: NodesOptions) {
-    super(context, 'node_lifecycle');
-    this.#options = options;
-    this.#cidrs = options.clusterCidrs.map((cidr) => new NodeCidrs(cidr));
-    this.#nodes = this.informer(nodesResource);
-    this.#pods = this.informer(podsResource);
-    this.#nodeClient = context.clients.for(nodesResource);
-    this.#podClient = context.clients.for(podsResource);
-    this.#status = new StatusWriter(context, this.#nodes);
-    this.#pods.addIndex(byNode, indexByNode);
-    this.registration = { run: (signal) => this.#register(signal) };
-    this.#nodes.addHandler({
-      added: (node) => {
-        this.#occupy(node);
-        this.queue.enqueue(keyOf(node));
-      },
-      updated: (node) => {
-        this.#occupy(node);
-        this.queue.enqueue(keyOf(node));
-      },
-      deleted: (node) => {
-        for (const cidr of node.spec.podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.release(cidr);
-        for (const other of this.#nodes.cache.values()) {
-          if ((other.spec.podCIDRs ?? []).length === 0) this.queue.enqueue(keyOf(other));
-        }
-      },
-    });
-    this.#pods.addHandler({
-      // A kubelet may have reported the Pod as ready just when its node stopped.
-      updated: (pod) => {
-        if (isPodReady(pod) && pod.spec.nodeName !== undefined) this.#checkNodeOf(pod.spec.nodeName);
-      },
-    });
-  }
+  constructor(loop: KeyLoop, clusterCidrs: readonly string[]) {
+    const { clients } = loop.context;
+    this.#context = loop.context;
+    this.#nodeClient = clients.for(nodesResource);
+    this.#podClient = clients.for(podsResource);
 
-  #checkNodeOf(name: string): void {
-    const node = this.#nodes.cache.get(name);
-    if (node !== undefined && isDown(node)) this.queue.enqueue(name);
-  }
+    this.#nodes = loop.cache(nodesResource);
+    this.#pods = loop.cache(podsResource, { indexes: { [byNode]: indexByNode } });
 
-  #occupy(node: Node): void {
-    for (const cidr of node.spec.podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.occupy(cidr);
-  }
+    this.#cidrs = clusterCidrs.map((cidr) => new NodeCidrs(cidr));
+    this.#status = new StatusWriter(loop, this.#nodes);
 
-  async #register(signal: AbortSignal): Promise<void> {
-    const { log } = this.context;
-    if (!(await this.#nodes.synced(signal))) return;
-    for (let number = 1; number <= this.#options.count && !signal.aborted; number++) {
-      const draft = draftNode(number);
-      if (this.#nodes.cache.has(keyOf(draft))) continue;
-      try {
-        await this.#nodeClient.create(draft, { signal });
-      } catch (error) {
-        if (!isAlreadyExists(error) && !isAborted(signal))
-          log.error({ err: error, node: draft.metadata.name }, 'could not register a node');
+    loop.on(this.#nodes, ({ kind, object: node }) => {
+      const podCIDRs = node.spec.podCIDRs ?? [];
+      if (kind === 'deleted') {
+        this.#release(podCIDRs);
+        return this.#withoutCidrs();
       }
-    }
-    await whenAborted(signal);
+      for (const cidr of podCIDRs) for (const cidrs of this.#cidrs) cidrs.occupy(cidr);
+      return [keyOf(node)];
+    });
+    loop.on(this.#pods, ({ kind, object: pod }) => {
+      // A kubelet may have reported the Pod as ready just when its node stopped.
+      if (kind !== 'updated' || !isPodReady(pod)) return [];
+      const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
+      return node !== undefined && isDown(node) ? [keyOf(node)] : [];
+    });
   }
 
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const node = this.#nodes.cache.get(key);
     if (node === undefined || !isSimulated(node) || node.metadata.deletionTimestamp !== undefined)
       return undefined;
-    if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
-    const now = this.context.clock.now();
+    const waitMs = this.#status.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
+    const now = this.#context.clock.now();
     const taints = planTaints(node, now);
     const lacksCidr = (node.spec.podCIDRs ?? []).length === 0;
     if (lacksCidr || !hasTaints(node, taints)) {
-      const podCIDRs = lacksCidr ? this.#takeCidrs(node) : undefined;
+      const podCIDRs = lacksCidr ? this.#allocateCidrs(node) : undefined;
       const { name = '', uid, resourceVersion } = node.metadata;
       const spec = {
         taints: taints.length === 0 ? null : taints,
@@ -131,12 +127,10 @@ class NodeReconciler extends Reconciler {
         .mergePatch('', name, patch, { signal })
         .catch((error: unknown) => {
           // After any other failure the server may have them.
-          if (isConflict(error) || isNotFound(error)) {
-            for (const cidr of podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.release(cidr);
-          }
+          if (isConflict(error) || isNotFound(error)) this.#release(podCIDRs ?? []);
           throw error;
         });
-      this.#status.noteWritten(written);
+      this.#status.written(written);
       await this.#status.write(written, planNodeStatus(written, now), signal);
     } else {
       await this.#status.write(node, planNodeStatus(node, now), signal);
@@ -145,13 +139,23 @@ class NodeReconciler extends Reconciler {
     return undefined;
   }
 
-  #takeCidrs(node: Node): string[] | undefined {
-    const taken = this.#cidrs.map((cidrs) => cidrs.next());
-    const complete = taken.filter((cidr) => cidr !== undefined);
-    if (complete.length === taken.length) return complete;
-    for (const cidr of complete) for (const cidrs of this.#cidrs) cidrs.release(cidr);
+  #release(podCIDRs: readonly string[]): void {
+    for (const cidr of podCIDRs) for (const cidrs of this.#cidrs) cidrs.release(cidr);
+  }
+
+  #withoutCidrs(): readonly ObjectKey[] {
+    return [...this.#nodes.cache.values()]
+      .filter(({ spec }) => (spec.podCIDRs ?? []).length === 0)
+      .map(keyOf);
+  }
+
+  /** One of each range; undefined, after an Event, when a range has none left. */
+  #allocateCidrs(node: Node): string[] | undefined {
+    const podCIDRs = this.#cidrs.flatMap((cidrs) => cidrs.next() ?? []);
+    if (podCIDRs.length === this.#cidrs.length) return podCIDRs;
+    this.#release(podCIDRs);
     const name = node.metadata.name ?? '';
-    this.context.events.event(
+    this.#context.events.event(
       node,
       'Normal',
       'CIDRNotAvailable',
@@ -162,7 +166,7 @@ class NodeReconciler extends Reconciler {
 
   /** Sets the Pods of a node without heartbeat to not ready (`MarkPodsNotReady`). */
   async #markPods(node: Node, now: number, signal: AbortSignal): Promise<void> {
-    const { events } = this.context;
+    const { events } = this.#context;
     if (isNodeReady(node)) {
       const name = node.metadata.name ?? '';
       events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);

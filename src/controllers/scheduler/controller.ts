@@ -3,72 +3,74 @@ import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Reconciler } from '../../runtime/key-loop.ts';
-import { conditionOf, transitionTime } from '../../objects/meta.ts';
+import { conditionOf, keyOf, type ObjectKey, transitionTime } from '../../objects/meta.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { Occupancy } from './plan.ts';
-import { placePod } from './plan.ts';
+import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import type { Change, ControllerSpec, KeyLoop } from '../../runtime/key-loop.ts';
+import { Occupancy, placePod } from './plan.ts';
 
 /** Binds pending Pods to nodes (kube-scheduler, without preemption). */
-export const scheduler: ControllerDefinition = {
+export const schedulerController: ControllerSpec = {
   name: 'default-scheduler',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new SchedulerReconciler(context)];
+  eventSource: 'default-scheduler',
+  queue: 'scheduler',
+  workers: 16,
+  build(loop) {
+    const reconciler = new SchedulerReconciler(loop);
+    return async (key, signal) => {
+      await reconciler.reconcile(key, signal);
+      return undefined;
+    };
   },
 };
 
-class SchedulerReconciler extends Reconciler {
+class SchedulerReconciler {
+  readonly #context: ControllerContext;
+  readonly #client: ResourceClient<Pod>;
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
-  readonly #client: ResourceClient<Pod>;
   readonly #occupancy = new Occupancy();
   /** Pods that fit no node, kept until a node changes, or a Pod is gone or has finished. */
   readonly #unschedulable = new Set<ObjectKey>();
 
-  constructor(context: ControllerContext) {
-    super(context, 'scheduler', { workers: 16 });
-    this.#nodes = this.informer(nodesResource);
-    this.#pods = this.informer(podsResource);
-    this.#client = context.clients.for(podsResource);
-    this.#pods.addHandler({
-      added: (pod) => this.#observe(pod),
-      updated: (pod, old) => {
-        this.#observe(pod);
-        if (isFinished(pod) && !isFinished(old)) this.#retry();
-      },
-      deleted: (pod) => {
-        this.#occupancy.leave(pod.metadata.uid ?? '');
-        this.#unschedulable.delete(keyOf(pod));
-        this.#retry();
-      },
-    });
-    this.#nodes.addHandler({
-      added: () => this.#retry(),
-      updated: (node, old) => {
-        if (changesPlacement(node, old)) this.#retry();
-      },
+  constructor(loop: KeyLoop) {
+    this.#context = loop.context;
+    this.#client = loop.context.clients.for(podsResource);
+
+    this.#nodes = loop.cache(nodesResource);
+    this.#pods = loop.cache(podsResource);
+
+    loop.on(this.#pods, (change) => this.#podsToPlace(change));
+    loop.on(this.#nodes, (change) => {
+      const isSame =
+        change.kind === 'deleted' ||
+        (change.kind === 'updated' && !changesPlacement(change.object, change.old));
+      return isSame ? [] : this.#takeUnschedulable();
     });
   }
 
-  #observe(pod: Pod): void {
+  #podsToPlace(change: Change<Pod>): readonly ObjectKey[] {
+    const pod = change.object;
+    if (change.kind === 'deleted') {
+      this.#occupancy.leave(pod.metadata.uid ?? '');
+      this.#unschedulable.delete(keyOf(pod));
+      return this.#takeUnschedulable();
+    }
     this.#occupancy.observe(pod);
-    if (isWaiting(pod)) this.queue.enqueue(keyOf(pod));
+    const own = isWaiting(pod) ? [keyOf(pod)] : [];
+    const hasFinished = change.kind === 'updated' && isFinished(pod) && !isFinished(change.old);
+    return hasFinished ? [...own, ...this.#takeUnschedulable()] : own;
   }
 
-  #retry(): void {
-    for (const key of this.#unschedulable) this.queue.enqueue(key);
+  /** Pods that may fit now. */
+  #takeUnschedulable(): readonly ObjectKey[] {
+    const keys = [...this.#unschedulable];
     this.#unschedulable.clear();
+    return keys;
   }
 
-  protected override async reconcile(key: ObjectKey, signal: AbortSignal): Promise<undefined> {
-    await this.#schedule(key, signal);
-    return undefined;
-  }
-
-  async #schedule(key: ObjectKey, signal: AbortSignal): Promise<void> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<void> {
     const pod = this.#pods.cache.get(key);
     // The Pod was bound just now, and the cache does not show it yet.
     if (pod === undefined || !isWaiting(pod) || this.#occupancy.has(pod.metadata.uid ?? '')) return;
@@ -96,7 +98,7 @@ class SchedulerReconciler extends Reconciler {
       throw error;
     }
     const message = `Successfully assigned ${namespace}/${name} to ${placement.node}`;
-    this.context.events.event(pod, 'Normal', 'Scheduled', message);
+    this.#context.events.event(pod, 'Normal', 'Scheduled', message);
   }
 
   /** Records once why a Pod stays pending. */
@@ -109,7 +111,7 @@ class SchedulerReconciler extends Reconciler {
       ...unscheduled,
       ...(generation === undefined ? {} : { observedGeneration: generation }),
       lastProbeTime: null,
-      lastTransitionTime: transitionTime(pod.status.conditions, unscheduled, this.context.clock.now()),
+      lastTransitionTime: transitionTime(pod.status.conditions, unscheduled, this.#context.clock.now()),
       reason: 'Unschedulable',
       message,
     };
@@ -120,7 +122,7 @@ class SchedulerReconciler extends Reconciler {
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
-    this.context.events.event(pod, 'Warning', 'FailedScheduling', message);
+    this.#context.events.event(pod, 'Warning', 'FailedScheduling', message);
   }
 }
 
