@@ -1,10 +1,10 @@
-import { type CatalogEntry, catalogEntry, specEntry } from './run.ts';
+import { type CatalogEntry, specEntry } from './run.ts';
 import { cronJobsController } from './workloads/cron-jobs/controller.ts';
 import { daemonSetsController } from './workloads/daemon-sets/controller.ts';
 import { deploymentsController } from './workloads/deployments/controller.ts';
 import { disruptionController } from './disruption-budgets/controller.ts';
 import { jobsController } from './workloads/jobs/controller.ts';
-import { kubelet, type KubeletSettings } from './kubelet/controller.ts';
+import { kubeletController, type KubeletSettings } from './kubelet/controller.ts';
 import { nodesController, type NodesOptions } from './nodes/controller.ts';
 import {
   replicaSetsController,
@@ -20,7 +20,7 @@ export function simulationControllers(options: NodesOptions & KubeletSettings): 
   return [
     specEntry(nodesController(options)),
     specEntry(schedulerController),
-    catalogEntry(kubelet(options), 'kubelet'),
+    specEntry(kubeletController(options)),
     specEntry(taintEvictionController),
     specEntry(deploymentsController),
     specEntry(replicaSetsController),

@@ -5,8 +5,9 @@ import {
   type ContainerRuntime,
   noRuntime,
 } from '../../src/controllers/kubelet/container-runtime.ts';
-import { kubelet } from '../../src/controllers/kubelet/controller.ts';
+import { kubeletController } from '../../src/controllers/kubelet/controller.ts';
 import type { Pod, PodSpec } from '../../src/objects/types/core.generated.ts';
+import { runnableOf } from '../../src/runtime/key-loop.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { controllerContext } from '../support/controller-context.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -65,9 +66,10 @@ beforeAll(async () => {
   const { random, log, metrics } = made;
   const informers = new InformerFactory({ transport: server.client, clock, random, log, metrics });
   context = { ...made, informers };
-  const runnables = kubelet({ runtime: memory.runtime, services: () => [] }).start(context);
+  const kubelet = kubeletController({ runtime: memory.runtime, services: () => [] });
+  const runnable = runnableOf(kubelet, context);
   informers.start(stop.signal);
-  running = Promise.all(runnables.map((each) => each.run(stop.signal)));
+  running = runnable.run(stop.signal);
 });
 afterAll(async () => {
   stop.abort();

@@ -1,72 +1,76 @@
+import { RangeFullError } from '../../allocation/address-range.ts';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import { byNode, indexByNode } from '../../client/informers/cache.ts';
+import type { Informer } from '../../client/informers/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
 import {
   leases as leasesResource,
   nodes as nodesResource,
   pods as podsResource,
 } from '../../client/resources.ts';
-import { keyOf, type ObjectKey, conditionOf } from '../../objects/meta.ts';
-import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
-import { formatMicroTime } from '../../objects/time.ts';
-import { isDown, isSimulated } from '../nodes/plan.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult, Reconciler } from '../../runtime/key-loop.ts';
-import { RangeFullError } from '../../allocation/address-range.ts';
-import { byNode, indexByNode } from '../../client/informers/cache.ts';
-import type { Informer } from '../../client/informers/informer.ts';
-import type { ResourceClient } from '../../client/resource-client.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
-import { Expectations, lookAgain } from '../../runtime/own-writes.ts';
+import { conditionOf, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { AwaitedNetworks, PodFiles, PodPreparation, sandboxRetry, type PodWork } from './pod-preparation.ts';
+import { formatMicroTime } from '../../objects/time.ts';
+import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import {
+  type Change,
+  type ControllerSpec,
+  type KeyLoop,
+  ownKey,
+  type Reconcile,
+  type ReconcileResult,
+} from '../../runtime/key-loop.ts';
+import { OwnWrites } from '../../runtime/own-writes.ts';
+import { isDown, isSimulated } from '../nodes/plan.ts';
 import { type ContainerRuntime, noRuntime } from './container-runtime.ts';
 import { hostAddresses, type KubeletPlan, planPod } from './plan.ts';
 import { behaviourOf } from './plan-behaviour.ts';
 import { earliest } from './plan-course.ts';
 import { PodAddresses } from './pod-addresses.ts';
 import { PodContainers } from './pod-containers.ts';
+import { AwaitedNetworks, PodFiles, PodPreparation, sandboxRetry, type PodWork } from './pod-preparation.ts';
 import { PodEndings, PodState } from './pod-state.ts';
 
 const leaseNamespace = 'kube-node-lease';
-/** `nodeLeaseDurationSeconds`; renewed four times in that time. */
+/** `nodeLeaseDurationSeconds`. */
 const leaseSeconds = 40;
-const interval = 10_000;
+/** The kubelet renews a Lease four times in its duration. */
+const renewalMs = 10_000;
 
-/** Renews the Lease of each simulated node, as kubelet does to show that the node is alive. */
-function heartbeats(context: ControllerContext): Controller {
-  const nodes = context.informers.informer(nodesResource);
-  const client = context.clients.for(leasesResource);
-  const controller = new Controller({
-    name: 'node_lease',
-    context,
-    reconcile: async (name, signal) => {
-      const node = nodes.cache.get(name);
-      if (node === undefined || !isSimulated(node) || isDown(node)) return undefined;
-      const renewTime = formatMicroTime(context.clock.now());
+/** Renews the Lease of each simulated node, as the kubelet does to show that the node is alive. */
+function renewLeases(loop: KeyLoop): Reconcile {
+  const { clients, clock } = loop.context;
+  const client = clients.for(leasesResource);
+
+  const nodes = loop.cache(nodesResource);
+
+  loop.on(nodes, (change) => {
+    if (change.kind === 'deleted') return [];
+    const isSame =
+      change.kind === 'updated' &&
+      isDown(change.object) === isDown(change.old) &&
+      isSimulated(change.object) === isSimulated(change.old);
+    return isSame ? [] : ownKey(change);
+  });
+
+  return async (name, signal) => {
+    const node = nodes.cache.get(name);
+    if (node === undefined || !isSimulated(node) || isDown(node)) return undefined;
+    const renewTime = formatMicroTime(clock.now());
+    try {
+      await client.mergePatch(leaseNamespace, name, { spec: { renewTime } }, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
       try {
-        await client.mergePatch(leaseNamespace, name, { spec: { renewTime } }, { signal });
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-        try {
-          await client.create(
-            { metadata: leaseMetadata(node), spec: leaseSpec(name, renewTime) },
-            { signal },
-          );
-        } catch (second) {
-          if (!isAlreadyExists(second)) throw second;
-        }
+        await client.create({ metadata: leaseMetadata(node), spec: leaseSpec(name, renewTime) }, { signal });
+      } catch (second) {
+        if (!isAlreadyExists(second)) throw second;
       }
-      return { requeueAfter: interval };
-    },
-    waitFor: [nodes],
-  });
-  nodes.addHandler({
-    added: (node) => controller.enqueue(keyOf(node)),
-    updated: (node, old) => {
-      if (isDown(node) !== isDown(old) || isSimulated(node) !== isSimulated(old))
-        controller.enqueue(keyOf(node));
-    },
-  });
-  return controller;
+    }
+    return { requeueAfter: renewalMs };
+  };
 }
 
 function leaseMetadata({ metadata }: Node): Node['metadata'] {
@@ -83,7 +87,7 @@ function leaseSpec(holderIdentity: string, renewTime: string): Record<string, st
 }
 
 /** Milliseconds after which a Pod without a free address is tried again (kubelet: CNI failures). */
-const fullNodeRetry = 5000;
+const fullNodeRetryMs = 5000;
 
 /** How Pods are run. */
 export interface KubeletSettings {
@@ -91,7 +95,7 @@ export interface KubeletSettings {
   readonly awaitsNetworks?: boolean;
 }
 
-/** The settings of {@link kubelet}. */
+/** The settings of {@link kubeletController}. */
 export interface KubeletOptions extends KubeletSettings {
   readonly runtime: ContainerRuntime;
   /** The Services whose addresses the environment of Pods has. */
@@ -104,84 +108,84 @@ export interface KubeletOptions extends KubeletSettings {
  *
  * @param options without a runtime, Pods are only objects.
  */
-export function kubelet(options: KubeletOptions | KubeletSettings = {}): ControllerDefinition {
+export function kubeletController(options: KubeletOptions | KubeletSettings = {}): ControllerSpec {
   return {
     name: 'kubelet',
-    start(context: ControllerContext): readonly Runnable[] {
-      return [new KubeletReconciler(context, options), heartbeats(context)];
+    eventSource: 'kubelet',
+    queue: 'kubelet',
+    workers: 16,
+    build(loop) {
+      const reconciler = new KubeletReconciler(loop, options);
+      loop.beside('node_lease', {}, renewLeases);
+      return (key, signal) => reconciler.reconcile(key, signal);
     },
   };
 }
 
-class KubeletReconciler extends Reconciler {
+class KubeletReconciler {
+  readonly #context: ControllerContext;
+  readonly #client: ResourceClient<Pod>;
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
-  readonly #client: ResourceClient<Pod>;
+  readonly #writes: OwnWrites<Pod>;
   readonly #addresses: PodAddresses;
   readonly #runtime: ContainerRuntime;
   readonly #files: PodFiles | undefined;
-  readonly #containers: PodContainers;
   readonly #preparation: PodPreparation;
+  readonly #containers: PodContainers;
   readonly #endings: PodEndings;
-  readonly #expectations: Expectations<Pod>;
   /** By uid. */
   readonly #states = new Map<string, PodState>();
 
-  constructor(context: ControllerContext, options: KubeletOptions | KubeletSettings) {
-    super(context, 'kubelet', { workers: 16 });
+  constructor(loop: KeyLoop, options: KubeletOptions | KubeletSettings) {
+    const { context } = loop;
+    this.#context = context;
+    this.#client = context.clients.for(podsResource);
+
+    this.#nodes = loop.cache(nodesResource);
+    this.#pods = loop.cache(podsResource, { indexes: { [byNode]: indexByNode } });
+
+    this.#writes = new OwnWrites(loop, this.#pods);
+    this.#addresses = new PodAddresses(context.random);
     this.#runtime = 'runtime' in options ? options.runtime : noRuntime;
     this.#files = 'services' in options ? new PodFiles(context, options.services) : undefined;
     const networks = options.awaitsNetworks === false ? undefined : new AwaitedNetworks(context);
     this.#preparation = new PodPreparation(context, this.#runtime, this.#files, networks);
+    this.#containers = new PodContainers(loop, this.#runtime, this.#files);
     this.#endings = new PodEndings(context, this.#runtime);
-    this.#containers = new PodContainers(context, this.#runtime, this.#files, (pod) => {
-      this.queue.enqueue(keyOf(pod));
+
+    loop.on(this.#pods, (change) => {
+      if (change.kind !== 'deleted') return this.#observe(change);
+      this.#forget(change.object);
+      return [];
     });
-    this.#nodes = this.informer(nodesResource);
-    this.#pods = this.informer(podsResource);
-    this.#client = context.clients.for(podsResource);
-    this.#addresses = new PodAddresses(context.random);
-    this.#expectations = new Expectations(this.#pods, context.clock);
-    this.#pods.addIndex(byNode, indexByNode);
-    this.waitFor({ synced: (signal) => this.#observeAll(signal) });
-    this.#pods.addHandler({
-      added: (pod) => this.#observe(pod),
-      updated: (pod, old) => this.#observe(pod, old),
-      deleted: (pod) => this.#forget(pod),
-    });
-    this.#nodes.addHandler({
-      added: (node) => this.#enqueuePodsOf(node),
-      updated: (node, old) => {
-        const same =
-          isDown(node) === isDown(old) &&
-          isSimulated(node) === isSimulated(old) &&
-          jsonEqual(hostAddresses(node), hostAddresses(old));
-        if (!same) this.#enqueuePodsOf(node);
-      },
+    loop.on(this.#nodes, (change) => {
+      const node = change.object;
+      if (change.kind === 'deleted') return [];
+      if (change.kind === 'updated' && !concernsPods(node, change.old)) return [];
+      const podsOfNode = this.#pods.cache.byIndex(byNode, node.metadata.name ?? '');
+      // Pods may come before their node, and all addresses in use must be known before the first one is given.
+      if (change.kind === 'added') for (const pod of podsOfNode) this.#observeAddresses(pod);
+      return podsOfNode.map(keyOf);
     });
   }
 
-  /** Before the first address is given, all addresses in use must be known. */
-  async #observeAll(signal: AbortSignal): Promise<boolean> {
-    if (!(await this.#nodes.synced(signal)) || !(await this.#pods.synced(signal))) return false;
-    for (const pod of this.#pods.cache.values()) {
-      const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
-      if (node !== undefined && !isFinished(pod)) this.#addresses.observe(pod, node);
-    }
-    return true;
-  }
-
-  #observe(pod: Pod, old?: Pod): void {
+  /** Records addresses that a Pod has: those, too, that another client wrote into its status. */
+  #observeAddresses(pod: Pod): void {
     const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
     if (isFinished(pod)) this.#addresses.release(pod);
-    // An address that another client wrote into the status is in use, too.
     else if (node !== undefined) this.#addresses.observe(pod, node);
-    if ((pod.spec.nodeName ?? '') === '') return;
-    const downward = (each: Pod | undefined): unknown => [each?.metadata.labels, each?.metadata.annotations];
+  }
+
+  #observe(change: Change<Pod>): readonly ObjectKey[] {
+    const pod = change.object;
+    this.#observeAddresses(pod);
+    if ((pod.spec.nodeName ?? '') === '') return [];
     const state = this.#states.get(pod.metadata.uid ?? '');
-    if (state !== undefined && Number.isFinite(state.refreshAt) && !jsonEqual(downward(pod), downward(old)))
-      state.refreshAt = 0;
-    this.queue.enqueue(keyOf(pod));
+    const old = change.kind === 'updated' ? change.old : undefined;
+    const isSame = jsonEqual(downwardFields(pod), downwardFields(old));
+    if (state !== undefined && Number.isFinite(state.refreshAt) && !isSame) state.refreshAt = 0;
+    return [keyOf(pod)];
   }
 
   #forget(pod: Pod): void {
@@ -191,20 +195,11 @@ class KubeletReconciler extends Reconciler {
     this.#states.delete(uid);
     this.#files?.forget(pod);
     this.#runtime.removePod(pod).catch((error: unknown) => {
-      this.context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot remove the sandbox of a Pod');
+      this.#context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot remove the sandbox of a Pod');
     });
   }
 
-  #enqueuePodsOf(node: Node): void {
-    for (const pod of this.#pods.cache.byIndex(byNode, node.metadata.name ?? '')) {
-      this.queue.enqueue(keyOf(pod));
-    }
-  }
-
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const pod = this.#pods.cache.get(key);
     const node = this.#nodes.cache.get(pod?.spec.nodeName ?? '');
     if (pod === undefined || node === undefined || !isSimulated(node) || isDown(node)) return undefined;
@@ -213,11 +208,13 @@ class KubeletReconciler extends Reconciler {
       const ready = conditionOf(node.status.conditions, 'Ready');
       if (ready?.status === 'False') {
         const why = `network is not ready: ${ready.message ?? ''}`;
-        this.context.events.event(pod, 'Warning', 'NetworkNotReady', why);
+        this.#context.events.event(pod, 'Warning', 'NetworkNotReady', why);
       }
       return undefined;
     }
-    if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
+    const waitMs = this.#writes.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
+
     const { uid = '', deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
     if (isFinished(pod)) {
       if (deletionTimestamp === undefined) return undefined;
@@ -238,7 +235,7 @@ class KubeletReconciler extends Reconciler {
 
   async #run(work: PodWork): Promise<ReconcileResult | undefined> {
     const { key, pod, node, state, signal } = work;
-    const { clock, events } = this.context;
+    const { clock, events } = this.#context;
     let addresses: string[];
     try {
       addresses = this.#addresses.assign(pod, node);
@@ -246,7 +243,7 @@ class KubeletReconciler extends Reconciler {
       if (!(error instanceof RangeFullError)) throw error;
       const why = 'no addresses are left in the pod CIDRs of the node: delete Pods of it, or add a Node';
       events.event(pod, 'Warning', 'FailedCreatePodSandBox', why);
-      return { requeueAfter: fullNodeRetry };
+      return { requeueAfter: fullNodeRetryMs };
     }
     const deadline = this.#endings.decide(pod, state);
     if (state.ending === undefined && !state.isPrepared) {
@@ -299,7 +296,7 @@ class KubeletReconciler extends Reconciler {
       isPrepared: isPrepared || (ending !== undefined && pod.status.podIP !== undefined),
       hasNetworks: hasNetworks || (ending !== undefined && wasReadyToStart(pod)),
       isStandIn: (container) => this.#runtime.isStandIn(pod, container),
-      now: this.context.clock.now(),
+      now: this.#context.clock.now(),
     });
     const { containerStatuses = [] } = plan.status;
     // Healthy before it is probed: probes decide whether it is ready, and ask it.
@@ -327,11 +324,25 @@ class KubeletReconciler extends Reconciler {
         subresource: 'status',
         signal,
       });
-      this.#expectations.written(key, written);
+      this.#writes.written(key, written);
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
   }
+}
+
+/** What volumes and environments may show of a Pod: the downward API. */
+function downwardFields(pod: Pod | undefined): unknown {
+  return [pod?.metadata.labels, pod?.metadata.annotations];
+}
+
+/** Whether a change of a node concerns its Pods. */
+function concernsPods(node: Node, old: Node): boolean {
+  return (
+    isDown(node) !== isDown(old) ||
+    isSimulated(node) !== isSimulated(old) ||
+    !jsonEqual(hostAddresses(node), hostAddresses(old))
+  );
 }
 
 function wasReadyToStart({ status }: Pod): boolean {

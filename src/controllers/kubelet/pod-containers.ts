@@ -1,23 +1,24 @@
 import { Writable } from 'node:stream';
 import type { Clock } from '../../client/clock.ts';
+import { keyOf } from '../../objects/meta.ts';
+import { isSidecar } from '../../objects/pods.ts';
+import { errorMessage } from '../../objects/status.ts';
 import type {
   Container,
   LifecycleHandler,
-  Pod,
   Node,
+  Pod,
   PodStatus,
 } from '../../objects/types/core.generated.ts';
-import { askHttp, askProbe, ProbeWorker } from './probes.ts';
-import { type ContainerRuntime, ContainerError } from './container-runtime.ts';
-import { errorMessage } from '../../objects/status.ts';
-import { keyOf } from '../../objects/meta.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
+import type { KeyLoop } from '../../runtime/key-loop.ts';
+import { ContainerError, type ContainerRuntime } from './container-runtime.ts';
+import type { Attempt } from './plan.ts';
 import { behaviourOf, type ProbeKind, probeKinds } from './plan-behaviour.ts';
 import { ContainerConfigError } from './plan-environment.ts';
-import type { Attempt } from './plan.ts';
 import type { PodFiles } from './pod-preparation.ts';
 import type { PodState } from './pod-state.ts';
-import { isSidecar } from '../../objects/pods.ts';
+import { askHttp, askProbe, ProbeWorker } from './probes.ts';
 
 /**
  * Runs a postStart or preStop handler to its end (pkg/kubelet/lifecycle/handlers.go).
@@ -64,22 +65,17 @@ const minGrace = 2000;
 
 /** Starts and stops the containers of Pods by a plan, and runs their probes. */
 export class PodContainers {
+  readonly #loop: KeyLoop;
   readonly #context: ControllerContext;
   readonly #runtime: ContainerRuntime;
   readonly #files: PodFiles | undefined;
-  readonly #touch: (pod: Pod) => void;
 
-  /** @param touch is called when the state of a Pod has changed. */
-  constructor(
-    context: ControllerContext,
-    runtime: ContainerRuntime,
-    files: PodFiles | undefined,
-    touch: (pod: Pod) => void,
-  ) {
-    this.#context = context;
+  /** @param loop gets the key of a Pod whose state has changed. */
+  constructor(loop: KeyLoop, runtime: ContainerRuntime, files: PodFiles | undefined) {
+    this.#loop = loop;
+    this.#context = loop.context;
     this.#runtime = runtime;
     this.#files = files;
-    this.#touch = touch;
   }
 
   /**
@@ -191,7 +187,7 @@ export class PodContainers {
         readiness: isProbed(container.readinessProbe),
       });
       const failed = await this.#runtime.start({ pod, container, attempt, environment }, (exit) => {
-        if (state.ended(name, attempt, exit, clock.now())) this.#touch(pod);
+        if (state.ended(name, attempt, exit, clock.now())) this.#loop.enqueue(keyOf(pod));
       });
       if (!isStandIn) {
         events.event(pod, 'Normal', 'Pulled', `Container image "${image}" already present on machine`);
@@ -301,7 +297,7 @@ export class PodContainers {
           const grace = own === undefined ? graceOf(pod) : own * 1000;
           this.#kill(pod, state, container, attempt, grace);
         }
-        this.#touch(pod);
+        this.#loop.enqueue(keyOf(pod));
       };
       const worker = new ProbeWorker({
         ...{ clock, kind, probe, startedAt, decided },
@@ -323,7 +319,7 @@ export class PodContainers {
     this.#runtime.stop(pod, name, grace).then(
       () => {
         if (!this.#runtime.isStandIn(pod, container)) return;
-        if (state.ended(name, attempt, { exitCode: 137 }, clock.now())) this.#touch(pod);
+        if (state.ended(name, attempt, { exitCode: 137 }, clock.now())) this.#loop.enqueue(keyOf(pod));
       },
       (error: unknown) =>
         log.warn({ err: error, pod: keyOf(pod), container: name }, 'cannot stop a container'),
