@@ -9,7 +9,7 @@ import { scaledValue } from '../workloads/plan-template.ts';
 import type { PlannedEvent } from '../../client/events/events.ts';
 
 /** Milliseconds after which an eviction that did not lead to a deletion no longer counts. */
-const deletionTimeout = 120_000;
+const deletionTimeoutMs = 120_000;
 
 /**
  * The status of a budget.
@@ -79,7 +79,7 @@ function stillDisrupted(
       const pod = present.get(name);
       const since = parseTime(time) ?? 0;
       return (
-        pod !== undefined && pod.metadata.deletionTimestamp === undefined && since + deletionTimeout > now
+        pod !== undefined && pod.metadata.deletionTimestamp === undefined && since + deletionTimeoutMs > now
       );
     }),
   );

@@ -150,7 +150,7 @@ export interface ContainerRuntime {
    * Sends the stop signal to a container, and kills it after these milliseconds; a second call can only shorten them.
    * Resolves when it has ended; at once where it does not run.
    */
-  stop(pod: Pod, name: string, grace: number): Promise<void>;
+  stop(pod: Pod, name: string, graceMs: number): Promise<void>;
 
   /**
    * Runs a program in a container to its end.

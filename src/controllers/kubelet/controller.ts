@@ -30,7 +30,13 @@ import { behaviourOf } from './plan-behaviour.ts';
 import { earliest } from './plan-course.ts';
 import { PodAddresses } from './pod-addresses.ts';
 import { PodContainers } from './pod-containers.ts';
-import { AwaitedNetworks, PodFiles, PodPreparation, sandboxRetry, type PodWork } from './pod-preparation.ts';
+import {
+  AwaitedNetworks,
+  PodFiles,
+  PodPreparation,
+  sandboxRetryMs,
+  type PodWork,
+} from './pod-preparation.ts';
 import { PodEndings, PodState } from './pod-state.ts';
 
 const leaseNamespace = 'kube-node-lease';
@@ -184,7 +190,7 @@ class KubeletReconciler {
     const state = this.#states.get(pod.metadata.uid ?? '');
     const old = change.kind === 'updated' ? change.old : undefined;
     const isSame = jsonEqual(downwardFields(pod), downwardFields(old));
-    if (state !== undefined && Number.isFinite(state.refreshAt) && !isSame) state.refreshAt = 0;
+    if (state !== undefined && Number.isFinite(state.refreshAtMs) && !isSame) state.refreshAtMs = 0;
     return [keyOf(pod)];
   }
 
@@ -248,7 +254,7 @@ class KubeletReconciler {
     const deadline = this.#endings.decide(pod, state);
     if (state.ending === undefined && !state.isPrepared) {
       const retry = await this.#preparation.prepare(work, addresses);
-      if (retry === 'later') return { requeueAfter: sandboxRetry };
+      if (retry === 'later') return { requeueAfter: sandboxRetryMs };
     }
     const checks =
       state.ending === undefined
@@ -273,7 +279,7 @@ class KubeletReconciler {
     if (isOver) {
       state.close();
       await this.#runtime.removeSandbox(pod);
-    } else if (state.ending !== undefined) this.#containers.end(decided, state, state.ending.grace);
+    } else if (state.ending !== undefined) this.#containers.end(decided, state, state.ending.graceMs);
     const isNew = pod.status.containerStatuses === undefined;
     await this.#write(key, pod, status, signal);
     state.decidedStatus = undefined;
@@ -283,7 +289,7 @@ class KubeletReconciler {
       return undefined;
     }
     const now = clock.now();
-    const next = earliest([plan.next, ...checks, state.isPrepared ? undefined : state.mounts.until]);
+    const next = earliest([plan.next, ...checks, state.isPrepared ? undefined : state.mounts.untilMs]);
     return next === undefined ? undefined : { requeueAfter: Math.max(1, next - now) };
   }
 

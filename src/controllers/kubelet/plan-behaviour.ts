@@ -2,44 +2,43 @@ import type { Pod, Probe } from '../../objects/types/core.generated.ts';
 import { parseDuration } from '../../objects/time.ts';
 import { controllerOf } from '../../objects/pods.ts';
 
-/**
- * The behaviour of a simulated Pod's containers, by its annotations. Durations are `5s`, `1m30s`, `500ms` or seconds.
- */
-
 const readyAfterAnnotation = 'servicenet.dev/ready-after';
 const failAfterAnnotation = 'servicenet.dev/fail-after';
 const completeAfterAnnotation = 'servicenet.dev/complete-after';
 const stopAfterAnnotation = 'servicenet.dev/stop-after';
 const readinessAnnotation = 'servicenet.dev/readiness';
 
-/** Defaults for stand-ins, in milliseconds: the time to stop, and the time until one of a Job ends. */
-const usual = 1000;
+/** Default for stand-ins: the time to stop, and the time until one of a Job ends. */
+const standInMs = 1000;
 
-/** All times are milliseconds since the containers started; `stopAfter` since the Pod was deleted. */
+/** All times are milliseconds since the containers started; `stopAfterMs` since the Pod was deleted. */
 export interface Behaviour {
-  readonly readyAfter: number;
+  readonly readyAfterMs: number;
   /** The containers exit with 1; undefined: never. */
-  readonly failAfter: number | undefined;
+  readonly failAfterMs: number | undefined;
   /** The containers exit with 0; undefined: never. */
-  readonly completeAfter: number | undefined;
+  readonly completeAfterMs: number | undefined;
   /** Undefined: as long as the program takes. */
-  readonly stopAfter: number | undefined;
+  readonly stopAfterMs: number | undefined;
   /** False: never ready. A number: ready and not ready in turn, for that many milliseconds each. */
   readonly readiness: boolean | number;
   /** Annotations decide alone whether the containers are ready: probes do not. */
   readonly saysReadiness: boolean;
 }
 
-/** Reads the annotations of a Pod; invalid ones count as absent. The defaults apply to stand-ins only. */
+/**
+ * Reads the behaviour of a simulated Pod's containers from its annotations. Durations are `5s`, `1m30s`, `500ms` or
+ * seconds; invalid annotations count as absent. The defaults apply to stand-ins only.
+ */
 export function behaviourOf(pod: Pod, isStandIn: boolean): Behaviour {
   const annotations = pod.metadata.annotations ?? {};
   const duration = (name: string): number | undefined => readDuration(annotations[name]);
   const isJob = isStandIn && controllerOf(pod)?.kind === 'Job';
   return {
-    readyAfter: duration(readyAfterAnnotation) ?? 0,
-    failAfter: duration(failAfterAnnotation),
-    completeAfter: duration(completeAfterAnnotation) ?? (isJob ? usual : undefined),
-    stopAfter: duration(stopAfterAnnotation) ?? (isStandIn ? usual : undefined),
+    readyAfterMs: duration(readyAfterAnnotation) ?? 0,
+    failAfterMs: duration(failAfterAnnotation),
+    completeAfterMs: duration(completeAfterAnnotation) ?? (isJob ? standInMs : undefined),
+    stopAfterMs: duration(stopAfterAnnotation) ?? (isStandIn ? standInMs : undefined),
     readiness: readReadiness(annotations[readinessAnnotation] ?? ''),
     saysReadiness: readinessAnnotation in annotations || readyAfterAnnotation in annotations,
   };
@@ -58,9 +57,7 @@ function readReadiness(text: string): boolean | number {
   return period === undefined || period < 100 ? true : period;
 }
 
-/** When a container is probed, and the verdict from the results (pkg/kubelet/prober/worker.go). */
-
-/** The kinds of probes. */
+/** The kinds of probes (pkg/kubelet/prober/worker.go). */
 export const probeKinds = ['startup', 'liveness', 'readiness'] as const;
 export type ProbeKind = (typeof probeKinds)[number];
 
@@ -87,26 +84,26 @@ export function countAnswer(
 }
 
 /** Milliseconds between two probes. */
-export function periodOf({ periodSeconds = 10 }: Probe): number {
+export function periodMsOf({ periodSeconds = 10 }: Probe): number {
   return periodSeconds * 1000;
 }
 
 /** Timeout in milliseconds. */
-export function timeoutOf({ timeoutSeconds = 1 }: Probe): number {
+export function timeoutMsOf({ timeoutSeconds = 1 }: Probe): number {
   return timeoutSeconds * 1000;
 }
 
 /**
  * Whether a container is probed at a tick.
  *
- * @param age milliseconds since it started.
+ * @param ageMs milliseconds since it started.
  * @param hasStarted it has no startup probe, or its startup probe has succeeded: until then only that one runs.
  */
 export function isDue(
   kind: ProbeKind,
   { initialDelaySeconds = 0 }: Probe,
-  age: number,
+  ageMs: number,
   hasStarted: boolean,
 ): boolean {
-  return age >= initialDelaySeconds * 1000 && (kind === 'startup') !== hasStarted;
+  return ageMs >= initialDelaySeconds * 1000 && (kind === 'startup') !== hasStarted;
 }

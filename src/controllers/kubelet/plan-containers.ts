@@ -50,13 +50,13 @@ export interface Observed {
 }
 
 /** After running for this long, a container that fails starts again at once (twice the longest back-off). */
-const forgiven = 600_000;
-const maxBackoff = 300_000;
+const backoffResetMs = 600_000;
+const maxBackoffMs = 300_000;
 
 /** kubelet's back-off between restarts: 10 s, doubling up to 5 minutes; the first restart is at once. */
-function restartDelay(restarts: number, { startedAt, finishedAt }: Ending): number {
-  if (restarts === 0 || finishedAt - startedAt > forgiven) return 0;
-  return Math.min(10_000 * 2 ** (restarts - 1), maxBackoff);
+function restartDelayMs(restarts: number, { startedAt, finishedAt }: Ending): number {
+  if (restarts === 0 || finishedAt - startedAt > backoffResetMs) return 0;
+  return Math.min(10_000 * 2 ** (restarts - 1), maxBackoffMs);
 }
 
 /** The state of a container by its status and what was seen since. */
@@ -71,7 +71,7 @@ export function readRun(status: ContainerStatus | undefined, observed: Observed 
   if (startedAt !== undefined && hasFailed) {
     // It should run, and could not be started.
     if (failure === undefined) return { phase: 'new', restarts: 0 };
-    const until = failure.finishedAt + restartDelay(restarts - 1, failure);
+    const until = failure.finishedAt + restartDelayMs(restarts - 1, failure);
     return { phase: 'waiting', restarts: restarts - 1, failure, until };
   }
   if (startedAt !== undefined) {
@@ -83,7 +83,7 @@ export function readRun(status: ContainerStatus | undefined, observed: Observed 
   if (failure === undefined) return { phase: 'new', restarts: 0 };
   return {
     ...{ phase: 'waiting', restarts, failure },
-    until: failure.finishedAt + restartDelay(restarts, failure),
+    until: failure.finishedAt + restartDelayMs(restarts, failure),
   };
 }
 
@@ -110,7 +110,7 @@ export type Restarts = (exitCode: number) => boolean;
  */
 export function advanceRun(
   before: Run,
-  { failAfter, completeAfter }: Pick<Behaviour, 'failAfter' | 'completeAfter'>,
+  { failAfterMs, completeAfterMs }: Pick<Behaviour, 'failAfterMs' | 'completeAfterMs'>,
   observed: Observed | undefined,
   restarts: Restarts,
   now: number,
@@ -127,7 +127,7 @@ export function advanceRun(
   if (run.phase === 'ended') return { run, next: undefined };
   const { startedAt } = run;
   const seen = observed?.attempt === run.restarts ? observed.ending : undefined;
-  const due = firstEnd(failAfter, completeAfter);
+  const due = firstEnd(failAfterMs, completeAfterMs);
   const isDue = due !== undefined && startedAt + due.after <= now;
   if (seen === undefined && !isDue) {
     return { run, next: due === undefined ? undefined : startedAt + due.after };
@@ -136,7 +136,7 @@ export function advanceRun(
   if (!restarts(failure.exitCode)) {
     return { run: { phase: 'ended', restarts: run.restarts, failure }, next: undefined };
   }
-  const until = failure.finishedAt + restartDelay(run.restarts, failure);
+  const until = failure.finishedAt + restartDelayMs(run.restarts, failure);
   if (until > now) {
     return { run: { phase: 'waiting', restarts: run.restarts, until, failure }, next: until };
   }
@@ -145,13 +145,13 @@ export function advanceRun(
 }
 
 function firstEnd(
-  failAfter: number | undefined,
-  completeAfter: number | undefined,
+  failAfterMs: number | undefined,
+  completeAfterMs: number | undefined,
 ): { after: number; exitCode: number } | undefined {
-  if (failAfter !== undefined && (completeAfter === undefined || failAfter < completeAfter)) {
-    return { after: failAfter, exitCode: 1 };
+  if (failAfterMs !== undefined && (completeAfterMs === undefined || failAfterMs < completeAfterMs)) {
+    return { after: failAfterMs, exitCode: 1 };
   }
-  return completeAfter === undefined ? undefined : { after: completeAfter, exitCode: 0 };
+  return completeAfterMs === undefined ? undefined : { after: completeAfterMs, exitCode: 0 };
 }
 
 /** A container with its planned status. */

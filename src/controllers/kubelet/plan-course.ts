@@ -19,16 +19,15 @@ export interface CourseInput {
   readonly isStandIn: (container: Container) => boolean;
   /** All containers end: the Pod is deleted, evicted, or was active for too long. */
   readonly ending?: PodEnding | undefined;
-  /** Milliseconds since 1970. */
+  /** The time, in milliseconds since 1970. */
   readonly now: number;
 }
 
 /** The end of a Pod. */
 export interface PodEnding {
   /** Milliseconds since 1970. */
-  readonly since: number;
-  /** Milliseconds. */
-  readonly grace: number;
+  readonly sinceMs: number;
+  readonly graceMs: number;
   /** Of the status: `Evicted`, `DeadlineExceeded`; undefined with a deletion. */
   readonly reason?: string;
   readonly message?: string;
@@ -83,7 +82,7 @@ function end(
   container: Container,
   { behaviour, whyNot }: Course,
   before: Run,
-  { since, grace }: PodEnding,
+  { sinceMs, graceMs }: PodEnding,
 ): ContainerPlan {
   const { observed: all, isStandIn, now } = input;
   const observed = all.get(container.name);
@@ -95,10 +94,10 @@ function end(
   if (before.phase !== 'running') return { container, run: before, waiting, ...idle };
   const { startedAt, restarts } = before;
   const seen = observed?.attempt === restarts ? observed.ending : undefined;
-  const { stopAfter = isStandIn(container) ? 1000 : undefined } = behaviour;
-  const at = stopAfter === undefined ? undefined : since + Math.min(stopAfter, grace);
+  const { stopAfterMs = isStandIn(container) ? 1000 : undefined } = behaviour;
+  const at = stopAfterMs === undefined ? undefined : sinceMs + Math.min(stopAfterMs, graceMs);
   if (seen !== undefined || (at !== undefined && at <= now)) {
-    const inTime = (stopAfter ?? 0) <= grace;
+    const inTime = (stopAfterMs ?? 0) <= graceMs;
     const failure = seen ?? { exitCode: inTime ? 0 : 137, startedAt, finishedAt: now };
     return { container, run: { phase: 'ended', restarts, failure }, waiting, ...idle };
   }
@@ -124,7 +123,7 @@ export function endSidecar(input: CourseInput, planned: ContainerPlan): Containe
 
 function readinessOf(
   run: Run,
-  { readyAfter, readiness, saysReadiness }: Behaviour,
+  { readyAfterMs, readiness, saysReadiness }: Behaviour,
   observed: Observed | undefined,
   now: number,
 ): { ready: boolean; started: boolean; next: number | undefined } {
@@ -133,7 +132,7 @@ function readinessOf(
   const started = !isSeen || observed.started !== false;
   if (readiness === false) return { ready: false, started, next: undefined };
   const probed = saysReadiness || !isSeen || (started && observed.ready !== false);
-  const since = now - (run.startedAt + readyAfter);
+  const since = now - (run.startedAt + readyAfterMs);
   if (since < 0) return { ready: false, started, next: now - since };
   if (readiness === true) return { ready: probed, started, next: undefined };
   const turn = Math.floor(since / readiness);

@@ -10,9 +10,7 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import { parseQuantity } from '../../objects/quantity.ts';
 
-/** Fields of a Pod for its own containers: the downward API (pkg/fieldpath, pkg/api/v1/resource). */
-
-/** A field of a Pod by its path; undefined for one that the downward API does not have. */
+/** A field of a Pod by its path (pkg/fieldpath); undefined for one that the downward API does not have. */
 export function podField(pod: Pod, path: string): string | undefined {
   const { metadata, spec, status } = pod;
   const [, map, key] = /^metadata\.(annotations|labels)\['(.*)'\]$/.exec(path) ?? [];
@@ -55,8 +53,8 @@ function formatMap(map: Readonly<Record<string, string>> = {}): string {
 }
 
 /**
- * The limit or request of a container, or its node's allocatable resource; in units of the divisor, rounded up.
- * Undefined for other resources.
+ * The limit or request of a container, or its node's allocatable resource; in units of the divisor, rounded up
+ * (pkg/api/v1/resource). Undefined for other resources.
  */
 export function resourceField(
   { resource, divisor = '0' }: ResourceFieldSelector,
@@ -80,8 +78,6 @@ export function containerNamed({ spec }: Pod, name: string | undefined): Contain
   return name === undefined ? spec.containers?.[0] : all.find((container) => container.name === name);
 }
 
-/** The environment of a container (pkg/kubelet/kubelet_pods.go, pkg/kubelet/envvars; third_party/forked/golang/expansion). */
-
 /** The objects that a Pod refers to, as they are now: undefined for one that does not exist. */
 export interface ReferencedObjects {
   configMap(name: string): ConfigMap | undefined;
@@ -103,7 +99,11 @@ export class ContainerConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Variables by name. @throws {ContainerConfigError} */
+/**
+ * The environment of a container: variables by name (pkg/kubelet/kubelet_pods.go, pkg/kubelet/envvars).
+ *
+ * @throws {ContainerConfigError}
+ */
 export function planEnvironment(input: EnvironmentInput): ReadonlyMap<string, string> {
   const { container, pod } = input;
   const links = serviceVariables(input.services, pod);
@@ -191,7 +191,10 @@ function valueOf(input: EnvironmentInput, source: EnvVarSource): string | undefi
   return undefined;
 }
 
-/** Replaces `$(NAME)` by the first variable of that name; `$$` is a dollar, and unknown names stay. */
+/**
+ * Replaces `$(NAME)` by the first variable of that name; `$$` is a dollar, and unknown names stay
+ * (third_party/forked/golang/expansion).
+ */
 export function expand(text: string, variables: readonly ReadonlyMap<string, string>[]): string {
   return text.replace(/\$(?:\$|\(([^)]*)\))/g, (all, name: string | undefined) => {
     if (name === undefined) return '$';

@@ -20,8 +20,6 @@ import {
 } from './plan-course.ts';
 import { isSidecar } from '../../objects/pods.ts';
 
-/** The conditions of a Pod's status (pkg/kubelet/status/generate.go). */
-
 /** The inputs of the conditions. */
 export interface ConditionInput {
   readonly pod: Pod;
@@ -38,7 +36,7 @@ export interface ConditionInput {
 type Verdict = Pick<PodCondition, 'status' | 'reason' | 'message'>;
 const met: Verdict = { status: 'True' };
 
-/** All conditions of the status: those of others, then the kubelet's. */
+/** All conditions of the status: those of others, then the kubelet's (pkg/kubelet/status/generate.go). */
 function conditionsOf(input: ConditionInput): PodCondition[] {
   const { pod, hasSandbox, now } = input;
   const verdicts = new Map<string, Verdict>([
@@ -100,11 +98,6 @@ function readyVerdict(input: ConditionInput): Verdict {
   return { status: 'False', reason: 'ReadinessGatesNotReady', message: unmet.join(', ') };
 }
 
-/**
- * The status of a Pod at a time, and the containers that should run (pkg/kubelet/kubelet_pods.go,
- * kuberuntime_manager.go).
- */
-
 export interface KubeletInput extends CourseInput {
   readonly node: Node;
   /** The Pod's addresses, the primary family first. */
@@ -131,7 +124,10 @@ export interface KubeletPlan {
   readonly running: readonly Attempt[];
 }
 
-/** Plans a Pod that has not finished. */
+/**
+ * Plans a Pod that has not finished: its status, and the containers that should run (pkg/kubelet/kubelet_pods.go,
+ * kuberuntime_manager.go).
+ */
 export function planPod(input: KubeletInput): KubeletPlan {
   const { pod, node, addresses, isPrepared, ending, now } = input;
   const { spec } = pod;
@@ -239,7 +235,7 @@ function planOne(
 ): ContainerPlan {
   const { pod, isStandIn } = input;
   const behaviour = behaviourOf(pod, false);
-  const own = !sidecar && isStandIn(container) ? { ...never, completeAfter: 0 } : never;
+  const own = !sidecar && isStandIn(container) ? { ...never, completeAfterMs: 0 } : never;
   const { restartPolicy = 'Always' } = pod.spec;
   const restarts: Restarts = (exitCode) => sidecar || (exitCode !== 0 && restartPolicy !== 'Never');
   const planned = advance(input, container, {
@@ -251,7 +247,7 @@ function planOne(
   return { ...planned, ready: run.phase === 'ended' && run.failure.exitCode === 0, started: false };
 }
 
-const never = { failAfter: undefined, completeAfter: undefined };
+const never = { failAfterMs: undefined, completeAfterMs: undefined };
 
 function planMain(
   input: KubeletInput,

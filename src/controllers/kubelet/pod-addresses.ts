@@ -49,7 +49,7 @@ export class PodAddresses {
         taken.push({ allocator, ip: allocator.allocateNext(this.#random) });
       }
     } catch (error) {
-      giveBack(taken);
+      release(taken);
       throw error;
     }
     this.#held.set(uid, taken);
@@ -59,7 +59,7 @@ export class PodAddresses {
   /** Releases the addresses of a Pod that is gone or has finished. */
   release(pod: Pod): void {
     const { uid = '' } = pod.metadata;
-    giveBack(this.#held.get(uid) ?? []);
+    release(this.#held.get(uid) ?? []);
     this.#held.delete(uid);
   }
 
@@ -81,6 +81,6 @@ interface Holding {
   readonly ip: string;
 }
 
-function giveBack(holdings: readonly Holding[]): void {
+function release(holdings: readonly Holding[]): void {
   for (const { allocator, ip } of holdings) allocator.release(ip);
 }

@@ -59,9 +59,9 @@ async function runHook(
 }
 
 /** Milliseconds until a container that cannot be configured is tried again. */
-const problemRetry = 5000;
+const problemRetryMs = 5000;
 /** Milliseconds that a container always has after its preStop handler (`minimumGracePeriodInSeconds`). */
-const minGrace = 2000;
+const minGraceMs = 2000;
 
 /** Starts and stops the containers of Pods by a plan, and runs their probes. */
 export class PodContainers {
@@ -113,11 +113,11 @@ export class PodContainers {
   }
 
   /** Stops the programs of a Pod: handlers first, then sidecars in reverse order. */
-  end(pod: Pod, state: PodState, grace: number): void {
-    if (state.askedGrace !== undefined && state.askedGrace <= grace) return;
-    const isFirst = state.askedGrace === undefined;
-    state.askedGrace = grace;
-    this.#end(pod, state, grace, isFirst).catch((error: unknown) => {
+  end(pod: Pod, state: PodState, graceMs: number): void {
+    if (state.askedGraceMs !== undefined && state.askedGraceMs <= graceMs) return;
+    const isFirst = state.askedGraceMs === undefined;
+    state.askedGraceMs = graceMs;
+    this.#end(pod, state, graceMs, isFirst).catch((error: unknown) => {
       this.#context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot stop the containers of a Pod');
     });
   }
@@ -147,10 +147,10 @@ export class PodContainers {
     }
   }
 
-  async #end(pod: Pod, state: PodState, grace: number, isFirst: boolean): Promise<void> {
+  async #end(pod: Pod, state: PodState, graceMs: number, isFirst: boolean): Promise<void> {
     const { clock } = this.#context;
     const started = clock.monotonic();
-    const left = (): number => Math.max(0, grace - (clock.monotonic() - started));
+    const leftMs = (): number => Math.max(0, graceMs - (clock.monotonic() - started));
     const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec;
     const main = [
       ...containers,
@@ -160,12 +160,12 @@ export class PodContainers {
     const stop = async (container: Container): Promise<void> => {
       if (!state.running.has(container.name) || this.#runtime.isStandIn(pod, container)) return;
       // The annotation sets when it stops.
-      if (behaviourOf(pod, false).stopAfter !== undefined) return;
+      if (behaviourOf(pod, false).stopAfterMs !== undefined) return;
       const { preStop } = container.lifecycle ?? {};
-      if (isFirst && preStop !== undefined && grace > 0) {
-        await this.#handle(pod, container, 'PreStop', preStop, left());
-        await this.#runtime.stop(pod, container.name, Math.max(minGrace, left()));
-      } else await this.#runtime.stop(pod, container.name, left());
+      if (isFirst && preStop !== undefined && graceMs > 0) {
+        await this.#handle(pod, container, 'PreStop', preStop, leftMs());
+        await this.#runtime.stop(pod, container.name, Math.max(minGraceMs, leftMs()));
+      } else await this.#runtime.stop(pod, container.name, leftMs());
     };
     await Promise.all(main.map(stop));
     for (const sidecar of initContainers.filter(isSidecar).reverse()) await stop(sidecar);
@@ -209,7 +209,7 @@ export class PodContainers {
       const done = await this.#handle(pod, container, 'PostStart', postStart, undefined);
       if (!done) {
         events.event(pod, 'Normal', 'Killing', 'FailedPostStartHook');
-        await this.#runtime.stop(pod, name, graceOf(pod));
+        await this.#runtime.stop(pod, name, graceMsOf(pod));
         return;
       }
     }
@@ -225,7 +225,7 @@ export class PodContainers {
     if (!(known instanceof ContainerError)) throw error;
     const { clock, events } = this.#context;
     const { reason, message } = known;
-    state.failed(container.name, attempt, { reason, message, until: clock.now() + problemRetry });
+    state.failed(container.name, attempt, { reason, message, until: clock.now() + problemRetryMs });
     events.event(pod, 'Warning', 'Failed', `Error: ${message}`);
   }
 
@@ -236,10 +236,10 @@ export class PodContainers {
     );
     const isStandIn = container === undefined || this.#runtime.isStandIn(pod, container);
     // A container that an annotation ends is reported as ended.
-    const grace = !isStandIn && isSidecar(container) ? graceOf(pod) : 0;
-    if (grace === 0) state.running.delete(name);
+    const graceMs = !isStandIn && isSidecar(container) ? graceMsOf(pod) : 0;
+    if (graceMs === 0) state.running.delete(name);
     state.stopProbes(name);
-    this.#runtime.stop(pod, name, grace).catch((error: unknown) => {
+    this.#runtime.stop(pod, name, graceMs).catch((error: unknown) => {
       this.#context.log.warn({ err: error, pod: keyOf(pod), container: name }, 'cannot stop a container');
     });
   }
@@ -250,11 +250,11 @@ export class PodContainers {
     container: Container,
     kind: 'PostStart' | 'PreStop',
     handler: NonNullable<NonNullable<Container['lifecycle']>['preStop']>,
-    limit: number | undefined,
+    limitMs: number | undefined,
   ): Promise<boolean> {
     const { clock, events } = this.#context;
     const stop = new AbortController();
-    const timer = limit === undefined ? undefined : clock.after(limit, () => stop.abort());
+    const timer = limitMs === undefined ? undefined : clock.after(limitMs, () => stop.abort());
     const why = await runHook(this.#runtime, clock, pod, container, handler, stop.signal);
     timer?.cancel();
     if (why === undefined) return true;
@@ -276,7 +276,7 @@ export class PodContainers {
     const { clock, events } = this.#context;
     const { name } = container;
     if (state.running.get(name) !== attempt) return;
-    const startedAt = clock.monotonic();
+    const startedAtMs = clock.monotonic();
     const probes = new Map<ProbeKind, ProbeWorker>();
     let hasStarted = !this.#isAsked(pod, container, container.startupProbe);
     for (const kind of probeKinds) {
@@ -294,13 +294,13 @@ export class PodContainers {
           state.stopProbes(name);
           events.event(pod, 'Normal', 'Killing', `Container ${name} failed ${kind} probe, will be restarted`);
           const { terminationGracePeriodSeconds: own } = probe;
-          const grace = own === undefined ? graceOf(pod) : own * 1000;
-          this.#kill(pod, state, container, attempt, grace);
+          const graceMs = own === undefined ? graceMsOf(pod) : own * 1000;
+          this.#kill(pod, state, container, attempt, graceMs);
         }
         this.#loop.enqueue(keyOf(pod));
       };
       const worker = new ProbeWorker({
-        ...{ clock, kind, probe, startedAt, decided },
+        ...{ clock, kind, probe, startedAtMs, decided },
         hasStarted: () => hasStarted,
         ask: (signal) => askProbe(this.#runtime, pod, container, probe, signal),
         refused: (output) => {
@@ -313,10 +313,10 @@ export class PodContainers {
   }
 
   /** A stand-in has no exit code: the kubelet would see the signal. */
-  #kill(pod: Pod, state: PodState, container: Container, attempt: number, grace: number): void {
+  #kill(pod: Pod, state: PodState, container: Container, attempt: number, graceMs: number): void {
     const { name } = container;
     const { clock, log } = this.#context;
-    this.#runtime.stop(pod, name, grace).then(
+    this.#runtime.stop(pod, name, graceMs).then(
       () => {
         if (!this.#runtime.isStandIn(pod, container)) return;
         if (state.ended(name, attempt, { exitCode: 137 }, clock.now())) this.#loop.enqueue(keyOf(pod));
@@ -327,6 +327,6 @@ export class PodContainers {
   }
 }
 
-function graceOf({ spec }: Pod): number {
+function graceMsOf({ spec }: Pod): number {
   return (spec.terminationGracePeriodSeconds ?? 30) * 1000;
 }

@@ -31,7 +31,7 @@ import { evictionMessage, limitsStorage } from './plan-eviction.ts';
 import type { PodState } from './pod-state.ts';
 
 /** Milliseconds for which an answer holds that networks are attached here. */
-const answerLasts = 15_000;
+const answerLastsMs = 15_000;
 
 /**
  * Pods whose containers wait: those with further networks, until their `network-status` has them. Multus attaches
@@ -39,7 +39,7 @@ const answerLasts = 15_000;
  */
 export class AwaitedNetworks {
   readonly #context: Pick<ControllerContext, 'clients' | 'clock'>;
-  #knownUntil = 0;
+  #knownUntilMs = 0;
 
   constructor(context: Pick<ControllerContext, 'clients' | 'clock'>) {
     this.#context = context;
@@ -49,11 +49,11 @@ export class AwaitedNetworks {
   async areAwaited(pod: Pod, signal: AbortSignal): Promise<boolean> {
     if (!asksForNetworks(pod) || isAttached(pod) || hasStarted(pod)) return false;
     const { clock } = this.#context;
-    if (clock.monotonic() < this.#knownUntil) return true;
+    if (clock.monotonic() < this.#knownUntilMs) return true;
     if (!(await isWorkOfOurs(this.#context, networkAttachmentDefinitions, 'network attachments', signal))) {
       return false;
     }
-    this.#knownUntil = clock.monotonic() + answerLasts;
+    this.#knownUntilMs = clock.monotonic() + answerLastsMs;
     return true;
   }
 }
@@ -69,13 +69,13 @@ function hasStarted({ status }: Pod): boolean {
 /** A token with the times when it is replaced and when it expires (milliseconds since 1970). */
 interface Token {
   readonly token: string;
-  readonly renewAt: number;
-  readonly end: number;
+  readonly renewAtMs: number;
+  readonly endMs: number;
 }
 
 /** A token is replaced after this share of its time, and after so many milliseconds at the latest (pkg/kubelet/token). */
 const renewShare = 0.8;
-const maxUse = 24 * 3_600_000;
+const maxUseMs = 24 * 3_600_000;
 
 /** The environment and the volumes of containers, read from the API when they are needed. */
 export class PodFiles {
@@ -116,7 +116,7 @@ export class PodFiles {
     return planVolumes({ pod: reduced, node, objects, tokens: await this.#tokensOf(reduced, signal) });
   }
 
-  /** The environment of a container. @throws {ConfigError} in the kubelet's words. */
+  /** The environment of a container. @throws {ContainerConfigError} in the kubelet's words. */
   async environment(
     pod: Pod,
     container: Container,
@@ -149,7 +149,7 @@ export class PodFiles {
     for (const { volume, wanted } of tokensOf(pod)) {
       const key = tokenKey(wanted);
       const known = held.get(key);
-      if (known !== undefined && known.renewAt > this.#now()) continue;
+      if (known !== undefined && known.renewAtMs > this.#now()) continue;
       const { audience = '', expirationSeconds = 3600 } = wanted;
       const spec = {
         audiences: audience === '' ? null : [audience],
@@ -162,7 +162,7 @@ export class PodFiles {
       try {
         answer = await this.#accounts.post(namespace, account, 'token', body, { signal });
       } catch (error) {
-        if (known !== undefined && known.end > this.#now()) continue;
+        if (known !== undefined && known.endMs > this.#now()) continue;
         const why = errorMessage(error);
         throw setUpError(volume, `failed to fetch token: ${why}`);
       }
@@ -180,8 +180,8 @@ function tokenOf(answer: unknown, now: number): Token {
   const status = isRecord(answer) ? answer['status'] : undefined;
   const { token, expirationTimestamp } = isRecord(status) ? status : {};
   if (typeof token !== 'string') throw new MountError('failed to fetch token: the answer has none');
-  const end = parseTime(typeof expirationTimestamp === 'string' ? expirationTimestamp : '') ?? now;
-  return { token, renewAt: now + Math.min((end - now) * renewShare, maxUse), end };
+  const endMs = parseTime(typeof expirationTimestamp === 'string' ? expirationTimestamp : '') ?? now;
+  return { token, renewAtMs: now + Math.min((endMs - now) * renewShare, maxUseMs), endMs };
 }
 
 async function readAll<T extends KubeObject>(
@@ -202,15 +202,15 @@ async function readAll<T extends KubeObject>(
 }
 
 /** Milliseconds after which a sandbox that could not be made is tried again. */
-export const sandboxRetry = 1000;
+export const sandboxRetryMs = 1000;
 /** Milliseconds after which a failed mount is tried again: doubled up to the maximum (`goroutinemap/exponentialbackoff`). */
-const mountRetry = { first: 500, max: 122_000 };
+const mountRetryMs = { first: 500, max: 122_000 };
 /** Milliseconds between two updates of volumes' files (`--sync-frequency`). */
-const refreshPeriod = 60_000;
+const refreshMs = 60_000;
 /** Milliseconds between two checks of volumes' sizes (`--housekeeping-interval`). */
-const usagePeriod = 10_000;
+const usageCheckMs = 10_000;
 /** Milliseconds that an evicted Pod has (`immediateEvictionGracePeriodSeconds`). */
-const evictionGrace = 1000;
+const evictionGraceMs = 1000;
 
 /** A Pod that is reconciled. */
 export interface PodWork {
@@ -251,7 +251,7 @@ export class PodPreparation {
   async prepare(work: PodWork, addresses: readonly string[]): Promise<'done' | 'blocked' | 'later'> {
     const { pod, node, state } = work;
     const { clock, events } = this.#context;
-    if (state.mounts.until > clock.now()) return 'blocked';
+    if (state.mounts.untilMs > clock.now()) return 'blocked';
     try {
       await this.#mount(work, addresses);
       const ofHost = pod.spec.hostNetwork === true;
@@ -265,8 +265,8 @@ export class PodPreparation {
       }
       if (!(error instanceof MountError)) throw error;
       events.event(pod, 'Warning', 'FailedMount', error.message);
-      const wait = Math.min(mountRetry.first * 2 ** state.mounts.failures, mountRetry.max);
-      state.mounts = { failures: state.mounts.failures + 1, until: clock.now() + wait };
+      const waitMs = Math.min(mountRetryMs.first * 2 ** state.mounts.failures, mountRetryMs.max);
+      state.mounts = { failures: state.mounts.failures + 1, untilMs: clock.now() + waitMs };
       return 'blocked';
     }
   }
@@ -285,7 +285,7 @@ export class PodPreparation {
     } catch (error) {
       if (!(error instanceof SandboxError)) throw error;
       events.event(pod, 'Warning', 'FailedCreatePodSandBox', error.message);
-      return clock.now() + sandboxRetry;
+      return clock.now() + sandboxRetryMs;
     }
   }
 
@@ -311,7 +311,7 @@ export class PodPreparation {
     const changes = (pod.spec.volumes ?? []).some(
       (volume) => volume.emptyDir === undefined && volume.hostPath === undefined,
     );
-    state.refreshAt = hasPrograms && changes ? this.#context.clock.now() + refreshPeriod : Infinity;
+    state.refreshAtMs = hasPrograms && changes ? this.#context.clock.now() + refreshMs : Infinity;
   }
 
   /** Updates files by their objects, and evicts a Pod over its limits of storage. @returns when to check again. */
@@ -319,7 +319,7 @@ export class PodPreparation {
     const { pod, state } = work;
     const { clock, events } = this.#context;
     if (!state.isPrepared || this.#files === undefined) return undefined;
-    if (state.refreshAt <= clock.now()) {
+    if (state.refreshAtMs <= clock.now()) {
       try {
         await this.#mount(
           work,
@@ -328,17 +328,17 @@ export class PodPreparation {
       } catch (error) {
         if (!(error instanceof MountError)) throw error;
         // Mounted files stay.
-        state.refreshAt = clock.now() + refreshPeriod;
+        state.refreshAtMs = clock.now() + refreshMs;
         events.event(pod, 'Warning', 'FailedMount', error.message);
       }
     }
-    if (!limitsStorage(pod.spec)) return Number.isFinite(state.refreshAt) ? state.refreshAt : undefined;
+    if (!limitsStorage(pod.spec)) return Number.isFinite(state.refreshAtMs) ? state.refreshAtMs : undefined;
     const message = evictionMessage(pod.spec, await this.#runtime.usageOf(pod));
     if (message !== undefined) {
-      state.ending = { since: clock.now(), grace: evictionGrace, reason: 'Evicted', message };
+      state.ending = { sinceMs: clock.now(), graceMs: evictionGraceMs, reason: 'Evicted', message };
       events.event(pod, 'Warning', 'Evicted', message);
       return undefined;
     }
-    return Math.min(state.refreshAt, clock.now() + usagePeriod);
+    return Math.min(state.refreshAtMs, clock.now() + usageCheckMs);
   }
 }

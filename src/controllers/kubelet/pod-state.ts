@@ -24,14 +24,14 @@ export class PodState {
   /** Further networks are attached, or none are awaited. */
   hasNetworks = false;
   /** Milliseconds since 1970 when the files of volumes are read again. */
-  refreshAt = Infinity;
+  refreshAtMs = Infinity;
   /** How often, and until when, mounting has failed. */
-  mounts = { failures: 0, until: 0 };
+  mounts = { failures: 0, untilMs: 0 };
   /** Statuses of containers that were decided and may not be in the API yet. */
   decidedStatus: ContainerStatuses | undefined;
   ending: PodEnding | undefined;
-  /** Of a deletion: the grace period with which containers were asked to end, in milliseconds. */
-  askedGrace: number | undefined;
+  /** Of a deletion: the grace period with which containers were asked to end. */
+  askedGraceMs: number | undefined;
 
   /** A container was started. */
   started(
@@ -103,7 +103,7 @@ export class PodEndings {
     const { activeDeadlineSeconds, containers = [], terminationGracePeriodSeconds = 30 } = pod.spec;
     const now = clock.now();
     if (deletionTimestamp !== undefined) {
-      const grace = deletionGracePeriodSeconds * 1000;
+      const graceMs = deletionGracePeriodSeconds * 1000;
       if (state.ending === undefined) {
         for (const { name } of containers) {
           events.event(pod, 'Normal', 'Killing', `Stopping container ${name}`);
@@ -111,8 +111,8 @@ export class PodEndings {
         this.#loseContainers(pod, state);
       }
       state.ending = {
-        since: state.ending?.since ?? now,
-        grace: Math.min(grace, state.ending?.grace ?? grace),
+        sinceMs: state.ending?.sinceMs ?? now,
+        graceMs: Math.min(graceMs, state.ending?.graceMs ?? graceMs),
       };
       return undefined;
     }
@@ -122,8 +122,8 @@ export class PodEndings {
     const message = 'Pod was active on the node longer than the specified deadline';
     this.#loseContainers(pod, state);
     state.ending = {
-      since: now,
-      grace: terminationGracePeriodSeconds * 1000,
+      sinceMs: now,
+      graceMs: terminationGracePeriodSeconds * 1000,
       reason: 'DeadlineExceeded',
       message,
     };

@@ -15,7 +15,7 @@ import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { joinHostPort } from '../../objects/address.ts';
 import type { Clock, Timer } from '../../client/clock.ts';
-import { countAnswer, isDue, periodOf, type ProbeKind, timeoutOf, unasked } from './plan-behaviour.ts';
+import { countAnswer, isDue, periodMsOf, type ProbeKind, timeoutMsOf, unasked } from './plan-behaviour.ts';
 
 /** Bytes of a program's output that an Event shows (pkg/probe `maxProbeMessageLength`). */
 const maxOutputBytes = 10 * 1024;
@@ -211,7 +211,7 @@ export interface ProbeWorkerOptions {
   readonly kind: ProbeKind;
   readonly probe: Probe;
   /** Monotonic milliseconds when the container started. */
-  readonly startedAt: number;
+  readonly startedAtMs: number;
   /** Rejects or answers; the signal aborts at the timeout of the probe. */
   readonly ask: (signal: AbortSignal) => Promise<ProbeResult>;
   /** True when the container's startup probe has succeeded, or it has none. */
@@ -248,10 +248,10 @@ export class ProbeWorker {
 
   #tick(): void {
     if (this.#stopped.signal.aborted) return;
-    const { clock, kind, probe, startedAt, hasStarted } = this.#options;
-    this.#timer = clock.after(periodOf(probe), () => this.#tick());
+    const { clock, kind, probe, startedAtMs, hasStarted } = this.#options;
+    this.#timer = clock.after(periodMsOf(probe), () => this.#tick());
     // A probe that takes longer than its period is not started again meanwhile.
-    if (this.#isAsking || !isDue(kind, probe, clock.monotonic() - startedAt, hasStarted())) return;
+    if (this.#isAsking || !isDue(kind, probe, clock.monotonic() - startedAtMs, hasStarted())) return;
     this.#isAsking = true;
     this.#ask().then(
       (result) => this.#hear(result),
@@ -264,7 +264,7 @@ export class ProbeWorker {
     const limit = new AbortController();
     const stop = (): void => limit.abort();
     this.#stopped.signal.addEventListener('abort', stop, { once: true });
-    const timer = clock.after(timeoutOf(probe), stop);
+    const timer = clock.after(timeoutMsOf(probe), stop);
     try {
       return await ask(limit.signal);
     } finally {

@@ -12,11 +12,6 @@ import { formatTime, parseTime } from '../../objects/time.ts';
 import { conditionOf } from '../../objects/meta.ts';
 import { type Bitmap, createBitmap } from '../../allocation/bitmap.ts';
 
-/**
- * What a simulated Node reports: addresses, size, conditions and taints, as kubelet and the node lifecycle controller
- * write them (pkg/kubelet/nodestatus, pkg/controller/nodelifecycle).
- */
-
 /** The annotation of Nodes that this program simulates: `simulated`. */
 const kubeletAnnotation = 'servicenet.dev/kubelet';
 /** The annotation of such a Node whose value `down` makes it fail, as if its machine had been switched off. */
@@ -105,7 +100,10 @@ const silent = {
 /** The version of Kubernetes that is simulated, and the name of the simulation. */
 const kubeletVersion = 'v1.36.0+servicenet';
 
-/** The wanted status of the Node; the present one when nothing changed, heartbeats included. */
+/**
+ * The wanted status of the Node: addresses, size and conditions, as kubelet writes them (pkg/kubelet/nodestatus). The
+ * present one when nothing changed, heartbeats included.
+ */
 export function planNodeStatus(node: Node, now: number): Node['status'] {
   const time = formatTime(now);
   const down = isDown(node);
@@ -176,7 +174,10 @@ const cordoned = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule'
 const unreachable = 'node.kubernetes.io/unreachable';
 const notReady = 'node.kubernetes.io/not-ready';
 
-/** The wanted taints of the Node: those of users, and those for its conditions (`TaintNodesByCondition`). */
+/**
+ * The wanted taints of the Node: those of users, and those for its conditions (pkg/controller/nodelifecycle,
+ * `TaintNodesByCondition`).
+ */
 export function planTaints(node: Node, now: number): Taint[] {
   const wanted: Pick<Taint, 'key' | 'effect'>[] = [];
   if (node.spec.unschedulable === true) wanted.push(cordoned);
@@ -200,9 +201,7 @@ export function hasTaints(node: Node, taints: readonly Taint[]): boolean {
   return jsonEqual(node.spec.taints ?? [], taints);
 }
 
-/** Taints against tolerations (k8s.io/component-helpers/scheduling/corev1, pkg/controller/tainteviction). */
-
-/** True when the toleration matches this taint. */
+/** True when the toleration matches this taint (k8s.io/component-helpers/scheduling/corev1). */
 function tolerates({ key = '', operator = '', value = '', effect = '' }: Toleration, taint: Taint): boolean {
   if (effect !== '' && effect !== taint.effect) return false;
   if (key !== '' && key !== taint.key) return false;
@@ -246,14 +245,12 @@ export function evictionTime(
   return earliest;
 }
 
-/** The pod CIDRs of nodes: equal parts of the cluster's CIDRs (pkg/controller/nodeipam/ipam/cidrset). */
-
 /** `--node-cidr-mask-size-ipv4` and `…-ipv6` of kube-controller-manager. */
 const nodeMask = { IPv4: 24, IPv6: 64 } as const;
 /** The most nodes in one CIDR. */
 const maxNodes = 2 ** 16;
 
-/** Allocates the node-sized parts of one cluster CIDR, lowest first. */
+/** Allocates the node-sized parts of one cluster CIDR, lowest first (pkg/controller/nodeipam/ipam/cidrset). */
 export class NodeCidrs {
   readonly family: IPFamily;
   readonly #network: bigint;

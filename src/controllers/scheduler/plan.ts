@@ -19,12 +19,6 @@ import { parseQuantity } from '../../objects/quantity.ts';
 import { untolerated, zoneLabel } from '../nodes/plan.ts';
 import { pushAll } from '../../objects/lists.ts';
 
-/**
- * Chooses the node of a Pod: the filters of kube-scheduler's default plugins (NodeUnschedulable, NodeName,
- * TaintToleration, NodeAffinity, NodePorts, required InterPodAffinity, NodeResourcesFit), then a spread over zones and
- * nodes.
- */
-
 /** A node and its Pods. */
 export interface NodeCandidate {
   readonly node: Node;
@@ -70,7 +64,9 @@ function hostPortsOf({ spec }: Pod): readonly UsedHostPort[] {
 }
 
 /**
- * Chooses the node.
+ * Chooses the node of a Pod: the filters of kube-scheduler's default plugins (NodeUnschedulable, NodeName,
+ * TaintToleration, NodeAffinity, NodePorts, required InterPodAffinity, NodeResourcesFit), then a spread over zones and
+ * nodes.
  *
  * @param podsIn the Pods on a node, for anti-affinity; called only for Pods that have some.
  */

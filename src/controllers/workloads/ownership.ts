@@ -69,8 +69,8 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     const { owned, adopt, release } = this.#plan(owner, candidates);
     for (const child of adopt) {
       const others = child.metadata.ownerReferences ?? [];
-      const taken = await this.#patchOwners(child, [...others, controllerReference(owner)], signal);
-      if (taken !== undefined) owned.push(taken);
+      const adopted = await this.#patchOwners(child, [...others, controllerReference(owner)], signal);
+      if (adopted !== undefined) owned.push(adopted);
     }
     for (const child of release) {
       const rest = (child.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner.metadata.uid);

@@ -5,8 +5,6 @@ import type { Draft } from '../../client/resource-client.ts';
 import { controllerReference } from '../../objects/pods.ts';
 import type { IntOrPercent } from '../../objects/types/workloads.ts';
 
-/** The Pod of a template, and the hash of a template. */
-
 /** The label of a Deployment's ReplicaSets and their Pods. */
 export const podTemplateHash = 'pod-template-hash';
 /** The label of Pods and revisions of StatefulSets and DaemonSets. */

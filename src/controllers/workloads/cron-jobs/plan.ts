@@ -11,7 +11,7 @@ import type { PlannedEvent } from '../../../client/events/events.ts';
 
 const scheduledTimeAnnotation = 'batch.kubernetes.io/cronjob-scheduled-timestamp';
 /** Milliseconds after a time of the schedule at which it is looked at, so that it has come (`nextScheduleDelta`). */
-const delay = 100;
+const scheduleDeltaMs = 100;
 /** The number of missed times from which an Event is sent. */
 const manyMissed = 100;
 
@@ -22,7 +22,7 @@ export interface CronJobPlan {
   readonly remove: readonly Job[];
   readonly status: CronJobStatus;
   readonly events: readonly PlannedEvent[];
-  /** Milliseconds since 1970 at which to look again. */
+  /** When to reconcile again, in milliseconds since 1970; undefined: only after a change. */
   readonly next: number | undefined;
 }
 
@@ -36,7 +36,7 @@ export function planCronJob(cronJob: CronJob, jobs: readonly Job[], now: number)
   if (schedule === undefined || cronJob.spec.suspend === true) return nothing;
 
   const { scheduled, missed, next } = scheduleTimes(cronJob, schedule, now);
-  const later = { ...nothing, next: next === undefined ? undefined : next + delay };
+  const later = { ...nothing, next: next === undefined ? undefined : next + scheduleDeltaMs };
   if (missed > manyMissed) {
     const advice = 'Set or decrease .spec.startingDeadlineSeconds or check clock skew';
     events.push(warning('TooManyMissedTimes', `too many missed start times. ${advice}`));

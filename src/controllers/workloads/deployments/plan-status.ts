@@ -7,7 +7,6 @@ import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { conditionOf, transitionTime } from '../../../objects/meta.ts';
 
 /** The deviations of a rollout from the number of replicas (pkg/controller/deployment/util, `ResolveFenceposts`). */
-
 function fenceposts({ spec }: Deployment): { surge: number; unavailable: number } {
   const replicas = spec.replicas ?? 0;
   const rolling = spec.strategy?.rollingUpdate;
@@ -34,8 +33,7 @@ export function maxUnavailable(deployment: Deployment): number {
   return Math.min(fenceposts(deployment).unavailable, replicas);
 }
 
-/** The newest ReplicaSet of a Deployment, and the revision of each (pkg/controller/deployment/util). */
-
+// Annotations of ReplicaSets (pkg/controller/deployment/util).
 export const revisionAnnotation = 'deployment.kubernetes.io/revision';
 const maxRevision = 2n ** 63n - 1n;
 const revisionHistoryAnnotation = 'deployment.kubernetes.io/revision-history';
@@ -163,8 +161,6 @@ export function outdated(deployment: Deployment, old: readonly ReplicaSet[]): Re
     });
 }
 
-/** The status of a Deployment (pkg/controller/deployment: sync.go `calculateStatus`, progress.go). */
-
 /** The value of `progressDeadlineSeconds` that means never. */
 const noDeadline = 2 ** 31 - 1;
 
@@ -204,8 +200,8 @@ export interface RolloutStep {
 }
 
 /**
- * The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure. The last two are
- * reported for rollouts only (`syncRolloutStatus`), not while a Deployment is paused, scaled or deleted, and
+ * The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure
+ * (pkg/controller/deployment: sync.go `calculateStatus`, progress.go). The last two are reported for rollouts only (`syncRolloutStatus`), not while a Deployment is paused, scaled or deleted, and
  * Progressing only of those with a deadline.
  */
 export function planDeploymentStatus(

@@ -21,9 +21,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import type { Draft } from '../../../client/resource-client.ts';
 import { conditionOf } from '../../../objects/meta.ts';
 
-/** The next number of replicas of each ReplicaSet (pkg/controller/deployment: rolling.go, recreate.go, sync.go). */
-
-/** A ReplicaSet and its wanted size. */
+/** A ReplicaSet and its wanted size (pkg/controller/deployment: rolling.go, recreate.go, sync.go). */
 export interface Resize {
   readonly replicaSet: ReplicaSet;
   readonly replicas: number;
@@ -169,11 +167,6 @@ function resizes(sizes: ReadonlyMap<ReplicaSet, number>): Resize[] {
   );
 }
 
-/**
- * The next step of a Deployment (pkg/controller/deployment/deployment_controller.go, `syncDeployment`). Level-based: a
- * step is written, its effect is a change of a ReplicaSet, and then the next step is planned.
- */
-
 /** A ReplicaSet to change, with the new values. */
 export interface ReplicaSetChange extends Resize {
   readonly annotations: Readonly<Record<string, string>>;
@@ -190,7 +183,8 @@ export interface DeploymentPlan {
 }
 
 /**
- * Plans the writes.
+ * Plans the next step of a Deployment (pkg/controller/deployment/deployment_controller.go, `syncDeployment`).
+ * Level-based: a step is written, its effect is a change of a ReplicaSet, and then the next step is planned.
  *
  * @param oldPodsRun whether Pods of old ReplicaSets still run, which Recreate waits for.
  */

@@ -15,7 +15,7 @@ export interface JobPlan {
   readonly create: readonly Draft<Pod>[];
   readonly remove: readonly Pod[];
   readonly status: JobStatus;
-  /** Milliseconds since 1970 at which to reconcile again: a deadline, or the next try after a failure. */
+  /** When to reconcile again, in milliseconds since 1970: a deadline, or the next try after a failure. */
   readonly next: number | undefined;
   /** When the finished Job is to be deleted (`ttlSecondsAfterFinished`). */
   readonly expiry: number | undefined;

@@ -6,8 +6,7 @@ import { templateOf } from '../plan-history.ts';
 import { controllerRevisionHash, podFromTemplate } from '../plan-template.ts';
 import { isPodAvailable, isFinished, isPodReady, isPodTerminating } from '../../../objects/pods.ts';
 
-/** The identity of a StatefulSet's Pods (pkg/controller/statefulset/stateful_set_utils.go). */
-
+// The identity of a StatefulSet's Pods (pkg/controller/statefulset/stateful_set_utils.go).
 const podNameLabel = 'statefulset.kubernetes.io/pod-name';
 const podIndexLabel = 'apps.kubernetes.io/pod-index';
 
@@ -81,11 +80,6 @@ export function draftClaims(set: StatefulSet, ordinal: number): KubeObject[] {
   });
 }
 
-/**
- * The next step of a StatefulSet (pkg/controller/statefulset/stateful_set_control.go, `updateStatefulSet`): Pods are
- * created and updated one after another unless `podManagementPolicy` is Parallel.
- */
-
 export interface StatefulSetInput {
   readonly set: StatefulSet;
   readonly pods: readonly Pod[];
@@ -101,7 +95,10 @@ export interface StatefulSetPlan {
   readonly remove: readonly Pod[];
 }
 
-/** Plans which Pods to create and delete now. */
+/**
+ * Plans which Pods to create and delete now (pkg/controller/statefulset/stateful_set_control.go, `updateStatefulSet`):
+ * one after another unless `podManagementPolicy` is Parallel.
+ */
 export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
   const { set, pods } = input;
   const start = set.spec.ordinals?.start ?? 0;

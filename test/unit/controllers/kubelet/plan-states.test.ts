@@ -39,7 +39,7 @@ function stateAfter(
           hasNetworks: true,
         },
         ...{ isStandIn: () => false, now: at },
-        ...(more.ending !== undefined && at >= more.ending.since ? { ending: more.ending } : {}),
+        ...(more.ending !== undefined && at >= more.ending.sinceMs ? { ending: more.ending } : {}),
       });
       current = { ...current, status: { ...current.status, ...status } };
       if (status.phase === 'Succeeded' || status.phase === 'Failed') return shown(current);
@@ -108,7 +108,7 @@ const restartOn = (...values: number[]): Partial<Container> => ({
   restartPolicy: 'Never',
   restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values } }],
 });
-const deleted = (seconds: number): PodEnding => ({ since: now + seconds * 1000, grace: 30_000 });
+const deleted = (seconds: number): PodEnding => ({ sinceMs: now + seconds * 1000, graceMs: 30_000 });
 
 // The phases are those of TestPodPhaseWithRestart* (pkg/kubelet/kubelet_pods_test.go), the back-off that of
 // kuberuntime_manager.go: at once, then 10, 20, 40, … seconds.

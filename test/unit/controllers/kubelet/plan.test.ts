@@ -215,7 +215,7 @@ describe('termination', () => {
     const [begun] = live(bound(), 0);
     return { ...bound(annotations), status: { ...begun?.status } };
   };
-  const ending = { since: now, grace: 30_000 };
+  const ending = { sinceMs: now, graceMs: 30_000 };
 
   it('leaves what runs as it is, and follows its readiness', () => {
     expect(ready(plan(running({}), 500, { ending }).status)).toBe('True');
@@ -234,7 +234,7 @@ describe('termination', () => {
     ['1h', 0, 0, false],
   ])('with stop-after %s and %i s of grace', (stopAfter, grace, milliseconds, inTime) => {
     const leaving = running({ 'servicenet.dev/stop-after': stopAfter });
-    const end = { since: now, grace: grace * 1000 };
+    const end = { sinceMs: now, graceMs: grace * 1000 };
     if (milliseconds > 0) expect(plan(leaving, 0, { ending: end }).next).toBe(now + milliseconds);
     expect(plan(leaving, milliseconds, { ending: end }).status).toMatchObject({
       phase: inTime ? 'Succeeded' : 'Failed',

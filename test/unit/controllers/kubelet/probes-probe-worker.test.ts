@@ -18,7 +18,7 @@ async function probed(
   const decided: [number, boolean][] = [];
   const refused: string[] = [];
   const worker = new ProbeWorker({
-    ...{ clock, kind, probe, startedAt: clock.monotonic() },
+    ...{ clock, kind, probe, startedAtMs: clock.monotonic() },
     ask: (signal) => {
       asked.push(second());
       const answer = answers(second());
