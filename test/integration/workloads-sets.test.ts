@@ -224,7 +224,8 @@ describe('a Job', () => {
 
   test('tells when it is suspended and when it goes on', async () => {
     const { namespace, run } = await inNamespace();
-    await run('create job later --image=job:1');
+    // It must not complete before it is suspended.
+    await run('apply -f -', job('later', 'servicenet.dev/complete-after: 1h', 'parallelism: 1'));
     await run(`patch job later -p '{"spec":{"suspend":true}}'`);
     const events = `/api/v1/namespaces/${namespace}/events`;
     const hasMessage = (message: string) => (body: unknown) =>
