@@ -36,11 +36,26 @@ export const residentLimit = 4000;
 /** It keeps all lines that differ as the history of its terminal. */
 const transactionsEach = 1000;
 
-/** Its history file, in the home directory, is one that cannot be. */
-const interactive = 'HOME=/dev/null TERM=dumb exec nft -j -i 2>&1';
+/**
+ * The programs of sh by which nft is run, and what the interactive one is asked. A fake nft recognises them by their text.
+ */
+export const nftScripts = {
+  /**
+   * One shell runs nft for each of several transactions: to start a program takes a process of Node.js 10 ms at 200 MiB,
+   * and a shell less than 1 ms. nft opens /dev/stdin, which must be a pipe for that: Node.js gives its children sockets.
+   */
+  transactions: 'while read -r bytes; do head -c "$bytes" | nft -j -f - || exit; done',
+  /** Protocols as numbers: nft looks each name up in `/etc/protocols`. */
+  listings: 'for what; do nft -j --numeric-protocol list $what || exit; done',
+  /** One transaction in nft's own language. */
+  text: 'cat | nft -f -',
+  /** The history file of nft, in the home directory, is one that cannot be. */
+  interactive: 'HOME=/dev/null TERM=dumb exec nft -j -i 2>&1',
+  /** nft answers it with one line, always the same. */
+  question: 'describe mark\n',
+} as const;
 
-/** nft answers it with one line, always the same. */
-const question = 'describe mark\n';
+const { interactive, question } = nftScripts;
 
 /**
  * A program nft that stays, in its interactive mode: a transaction of a few elements takes it half a millisecond. To start
@@ -101,15 +116,6 @@ export class ResidentNft {
   }
 }
 
-/**
- * One shell runs nft for each of several transactions: to start a program takes a process of Node.js 10 ms at 200 MiB, and
- * a shell less than 1 ms. nft opens /dev/stdin, which must be a pipe for that: Node.js gives its children sockets.
- */
-const eachTransaction = 'while read -r bytes; do head -c "$bytes" | nft -j -f - || exit; done';
-
-/** Protocols as numbers: nft looks each name up in `/etc/protocols`. */
-const eachListing = 'for what; do nft -j --numeric-protocol list $what || exit; done';
-
 /** The program `nft` of a machine. One call at a time. */
 export class Nft {
   readonly #host: Host;
@@ -128,7 +134,7 @@ export class Nft {
   /** Does all of it or nothing. @throws {NftError} */
   async run(commands: readonly Command[]): Promise<void> {
     const text = JSON.stringify({ nftables: commands });
-    await this.#shell(eachTransaction, [], { input: [sized(text)] });
+    await this.#shell(nftScripts.transactions, [], { input: [sized(text)] });
   }
 
   /**
@@ -154,13 +160,13 @@ export class Nft {
         yield sized(next.value);
       }
     };
-    await this.#shell(eachTransaction, [], { input: input() });
+    await this.#shell(nftScripts.transactions, [], { input: input() });
     return count;
   }
 
   /** One transaction in nft's own language, for what its JSON cannot say: constants of ours only. @throws {NftError} */
   async runText(text: string): Promise<void> {
-    await this.#shell('cat | nft -f -', [], { input: text });
+    await this.#shell(nftScripts.text, [], { input: text });
   }
 
   /** The output of `nft -j list …`. @returns undefined if there is no such thing. @throws {NftError} */
@@ -179,7 +185,7 @@ export class Nft {
    * @throws {NftError}
    */
   async listEach(what: readonly string[], output: (text: string) => void): Promise<void> {
-    await this.#shell(eachListing, what, { output });
+    await this.#shell(nftScripts.listings, what, { output });
   }
 
   async #shell(script: string, args: readonly string[], options: ExecOptions): Promise<void> {
