@@ -280,10 +280,11 @@ class ListedPort {
         ? (this.#cluster ??= new ListedSlots(port.id, port.clusterEndpoints))
         : (this.#local ??= new ListedSlots(port.id, port.localEndpoints));
     const number = key.at(-1);
+    if (port.affinitySeconds === undefined) {
+      return isEndpointValue(value) && slots.takeOver(number, slots.find(value));
+    }
     if (leadsTo === 'mark') return isMarkValue(value) && slots.takeOver(number, slots.marked(value[0]));
-    if (!isEndpointValue(value)) return false;
-    if (port.affinitySeconds === undefined) return slots.takeOver(number, slots.find(value));
-    return isSame(slots.marked(number), value);
+    return isEndpointValue(value) && isSame(slots.marked(number), value);
   }
 }
 
