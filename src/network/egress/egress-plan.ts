@@ -12,7 +12,10 @@ import type { PolicyPod } from '../policy/network-policy.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import type { AddressedPod } from '../policy/policy-plan.ts';
 
-/** EgressQoS of OVN-Kubernetes: the DSCP value of what Pods of a namespace send (`go-controller/pkg/ovn/egressqos.go`). */
+/**
+ * How what Pods send leaves the cluster: by EgressIPs, and with the DSCP values of EgressQoSes of OVN-Kubernetes
+ * (`go-controller/pkg/ovn/egressqos.go`).
+ */
 
 /** One rule. The first that matches decides: no packet is marked by two. */
 export interface QoSRule {

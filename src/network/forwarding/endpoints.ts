@@ -6,6 +6,8 @@ import { parseAddress, type IPFamily } from '../../objects/address.ts';
 import type { EndpointSlice, Endpoint as SliceEndpoint } from '../../objects/types/discovery.generated.ts';
 import { quotedStart } from '../../objects/go-text.ts';
 
+/** The ports of Services, and the endpoints that EndpointSlices have for them (`proxy/endpointslicecache.go`). Pure. */
+
 /** A port of a Service that can be forwarded. */
 export interface ReadPort {
   readonly name: string;
@@ -89,8 +91,6 @@ function readPort(port: ServicePort, key: ObjectKey, problems: Problems): ReadPo
   problems.add('InvalidPort', 'Service', key, `spec.ports: nodePort ${nodePort} is out of range`);
   return { ...valid, nodePort: undefined };
 }
-
-/** From EndpointSlices to the endpoints of Service ports (`proxy/endpointslicecache.go`). Pure. */
 
 /** An endpoint of one Service port, usable or not. */
 export interface ServiceEndpoint {

@@ -1,6 +1,12 @@
 import type { ObjectKey } from '../../objects/meta.ts';
 import type { IPFamily } from '../../objects/address.ts';
 
+/**
+ * The plan of one node's Service traffic: what happens to the first packet of a connection. It holds the rules of
+ * kube-proxy 1.36 (`pkg/proxy`) as data and names no data path: the nftables writer, a userspace proxy, the health
+ * check servers, conntrack clean-up and `servicenet trace` read it.
+ */
+
 /** Why a part of an object is not forwarded. */
 export type ProblemReason =
   /** Text that is no address or CIDR. */
@@ -55,12 +61,6 @@ export class Problems {
 }
 
 const noProblems: readonly Problem[] = [];
-
-/**
- * The plan of one node's Service traffic: what happens to the first packet of a connection. It holds the rules of
- * kube-proxy 1.36 (`pkg/proxy`) as data and names no data path: the nftables writer, a userspace proxy, the health
- * check servers, conntrack clean-up and `servicenet trace` read it.
- */
 
 /** Protocols of Service ports. */
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';

@@ -13,6 +13,8 @@ import { keyOf } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import { quotedStart } from '../../objects/go-text.ts';
 
+/** The node's part of a plan, and the addresses of a Service by family (`proxy/serviceport.go`, `util/utils.go`). Pure. */
+
 /** The node that a plan is for. */
 export interface ForwardingNode {
   readonly name: string;
@@ -114,8 +116,6 @@ export function isLoopback(address: ParsedAddress): boolean {
 function texts(parsed: readonly { readonly canonical: string }[]): readonly string[] {
   return [...new Set(parsed.map(({ canonical }) => canonical))].sort();
 }
-
-/** The addresses of a Service by family (`proxy/serviceport.go`, `util/utils.go`). Pure. */
 
 /** The addresses of one family. Canonical, sorted, each once. */
 export interface ServiceAddresses {

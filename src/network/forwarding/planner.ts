@@ -15,6 +15,8 @@ import { planNode, type ForwardingNode, type ForwardingOptions } from './node-pl
 import { serviceOfSlice } from './endpoints.ts';
 import { planService } from './service-plan.ts';
 
+/** Keeps the plan of a node up to date, one Service at a time. Pure. */
+
 /** A Service's wish to answer on one address and port. */
 export interface Claim {
   readonly service: ObjectKey;
@@ -83,8 +85,6 @@ function goesBefore(a: Claim, b: Claim): boolean {
   if (a.created !== b.created) return a.created < b.created;
   return a.service < b.service;
 }
-
-/** Keeps the plan of a node up to date, one Service at a time. Pure. */
 
 /** A Service as it is now. */
 export interface ServiceInput {

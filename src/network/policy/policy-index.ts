@@ -7,7 +7,14 @@ import { type AddressedPod, AddressHolders, PodSet, type PodSetSource } from './
 import type { FirewallFilter } from './egress-firewall.ts';
 import { addressRanges, portRanges } from './policy-plan.ts';
 import { type FilterRule, type FilterSet, type PolicyPlan, selfSets } from './policy-plan.ts';
-import { blockHas, isOf, podAddressesOf, podMatcher, podsOf, scopeOf } from './policy-verdict.ts';
+import {
+  blockHas,
+  isOfFamily,
+  podAddressesOf,
+  podMatcher,
+  peerKey,
+  onlyNamespaceOf,
+} from './policy-verdict.ts';
 
 const directions: readonly Direction[] = ['ingress', 'egress'];
 
@@ -135,7 +142,7 @@ export class PolicyIndex {
     }
     const filtered = [...new Set([...subjects.ingress.keys(), ...subjects.egress.keys()])];
     for (const family of ipFamilies) {
-      const elements = new Set(filtered.filter((address) => isOf(address, family)));
+      const elements = new Set(filtered.filter((address) => isOfFamily(address, family)));
       sets.set(selfSets[family], { kind: 'self', family, elements });
     }
     return { sets, chains, subjects };
@@ -244,8 +251,8 @@ export class PolicyIndex {
   ): string | undefined {
     if (peer.kind === 'pods') {
       const matches = podMatcher(peer, namespace);
-      return this.#podSet([podsOf(peer, namespace)], sets, {
-        ...{ kind: 'address', family, namespace: scopeOf(peer, namespace) },
+      return this.#podSet([peerKey(peer, namespace)], sets, {
+        ...{ kind: 'address', family, namespace: onlyNamespaceOf(peer, namespace) },
         elementsOf: (pod) => (matches(pod.pod) ? podAddressesOf(pod, family) : []),
       });
     }
@@ -266,7 +273,7 @@ export class PolicyIndex {
     sets: Map<string, FilterSet>,
   ): string {
     const matches = podMatcher(peer, namespace);
-    const key = [podsOf(peer, namespace), protocol, name];
+    const key = [peerKey(peer, namespace), protocol, name];
     const elementsOf = (pod: AddressedPod): readonly string[] => {
       if (peer.kind === 'pods' && !matches(pod.pod)) return [];
       const numbers = pod.pod.ports
@@ -277,7 +284,7 @@ export class PolicyIndex {
         .flatMap((address) => numbers.map((number) => `${address} ${protocol.toLowerCase()} ${number}`));
     };
     return this.#podSet(key, sets, {
-      ...{ kind: 'endpoint', family, namespace: scopeOf(peer, namespace), elementsOf },
+      ...{ kind: 'endpoint', family, namespace: onlyNamespaceOf(peer, namespace), elementsOf },
     });
   }
 

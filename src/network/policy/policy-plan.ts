@@ -5,7 +5,10 @@ import type { Span } from '../../objects/spans.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 
-/** The filters of a node as sets, chains and verdicts: policies without the objects they are made of. */
+/**
+ * The filters of a node as sets, chains and verdicts: policies without the objects they are made of. Ranges of addresses
+ * and ports do not overlap: the kernel takes no others.
+ */
 
 /**
  * A set of addresses or ports. Its elements are texts:
@@ -67,8 +70,6 @@ export interface PolicyPlan {
 
 /** The sets of the node's Pods that are filtered: a Pod always reaches itself. */
 export const selfSets = { IPv4: 'self-4', IPv6: 'self-6' } as const;
-
-/** Ranges of addresses and ports as sets that do not overlap: the kernel takes no others. */
 
 /** A CIDR without others, as `<first>-<last>` in order. */
 export function addressRanges(cidr: ParsedCidr, except: readonly ParsedCidr[]): readonly string[] {

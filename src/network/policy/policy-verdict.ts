@@ -190,12 +190,12 @@ export function podMatcher(peer: PolicyPeer, namespace: string): (pod: PolicyPod
 }
 
 /** The only namespace that a peer has Pods of; undefined: it may have Pods of all. */
-export function scopeOf(peer: PolicyPeer, namespace: string): string | undefined {
+export function onlyNamespaceOf(peer: PolicyPeer, namespace: string): string | undefined {
   return peer.kind === 'pods' && peer.namespaceSelector === undefined ? namespace : undefined;
 }
 
 /** The parts by which two peers are the same: Pods, or a block of addresses. */
-export function podsOf(peer: PolicyPeer, namespace: string): readonly string[] {
+export function peerKey(peer: PolicyPeer, namespace: string): readonly string[] {
   if (peer.kind !== 'pods') {
     return ['block', peer.cidr?.canonical ?? '', ...peer.except.map(({ canonical }) => canonical)];
   }
@@ -210,11 +210,11 @@ function selectorText(selector: ParsedLabelSelector): string {
 
 /** The addresses of a Pod of one family. */
 export function podAddressesOf({ addresses }: AddressedPod, family: IPFamily): readonly string[] {
-  return addresses.filter((address) => isOf(address, family));
+  return addresses.filter((address) => isOfFamily(address, family));
 }
 
 /** Whether an address is of the family. */
-export function isOf(address: string, family: IPFamily): boolean {
+export function isOfFamily(address: string, family: IPFamily): boolean {
   return address.includes(':') === (family === 'IPv6');
 }
 
