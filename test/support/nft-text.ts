@@ -125,7 +125,8 @@ function statementText(statement: unknown): string {
     case 'vmap': {
       const data = at(value, 'data');
       const verdicts = listAt(data, 'set').map((pair) => {
-        const [key, verdict]: readonly unknown[] = Array.isArray(pair) ? pair : [];
+        const entry: readonly unknown[] = Array.isArray(pair) ? pair : [];
+        const [key, verdict] = entry;
         return `${String(key)} : ${verdictText(verdict)}`;
       });
       const target = typeof data === 'string' ? data : `{ ${verdicts.join(', ')} }`;
