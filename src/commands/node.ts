@@ -90,7 +90,7 @@ export async function node(config: NodeConfig): Promise<void> {
       ...(hasPolicy
         ? [
             new (await import('../node/policy/policy-agent.ts')).PolicyAgent({
-              ...{ context, host, nodeName, fullSyncPeriod: config.syncPeriod },
+              ...{ context, host, nodeName, fullSyncMs: config.syncPeriod },
               besideOtherEngines: config.besideOtherEngines,
               workloads: (signal) => workloadNames(new Clients(transport), signal),
               clusterCIDRs: clusterCIDRs(config),
@@ -175,8 +175,8 @@ function proxyOptions(config: NodeConfig): Omit<NodeAgentOptions, 'context' | 'h
     nodeName: config.nodeName,
     forwarding: forwardingOptions(config),
     markMask: config.markMask,
-    minSyncPeriod: config.minSyncPeriod,
-    fullSyncPeriod: config.syncPeriod,
+    minSyncMs: config.minSyncPeriod,
+    fullSyncMs: config.syncPeriod,
     besideOtherProxies: config.besideOtherProxies,
     ...(config.healthz === undefined ? {} : { healthz: config.healthz }),
   };

@@ -18,7 +18,7 @@ import { kubeletController } from '../controllers/kubelet/controller.ts';
 import { type CatalogEntry, runControllers } from '../controllers/run.ts';
 import { budgetEvents } from '../controllers/workloads/event-budget.ts';
 import { forwardingSelectors } from '../node/forwarding/agent.ts';
-import { keptOfService } from '../node/forwarding/view.ts';
+import { trimService } from '../node/forwarding/view.ts';
 import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { joinKey, keyOf } from '../objects/meta.ts';
@@ -60,7 +60,7 @@ export class Inside {
   private constructor(config: StartConfig, context: ControllerContext, transport: Transport) {
     this.#config = config;
     this.#pods = context.informers.informer(podsResource);
-    this.#services = context.informers.informer(servicesResource, { transform: keptOfService });
+    this.#services = context.informers.informer(servicesResource, { transform: trimService });
     this.#nodes = new SimulatedNodes(context, {
       forwarding: {
         families: config.families,

@@ -12,7 +12,7 @@ import { Metrics } from '../../src/telemetry/metrics.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 import { startNetwork } from '../network/support/network.ts';
-import { endpointSlice, forwardingOptions } from '../network/support/objects.ts';
+import { endpointSlice, agentOptions, forwardingOptions } from '../network/support/objects.ts';
 import { report } from './report.ts';
 
 const others = Number(process.argv[2] ?? 1000);
@@ -43,6 +43,7 @@ try {
     host: network.at('node-1').machine.host,
     nodeName: 'node-1',
     forwarding: { ...forwarding, families: ['IPv4'] },
+    ...agentOptions,
   });
   const ended = agent.run(stopping.signal);
   informers.start(stopping.signal);

@@ -121,7 +121,7 @@ describe.skipIf(missing !== '')(
     });
 
     it('compares everything with the kernel from time to time, and restores what changed without an event', async () => {
-      const running = start(['node-1'], { fullSyncPeriod: 500 });
+      const running = start(['node-1'], { fullSyncMs: 500 });
       await cluster.service('damaged', { clusterIP: '10.96.0.70' });
       await endpoints('damaged', ['a-1']);
       await expectFrom('client', '10.96.0.70', 'a-1');

@@ -23,7 +23,7 @@ import type { AgentProcessOptions } from './support/agent-process.ts';
 import { TestCluster } from './support/cluster.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
-import { endpointSlice, forwardingOptions } from './support/objects.ts';
+import { endpointSlice, agentOptions, forwardingOptions } from './support/objects.ts';
 import { processesOf, residentNft } from './support/processes.ts';
 import { halves, listTable, type TableListing, withoutSlots } from './support/table-listing.ts';
 import { tellingTransactions } from './support/transactions.ts';
@@ -97,7 +97,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
     'the next full sync restores the rules after a user who $what',
     async ({ damage, index }) => {
       const [name, address] = [`mended-${index}`, `10.96.4.${index + 1}`];
-      const agents = cluster.startAgents(['node-1'], { fullSyncPeriod: 700 });
+      const agents = cluster.startAgents(['node-1'], { fullSyncMs: 700 });
       await cluster.service(name, { clusterIP: address });
       await endpoints(name, ['a-1']);
       await expectFrom('client', address, 'a-1');
@@ -217,7 +217,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
     const agent = new NodeAgent({
       context: { ...common, informers, events: { event: () => undefined }, metrics: new Metrics() },
       ...{ host: cluster.network.at('node-1').machine.host, nodeName: 'node-1' },
-      forwarding: { ...forwardingOptions, families: ['IPv4'] },
+      ...{ ...agentOptions, forwarding: { ...forwardingOptions, families: ['IPv4'] } },
     });
     const send = async (to: Transport, method: string, path: string, body: object): Promise<void> => {
       const { status } = await call(to, method, path, { body });
@@ -266,7 +266,7 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
     const counting = tellingTransactions(host, () => transactions++);
     const [services, each, period] = [20, 250, 50];
     await parallel(services, (i) => cluster.service(`busy-${i}`, { clusterIP: `10.96.3.${i + 1}` }));
-    const agents = cluster.startAgents(['node-1'], { minSyncPeriod: period }, () => counting);
+    const agents = cluster.startAgents(['node-1'], { minSyncMs: period }, () => counting);
     await parallel(services, (i) => endpoints(`busy-${i}`, ['a-1']));
     await expectFrom('client', '10.96.3.1', 'a-1');
     await expectAsMadeAnew();

@@ -17,7 +17,7 @@ import { grantsOf } from '../support/role-rules.ts';
 import { call } from '../support/test-server.ts';
 import { missingFor } from './support/gate.ts';
 import { startNetwork, type TestNetwork } from './support/network.ts';
-import { forwardingOptions } from './support/objects.ts';
+import { agentOptions, forwardingOptions } from './support/objects.ts';
 
 const missing = missingFor('user');
 const accounts = '/api/v1/namespaces/servicenet-system/serviceaccounts';
@@ -84,7 +84,7 @@ describe.skipIf(missing !== '')(`the rights of the node agent${missing && ` (mis
     const { serviceCIDRs: _, ...forwarding } = forwardingOptions;
     const agent = new NodeAgent({
       context: { ...common, informers, events },
-      ...{ host: network.at('node-1').machine.host, nodeName: 'node-1', forwarding },
+      ...{ host: network.at('node-1').machine.host, nodeName: 'node-1', forwarding, ...agentOptions },
     });
     const running = agent.run(stopping.signal);
     informers.start(stopping.signal);

@@ -94,6 +94,7 @@ function agentOf(
   context: ControllerContext,
 ): Runnable {
   const common = { context, host, nodeName: 'node-1' };
+  const times = { minSyncMs: 50, fullSyncMs: 3_600_000 };
   switch (folder) {
     case 'nftables': {
       const nodePorts = { nodePortAddresses: 'primary', allowExternalIPs: true } as const;
@@ -103,10 +104,10 @@ function agentOf(
         podDetection: { by: 'nodeCIDR' },
         ...nodePorts,
       } as const;
-      return new NodeAgent({ ...common, forwarding });
+      return new NodeAgent({ ...common, ...times, markMask: defaultMarkMask, forwarding });
     }
     case 'policy':
-      return new PolicyAgent({ ...common, routesPods: true });
+      return new PolicyAgent({ ...common, ...times, routesPods: true });
     case 'egress':
       return new EgressAgent({ ...common, markMask: defaultMarkMask, clusterCIDRs: [] });
   }

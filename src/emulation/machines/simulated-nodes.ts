@@ -80,6 +80,10 @@ export function hostPortTable(ports: readonly HostPort[]): string {
 
 const table = { family: 'inet', name: 'masquerade' } as const;
 
+/** Agents write at once what changes, and compare everything with the kernel each hour. */
+const minSyncMs = 50;
+const fullSyncMs = 3_600_000;
+
 /**
  * Masquerades packets from Pods out of the cluster with the address of their node, as network plugins do: machines
  * outside have no route to Pods. It runs after `servicenet-egress`, which decides first.
@@ -359,7 +363,9 @@ export class SimulatedNodes implements Runnable {
 
   async #filter(nodeName: string, host: NamespaceHost, signal: AbortSignal): Promise<void> {
     try {
-      await new PolicyAgent({ context: this.#context, host, nodeName, routesPods: true }).run(signal);
+      await new PolicyAgent({
+        ...{ context: this.#context, host, nodeName, routesPods: true, fullSyncMs },
+      }).run(signal);
     } catch (error) {
       this.#context.log.error(
         { err: error, node: nodeName },
@@ -385,6 +391,7 @@ export class SimulatedNodes implements Runnable {
     const { clock, random, log } = this.#context;
     const agent = new NodeAgent({
       ...{ context: this.#context, host, nodeName, forwarding, healthz },
+      ...{ minSyncMs, fullSyncMs, markMask: defaultMarkMask },
       ...(isUserspace ? { dataPath: new UserspaceProxy({ host, clock, random, log }) } : {}),
     });
     const stopping = new AbortController();

@@ -29,7 +29,7 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { EgressIP } from '../../objects/types/openshift.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
-import { keptOfService, keptOfSlice } from '../forwarding/view.ts';
+import { trimService, trimSlice } from '../forwarding/view.ts';
 
 /** Called with what has happened; both only ask for work, and do none. */
 export interface ViewHandler {
@@ -65,8 +65,8 @@ export class AnnouncementView {
   /** @param egress whether the addresses of EgressIPs are announced, too. */
   constructor(informers: Informers, egress: boolean) {
     this.#egressIPs = egress ? informers.informer(egressIPs) : undefined;
-    this.#services = informers.informer(services, { transform: keptOfService });
-    this.#slices = informers.informer(endpointSlices, { transform: keptOfSlice });
+    this.#services = informers.informer(services, { transform: trimService });
+    this.#slices = informers.informer(endpointSlices, { transform: trimSlice });
     this.#nodes = informers.informer(nodes);
     this.#pools = informers.informer(addressPools);
     this.#leases = informers.informer(leases);

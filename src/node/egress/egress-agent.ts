@@ -20,7 +20,7 @@ import type { Namespace, Node, Pod } from '../../objects/types/core.generated.ts
 import type { EgressIP, EgressQoS } from '../../objects/types/openshift.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
-import { keptOfPod } from '../forwarding/view.ts';
+import { trimPod } from '../forwarding/view.ts';
 import { Nft } from '../nftables/nft.ts';
 import { EgressRoutes } from './egress-routes.ts';
 import { EgressTable } from './egress-table.ts';
@@ -36,10 +36,10 @@ export interface EgressAgentOptions {
   readonly clusterCIDRs: readonly ParsedCidr[];
 }
 
-/** Milliseconds in which changes are gathered. */
-const gather = 20;
-/** Milliseconds after which the ways to other nodes are looked at again: a network plugin may have changed them. */
-const lookAgain = 30_000;
+/** Changes of this time are written together. */
+const batchMs = 20;
+/** After this time, the routes to other nodes are read again: a network plugin may have changed them. */
+const routeCheckMs = 30_000;
 
 /** The one key of the work queue. */
 const everything = 'egress';
@@ -72,7 +72,7 @@ export class EgressAgent implements Runnable {
     this.#table = new EgressTable(new Nft(host), markMask);
     this.#objects = informers.informer(egressIPs);
     this.#qos = informers.informer(egressQoSes);
-    this.#pods = informers.informer(podsResource, { transform: keptOfPod });
+    this.#pods = informers.informer(podsResource, { transform: trimPod });
     this.#namespaces = informers.informer(namespacesResource);
     this.#nodes = informers.informer(nodesResource);
     this.#loop = new KeyLoop(
@@ -85,7 +85,7 @@ export class EgressAgent implements Runnable {
         return () => this.#sync();
       },
     );
-    const changed = (): void => this.#loop.enqueue(everything, { after: gather });
+    const changed = (): void => this.#loop.enqueue(everything, { after: batchMs });
     // Without objects, Pods and nodes may change as they like.
     const changedIfAny = (): void => {
       if (this.#hasObjects) changed();
@@ -152,11 +152,11 @@ export class EgressAgent implements Runnable {
       await this.#table.sync(plan, numbers);
       await this.#routes.prune(names);
     } catch (error) {
-      this.#routes.distrust();
-      this.#table.distrust();
+      this.#routes.invalidate();
+      this.#table.invalidate();
       throw error;
     }
-    return names.size === 0 ? {} : { requeueAfter: lookAgain };
+    return names.size === 0 ? {} : { requeueAfter: routeCheckMs };
   }
 
   get #hasObjects(): boolean {

@@ -23,7 +23,7 @@ const priority = 20_157;
 const firstTable = 1_570_000;
 
 /** The route to a node: the output of `ip route get` for its Pods. */
-interface Way {
+interface NextHop {
   readonly family: IPFamily;
   readonly via: string;
   readonly device: string;
@@ -48,7 +48,7 @@ export class EgressRoutes {
   }
 
   /** The next sync takes all away that a former agent may have left. */
-  distrust(): void {
+  invalidate(): void {
     this.#done = undefined;
   }
 
@@ -61,13 +61,13 @@ export class EgressRoutes {
    */
   async sync(peers: readonly EgressPeer[]): Promise<ReadonlyMap<string, number>> {
     if (peers.length === 0) return new Map();
-    this.#done ??= await this.#start();
-    for (const { name } of peers) if (!this.#numbers.has(name)) this.#numbers.set(name, this.#free());
+    this.#done ??= await this.#removeLeftovers();
+    for (const { name } of peers) if (!this.#numbers.has(name)) this.#numbers.set(name, this.#freeNumber());
     for (const peer of peers) {
       for (const { family, option } of families) {
         const key = `${peer.name} ${family}`;
-        const way = await this.#wayTo(peer, family);
-        const line = way === undefined ? '' : routeLine(way, this.#tableOf(peer.name));
+        const nextHop = await this.#nextHopTo(peer, family);
+        const line = nextHop === undefined ? '' : routeLine(nextHop, this.#tableOf(peer.name));
         const before = this.#done.get(key) ?? '';
         if (before === line) continue;
         this.#done.delete(key);
@@ -101,12 +101,12 @@ export class EgressRoutes {
 
   /** Takes all away, also what a former agent has left. @throws {EgressRouteError} */
   async cleanUp(): Promise<void> {
-    this.distrust();
-    await this.#start();
+    this.invalidate();
+    await this.#removeLeftovers();
   }
 
   /** Takes away what a former agent has left. */
-  async #start(): Promise<Map<string, string>> {
+  async #removeLeftovers(): Promise<Map<string, string>> {
     for (const { option } of families) {
       const { exitCode, stdout } = await this.#host.exec('ip', [option, '-json', 'rule', 'list']);
       // A kernel without IPv6.
@@ -121,7 +121,7 @@ export class EgressRoutes {
     return new Map();
   }
 
-  #free(): number {
+  #freeNumber(): number {
     const taken = new Set(this.#numbers.values());
     let number = 1;
     while (taken.has(number)) number++;
@@ -141,7 +141,7 @@ export class EgressRoutes {
   }
 
   /** Undefined: the node has no such family, or nothing leads to it. */
-  async #wayTo(peer: EgressPeer, family: IPFamily): Promise<Way | undefined> {
+  async #nextHopTo(peer: EgressPeer, family: IPFamily): Promise<NextHop | undefined> {
     const pods = peer.podCIDRs.find((cidr) => cidr.family === family);
     const own = peer.addresses.find((address) => parseAddress(address)?.family === family);
     const targets = [
@@ -165,7 +165,7 @@ export class EgressRoutes {
   }
 }
 
-function routeLine({ via, device }: Way, table: number): string {
+function routeLine({ via, device }: NextHop, table: number): string {
   return `route replace default via ${via} dev ${device} onlink table ${table}`;
 }
 

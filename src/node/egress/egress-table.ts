@@ -20,7 +20,7 @@ import {
 import { egressMark, egressMask } from '../nftables/marks.ts';
 import type { Nft } from '../nftables/nft.ts';
 import { disjointRanges } from '../nftables/elements.ts';
-import { cutCommands } from '../nftables/nft.ts';
+import { splitTransactions } from '../nftables/nft.ts';
 
 /** Ours alone. */
 const table = { family: 'inet', name: 'servicenet-egress' } as const;
@@ -40,7 +40,7 @@ const families: readonly FamilyNames[] = [
 ];
 
 /** The changing contents of the kernel, by the name of a set or map: its elements, with the values of a map. */
-interface Programmed {
+interface KnownContents {
   readonly chains: ReadonlyMap<string, readonly (readonly NftExpression[])[]>;
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, NftExpression | undefined>>;
 }
@@ -53,7 +53,7 @@ export class EgressTable {
   readonly #nft: Nft;
   readonly #markMask: number;
   /** Undefined: that is not known, and the table is made anew. */
-  #programmed: Programmed | 'none' | undefined;
+  #known: KnownContents | 'none' | undefined;
 
   /** @param markMask the bits of the packet mark that the agent may use. */
   constructor(nft: Nft, markMask: number) {
@@ -62,8 +62,8 @@ export class EgressTable {
   }
 
   /** The next sync makes the table anew. */
-  distrust(): void {
-    this.#programmed = undefined;
+  invalidate(): void {
+    this.#known = undefined;
   }
 
   /**
@@ -75,21 +75,21 @@ export class EgressTable {
    */
   async sync(plan: EgressPlan, numbers: ReadonlyMap<string, number>): Promise<void> {
     if (plan.leave.size === 0 && plan.sources.size === 0 && plan.marks.size === 0) {
-      const isKnown = this.#programmed !== undefined;
-      if (this.#programmed === 'none') return;
+      const isKnown = this.#known !== undefined;
+      if (this.#known === 'none') return;
       if (isKnown || (await this.#nft.list([], 'table', table.family, table.name)) !== undefined) {
         await this.cleanUp();
       }
-      this.#programmed = 'none';
+      this.#known = 'none';
       return;
     }
-    const present = this.#programmed === 'none' ? undefined : this.#programmed;
-    this.#programmed = undefined;
-    const wanted = this.#programmedBy(plan, numbers);
+    const present = this.#known === 'none' ? undefined : this.#known;
+    this.#known = undefined;
+    const wanted = this.#contentsOf(plan, numbers);
     const commands =
       present === undefined ? [...this.#baseCommands(), ...changes(empty, wanted)] : changes(present, wanted);
-    if (commands.length > 0) await this.#nft.runAll(Readable.from(cutCommands(commands)));
-    this.#programmed = wanted;
+    if (commands.length > 0) await this.#nft.runAll(Readable.from(splitTransactions(commands)));
+    this.#known = wanted;
   }
 
   /** Ends the program that {@link sync} leaves behind for the next change. What was written stays. */
@@ -99,7 +99,7 @@ export class EgressTable {
 
   /** Takes the table away. @throws {NftError} */
   async cleanUp(): Promise<void> {
-    this.distrust();
+    this.invalidate();
     await this.#nft.run([{ add: { table } }, { delete: { table } }]);
   }
 
@@ -155,7 +155,7 @@ export class EgressTable {
     ];
   }
 
-  #programmedBy(plan: EgressPlan, numbers: ReadonlyMap<string, number>): Programmed {
+  #contentsOf(plan: EgressPlan, numbers: ReadonlyMap<string, number>): KnownContents {
     const chains = new Map<string, readonly (readonly NftExpression[])[]>();
     const elements = new Map<string, Map<string, NftExpression | undefined>>();
     for (const { family, nft, suffix } of families) {
@@ -216,7 +216,7 @@ export class EgressTable {
   }
 }
 
-const empty: Programmed = { chains: new Map(), elements: new Map() };
+const empty: KnownContents = { chains: new Map(), elements: new Map() };
 
 /** The chain that marks packets of a family; it is added to `chains`. Its name is made of what it does. */
 function dscpChain(
@@ -246,7 +246,7 @@ function addRule(chain: string, expr: readonly NftExpression[]): Command {
 }
 
 /** References to a chain are added after it, and removed before it. */
-function changes(present: Programmed, wanted: Programmed): Command[] {
+function changes(present: KnownContents, wanted: KnownContents): Command[] {
   const commands: Command[] = [];
   // A chain for one node comes before those that choose between several.
   const rank = (name: string): number => name.split('-').length;

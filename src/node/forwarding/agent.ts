@@ -14,7 +14,7 @@ import { Conntrack } from './conntrack.ts';
 import { ForwardingView, type NodeForwardingOptions, type Planned } from './view.ts';
 import { type BindAddress, NodeHealthServer, ServiceHealthServers, SyncHealth } from './health.ts';
 import { Nft } from '../nftables/nft.ts';
-import { type Written, NftablesWriter } from '../nftables/writer.ts';
+import { type SyncResult, NftablesWriter } from '../nftables/writer.ts';
 import { otherProxies } from '../nftables/other-proxies.ts';
 import { ProxyMetrics } from './metrics.ts';
 import { errorMessage } from '../../objects/status.ts';
@@ -55,9 +55,9 @@ export class ProblemReports {
 /** Programs a node by a forwarding plan. One call at a time. */
 export interface DataPath {
   /** @param touched the Services whose plans may have changed since the last sync. */
-  sync(plan: ForwardingPlan, touched: Iterable<ObjectKey>): Promise<Written>;
-  /** The next sync compares everything with what there is. */
-  distrust(): void;
+  sync(plan: ForwardingPlan, touched: Iterable<ObjectKey>): Promise<SyncResult>;
+  /** The next sync compares everything with what there is, and restores it. */
+  invalidate(): void;
   /** Ends what cannot go on without its agent. */
   close?(): Promise<void>;
 }
@@ -75,13 +75,13 @@ export interface NodeAgentOptions {
   /** The address of `/healthz` and `/livez`; default none. */
   readonly healthz?: BindAddress;
   /** The bits of the packet mark that are ours (`nftables/marks.ts`). */
-  readonly markMask?: number;
+  readonly markMask: number;
   /** Forwards without the kernel's help; default: nftables. */
   readonly dataPath?: DataPath;
-  /** Milliseconds between the starts of two syncs, at least; default 50. The first change after a pause does not wait. */
-  readonly minSyncPeriod?: number;
-  /** Milliseconds after which everything is compared with the kernel again; default one hour. */
-  readonly fullSyncPeriod?: number;
+  /** Between the starts of two syncs, at least. The first change after a pause does not wait. */
+  readonly minSyncMs: number;
+  /** After this time, everything is compared with the kernel again. */
+  readonly fullSyncMs: number;
   /** Start even where another Service proxy is at work. Default false. */
   readonly besideOtherProxies?: boolean;
 }
@@ -101,8 +101,8 @@ export class OtherProxyError extends Error {
 /** The one key of the work queue. */
 const everything = 'node';
 
-/** Milliseconds until a health check whose port was taken is tried again, if no other sync comes first. */
-const healthCheckRetry = 30_000;
+/** The time until a health check whose port was taken is tried again, if no other sync comes first. */
+const healthCheckRetryMs = 30_000;
 
 /**
  * The agent of one node: it keeps the node's kernel in line with the plan. One process may have several, a Host
@@ -121,21 +121,20 @@ export class NodeAgent implements Runnable {
   /** Health checks whose ports are taken, as they were reported. */
   #takenPorts = new Set<string>();
   #addresses: readonly ParsedAddress[] = [];
-  #lastSync = Number.NEGATIVE_INFINITY;
-  #nextFullSync = Number.NEGATIVE_INFINITY;
-  /** When that began which waits to be written, in milliseconds since 1970. */
-  #triggered: number[] = [];
+  #lastSyncMs = Number.NEGATIVE_INFINITY;
+  #nextFullSyncMs = Number.NEGATIVE_INFINITY;
+  /** Since 1970: when the causes occurred of the changes that wait to be written. */
+  #triggeredMs: number[] = [];
   /** UDP endpoints have changed since stale flows were last looked for. */
   #mayHaveStaleFlows = false;
   /** Without nftables there are no flows to delete; without the program, they cannot be. */
   #hasConntrack: boolean;
 
   constructor(options: NodeAgentOptions) {
-    const { context, host, nodeName, forwarding, markMask, dataPath, minSyncPeriod = 50 } = options;
+    const { context, host, nodeName, forwarding, markMask, dataPath, minSyncMs } = options;
     const { clock, events, informers, log, metrics } = context;
     this.#options = options;
-    this.#dataPath =
-      dataPath ?? new NftablesWriter({ host, ...(markMask === undefined ? {} : { markMask }) });
+    this.#dataPath = dataPath ?? new NftablesWriter({ host, markMask });
     this.#hasConntrack = dataPath === undefined;
     this.#conntrack = new Conntrack(host);
     this.#metrics = ProxyMetrics.of(metrics);
@@ -152,13 +151,13 @@ export class NodeAgent implements Runnable {
         return () => this.#sync();
       },
     );
-    this.#view = new ForwardingView(informers, nodeName, forwarding, ({ kind, triggered }) => {
+    this.#view = new ForwardingView(informers, nodeName, forwarding, ({ kind, triggeredMs }) => {
       const now = clock.now();
       if (kind === 'other') this.#metrics.queued(forwarding.families, now);
       else this.#metrics.changed(kind, forwarding.families, now);
-      if (triggered !== undefined && triggered > started) this.#triggered.push(triggered);
+      if (triggeredMs !== undefined && triggeredMs > started) this.#triggeredMs.push(triggeredMs);
       this.#health.queued();
-      const after = Math.max(0, this.#lastSync + minSyncPeriod - clock.monotonic());
+      const after = Math.max(0, this.#lastSyncMs + minSyncMs - clock.monotonic());
       this.#loop.enqueue(everything, { after });
     });
     this.#problems = new ProblemReports(log, events, (key) => this.#view.service(key));
@@ -213,18 +212,18 @@ export class NodeAgent implements Runnable {
   }
 
   async #sync(): Promise<ReconcileResult> {
-    const { context, host, forwarding, nodeName, fullSyncPeriod = 3_600_000 } = this.#options;
+    const { context, host, forwarding, nodeName, fullSyncMs } = this.#options;
     const { clock, log } = context;
-    this.#lastSync = clock.monotonic();
-    const isFull = this.#lastSync >= this.#nextFullSync;
+    this.#lastSyncMs = clock.monotonic();
+    const isFull = this.#lastSyncMs >= this.#nextFullSyncMs;
     if (isFull) {
       this.#addresses = await interfaceAddresses(host);
-      this.#dataPath.distrust();
+      this.#dataPath.invalidate();
     }
     this.#health.begin();
     this.#metrics.began();
-    const triggered = this.#triggered;
-    this.#triggered = [];
+    const triggeredMs = this.#triggeredMs;
+    this.#triggeredMs = [];
     const planned = this.#view.update(this.#addresses);
     if (planned === undefined) {
       log.warn({ node: nodeName }, 'the API knows no such node yet: nothing is forwarded');
@@ -236,7 +235,7 @@ export class NodeAgent implements Runnable {
     try {
       await this.#program(planned);
     } catch (error) {
-      this.#triggered = [...triggered, ...this.#triggered];
+      this.#triggeredMs = [...triggeredMs, ...this.#triggeredMs];
       this.#metrics.failed(forwarding.families);
       const message = `Services are forwarded as they were before: ${errorMessage(error)}`;
       // By its name as kube-proxy has it in its Events, which reads no uid either.
@@ -245,14 +244,14 @@ export class NodeAgent implements Runnable {
       throw error;
     }
     this.#health.synced();
-    const seconds = (clock.monotonic() - this.#lastSync) / 1000;
-    this.#metrics.synced(forwarding.families, isFull, seconds, triggered, clock.now());
-    if (isFull) this.#nextFullSync = this.#lastSync + fullSyncPeriod;
+    const seconds = (clock.monotonic() - this.#lastSyncMs) / 1000;
+    this.#metrics.synced(forwarding.families, isFull, seconds, triggeredMs, clock.now());
+    if (isFull) this.#nextFullSyncMs = this.#lastSyncMs + fullSyncMs;
     await this.#deleteStaleFlows(planned.plan);
     await this.#serveHealthChecks(planned.plan);
-    const untilFullSync = Math.max(0, this.#nextFullSync - clock.monotonic());
+    const untilFullSync = Math.max(0, this.#nextFullSyncMs - clock.monotonic());
     return {
-      requeueAfter: this.#takenPorts.size === 0 ? untilFullSync : Math.min(healthCheckRetry, untilFullSync),
+      requeueAfter: this.#takenPorts.size === 0 ? untilFullSync : Math.min(healthCheckRetryMs, untilFullSync),
     };
   }
 

@@ -9,7 +9,7 @@ import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/fo
 import type { ObjectKey } from '../../objects/meta.ts';
 
 /** Milliseconds that a change may wait to be written: twice kube-proxy's default `--sync-period`. */
-const maxWait = 60_000;
+const maxWaitMs = 60_000;
 
 /**
  * Whether a node's rules follow the API (`pkg/proxy/healthcheck/proxy_health.go`). Only the age of what is not written
@@ -18,9 +18,9 @@ const maxWait = 60_000;
 export class SyncHealth {
   readonly #clock: Clock;
   /** Monotonic milliseconds of the oldest change that no sync has taken up, and of that which the last sync took up. */
-  #queued: number | undefined;
-  #writing: number | undefined;
-  #lastSynced: number | undefined;
+  #queuedMs: number | undefined;
+  #writingMs: number | undefined;
+  #lastSyncedMs: number | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -28,35 +28,35 @@ export class SyncHealth {
 
   /** Something has changed that has to be written. */
   queued(): void {
-    this.#queued ??= this.#clock.monotonic();
+    this.#queuedMs ??= this.#clock.monotonic();
   }
 
   /** A sync takes up all that is queued; what an earlier one failed to write stays as old as it is. */
   begin(): void {
-    this.#writing ??= this.#queued;
-    this.#queued = undefined;
+    this.#writingMs ??= this.#queuedMs;
+    this.#queuedMs = undefined;
   }
 
   /** The changes of the sync are written. */
   synced(): void {
-    this.#writing = undefined;
-    this.#lastSynced = this.#clock.now();
+    this.#writingMs = undefined;
+    this.#lastSyncedMs = this.#clock.now();
   }
 
   /** There is nothing to write for the sync. */
   skipped(): void {
-    this.#writing = undefined;
+    this.#writingMs = undefined;
   }
 
   get isHealthy(): boolean {
-    const oldest = this.#writing ?? this.#queued;
-    if (oldest === undefined || this.#lastSynced === undefined) return true;
-    return this.#clock.monotonic() - oldest < maxWait;
+    const oldest = this.#writingMs ?? this.#queuedMs;
+    if (oldest === undefined || this.#lastSyncedMs === undefined) return true;
+    return this.#clock.monotonic() - oldest < maxWaitMs;
   }
 
   /** Milliseconds since 1970 of the last sync that succeeded; undefined before the first. */
-  get lastSynced(): number | undefined {
-    return this.#lastSynced;
+  get lastSyncedMs(): number | undefined {
+    return this.#lastSyncedMs;
   }
 }
 
@@ -79,7 +79,7 @@ export interface BindAddress {
 }
 
 /** Milliseconds between tries to listen. */
-const retryDelay = 5000;
+const retryDelayMs = 5000;
 
 /**
  * Serves the health of the node to load balancers and the kubelet, as kube-proxy does (`pkg/proxy/healthcheck/proxy_health.go`,
@@ -108,7 +108,7 @@ export class NodeHealthServer {
           if (isAll && hasNoFamily(error)) break;
           if (!isLogged) log.warn({ address, port, err: error }, 'cannot serve the health of the node yet');
           isLogged = true;
-          await clock.sleep(retryDelay, signal);
+          await clock.sleep(retryDelayMs, signal);
         }
       }
     }
@@ -137,7 +137,7 @@ export class NodeHealthServer {
     const healthy = health.isHealthy && nodeEligible !== false;
     const status = healthy ? 200 : 503;
     metrics.answered(nodeEligible === undefined ? 'livez' : 'healthz', status);
-    const lastSynced = timeOf(health.lastSynced);
+    const lastSynced = timeOf(health.lastSyncedMs);
     const currentTime = timeOf(clock.now());
     const ofFamily = { lastUpdated: lastSynced, healthy: health.isHealthy };
     response.writeHead(status, {

@@ -19,41 +19,41 @@ import { parseTime } from '../../objects/time.ts';
 const triggerTime = 'endpoints.kubernetes.io/last-change-trigger-time';
 
 /** A Service without annotations and selector. */
-export function keptOfService(service: Service): Service {
+export function trimService(service: Service): Service {
   const { selector: _, ...spec } = service.spec;
-  return { ...service, metadata: keptOfMetadata(service), spec };
+  return { ...service, metadata: trimMetadata(service), spec };
 }
 
-export function keptOfSlice(slice: EndpointSlice): EndpointSlice {
+export function trimSlice(slice: EndpointSlice): EndpointSlice {
   return {
     ...slice,
-    metadata: keptOfMetadata(slice),
-    endpoints: slice.endpoints?.map(keptOfEndpoint) ?? null,
+    metadata: trimMetadata(slice),
+    endpoints: slice.endpoints?.map(trimEndpoint) ?? null,
   };
 }
 
 /** A Node without images, volumes, capacity and conditions: most of it, and new every few minutes. */
-function keptOfNode(node: Node): Node {
+function trimNode(node: Node): Node {
   const { podCIDRs, taints } = node.spec;
   const { addresses } = node.status;
   return {
     ...node,
-    metadata: keptOfMetadata(node),
+    metadata: trimMetadata(node),
     spec: { ...(podCIDRs === undefined ? {} : { podCIDRs }), ...(taints === undefined ? {} : { taints }) },
     status: addresses === undefined ? {} : { addresses },
   };
 }
 
 /** A Pod as policies see it: labels, addresses, names of ports. */
-export function keptOfPod(pod: Pod): Pod {
+export function trimPod(pod: Pod): Pod {
   const { annotations: _annotations, managedFields: _managedFields, ...metadata } = pod.metadata;
   const { nodeName, hostNetwork, initContainers, containers } = pod.spec;
   const { phase, podIP, podIPs } = pod.status;
   const spec = {
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(hostNetwork === undefined ? {} : { hostNetwork }),
-    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(keptOfContainer) }),
-    ...(containers === undefined ? {} : { containers: containers.map(keptOfContainer) }),
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(trimContainer) }),
+    ...(containers === undefined ? {} : { containers: containers.map(trimContainer) }),
   };
   const status = {
     ...(phase === undefined ? {} : { phase }),
@@ -63,7 +63,7 @@ export function keptOfPod(pod: Pod): Pod {
   return { ...pod, metadata, spec, status };
 }
 
-function keptOfContainer({ name, ports, restartPolicy }: Container): Container {
+function trimContainer({ name, ports, restartPolicy }: Container): Container {
   return {
     name,
     ...(ports === undefined ? {} : { ports }),
@@ -72,10 +72,10 @@ function keptOfContainer({ name, ports, restartPolicy }: Container): Container {
 }
 
 /** Identity and owners, and the labels and the annotation that are read. */
-function keptOfMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
+function trimMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
   const { annotations, labels, generateName: _, ...kept } = metadata;
   const triggered = annotations?.[triggerTime];
-  const readLabels = Object.entries(labels ?? {}).filter(([name]) => keptLabels.has(name));
+  const readLabels = Object.entries(labels ?? {}).filter(([name]) => labelsRead.has(name));
   return {
     ...kept,
     ...(readLabels.length === 0 ? {} : { labels: Object.fromEntries(readLabels) }),
@@ -83,14 +83,14 @@ function keptOfMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
   };
 }
 
-const keptLabels: ReadonlySet<string> = new Set([
+const labelsRead: ReadonlySet<string> = new Set([
   'kubernetes.io/service-name',
   'service.kubernetes.io/headless',
   'service.kubernetes.io/service-proxy-name',
   'topology.kubernetes.io/zone',
 ]);
 
-function keptOfEndpoint({ addresses, conditions, hints, nodeName }: Endpoint): Endpoint {
+function trimEndpoint({ addresses, conditions, hints, nodeName }: Endpoint): Endpoint {
   return {
     addresses: addresses.slice(0, 1),
     ...(conditions === undefined ? {} : { conditions: sharedConditions(conditions) }),
@@ -144,7 +144,7 @@ export interface ViewChange {
    * When the cause of a new or changed slice occurred, in milliseconds since 1970; undefined if the slice has no
    * such annotation.
    */
-  readonly triggered: number | undefined;
+  readonly triggeredMs: number | undefined;
 }
 
 /** Follows the objects that forwarding depends on, and keeps the plan of one node. */
@@ -171,24 +171,24 @@ export class ForwardingView {
   ) {
     this.#nodeName = nodeName;
     this.#options = options;
-    this.#services = informers.informer(services, { transform: keptOfService });
-    this.#slices = informers.informer(endpointSlices, { transform: keptOfSlice });
-    this.#nodes = informers.informer(nodes, { transform: keptOfNode });
+    this.#services = informers.informer(services, { transform: trimService });
+    this.#slices = informers.informer(endpointSlices, { transform: trimSlice });
+    this.#nodes = informers.informer(nodes, { transform: trimNode });
     this.#ranges = options.serviceCIDRs === undefined ? informers.informer(serviceCIDRs) : undefined;
     this.#slices.addIndex(bySliceService, indexBySliceService);
 
     this.#services.addHandler(
       onEach((service) => {
         this.#touched.add(keyOf(service));
-        changed({ kind: 'service', triggered: undefined });
+        changed({ kind: 'service', triggeredMs: undefined });
       }),
     );
     this.#slices.addHandler({
-      added: (slice) => this.#touchSlice(slice, changed, triggeredAt(slice)),
+      added: (slice) => this.#touchSlice(slice, changed, triggeredAtMs(slice)),
       updated: (slice, old) => {
         const former = serviceOfSlice(old);
         if (former !== undefined) this.#touched.add(former); // It may change hands.
-        this.#touchSlice(slice, changed, triggeredAt(slice));
+        this.#touchSlice(slice, changed, triggeredAtMs(slice));
       },
       deleted: (slice) => this.#touchSlice(slice, changed, undefined),
     });
@@ -273,11 +273,11 @@ export class ForwardingView {
   #touchSlice(
     slice: EndpointSlice,
     changed: (change: ViewChange) => void,
-    triggered: number | undefined,
+    triggeredMs: number | undefined,
   ): void {
     const key = serviceOfSlice(slice);
     if (key !== undefined) this.#touched.add(key);
-    changed({ kind: 'endpoints', triggered });
+    changed({ kind: 'endpoints', triggeredMs });
   }
 
   #node(interfaceAddresses: readonly ParsedAddress[]): ForwardingNode | undefined {
@@ -312,10 +312,10 @@ export class ForwardingView {
   }
 }
 
-const otherChange: ViewChange = { kind: 'other', triggered: undefined };
+const otherChange: ViewChange = { kind: 'other', triggeredMs: undefined };
 
 const toBeDeletedTaint = 'ToBeDeletedByClusterAutoscaler';
 
-function triggeredAt({ metadata }: EndpointSlice): number | undefined {
+function triggeredAtMs({ metadata }: EndpointSlice): number | undefined {
   return parseTime(metadata.annotations?.[triggerTime] ?? '');
 }

@@ -180,7 +180,7 @@ export class ListedTable {
     this.#family = family;
   }
 
-  /** @param element none twice. */
+  /** @param element as listed; the kernel lists each element once, and a second call would count it twice. */
   add(element: Element): void {
     const owner = ofDestinations(element.set) ? this.#ownerOf(element.key) : undefined;
     if (owner === undefined) {

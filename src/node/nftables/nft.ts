@@ -241,8 +241,11 @@ export class Transactions {
     this.#batch = new Batch(family);
   }
 
-  /** Takes changes that come after those before, all of a Service at once, and makes what is full by them. */
-  *add(changes: readonly ElementChange[]): Generator<string> {
+  /**
+   * Adds changes; those of one Service must come in one call, so that they share a transaction. Yields each transaction
+   * that is full.
+   */
+  *push(changes: readonly ElementChange[]): Generator<string> {
     const byService = new Map<string, ElementChange[]>();
     for (const change of changes) {
       const { set, service = '' } = change.element;
@@ -254,8 +257,8 @@ export class Transactions {
     for (const group of byService.values()) yield* this.#addGroup(group.sort((a, b) => rank(a) - rank(b)));
   }
 
-  /** Makes the last one. */
-  *end(): Generator<string> {
+  /** Yields the rest: endpoints that nothing refers to any more are deleted last. */
+  *flush(): Generator<string> {
     const unused = this.#unused;
     this.#unused = [];
     for (const change of unused) yield* this.#addGroup([change]);
@@ -278,8 +281,8 @@ export class Transactions {
   }
 }
 
-/** Commands in their order, cut into transactions. */
-export function cutCommands(commands: readonly Command[]): readonly string[] {
+/** The commands in their order, as transactions of a size that the kernel takes. */
+export function splitTransactions(commands: readonly Command[]): readonly string[] {
   const texts: string[] = [];
   let current: string[] = [];
   let size = 0;

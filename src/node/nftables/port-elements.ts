@@ -28,7 +28,7 @@ import { masqueradeBit } from './marks.ts';
  * A chain that leads to one of a number of endpoints. It names no Service: there is one for each number, and a Service
  * port whose number changes goes to another chain. Such chains are made when they are first needed and never deleted.
  */
-export interface PickChain {
+export interface ServiceChain {
   /** By what the destination is known. */
   readonly by: DestinationKey;
   readonly to: TrafficPolicy;
@@ -44,7 +44,7 @@ export type DestinationKey = 'service-ips' | 'node-ports';
 /** The sources that are masqueraded with the node's address. */
 export type MasqueradedSources = 'none' | 'all' | 'all-but-pods';
 
-function pickChainName({ by, to, masquerade, endpoints, affinitySeconds }: PickChain): string {
+function serviceChainName({ by, to, masquerade, endpoints, affinitySeconds }: ServiceChain): string {
   const name = ['pick', endpointList(by, to), String(endpoints)];
   if (masquerade !== 'none') name.push('masquerade', masquerade);
   if (affinitySeconds !== undefined) name.push('affinity', String(affinitySeconds));
@@ -75,7 +75,10 @@ export interface ChainDefinition {
 }
 
 /** The chain, after those that it needs. */
-export function pickChainDefinitions(chain: PickChain, options: LayoutOptions): readonly ChainDefinition[] {
+export function serviceChainDefinitions(
+  chain: ServiceChain,
+  options: LayoutOptions,
+): readonly ChainDefinition[] {
   const { family } = options;
   const { by, to, endpoints, affinitySeconds } = chain;
   const draw = assign(field.connectionMark, { numgen: { mode: 'random', mod: endpoints } });
@@ -87,7 +90,7 @@ export function pickChainDefinitions(chain: PickChain, options: LayoutOptions): 
   };
   const before = masqueradeRules(chain.masquerade, options);
   if (affinitySeconds === undefined) {
-    return [define(options, pickChainName(chain), [...before, [draw, translate]])];
+    return [define(options, serviceChainName(chain), [...before, [draw, translate]])];
   }
   const find = findChainDefinition(chain, options);
   const keep = {
@@ -97,21 +100,21 @@ export function pickChainDefinitions(chain: PickChain, options: LayoutOptions): 
       set: '@affinity',
     },
   };
-  const pick = define(options, pickChainName(chain), [
+  const definition = define(options, serviceChainName(chain), [
     ...before,
     [jump(find.name)],
     [match(field.connectionMark, 0), draw, markOfSlot(chain, options)],
     [keep],
     [translate],
   ]);
-  return [find, pick];
+  return [find, definition];
 }
 
 /**
  * Sets the connection mark to that of the first endpoint that the client keeps; 0: none. As kube-proxy, it asks for one
  * endpoint after the other. Chains exist for powers of two: slots that a Service port does not have match nothing.
  */
-function findChainDefinition(chain: PickChain, options: LayoutOptions): ChainDefinition {
+function findChainDefinition(chain: ServiceChain, options: LayoutOptions): ChainDefinition {
   let slots = 1;
   while (slots < chain.endpoints) slots *= 2;
   const rules = [];
@@ -138,12 +141,12 @@ function masqueradeRules(
 }
 
 /** Replaces the slot in the connection mark by the mark of its endpoint. */
-function markOfSlot(chain: PickChain, options: LayoutOptions): NftExpression {
+function markOfSlot(chain: ServiceChain, options: LayoutOptions): NftExpression {
   const data = `@${endpointMarksMap(chain.by, chain.to)}`;
   return assign(field.connectionMark, { map: { key: markedDestination(chain, options), data } });
 }
 
-function markedDestination({ by }: PickChain, { family }: LayoutOptions): NftExpression {
+function markedDestination({ by }: ServiceChain, { family }: LayoutOptions): NftExpression {
   return concat(...(by === 'service-ips' ? serviceIPKey(family) : nodePortKey), field.connectionMark);
 }
 
@@ -205,7 +208,7 @@ export interface ProgrammedPort {
 export interface PortElements {
   readonly elements: readonly Element[];
   /** By name. */
-  readonly chains: ReadonlyMap<string, PickChain>;
+  readonly chains: ReadonlyMap<string, ServiceChain>;
 }
 
 type Forward = Extract<Action, { readonly action: 'forward' }>;
@@ -213,7 +216,7 @@ type Forward = Extract<Action, { readonly action: 'forward' }>;
 /** The elements that lead to the endpoints of a Service port, or refuse, and the chains to which they lead. */
 export function routeElements(programmed: ProgrammedPort): PortElements {
   const elements: Element[] = [];
-  const chains = new Map<string, PickChain>();
+  const chains = new Map<string, ServiceChain>();
   for (const destination of programmed.port.destinations) {
     addEndpoints(programmed, destination, elements);
     addVerdicts(programmed, destination, elements, chains);
@@ -270,23 +273,23 @@ export function addVerdicts(
   programmed: ProgrammedPort,
   destination: Destination,
   elements: Element[],
-  chains: Map<string, PickChain>,
+  chains: Map<string, ServiceChain>,
 ): void {
   const { port } = programmed;
   const { service } = port;
   const { by, key } = destinationElementKey(port, destination);
   const { pod, node, other } = destination.actions;
 
-  const pick = (to: TrafficPolicy, masquerade: MasqueradedSources): ElementValue => {
+  const leadTo = (to: TrafficPolicy, masquerade: MasqueradedSources): ElementValue => {
     const { affinitySeconds } = port;
     const chain = { by, to, masquerade, endpoints: slotsOf(programmed, to).length, affinitySeconds };
-    const name = pickChainName(chain);
+    const name = serviceChainName(chain);
     chains.set(name, chain);
     return { goto: name };
   };
   const common = commonVerdict(pod, node, other);
   if (common !== undefined) {
-    elements.push({ set: by, key, value: pick(common.to, common.masquerade), service });
+    elements.push({ set: by, key, value: leadTo(common.to, common.masquerade), service });
   } else if (policiesOf(destination).length > 0) {
     elements.push({ set: by, key, value: { goto: `${by}-by-source` }, service });
     const sources = [
@@ -296,7 +299,7 @@ export function addVerdicts(
     ] as const;
     for (const [action, from] of sources) {
       if (action.action !== 'forward') continue;
-      const value = pick(action.to, action.masquerade ? 'all' : 'none');
+      const value = leadTo(action.to, action.masquerade ? 'all' : 'none');
       elements.push({ set: `${by}-${from}`, key, value, service });
     }
   }

@@ -11,7 +11,7 @@ import type { IPFamily } from '../../objects/address.ts';
 import { byText, difference, type ElementChange, elementText, type Element } from './elements.ts';
 import type { ListedTable } from './listed-table.ts';
 import {
-  type PickChain,
+  type ServiceChain,
   type ProgrammedPort,
   routeElements,
   sharedElements,
@@ -72,8 +72,8 @@ export interface ProgrammedService {
 export interface ProgrammingStep {
   readonly changes: readonly ElementChange[];
   /** Chains to which the new elements lead, by name. */
-  readonly chains: ReadonlyMap<string, PickChain>;
-  /** The change of the mirror: undefined for a deleted Service. */
+  readonly chains: ReadonlyMap<string, ServiceChain>;
+  /** What {@link ProgrammedServices.commit} takes over: undefined for a deleted Service. */
   readonly services: ReadonlyMap<ObjectKey, ProgrammedService | undefined>;
 }
 
@@ -84,10 +84,10 @@ const servicesInStep = 20;
 type FormerSlots = (port: ServicePortPlan, of: TrafficPolicy) => readonly (PlannedEndpoint | undefined)[];
 
 /**
- * The mirror of what one table holds for Services: not its elements, but what they follow from. Elements that several
- * Service ports have are counted.
+ * What one table holds for Services: not its elements, but the plans and slots that they follow from. An element that
+ * several Service ports have is counted, and goes with the last of them.
  */
-export class Programmed {
+export class ProgrammedServices {
   readonly #family: IPFamily;
   readonly #services = new Map<ObjectKey, ProgrammedService>();
   readonly #shared = new Map<string, number>();
@@ -97,7 +97,7 @@ export class Programmed {
   }
 
   /**
-   * The changes from the mirror to the plan.
+   * The changes from what the table holds to the plan.
    *
    * @param touched the Services whose plans may have changed; default all.
    */
@@ -111,7 +111,7 @@ export class Programmed {
       const held = this.#services.get(key);
       if (service !== held?.plan) services.set(key, service && this.#program(service, slotsOf(held)));
     }
-    const chains = new Map<string, PickChain>();
+    const chains = new Map<string, ServiceChain>();
     const before: Element[] = [];
     const after: Element[] = [];
     const shared = new Map<string, { readonly element: Element; more: number }>();
@@ -138,33 +138,30 @@ export class Programmed {
   }
 
   /**
-   * What leads from what was listed in the kernel to the plan, in steps: all elements of 10,000 Services at once would
-   * take 100 MiB. Where an element is missing that leads to an endpoint, all of its Service port's are added: nft takes
-   * those that are there without an error. The mirror is to be empty, and each step to be committed before the next.
+   * Takes over a table that another process has written: the changes from what was listed in the kernel to the plan, in
+   * steps, because all elements of 10,000 Services at once would take 100 MiB. Where an element is missing that leads to
+   * an endpoint, all of its Service port's are added: nft takes those that are there without an error. Nothing may be
+   * programmed before, and each step is to be committed before the next is asked for.
    *
    * @param listed by comparison with the same plan. Its other elements are taken out of it.
    * @param others elements that the table is to have beside those of Services. They come last, because addresses in
    *   Service ranges that are no Service's are dropped.
    */
-  *fromKernel(
-    plan: ForwardingPlan,
-    listed: ListedTable,
-    others: readonly Element[],
-  ): Generator<ProgrammingStep> {
+  *adopt(plan: ForwardingPlan, listed: ListedTable, others: readonly Element[]): Generator<ProgrammingStep> {
     let batch: ServicePlan[] = [];
     for (const service of plan.services.values()) {
       batch.push(service);
       if (batch.length < servicesInStep) continue;
-      yield this.#stepFromKernel(batch, listed);
+      yield this.#adoptStep(batch, listed);
       batch = [];
     }
-    yield this.#stepFromKernel(batch, listed);
+    yield this.#adoptStep(batch, listed);
     yield { changes: difference(listed.others, others), chains: new Map(), services: new Map() };
   }
 
-  #stepFromKernel(batch: readonly ServicePlan[], listed: ListedTable): ProgrammingStep {
+  #adoptStep(batch: readonly ServicePlan[], listed: ListedTable): ProgrammingStep {
     const services = new Map<ObjectKey, ProgrammedService>();
-    const chains = new Map<string, PickChain>();
+    const chains = new Map<string, ServiceChain>();
     const before: Element[] = [];
     const after: Element[] = [];
     const shared = new Set<string>();
@@ -188,7 +185,7 @@ export class Programmed {
     return { changes: difference(byText(before), after), chains, services };
   }
 
-  /** Takes over what was done. */
+  /** Takes over a step, once it is to be written. */
   commit({ services }: ProgrammingStep): void {
     for (const [key, service] of services) {
       this.#countShared(this.#services.get(key), -1);
@@ -222,7 +219,7 @@ export class Programmed {
   }
 }
 
-/** The slots that a Service has in the mirror. */
+/** The slots that a Service has in the table. */
 function slotsOf(held: ProgrammedService | undefined): FormerSlots {
   return ({ id }, of) => {
     const known = held?.ports.find(({ port }) => port.id === id);

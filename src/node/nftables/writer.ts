@@ -17,32 +17,33 @@ import {
 } from './elements.ts';
 import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
 import { ListedTable, ListingReader } from './listed-table.ts';
-import { Nft, cutCommands, Transactions } from './nft.ts';
-import { pickChainDefinitions } from './port-elements.ts';
-import { Programmed, type ProgrammingStep } from './programmed.ts';
+import { Nft, splitTransactions, Transactions } from './nft.ts';
+import { serviceChainDefinitions } from './port-elements.ts';
+import { ProgrammedServices, type ProgrammingStep } from './programmed.ts';
 import type { Host } from '../../host/host.ts';
 import { defaultMarkMask } from './marks.ts';
 
 /** The result of a sync. */
-export interface Written {
+export interface SyncResult {
   readonly transactions: number;
   /** Elements that were added, replaced or deleted. */
   readonly elements: number;
 }
 
-/** The contents of the kernel, as far as known. */
-interface Mirror {
+/** The contents of a table, as this process has written them. */
+interface KnownTable {
   readonly options: LayoutOptions;
   readonly chains: Map<string, number>;
-  readonly programmed: Programmed;
+  readonly programmed: ProgrammedServices;
   /** Elements that are not Services'. */
   readonly others: readonly Element[];
 }
 
-/** The former contents of the kernel, and the number of transactions to make a table anew. */
-interface Read {
+/** The contents of a table as nft listed them. */
+interface ListedContents {
   readonly chains: ChainSizes;
   readonly listed: ListedTable;
+  /** How many it took to make the table anew; 0: it was there. */
   readonly transactions: number;
 }
 
@@ -51,7 +52,7 @@ export class NftablesTable {
   readonly #nft: Nft;
   readonly #family: IPFamily;
   readonly #markMask: number;
-  #mirror: Mirror | undefined;
+  #known: KnownTable | undefined;
 
   constructor(nft: Nft, family: IPFamily, markMask: number) {
     this.#nft = nft;
@@ -59,9 +60,9 @@ export class NftablesTable {
     this.#markMask = markMask;
   }
 
-  /** Makes the next sync a full one. */
-  forget(): void {
-    this.#mirror = undefined;
+  /** The next sync lists the table, compares it with the plan, and restores it. */
+  invalidate(): void {
+    this.#known = undefined;
   }
 
   /**
@@ -75,54 +76,54 @@ export class NftablesTable {
     plan: ForwardingPlan,
     node: NodeFamilyPlan,
     touched: Iterable<ObjectKey> | undefined,
-  ): Promise<Written> {
+  ): Promise<SyncResult> {
     const options = this.#layoutOptions(node);
     const others = nodeElements(node);
-    let mirror = this.#mirror;
-    this.#mirror = undefined;
-    if (mirror !== undefined && !jsonEqual(mirror.options, options)) mirror = undefined;
+    let known = this.#known;
+    this.#known = undefined;
+    if (known !== undefined && !jsonEqual(known.options, options)) known = undefined;
 
-    const programmed = mirror?.programmed ?? new Programmed(this.#family);
-    const read = mirror === undefined ? await this.#read(plan, tableLayout(options)) : undefined;
-    const chains = new Map(mirror?.chains ?? read?.chains);
-    const steps = this.#steps(plan, programmed, touched, read, mirror, others);
+    const programmed = known?.programmed ?? new ProgrammedServices(this.#family);
+    const listed = known === undefined ? await this.#list(plan, tableLayout(options)) : undefined;
+    const chains = new Map(known?.chains ?? listed?.chains);
+    const steps = this.#steps(plan, programmed, touched, listed, known, others);
     let elements = 0;
     const texts = async function* (this: NftablesTable): AsyncGenerator<string> {
       const transactions = new Transactions(options.family);
       for (const step of steps) {
         await nextTurn();
         yield* this.#missingChains(chains, step, options);
-        yield* transactions.add(step.changes);
+        yield* transactions.push(step.changes);
         elements += step.changes.length;
         programmed.commit(step);
       }
-      yield* transactions.end();
+      yield* transactions.flush();
     };
     const written = await this.#nft.runAll(texts.call(this));
-    this.#mirror = { options, chains, programmed, others };
-    return { transactions: written + (read?.transactions ?? 0), elements };
+    this.#known = { options, chains, programmed, others };
+    return { transactions: written + (listed?.transactions ?? 0), elements };
   }
 
   /** The steps, by the known contents of the table. Each step is committed before the next is made. */
   *#steps(
     plan: ForwardingPlan,
-    programmed: Programmed,
+    programmed: ProgrammedServices,
     touched: Iterable<ObjectKey> | undefined,
-    read: Read | undefined,
-    mirror: Mirror | undefined,
+    listed: ListedContents | undefined,
+    known: KnownTable | undefined,
     others: readonly Element[],
   ): Generator<ProgrammingStep> {
-    if (read === undefined) {
+    if (listed === undefined) {
       const step = programmed.next(plan, touched);
-      const changed = difference(byText(mirror?.others ?? []), others);
+      const changed = difference(byText(known?.others ?? []), others);
       yield { ...step, changes: [...changed, ...step.changes] };
     } else {
-      yield* programmed.fromKernel(plan, read.listed, others);
+      yield* programmed.adopt(plan, listed.listed, others);
     }
   }
 
-  /** Reads the contents of the kernel. A missing table, or one with other rules, is made anew. */
-  async #read(plan: ForwardingPlan, layout: TableLayout): Promise<Read> {
+  /** Lists the contents of the kernel. A missing table, or one with other rules, is made anew. */
+  async #list(plan: ForwardingPlan, layout: TableLayout): Promise<ListedContents> {
     const family = nftFamily(this.#family);
     // Terse, and the whole family: asked for one table, nft 1.0.6 fetches all of its elements.
     const rules = listedRules((await this.#nft.list(['-t'], 'ruleset', family)) ?? '{}');
@@ -152,7 +153,7 @@ export class NftablesTable {
   ): readonly string[] {
     const commands: Command[] = [];
     for (const chain of step.chains.values()) {
-      for (const definition of pickChainDefinitions(chain, options)) {
+      for (const definition of serviceChainDefinitions(chain, options)) {
         const size = definition.commands.length - 1;
         if (chains.get(definition.name) === size) continue;
         chains.set(definition.name, size);
@@ -165,7 +166,7 @@ export class NftablesTable {
         pushAll(commands, rules);
       }
     }
-    return cutCommands(commands);
+    return splitTransactions(commands);
   }
 
   #layoutOptions({ podDetection, nodePortAddresses }: NodeFamilyPlan): LayoutOptions {
@@ -262,16 +263,16 @@ export class NftablesWriter {
    * @param touched the Services whose plans may have changed since the last sync; default all.
    * @throws {NftError} The next sync then reads the contents of the kernel.
    */
-  async sync(plan: ForwardingPlan, touched?: Iterable<ObjectKey>): Promise<Written> {
+  async sync(plan: ForwardingPlan, touched?: Iterable<ObjectKey>): Promise<SyncResult> {
     try {
       return await this.#sync(plan, touched);
     } catch (error) {
-      this.distrust(); // A failed sync leaves the table unknown: the next one reads it.
+      this.invalidate(); // A failed sync leaves the table unknown: the next one lists it.
       throw error;
     }
   }
 
-  async #sync(plan: ForwardingPlan, touched: Iterable<ObjectKey> | undefined): Promise<Written> {
+  async #sync(plan: ForwardingPlan, touched: Iterable<ObjectKey> | undefined): Promise<SyncResult> {
     let transactions = 0;
     let elements = 0;
     for (const node of plan.node.families) {
@@ -287,9 +288,9 @@ export class NftablesWriter {
     return { transactions, elements };
   }
 
-  /** The next sync compares everything with what the kernel has, and mends it. */
-  distrust(): void {
-    for (const table of this.#tables.values()) table.forget();
+  /** The next sync lists the tables, compares them with the plan, and restores them. */
+  invalidate(): void {
+    for (const table of this.#tables.values()) table.invalidate();
   }
 
   /** Ends the program that {@link sync} leaves behind for the next change. What was written stays. */

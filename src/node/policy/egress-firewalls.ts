@@ -15,7 +15,7 @@ import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/k
 export interface ResolvedName {
   readonly addresses: readonly string[];
   /** Seconds for which they hold; 0: not known. */
-  readonly ttl: number;
+  readonly ttlSeconds: number;
 }
 
 export interface EgressFirewallsOptions {
@@ -30,9 +30,9 @@ export interface EgressFirewallsOptions {
 }
 
 /** Milliseconds after which a name without a TTL is looked up again, as OVN-Kubernetes does (`dns_name_resolver`). */
-const usualRefresh = 30 * 60_000;
+const usualRefreshMs = 30 * 60_000;
 /** Milliseconds until a name that was not found is looked up again. */
-const retry = 30_000;
+const retryMs = 30_000;
 
 /** Follows EgressFirewalls with the Nodes and the DNS names that they refer to. */
 export class EgressFirewalls {
@@ -44,7 +44,7 @@ export class EgressFirewalls {
   /** Addresses by name, as they were found last. */
   readonly #found = new Map<string, readonly string[]>();
   /** Names whose last lookup failed. */
-  readonly #lost = new Set<string>();
+  readonly #notFound = new Set<string>();
 
   constructor(options: EgressFirewallsOptions) {
     const { context, nodeName, changed } = options;
@@ -127,28 +127,28 @@ export class EgressFirewalls {
     const { context, resolve, changed } = this.#options;
     if (![...this.#rules.values()].some((rules) => namesOf(rules).includes(name))) {
       this.#found.delete(name);
-      this.#lost.delete(name);
+      this.#notFound.delete(name);
       return {};
     }
     try {
-      const { addresses, ttl } = await resolve(name);
-      this.#lost.delete(name);
+      const { addresses, ttlSeconds } = await resolve(name);
+      this.#notFound.delete(name);
       const sorted = addresses.toSorted();
       if (!jsonEqual(this.#found.get(name), sorted)) {
         this.#found.set(name, sorted);
         changed();
       }
-      return { requeueAfter: ttl > 0 ? ttl * 1000 : usualRefresh };
+      return { requeueAfter: ttlSeconds > 0 ? ttlSeconds * 1000 : usualRefreshMs };
     } catch (error) {
-      if (!this.#lost.has(name)) {
+      if (!this.#notFound.has(name)) {
         const consequence = this.#found.has(name) ? 'its last addresses stay' : 'rules with it match nothing';
         context.log.warn(
           { name, reason: 'NameNotResolved', err: error },
           `cannot look up a name of an EgressFirewall: ${consequence}`,
         );
       }
-      this.#lost.add(name);
-      return { requeueAfter: retry };
+      this.#notFound.add(name);
+      return { requeueAfter: retryMs };
     }
   }
 }
@@ -164,7 +164,7 @@ export async function lookUpName(name: string): Promise<ResolvedName> {
   if (v4.status === 'rejected' && v6.status === 'rejected') throw v4.reason;
   return {
     addresses: found.map(({ address }) => address),
-    ttl: found.reduce((least, { ttl }) => Math.min(least, ttl), found[0]?.ttl ?? 0),
+    ttlSeconds: found.reduce((least, { ttl }) => Math.min(least, ttl), found[0]?.ttl ?? 0),
   };
 }
 

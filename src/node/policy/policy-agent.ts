@@ -19,7 +19,7 @@ import type { NetworkPolicy } from '../../objects/types/networking.generated.ts'
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { otherImplementations } from '../../runtime/other-implementations.ts';
-import { keptOfPod } from '../forwarding/view.ts';
+import { trimPod } from '../forwarding/view.ts';
 import { Nft } from '../nftables/nft.ts';
 import { EgressFirewalls, type ResolvedName, lookUpName } from './egress-firewalls.ts';
 import { PolicyTable } from './policy-table.ts';
@@ -29,8 +29,8 @@ export interface PolicyAgentOptions {
   readonly host: Host;
   /** Of the Node object. */
   readonly nodeName: string;
-  /** Milliseconds after which everything is compared with the kernel again; default one hour. */
-  readonly fullSyncPeriod?: number;
+  /** After this time, everything is compared with the kernel again. */
+  readonly fullSyncMs: number;
   /** Start even where another policy engine is at work. Default false. */
   readonly besideOtherEngines?: boolean;
   /** The names of the cluster's DaemonSets and Deployments, which show other engines; default: none are asked for. */
@@ -48,8 +48,8 @@ class OtherPolicyEngineError extends Error {
   override readonly name = 'OtherPolicyEngineError';
 }
 
-/** Milliseconds in which changes are gathered. */
-const gather = 20;
+/** Changes of this time are written together. */
+const batchMs = 20;
 
 const bridgeParameters = ['net/bridge/bridge-nf-call-iptables', 'net/bridge/bridge-nf-call-ip6tables'];
 
@@ -68,7 +68,7 @@ export class PolicyAgent implements Runnable {
   readonly #loop: KeyLoop<LoopContext>;
   readonly #firewalls: EgressFirewalls;
   #firewallsTouched = true;
-  #nextFullSync = Number.NEGATIVE_INFINITY;
+  #nextFullSyncMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: PolicyAgentOptions) {
     const { context, host, nodeName, clusterCIDRs = [], resolve = lookUpName } = options;
@@ -76,7 +76,7 @@ export class PolicyAgent implements Runnable {
     this.#options = options;
     this.#index = new PolicyIndex(nodeName, hash);
     this.#table = new PolicyTable(new Nft(host));
-    const pods = informers.informer(podsResource, { transform: keptOfPod });
+    const pods = informers.informer(podsResource, { transform: trimPod });
     const policies = informers.informer(networkPoliciesResource);
     this.#namespaces = informers.informer(namespacesResource);
     this.#loop = new KeyLoop(
@@ -88,7 +88,7 @@ export class PolicyAgent implements Runnable {
         return () => this.#sync();
       },
     );
-    const changed = (): void => this.#loop.enqueue(everything, { after: gather });
+    const changed = (): void => this.#loop.enqueue(everything, { after: batchMs });
     this.#firewalls = new EgressFirewalls({
       ...{ context, nodeName, clusterCIDRs, resolve },
       changed: () => {
@@ -161,11 +161,11 @@ export class PolicyAgent implements Runnable {
   }
 
   async #sync(): Promise<ReconcileResult> {
-    const { context, fullSyncPeriod = 3_600_000 } = this.#options;
+    const { context, fullSyncMs } = this.#options;
     const now = context.clock.monotonic();
-    if (now >= this.#nextFullSync) {
-      this.#table.distrust();
-      this.#nextFullSync = now + fullSyncPeriod;
+    if (now >= this.#nextFullSyncMs) {
+      this.#table.invalidate();
+      this.#nextFullSyncMs = now + fullSyncMs;
     }
     if (this.#firewallsTouched) this.#index.setFirewalls(this.#firewalls.filters(hash));
     this.#firewallsTouched = false;
@@ -174,7 +174,7 @@ export class PolicyAgent implements Runnable {
       const milliseconds = Math.round(context.clock.monotonic() - now);
       context.log.debug({ transactions, commands, milliseconds }, 'wrote policies into the kernel');
     }
-    return { requeueAfter: Math.max(0, this.#nextFullSync - context.clock.monotonic()) };
+    return { requeueAfter: Math.max(0, this.#nextFullSyncMs - context.clock.monotonic()) };
   }
 
   #setNamespace({ metadata }: Namespace, changed: () => void): void {

@@ -1,6 +1,6 @@
 import { parseAddress } from '../../objects/address.ts';
 import { at, listAt, textAt } from '../../objects/json.ts';
-import { type Nft, cutCommands } from '../nftables/nft.ts';
+import { type Nft, splitTransactions } from '../nftables/nft.ts';
 import {
   baseChains,
   policyTable,
@@ -23,8 +23,6 @@ import {
 } from '../../network/policy/policy-plan.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { Command } from '../nftables/elements.ts';
-
-/** Reads back what the kernel has of the table `inet servicenet-policy`. */
 
 /** The changing contents of the kernel. */
 export interface ListedPolicyTable {
@@ -87,7 +85,7 @@ function canonical(address: string): string {
 }
 
 /** The result of a sync. */
-export interface PolicyWritten {
+export interface PolicySyncResult {
   readonly transactions: number;
   readonly commands: number;
 }
@@ -102,35 +100,35 @@ const elementsPerCommand = 500;
 export class PolicyTable {
   readonly #nft: Nft;
   /** The contents of the kernel; `none`: no table. Undefined: unknown. */
-  #programmed: ListedPolicyTable | 'none' | undefined;
+  #known: ListedPolicyTable | 'none' | undefined;
 
   constructor(nft: Nft) {
     this.#nft = nft;
   }
 
   /** The next sync reads what the kernel has. */
-  distrust(): void {
-    this.#programmed = undefined;
+  invalidate(): void {
+    this.#known = undefined;
   }
 
   /** Programs the kernel by the plan. @throws {NftError} The next sync then reads the contents of the kernel. */
-  async sync(plan: PolicyPlan): Promise<PolicyWritten> {
+  async sync(plan: PolicyPlan): Promise<PolicySyncResult> {
     try {
-      const present = this.#programmed ?? (await readTable(this.#nft)) ?? 'none';
-      this.#programmed = undefined;
+      const present = this.#known ?? (await readTable(this.#nft)) ?? 'none';
+      this.#known = undefined;
       // Without a policy there is no need for a table.
       if (present === 'none' && plan.chains.size === 0) {
-        this.#programmed = present;
+        this.#known = present;
         return { transactions: 0, commands: 0 };
       }
       const commands =
         present === 'none' ? [...baseCommands(), ...changes(nothing, plan)] : changes(present, plan);
-      const transactions = cutCommands(commands);
+      const transactions = splitTransactions(commands);
       if (transactions.length > 0) await this.#nft.runAll(Readable.from(transactions));
-      this.#programmed = programmedBy(plan);
+      this.#known = contentsOf(plan);
       return { transactions: transactions.length, commands: commands.length };
     } catch (error) {
-      this.distrust();
+      this.invalidate();
       throw error;
     }
   }
@@ -142,7 +140,7 @@ export class PolicyTable {
 
   /** Takes away all that was ever made. @throws {NftError} */
   async cleanUp(): Promise<void> {
-    this.distrust();
+    this.invalidate();
     await this.#nft.run([{ add: { table: policyTable } }, { delete: { table: policyTable } }]);
   }
 }
@@ -154,7 +152,7 @@ const nothing: ListedPolicyTable = {
   subjects: new Map(),
 };
 
-function programmedBy({ sets, chains, subjects }: PolicyPlan): ListedPolicyTable {
+function contentsOf({ sets, chains, subjects }: PolicyPlan): ListedPolicyTable {
   return {
     sets: new Map([...sets].map(([name, { elements }]) => [name, elements])),
     chains: new Map([...chains].map(([name, rules]) => [name, rules.length])),

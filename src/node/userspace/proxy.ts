@@ -14,7 +14,7 @@ import type {
   ServicePortPlan,
 } from '../../network/forwarding/forwarding-plan.ts';
 import type { DataPath } from '../forwarding/agent.ts';
-import type { Written } from '../nftables/writer.ts';
+import type { SyncResult } from '../nftables/writer.ts';
 import { type Listener, TcpListener, UdpListener } from './listeners.ts';
 
 /** Most clients that are remembered; the one that came longest ago is forgotten. */
@@ -66,7 +66,7 @@ export interface UserspaceProxyOptions {
 }
 
 /** An address and port at which a node must listen. */
-interface Place {
+interface ListenAddress {
   readonly port: ServicePortPlan;
   readonly address: string;
   readonly number: number;
@@ -101,9 +101,9 @@ export class UserspaceProxy implements DataPath {
    *
    * @throws {Error} where `ip` is missing or refuses an address; the next sync tries again.
    */
-  async sync(plan: ForwardingPlan): Promise<Written> {
+  async sync(plan: ForwardingPlan): Promise<SyncResult> {
     this.#plan = plan;
-    const places = placesOf(plan);
+    const places = listenAddressesOf(plan);
     for (const [key, listener] of this.#listeners) {
       if (places.has(key)) continue;
       listener.close();
@@ -125,7 +125,7 @@ export class UserspaceProxy implements DataPath {
   }
 
   /** Addresses that something else took away are given again. */
-  distrust(): void {
+  invalidate(): void {
     this.#mayLackAddresses = true;
   }
 
@@ -138,7 +138,7 @@ export class UserspaceProxy implements DataPath {
   }
 
   /** A port that is taken by another program is tried again with the next sync. */
-  async #open(key: string, place: Place): Promise<Listener | undefined> {
+  async #open(key: string, place: ListenAddress): Promise<Listener | undefined> {
     const { host, clock, log } = this.#options;
     const { address, number, port } = place;
     const choose = (client: string): PlannedEndpoint | undefined => this.#choose(place, client);
@@ -158,7 +158,7 @@ export class UserspaceProxy implements DataPath {
     }
   }
 
-  #choose({ port, address, number }: Place, client: string): PlannedEndpoint | undefined {
+  #choose({ port, address, number }: ListenAddress, client: string): PlannedEndpoint | undefined {
     if (this.#plan === undefined) return undefined;
     const verdict = verdictFor(this.#plan, {
       // The node's own connections to an address that it was given come from that address.
@@ -205,8 +205,8 @@ function lineFor(verb: 'replace' | 'del', address: string): string {
 }
 
 /** The listeners by address, protocol and port: those at which at least one source is forwarded. */
-function placesOf({ destinations, node }: ForwardingPlan): Map<string, Place> {
-  const places = new Map<string, Place>();
+function listenAddressesOf({ destinations, node }: ForwardingPlan): Map<string, ListenAddress> {
+  const places = new Map<string, ListenAddress>();
   const add = (port: ServicePortPlan, destination: Destination, address: string): void => {
     const key = `${address} ${port.protocol} ${destination.port}`;
     // Addresses of Services go before node ports.

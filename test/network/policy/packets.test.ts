@@ -95,7 +95,7 @@ describe.skipIf(missing !== '')(`policies in the kernel${lacks}`, () => {
         );
         expect(wrong.flat()).toEqual([]);
         for (const { index, table } of nodes) {
-          table.distrust();
+          table.invalidate();
           const settled = await table.sync(index.plan());
           expect(settled, 'what is listed is what was written').toEqual({ transactions: 0, commands: 0 });
         }
@@ -142,7 +142,7 @@ describe.skipIf(missing !== '')(`policies in the kernel${lacks}`, () => {
             ),
           );
           expect(wrong.flat(), JSON.stringify(egress)).toEqual([]);
-          table.distrust();
+          table.invalidate();
           expect(await table.sync(index.plan())).toEqual({ transactions: 0, commands: 0 });
         },
       ),

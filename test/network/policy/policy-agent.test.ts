@@ -49,7 +49,7 @@ describe.skipIf(missing !== '')(
       const stopping = new AbortController();
       const agent = new PolicyAgent({
         ...{ context: { ...context, informers }, host: cluster.network.at('node-1').machine.host },
-        ...{ nodeName: 'node-1', ...options },
+        ...{ nodeName: 'node-1', fullSyncMs: 3_600_000, ...options },
       });
       const running = agent.run(stopping.signal);
       informers.start(stopping.signal);
@@ -137,7 +137,7 @@ describe.skipIf(missing !== '')(
     });
 
     it('enforces EgressFirewalls, which follow DNS names and Nodes, and leave Pods alone', async () => {
-      const answers = { addresses: ['203.0.113.1'], ttl: 1 };
+      const answers = { addresses: ['203.0.113.1'], ttlSeconds: 1 };
       const agent = startAgent({
         resolve: (name) =>
           name === 'api.example'

@@ -110,7 +110,7 @@ describe.skipIf(missing !== '')(`the table of policies${lacks}`, () => {
       `flush chain inet servicenet-policy ${chain}`,
     ]) {
       await new Nft(host).runText(damage);
-      table.distrust();
+      table.invalidate();
       await table.sync(index.plan());
       expect(await listed(host)).toEqual(whole);
     }

@@ -12,7 +12,7 @@ import { run } from '../../../src/host/local-host.ts';
 import { forwardingSelectors, NodeAgent } from '../../../src/node/forwarding/agent.ts';
 import { isRecord } from '../../../src/objects/json.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
-import { forwardingOptions } from './objects.ts';
+import { agentOptions, forwardingOptions } from './objects.ts';
 import { tellingTransactions } from './transactions.ts';
 
 export interface AgentProcessOptions {
@@ -44,7 +44,7 @@ const informers = new InformerFactory({ ...common, transport, labelSelectors: fo
 const { serviceCIDRs: _, ...forwarding } = forwardingOptions;
 const agent = new NodeAgent({
   context: { ...common, informers, events: { event: () => undefined }, metrics: new Metrics() },
-  ...{ host, nodeName, forwarding: { ...forwarding, families: ['IPv4'] } },
+  ...{ host, nodeName, forwarding: { ...forwarding, families: ['IPv4'] }, ...agentOptions },
 });
 const never = new AbortController().signal;
 const running = agent.run(never);

@@ -9,7 +9,7 @@ import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { startNetwork, type TestNetwork } from './network.ts';
-import { forwardingOptions } from './objects.ts';
+import { agentOptions, forwardingOptions } from './objects.ts';
 
 /** Agents at work, and how to stop them. */
 export interface RunningAgents {
@@ -128,6 +128,7 @@ export class TestCluster {
         host: hostOf(nodeName),
         nodeName,
         forwarding: { ...forwarding, families: ['IPv4'] },
+        ...agentOptions,
         ...change,
       }).run(stopping.signal),
     );

@@ -8,6 +8,7 @@ import {
 import type { EndpointConditions, EndpointSlice } from '../../../src/objects/types/discovery.generated.ts';
 import type { IPFamily } from '../../../src/objects/address.ts';
 import type { Service, ServiceSpec } from '../../../src/objects/types/core.generated.ts';
+import { defaultMarkMask } from '../../../src/node/nftables/marks.ts';
 import type { Addresses } from './network.ts';
 
 /** A Service `shop/<name>`; without a type, a ClusterIP. */
@@ -72,6 +73,9 @@ export const forwardingOptions: ForwardingOptions = {
   podDetection: { by: 'cidr', cidrs: [cidr('10.244.0.0/16'), cidr('fd00:244::/32')] },
   allowExternalIPs: true,
 };
+
+/** What flags say of an agent, for tests that do not change it. */
+export const agentOptions = { minSyncMs: 50, fullSyncMs: 3_600_000, markMask: defaultMarkMask } as const;
 
 function address(text: string): ParsedAddress {
   const parsed = parseAddress(text);

@@ -51,7 +51,7 @@ describe('the table of egress', () => {
           if (fault === 'restart') table = tableOf(nft);
           if (fault === 'refused') nft.refuseNext('Error: Operation not permitted');
           if (fault === 'killed') nft.endAfter(1);
-          await table.sync(plan, numbers).catch(() => table.distrust());
+          await table.sync(plan, numbers).catch(() => table.invalidate());
           nft.refuseNext(undefined);
           nft.endAfter(Number.POSITIVE_INFINITY);
           // The agent's next try.

@@ -6,9 +6,9 @@ import { isRecord } from '../../../../src/objects/json.ts';
 import { elementText, type ElementChange } from '../../../../src/node/nftables/elements.ts';
 import { type Element, valueText } from '../../../../src/node/nftables/elements.ts';
 import { ListedTable } from '../../../../src/node/nftables/listed-table.ts';
-import { Programmed } from '../../../../src/node/nftables/programmed.ts';
+import { ProgrammedServices } from '../../../../src/node/nftables/programmed.ts';
 import { Transactions } from '../../../../src/node/nftables/nft.ts';
-import { endpointSlice, service } from '../../../network/support/objects.ts';
+import { endpointSlice } from '../../../network/support/objects.ts';
 import { input, many, node, options, pods, state } from './samples.ts';
 
 /** What nft does with changes: it refuses to add what is there with another value, and to delete what is not. */
@@ -35,21 +35,21 @@ class Table {
 function restart(plan: ForwardingPlan, elements: readonly Element[]): readonly ElementChange[] {
   const listed = new ListedTable(plan, 'IPv4');
   for (const element of elements) listed.add(element);
-  const programmed = new Programmed('IPv4');
+  const programmed = new ProgrammedServices('IPv4');
   const changes: ElementChange[] = [];
-  for (const step of programmed.fromKernel(plan, listed, [])) {
+  for (const step of programmed.adopt(plan, listed, [])) {
     changes.push(...step.changes);
     programmed.commit(step);
   }
   return changes;
 }
 
-describe('the mirror of a table', () => {
+describe('what is known of a table', () => {
   it('leads from each plan to the next by changes that nft accepts, and a restart then finds nothing to do', () => {
     fc.assert(
       fc.property(fc.array(fc.array(state, { maxLength: 3 }), { minLength: 1, maxLength: 6 }), (steps) => {
         const planner = new ForwardingPlanner(node, options);
-        const programmed = new Programmed('IPv4');
+        const programmed = new ProgrammedServices('IPv4');
         const table = new Table();
         for (const states of steps) {
           const touched = planner.apply(states.map(input)).map(({ key }) => key);
@@ -72,7 +72,7 @@ describe('the mirror of a table', () => {
           const planner = new ForwardingPlanner(node, options);
           planner.apply(states.map(input));
           const full = new Table();
-          full.apply(new Programmed('IPv4').next(planner.plan).changes);
+          full.apply(new ProgrammedServices('IPv4').next(planner.plan).changes);
           const damaged = new Table();
           damaged.apply(
             full.elements.flatMap((element) =>
@@ -92,7 +92,7 @@ describe('the mirror of a table', () => {
 describe('transactions', () => {
   it('are at most 128 KiB each, and after each of them every chain finds all of its endpoints', () => {
     const planner = new ForwardingPlanner(node, options);
-    const programmed = new Programmed('IPv4');
+    const programmed = new ProgrammedServices('IPv4');
     const table = new Map<string, string>();
     const sizes: number[] = [];
     const bring = (...states: readonly ServiceInput[]): void => {
@@ -119,7 +119,7 @@ describe('transactions', () => {
 
   it('are one for a change of one Service', () => {
     const planner = new ForwardingPlanner(node, options);
-    const programmed = new Programmed('IPv4');
+    const programmed = new ProgrammedServices('IPv4');
     planner.apply([many(0, 10, 0), many(1, 10, 0)]);
     programmed.commit(programmed.next(planner.plan));
     planner.apply([
@@ -141,7 +141,7 @@ describe('transactions', () => {
 
 function transactions(changes: readonly ElementChange[]): readonly string[] {
   const all = new Transactions('ip');
-  return [...all.add(changes), ...all.end()];
+  return [...all.push(changes), ...all.flush()];
 }
 
 /** What a transaction does to a table of keys and values, each as text. */

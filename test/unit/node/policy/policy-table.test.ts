@@ -94,7 +94,7 @@ describe('the table of policies', () => {
     const before = nft.listing();
     nft.apply(change);
     expect(nft.listing()).not.toBe(before);
-    table.distrust();
+    table.invalidate();
     await table.sync(plan);
     expect(nft.listing()).toBe(before);
   });
