@@ -146,10 +146,7 @@ export class NodeAgent implements Runnable {
       context,
       `node_${nodeName}`,
       { workers: 1, backoff: { base: 1000, max: 30_000 } },
-      (loop) => {
-        loop.waitFor(this.#view);
-        return () => this.#sync();
-      },
+      () => () => this.#sync(),
     );
     this.#view = new ForwardingView(informers, nodeName, forwarding, ({ kind, triggeredMs }) => {
       const now = clock.now();
@@ -160,6 +157,7 @@ export class NodeAgent implements Runnable {
       const after = Math.max(0, this.#lastSyncMs + minSyncMs - clock.monotonic());
       this.#loop.enqueue(everything, { after });
     });
+    this.#loop.waitFor(this.#view);
     this.#problems = new ProblemReports(log, events, (key) => this.#view.service(key));
     this.#loop.enqueue(everything);
   }

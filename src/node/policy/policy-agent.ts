@@ -84,7 +84,7 @@ export class PolicyAgent implements Runnable {
       `policy_${nodeName}`,
       { workers: 1, backoff: { base: 1000, max: 30_000 } },
       (loop) => {
-        for (const source of [pods, policies, this.#namespaces, this.#firewalls]) loop.waitFor(source);
+        for (const source of [pods, policies, this.#namespaces]) loop.waitFor(source);
         return () => this.#sync();
       },
     );
@@ -96,6 +96,7 @@ export class PolicyAgent implements Runnable {
         changed();
       },
     });
+    this.#loop.waitFor(this.#firewalls);
     this.#namespaces.addHandler({
       added: (namespace) => this.#setNamespace(namespace, changed),
       updated: (namespace) => this.#setNamespace(namespace, changed),
