@@ -11,7 +11,7 @@ const kernelLateMs = 1000;
 export class RestartGrace {
   readonly #left = new Map<
     string,
-    { readonly version: string; readonly kept: KeptAddresses; seenAt: number }
+    { readonly version: string; readonly kept: KeptAddresses; seenAtMs: number }
   >();
 
   /**
@@ -19,17 +19,18 @@ export class RestartGrace {
    *
    * @param version another one after each write of the Lease.
    * @param kept undefined: the agent holds its Lease, or left nothing.
-   * @param now milliseconds of a monotonic clock.
+   * @param nowMs milliseconds of a monotonic clock.
    */
-  observe(node: string, version: string, kept: KeptAddresses | undefined, now: number): void {
+  observe(node: string, version: string, kept: KeptAddresses | undefined, nowMs: number): void {
     if (kept === undefined) this.#left.delete(node);
-    else if (this.#left.get(node)?.version !== version) this.#left.set(node, { version, kept, seenAt: now });
+    else if (this.#left.get(node)?.version !== version)
+      this.#left.set(node, { version, kept, seenAtMs: nowMs });
   }
 
   /** Addresses that no agent may take now but the one that left them. */
-  addresses(now: number): readonly string[] {
-    return [...this.#left.values()].flatMap(({ kept, seenAt }) =>
-      now < seenAt + kept.seconds * 1000 + kernelLateMs ? kept.addresses : [],
+  addresses(nowMs: number): readonly string[] {
+    return [...this.#left.values()].flatMap(({ kept, seenAtMs }) =>
+      nowMs < seenAtMs + kept.seconds * 1000 + kernelLateMs ? kept.addresses : [],
     );
   }
 }
@@ -39,15 +40,15 @@ export class RestartGrace {
  * before the Lease was written: others count from when they saw it, and so never stop waiting earlier.
  *
  * @param seconds of the Lease.
- * @param saidFrom milliseconds of a monotonic clock, from before the Lease was written.
+ * @param saidFromMs milliseconds of a monotonic clock, from before the Lease was written.
  * @returns 0: the time is over.
  */
-export function secondsLeft(seconds: number, saidFrom: number, now: number): number {
-  return Math.max(0, Math.floor(seconds - (now - saidFrom) / 1000));
+export function secondsLeft(seconds: number, saidFromMs: number, nowMs: number): number {
+  return Math.max(0, Math.floor(seconds - (nowMs - saidFromMs) / 1000));
 }
 
 /** Milliseconds: longer than a successor needs, shorter than another machine takes to come by one of them. */
-const lastsMs = 5000;
+const releasedForMs = 5000;
 
 /**
  * Addresses that agents announced until their Leases were given back, by themselves or for them. An agent that
@@ -63,23 +64,23 @@ export class ReleasedAddresses {
    *
    * @param lease undefined: it was deleted.
    * @param announced the addresses in the agent's last report.
-   * @param now milliseconds of a monotonic clock.
+   * @param nowMs milliseconds of a monotonic clock.
    */
   observe(
     node: string,
     lease: Pick<AnnouncerLease, 'acquired'> | undefined,
     announced: readonly string[],
-    now: number,
+    nowMs: number,
   ): void {
     if (lease?.acquired !== undefined) this.#holding.add(node);
-    else if (this.#holding.delete(node)) for (const address of announced) this.#released.set(address, now);
+    else if (this.#holding.delete(node)) for (const address of announced) this.#released.set(address, nowMs);
   }
 
   /** Whether an address was released a moment ago. */
-  has(address: string, now: number): boolean {
+  has(address: string, nowMs: number): boolean {
     const at = this.#released.get(address);
     if (at === undefined) return false;
-    if (now - at <= lastsMs) return true;
+    if (nowMs - at <= releasedForMs) return true;
     this.#released.delete(address);
     return false;
   }

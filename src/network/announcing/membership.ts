@@ -4,8 +4,8 @@
  */
 export class Liveness {
   readonly #lastsMs: number;
-  /** `seenAt`: the last renewal; `from`: from when its time counts, which is not earlier. */
-  readonly #seen = new Map<string, { renewal: string; seenAt: number; from: number; lastsMs: number }>();
+  /** `seenAtMs`: the last renewal; `fromMs`: from when its time counts, which is not earlier. */
+  readonly #seen = new Map<string, { renewal: string; seenAtMs: number; fromMs: number; lastsMs: number }>();
 
   /** @param lastsMs milliseconds for which an agent counts as alive after a renewal was seen. */
   constructor(lastsMs: number) {
@@ -16,13 +16,13 @@ export class Liveness {
    * A Lease as it was read.
    *
    * @param renewal differs for each renewal; undefined: the Lease was given back.
-   * @param now milliseconds of a monotonic clock.
+   * @param nowMs milliseconds of a monotonic clock.
    * @param longerMs how much longer it lives than others.
    */
-  observe(node: string, renewal: string | undefined, now: number, longerMs = 0): void {
+  observe(node: string, renewal: string | undefined, nowMs: number, longerMs = 0): void {
     if (renewal === undefined) this.#seen.delete(node);
     else if (this.#seen.get(node)?.renewal !== renewal) {
-      this.#seen.set(node, { renewal, seenAt: now, from: now, lastsMs: this.#lastsMs + longerMs });
+      this.#seen.set(node, { renewal, seenAtMs: nowMs, fromMs: nowMs, lastsMs: this.#lastsMs + longerMs });
     }
   }
 
@@ -32,8 +32,8 @@ export class Liveness {
   }
 
   /** Leases are seen again after an interruption: all timers restart. */
-  resume(now: number): void {
-    for (const seen of this.#seen.values()) seen.from = Math.max(seen.from, now);
+  resume(nowMs: number): void {
+    for (const seen of this.#seen.values()) seen.fromMs = Math.max(seen.fromMs, nowMs);
   }
 
   /**
@@ -41,29 +41,29 @@ export class Liveness {
    *
    * @returns false: it has given its Lease back, and gets no promise.
    */
-  promise(node: string, now: number): boolean {
+  promise(node: string, nowMs: number): boolean {
     const seen = this.#seen.get(node);
-    if (seen !== undefined) seen.from = Math.max(seen.from, now);
+    if (seen !== undefined) seen.fromMs = Math.max(seen.fromMs, nowMs);
     return seen !== undefined;
   }
 
   /** Whether an agent may have addresses. */
-  isAlive(node: string, now: number): boolean {
+  isAlive(node: string, nowMs: number): boolean {
     const seen = this.#seen.get(node);
-    return seen !== undefined && now < seen.from + seen.lastsMs;
+    return seen !== undefined && nowMs < seen.fromMs + seen.lastsMs;
   }
 
   /** Whether an agent has renewed its Lease just now: it has the API server. */
-  isFresh(node: string, now: number): boolean {
+  isFresh(node: string, nowMs: number): boolean {
     const seen = this.#seen.get(node);
-    return seen !== undefined && now < seen.seenAt + seen.lastsMs;
+    return seen !== undefined && nowMs < seen.seenAtMs + seen.lastsMs;
   }
 
   /** When the next agent counts as dead without a renewal; infinite: none is alive. */
-  nextEnd(now: number): number {
+  nextEnd(nowMs: number): number {
     let next = Number.POSITIVE_INFINITY;
-    for (const { from, lastsMs } of this.#seen.values()) {
-      if (now < from + lastsMs) next = Math.min(next, from + lastsMs);
+    for (const { fromMs, lastsMs } of this.#seen.values()) {
+      if (nowMs < fromMs + lastsMs) next = Math.min(next, fromMs + lastsMs);
     }
     return next;
   }
