@@ -114,33 +114,33 @@ export function backoffDelay(failures: number, { base, max }: BackoffLimits, ran
   return plain * (1 + jitter * random());
 }
 
-/** A sleep that can be ended. */
-export class Alarm {
+/** Lets one loop sleep until something happens. `wake` also counts before `sleep` is called: no wake-up is lost. */
+export class Wakeup {
   readonly #clock: Clock;
-  #hasRung = false;
-  #wake: (() => void) | undefined;
+  #isAwake = false;
+  #end: (() => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Ends the sleep, or the next one before it begins. */
-  ring(): void {
-    this.#hasRung = true;
-    this.#wake?.();
+  wake(): void {
+    this.#isAwake = true;
+    this.#end?.();
   }
 
-  /** Resolves after so many milliseconds, or when the alarm rings. One call at a time. */
+  /** Resolves after so many milliseconds, or on {@link wake}. One call at a time. */
   async sleep(milliseconds: number): Promise<void> {
-    if (!this.#hasRung && milliseconds > 0) {
+    if (!this.#isAwake && milliseconds > 0) {
       let timer: Timer | undefined;
       await new Promise<void>((resolve) => {
-        this.#wake = resolve;
+        this.#end = resolve;
         timer = this.#clock.after(milliseconds, resolve);
       });
       timer?.cancel();
-      this.#wake = undefined;
+      this.#end = undefined;
     }
-    this.#hasRung = false;
+    this.#isAwake = false;
   }
 }

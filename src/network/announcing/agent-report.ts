@@ -172,8 +172,7 @@ export function announcerOf(
   };
 }
 
-/** The holders of addresses, by the reports of a cluster's agents. */
-
+/** The reports of a cluster's agents, which tell who has which address. */
 type Reports = Iterable<Pick<AgentReport, 'interfaces' | 'announced' | 'refused'>>;
 
 /**

@@ -1,20 +1,20 @@
+import { type Clock, Wakeup } from '../../client/clock.ts';
+import { errorWord } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { Host } from '../../host/host.ts';
-import type { KeptAddresses, NodeReport } from '../../network/announcing/agent-report.ts';
-import { renewEveryMs } from '../../network/announcing/fence.ts';
+import { AnnouncingAgent, collectMs } from '../../network/announcing/agent.ts';
+import { type AgentAction, type AgentEvent, internalAddresses } from '../../network/announcing/agent-io.ts';
 import { ownerOfMac } from '../../network/announcing/agent-report.ts';
+import { isPooled } from '../../network/announcing/assigned-addresses.ts';
+import { parseStrictAddress } from '../../objects/address.ts';
 import type { Lease } from '../../objects/types/coordination.generated.ts';
 import type { BGPPeer } from '../../objects/types/servicenet.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
-import type { AddressToAnnounce } from './view.ts';
-import { Alarm } from '../../client/clock.ts';
-import { AnnounceMetrics } from './metrics.ts';
-import { AnnouncementView } from './view.ts';
 import { BGPAgent } from './bgp.ts';
-import { depart } from './share.ts';
 import { Layer2Announcer, type Layer2Options } from './layer2/announcer.ts';
-import { Layer2Share } from './share.ts';
-import { LeaseKeeper } from './protocol.ts';
+import { Heartbeats, LeaseWriter } from './lease-io.ts';
+import { AnnounceMetrics } from './metrics.ts';
+import { AnnouncingInformers } from './view.ts';
 
 export interface AnnounceAgentOptions {
   /** Its informers are to see the Leases of `announceSelectors` alone, in the namespace of the Leases. */
@@ -39,225 +39,274 @@ export interface AnnounceAgentOptions {
   readonly forwardingOutlives?: boolean;
 }
 
-/** Milliseconds after the first address, in which the agents hear of each other before they divide it. */
-const settleMs = 300;
-
-/** Milliseconds between two looks at the kernel: each renewal is followed by one, unless the API server is away. */
-const maxPauseMs = 900;
-
-/** Milliseconds without the address list of the kernel read, after which it may have forgotten addresses. */
-const pauseMs = 3 * renewEveryMs;
-
-/** Milliseconds between two looks, at least. */
-const minPauseMs = 50;
-
-/** Milliseconds between two syncs while there is no address in the cluster. */
-const idleMs = 10_000;
-
-/** Milliseconds in which changes are collected. */
-const collectMs = 20;
-
 /**
- * Announces addresses of LoadBalancer Services from one node. The agents of all nodes plan the same from the same
- * objects, and agree which agents live by the Leases that each renews; see `network/announcing/fence.ts` for why no
- * address has two owners.
- *
- * - Every 0.6 s: renew the Lease, then refresh the lifetimes of the addresses in the kernel.
- * - On a planned move the new owner announces first, and says so in its Lease; then the former one withdraws it.
+ * Announces addresses of LoadBalancer Services from one node: what surrounds {@link AnnouncingAgent}. Each of its actions
+ * is a request, a datagram or a change of the kernel here, and what came of it an event.
  */
 export class AnnounceAgent implements Runnable {
   readonly #options: AnnounceAgentOptions;
-  readonly #view: AnnouncementView;
-  readonly #leases: LeaseKeeper;
+  readonly #clock: Clock;
+  readonly #agent: AnnouncingAgent;
+  readonly #informers: AnnouncingInformers;
+  readonly #lease: LeaseWriter;
+  readonly #heartbeats: Heartbeats;
   readonly #layer2: Layer2Announcer;
-  readonly #share: Layer2Share;
   readonly #bgp: BGPAgent;
-  /** The addresses that this agent leaves in the kernel at its end, by its Lease. */
-  #left: KeptAddresses | undefined;
-  /** Rings when there may be something to do. */
-  readonly #changes: Alarm;
-  /** When the cluster got its first address, or EgressIP, monotonic; undefined while it has none. */
-  #activeSince: number | undefined;
-  /** The last addresses for layer 2. */
-  #wanted: readonly AddressToAnnounce[] = [];
-  /** Whether BGP may announce; undefined until the first renewal. Changes only with `--on-api-loss=withdraw`. */
-  #mayRoute: boolean | undefined;
-  #isEnding = false;
-  #hasPlanned = false;
-  /** When the last sync began, monotonic. */
-  #syncedAt = Number.NEGATIVE_INFINITY;
+  /** Wakes when the deadline of the agent has come nearer. */
+  readonly #wakeup: Wakeup;
+  /** When the sleep ends, monotonic. */
+  #sleepsUntilMs = Number.NEGATIVE_INFINITY;
+  #isRunning = false;
+  #hasEnded = false;
+  #isViewDue = false;
+  #failure: { readonly error: unknown } | undefined;
+  /** Why the last renewal failed; empty if it did not. */
+  #renewalError = '';
 
   constructor(options: AnnounceAgentOptions) {
-    const { context, host, nodeName, layer2 = {}, onAPILoss } = options;
-    if (onAPILoss === 'hold') this.#mayRoute = true;
-    const { clock, informers, log } = context;
+    const { bgpPeers, context, host, layer2 = {}, nodeName, onAPILoss, restartGrace } = options;
+    const { clock, informers, log, metrics } = context;
     this.#options = options;
-    this.#changes = new Alarm(clock);
-    this.#leases = new LeaseKeeper({
-      ...options,
-      view: () => this.#view,
-      report: () => this.#report(),
-      beforeRenewal: () => this.#lookAfterPause(),
-      addresses: () => new Set([...this.#wanted.map(({ address }) => address), ...this.#layer2.announced]),
-      released: (addresses) => {
-        this.#wanted = this.#wanted.filter(({ address }) => !addresses.includes(address));
-      },
-      changed: () => this.#changes.ring(),
-    });
-    this.#share = new Layer2Share({
-      ...{ context, nodeName, leases: this.#leases, view: () => this.#view, layer2: () => this.#layer2 },
-      report: () => this.#report(),
-      isEnding: () => this.#isEnding,
-    });
+    this.#clock = clock;
+    this.#wakeup = new Wakeup(clock);
+    const agent = new AnnouncingAgent({ node: nodeName, onAPILoss, restartGraceSeconds: restartGrace });
+    const followed = new AnnouncingInformers(informers, options.egress ?? false);
+    this.#agent = agent;
+    this.#informers = followed;
+    this.#lease = new LeaseWriter(options.leases, options.leaseNamespace, nodeName, clock);
+    this.#heartbeats = new Heartbeats(host, nodeName, options.heartbeatPort, log);
     this.#layer2 = new Layer2Announcer({
       ...{ host, clock, log, on: layer2.on ?? 'macvlan', arping: layer2.arping ?? false },
-      lifetime: (addresses) => this.#leases.lifetime(addresses),
-      ownerOfMac: (mac, address) => ownerOfMac(this.#view.reports.values(), mac, address),
-      isPooled: (address) => this.#view.isPooled(address),
-      isNodeAddress: (address) => this.#view.nodeAddresses().has(address),
-      isAgents: (address) => this.#share.isAgents(address),
+      lifetime: (addresses) => agent.lifetimeSeconds(addresses, clock.monotonic()),
+      ownerOfMac: (mac, address) => ownerOfMac(agent.reports, mac, address),
+      isPooled: (address) => {
+        const parsed = parseStrictAddress(address);
+        return parsed !== undefined && isPooled(parsed, followed.view.pools);
+      },
+      isNodeAddress: (address) =>
+        [...followed.view.nodes.values()].some((node) => internalAddresses(node).includes(address)),
+      isAgents: (address) => agent.isAgents(address, clock.monotonic()),
     });
-    this.#view = new AnnouncementView(informers, options.egress ?? false);
     this.#bgp = new BGPAgent({
-      ...{ context, host, nodeName, view: () => this.#view, client: options.bgpPeers },
+      ...{ context, host, nodeName, client: bgpPeers },
       forwardingOutlives: options.forwardingOutlives ?? true,
-      others: () => this.#share.others(),
-      mayAnnounce: () => this.#mayRoute,
-      failed: (peer, reason) => AnnounceMetrics.of(context.metrics).sessionFailed(nodeName, peer, reason),
-      changed: () => this.#leases.renewSoon(),
+      failed: (peer, reason) => AnnounceMetrics.of(metrics).sessionFailed(nodeName, peer, reason),
+      changed: () => this.#hear(this.#sessions()),
     });
     // Last: caches that are full already report their objects at once.
-    this.#view.follow({
-      changed: () => this.#planSoon(),
-      leaseSeen: (node, lease) => {
-        this.#share.leaseSeen(node, lease);
-        this.#leases.leaseSeen(node, lease);
-      },
+    followed.follow({
+      changed: () => this.#viewSoon(),
+      leaseSeen: (node, lease) => this.#hear({ on: 'lease', node, lease }),
     });
   }
 
   /**
    * Announces until the signal aborts; then other nodes take over, and addresses that none can announce stay for
-   * `restartGrace`.
+   * `restartGrace`. Without the port of heartbeats nothing is held without the API server, and nothing else is lost.
    *
-   * @throws the system's error where the port of heartbeats is taken, or there is no `ip`.
+   * @throws the system's error where there is no `ip`.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options.context;
-    if (!(await this.#view.synced(signal))) return;
+    if (!(await this.#informers.synced(signal))) return;
     await this.#layer2.open();
+    const { context, nodeName } = this.#options;
     const stopped = new AbortController();
-    const stop = (): void => this.#changes.ring();
-    signal.addEventListener('abort', stop, { once: true });
-    const unfollow = AnnounceMetrics.of(this.#options.context.metrics).follow(this.#options.nodeName, () => ({
+    const leave = (): void => this.#hear({ on: 'leave' });
+    signal.addEventListener('abort', leave, { once: true });
+    const unfollow = AnnounceMetrics.of(context.metrics).follow(nodeName, () => ({
       ...{ announced: this.#layer2.announced, refused: this.#layer2.refused },
       sessions: this.#bgp.statuses,
     }));
-    const running = Promise.all([this.#leases.run(stopped.signal), this.#bgp.run(signal)]);
+    const listening = this.#listen();
+    const routing = this.#bgp
+      .run(AbortSignal.any([signal, stopped.signal]))
+      .catch((error: unknown) => this.#fail(error));
     try {
-      while (!signal.aborted) {
-        await this.#sync();
-        await this.#changes.sleep(this.#untilChange());
-        // Changes that come together are planned at once.
-        await clock.sleep(collectMs);
+      this.#isRunning = true;
+      this.#hear({ on: 'view', view: this.#informers.view });
+      if (signal.aborted) leave();
+      while (!this.#hasEnded) {
+        this.#sleepsUntilMs = this.#agent.deadlineMs;
+        await this.#wakeup.sleep(this.#sleepsUntilMs - this.#clock.monotonic());
+        if (this.#failure !== undefined) throw this.#failure.error;
+        this.#hear(this.#kernel());
+        this.#hear(this.#sessions());
+        this.#hear({ on: 'tick' });
       }
-      this.#isEnding = true;
-      await depart({
-        ...this.#options,
-        ...{ view: this.#view, leases: this.#leases, layer2: this.#layer2, changes: this.#changes },
-        announcers: () => this.#share.announcers(),
-        say: (left) => {
-          this.#left = left;
-        },
-      });
     } finally {
-      signal.removeEventListener('abort', stop);
+      this.#isRunning = false;
+      signal.removeEventListener('abort', leave);
       stopped.abort();
-      await running;
+      await Promise.all([listening, routing]);
+      this.#heartbeats.close();
       unfollow();
     }
   }
 
-  /** After a pause of the process the kernel may have dropped addresses, so that an old report would be wrong. */
-  async #lookAfterPause(): Promise<void> {
-    const { clock, log } = this.#options.context;
-    if (clock.monotonic() - this.#syncedAt <= pauseMs) return;
+  #hear(event: AgentEvent): void {
+    for (const action of this.#agent.handle(event, this.#clock.monotonic())) {
+      this.#carryOut(action).then(
+        (result) => {
+          if (result === undefined) return;
+          if (result.on === 'looked' || result.on === 'announced' || result.on === 'stayed') {
+            this.#hear(this.#kernel());
+          }
+          this.#hear(result);
+        },
+        (error: unknown) => this.#fail(error),
+      );
+    }
+    if (this.#agent.deadlineMs < this.#sleepsUntilMs) this.#wakeup.wake();
+  }
+
+  /** @returns what came of it, once it has ended. @throws what ends the agent. */
+  async #carryOut(action: AgentAction): Promise<AgentEvent | undefined> {
+    const { log } = this.#options.context;
+    switch (action.do) {
+      case 'look':
+        await this.#tryLayer2(() => this.#layer2.look());
+        return { on: 'looked' };
+      case 'announce': {
+        const { addresses, standbyInterfaces, leaving } = action.announcement;
+        const { view } = this.#informers;
+        this.#layer2.retain((address) => view.addresses.has(address));
+        await this.#tryLayer2(() => this.#layer2.announce(addresses, { standbyInterfaces, leaving }));
+        return { on: 'announced' };
+      }
+      case 'renew':
+        return this.#renew(action.report, action.leaseSeconds);
+      case 'releaseOwn':
+        return this.#releaseOwn(action.report);
+      case 'release':
+        return this.#release(action.node, action.version);
+      case 'ask':
+        this.#heartbeats.ask(action.addresses, action.askedAtMs, action.to);
+        return undefined;
+      case 'consent':
+        this.#heartbeats.consent(action.ticket, action.except, action.to);
+        return undefined;
+      case 'routes': {
+        const { mayAnnounce, others } = action;
+        this.#bgp.follow({ view: this.#informers.view, mayAnnounce, others });
+        return undefined;
+      }
+      case 'log':
+        log.info(action.fields, action.message);
+        return undefined;
+      case 'stay':
+        await this.#layer2.leave(this.#layer2.announced, action.seconds);
+        return { on: 'stayed' };
+      case 'end':
+        await this.#end(action.addresses, action.seconds);
+        return undefined;
+    }
+  }
+
+  async #tryLayer2(change: () => Promise<void>): Promise<void> {
     try {
-      await this.#layer2.look();
+      await change();
     } catch (error) {
+      const { log } = this.#options.context;
       log.warn({ err: error, reason: 'AnnounceFailed' }, 'cannot announce by layer 2, will retry');
     }
   }
 
-  /** Makes the announcements equal to the plan, or keeps them while there is no plan. */
-  async #sync(): Promise<void> {
-    const { clock, log } = this.#options.context;
-    await this.#lookAfterPause();
-    const now = clock.monotonic();
-    this.#syncedAt = now;
-    this.#updateMayRoute();
-    const { addresses } = this.#view;
-    if (!this.#view.isNeeded) this.#activeSince = undefined;
-    else this.#activeSince ??= now;
-    this.#leases.setActive(this.#activeSince !== undefined || this.#layer2.announced.size > 0);
-    const isSettled = this.#activeSince !== undefined && now >= this.#activeSince + settleMs;
-    if (this.#activeSince === undefined && this.#layer2.announced.size === 0) {
-      // A new pool may have addresses of this node.
-      this.#leases.reportSoon();
-      return;
-    }
-    this.#leases.hold();
-    if (isSettled && this.#leases.isCurrent) {
-      this.#wanted = this.#share.plan();
-      this.#hasPlanned = true;
-      // Addresses of a former process stay until the owners are known.
-    } else if (!this.#hasPlanned) return;
-    else if (!this.#leases.isOpen) this.#wanted = [];
-    else {
-      const refused = new Set(this.#layer2.refused.map(({ address }) => address));
-      this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address) && !refused.has(address));
-    }
-    this.#layer2.retain((address) => addresses.has(address));
+  async #renew(report: string, leaseSeconds: number): Promise<AgentEvent> {
+    const { context, nodeName: node } = this.#options;
     try {
-      await this.#layer2.announce(this.#wanted, this.#share.announceOptions);
+      const written = await this.#lease.renew(report, leaseSeconds);
+      if (this.#renewalError !== '') context.log.info({ node }, 'the Lease is renewed again');
+      this.#renewalError = '';
+      return { on: 'renewed', ...written };
     } catch (error) {
-      log.warn({ err: error, reason: 'AnnounceFailed' }, 'cannot announce by layer 2, will retry');
+      const word = errorWord(error);
+      if (word !== this.#renewalError) {
+        context.log.warn({ node, err: error, reason: 'LeaseNotRenewed' }, 'cannot renew the Lease');
+      }
+      this.#renewalError = word;
+      return { on: 'renewalFailed' };
     }
-    this.#leases.reportSoon();
   }
 
-  /** Without the API server routes go with `--on-api-loss=withdraw`, as addresses do. */
-  #updateMayRoute(): void {
-    const { isOpen } = this.#leases;
-    if (this.#options.onAPILoss === 'hold' || isOpen === this.#mayRoute) return;
-    // Announcements of a former process stay at routers until the first plan.
-    if (!isOpen && this.#mayRoute === undefined) return;
-    this.#mayRoute = isOpen;
-    this.#bgp.planSoon();
+  async #releaseOwn(report: string): Promise<AgentEvent> {
+    const { context, nodeName: node } = this.#options;
+    try {
+      await this.#lease.release(report);
+      return { on: 'released', node, isDone: true };
+    } catch (error) {
+      context.log.warn({ err: error }, 'cannot give the Lease back');
+      return { on: 'released', node, isDone: false };
+    }
   }
 
-  #planSoon(): void {
-    this.#changes.ring();
-    this.#bgp.planSoon();
+  async #release(node: string, version: string): Promise<AgentEvent> {
+    const { log } = this.#options.context;
+    try {
+      const isDone = await this.#lease.releaseOf(node, version);
+      if (isDone) log.info({ node }, 'the agent of a node has died: its addresses move');
+      return { on: 'released', node, isDone };
+    } catch (error) {
+      log.warn({ node, err: error }, 'cannot give the Lease of an agent back that has died');
+      return { on: 'released', node, isDone: false };
+    }
   }
 
-  #report(): NodeReport {
+  async #end(addresses: ReadonlySet<string>, seconds: number): Promise<void> {
+    await this.#layer2.leave(addresses, seconds);
+    if (addresses.size > 0) {
+      this.#options.context.log.info(
+        { addresses: addresses.size, seconds },
+        'no other node can announce these addresses: they stay for a restart',
+      );
+    }
+    this.#hasEnded = true;
+    this.#wakeup.wake();
+  }
+
+  async #listen(): Promise<void> {
+    const { context, nodeName } = this.#options;
+    const own = this.#informers.view.nodes.get(nodeName);
+    if (own === undefined) return;
+    try {
+      await this.#heartbeats.open(internalAddresses(own), {
+        asked: (question, from) => this.#hear({ on: 'asked', ...question, from }),
+        consented: (consent, from) => this.#hear({ on: 'consented', ...consent, from }),
+      });
+    } catch (error) {
+      const message = 'cannot listen for heartbeats of other agents';
+      context.log.warn({ err: error, reason: 'NoHeartbeats' }, message);
+    }
+  }
+
+  /** Tells the agent of the objects; changes that come together at once. */
+  #viewSoon(): void {
+    if (!this.#isRunning || this.#isViewDue) return;
+    this.#isViewDue = true;
+    this.#clock.after(collectMs, () => {
+      this.#isViewDue = false;
+      if (this.#isRunning) this.#hear({ on: 'view', view: this.#informers.view });
+    });
+  }
+
+  #kernel(): AgentEvent {
+    const { confirmed, nextDueMs, placement, refused } = this.#layer2;
     return {
-      interfaces: this.#layer2.interfaces(this.#view.namedInterfaces),
-      sessions: this.#bgp.statuses.flatMap(({ peer, state }) => (state === 'established' ? [peer] : [])),
-      refused: this.#layer2.refused,
-      announced: this.#layer2.confirmed,
-      kept: this.#left,
+      on: 'kernel',
+      kernel: {
+        ...{ announced: placement, confirmed, refused, announceAgainAtMs: nextDueMs },
+        interfaces: this.#layer2.interfaces(this.#informers.view.namedInterfaces),
+      },
     };
   }
 
-  /** Milliseconds until something changes by time alone. */
-  #untilChange(): number {
-    const { clock } = this.#options.context;
-    const now = clock.monotonic();
-    if (this.#activeSince === undefined) return idleMs;
-    const settles = this.#activeSince + settleMs - now;
-    if (settles > 0) return settles;
-    return Math.min(maxPauseMs, Math.max(minPauseMs, this.#layer2.nextDue - now));
+  #sessions(): AgentEvent {
+    const established = this.#bgp.statuses.filter(({ state }) => state === 'established');
+    return { on: 'sessions', established: established.map(({ peer }) => peer) };
+  }
+
+  /** Ends {@link run} with an error. */
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#wakeup.wake();
   }
 }

@@ -7,12 +7,13 @@ import type { Informer } from '../../client/informers/informer.ts';
 import { bgpPeers } from '../../client/resources.ts';
 import type { Host } from '../../host/host.ts';
 import { type Announcer, planAnnouncement } from '../../network/announcing/announcement-plan.ts';
+import { announcerOf } from '../../network/announcing/agent-report.ts';
 import { type PeerProblem, peersOf, bgpRoutes } from '../../network/announcing/bgp.ts';
 import type { ServiceAddress } from '../../network/announcing/assigned-addresses.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Alarm } from '../../client/clock.ts';
-import type { AnnouncementView } from './view.ts';
+import { Wakeup } from '../../client/clock.ts';
+import type { AnnouncingView } from '../../network/announcing/agent-io.ts';
 
 /** The longest name that a field manager may have (apimachinery `validation.FieldManagerMaxLength`). */
 const maxManagerLength = 128;
@@ -133,20 +134,21 @@ export class BGPSpeaker {
   }
 }
 
+/** What the routes of a node follow from, besides its BGPPeers. */
+export interface RoutePlan {
+  readonly view: AnnouncingView;
+  /** Whether routes may be announced now. */
+  readonly mayAnnounce: boolean;
+  /** The other nodes whose agents announce, while this one is being drained. */
+  readonly others: readonly Announcer[];
+}
+
 export interface BGPAgentOptions {
   readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log'>;
   readonly host: Host;
   readonly nodeName: string;
-  readonly view: () => AnnouncementView;
-  /** The other nodes whose agents announce. */
-  readonly others: () => readonly Announcer[];
   /** Whether connections go on being forwarded while the agent does not run. */
   readonly forwardingOutlives: boolean;
-  /**
-   * Whether routes may be announced now; undefined: not known yet, so that no session begins, the first routes of which
-   * replace those of the last agent. Calls {@link BGPAgent.planSoon} where it changes.
-   */
-  readonly mayAnnounce: () => boolean | undefined;
   /** A session has ended, or did not come about. */
   readonly failed: (peer: string, reason: string) => void;
   /** {@link BGPAgent.statuses} have changed. */
@@ -172,37 +174,40 @@ export class BGPAgent {
   readonly #options: BGPAgentOptions;
   readonly #objects: Informer<BGPPeer>;
   readonly #speaker: BGPSpeaker;
-  readonly #changes: Alarm;
-  /** Rings when a status may need to be written. */
-  readonly #statusChanges: Alarm;
+  readonly #changes: Wakeup;
+  /** Wakes when a status may need to be written. */
+  readonly #statusChanges: Wakeup;
   readonly #writer: BGPPeerStatusWriter;
+  /** Undefined: not known yet, so that no session begins, the first routes of which replace those of the last agent. */
+  #plan: RoutePlan | undefined;
   #problems: readonly PeerProblem[] = [];
   /** Milliseconds since 1970. */
-  #problemsSince = 0;
+  #problemsSinceMs = 0;
   #isFailing = false;
 
   constructor(options: BGPAgentOptions) {
     const { context, host, changed, client, failed, nodeName } = options;
     const { clock, random, log, informers } = context;
     this.#options = options;
-    this.#changes = new Alarm(clock);
-    this.#statusChanges = new Alarm(clock);
+    this.#changes = new Wakeup(clock);
+    this.#statusChanges = new Wakeup(clock);
     this.#writer = new BGPPeerStatusWriter(client, nodeName);
     this.#speaker = new BGPSpeaker({
       ...{ host, clock, random, log, failed },
       changed: () => {
-        this.#statusChanges.ring();
+        this.#statusChanges.wake();
         changed();
       },
     });
     this.#objects = informers.informer(bgpPeers);
-    const planSoon = (): void => this.planSoon();
+    const planSoon = (): void => this.#changes.wake();
     this.#objects.addHandler({ added: planSoon, updated: planSoon, deleted: planSoon });
   }
 
-  /** The announcements may have changed. */
-  planSoon(): void {
-    this.#changes.ring();
+  /** Follows this plan from now on. */
+  follow(plan: RoutePlan): void {
+    this.#plan = plan;
+    this.#changes.wake();
   }
 
   /** Of each peer, in the order of their names. */
@@ -218,8 +223,8 @@ export class BGPAgent {
     const { context, nodeName } = this.#options;
     if (!(await this.#objects.synced(signal))) return;
     const stop = (): void => {
-      this.planSoon();
-      this.#statusChanges.ring();
+      this.#changes.wake();
+      this.#statusChanges.wake();
     };
     signal.addEventListener('abort', stop, { once: true });
     const writing = this.#keepStatuses(signal);
@@ -244,7 +249,7 @@ export class BGPAgent {
       } catch (error) {
         if (!this.#isFailing) log.warn({ err: error }, 'cannot write the status of BGPPeers, will retry');
         this.#isFailing = true;
-        this.#statusChanges.ring();
+        this.#statusChanges.wake();
       }
       await clock.sleep(statusPauseMs, signal);
       await this.#statusChanges.sleep(maxPauseMs);
@@ -264,7 +269,7 @@ export class BGPAgent {
         status === undefined
           ? problem === undefined
             ? undefined
-            : entryOf(nodeName, { ...problem, since: this.#problemsSince, warnings: [] })
+            : entryOf(nodeName, { ...problem, since: this.#problemsSinceMs, warnings: [] })
           : entryOf(nodeName, status);
       await this.#writer.write(object, session);
     }
@@ -272,26 +277,24 @@ export class BGPAgent {
 
   #sync(): void {
     const { nodeName, forwardingOutlives } = this.#options;
-    const mayAnnounce = this.#options.mayAnnounce();
-    if (mayAnnounce === undefined) return;
-    const view = this.#options.view();
-    const node = view.node(nodeName);
+    if (this.#plan === undefined) return;
+    const { view, mayAnnounce, others } = this.#plan;
+    const node = view.nodes.get(nodeName);
     if (node === undefined) return;
     const { peers, problems } = peersOf(this.#objects.cache.values(), node, forwardingOutlives);
     this.#report(problems);
     const names = peers.map(({ name }) => name);
     // Routes are known before a session is there: its first ones replace those that the last agent left.
     const report = { interfaces: [], sessions: names, refused: [], announced: [] };
-    const self = view.announcer(nodeName, report, true);
-    if (self === undefined) return;
-    const announcers = self.isCordoned ? [self, ...this.#options.others()] : [self];
+    const self = announcerOf(node, report, true);
+    const announcers = self.isCordoned ? [self, ...others] : [self];
     const isOurs = (address: ServiceAddress): boolean =>
       mayAnnounce &&
       address.announcement.bgp !== undefined &&
       planAnnouncement(address, announcers).bgp.includes(nodeName);
     const routes = bgpRoutes([...view.addresses.values()].filter(isOurs), names);
     this.#speaker.sync(peers.map((peer) => ({ peer, routes: routes.get(peer.name) ?? new Map() })));
-    this.#statusChanges.ring();
+    this.#statusChanges.wake();
   }
 
   #report(problems: readonly PeerProblem[]): void {
@@ -302,7 +305,7 @@ export class BGPAgent {
     }
     if (JSON.stringify(problems) === JSON.stringify(this.#problems)) return;
     this.#problems = problems;
-    this.#problemsSince = this.#options.context.clock.now();
+    this.#problemsSinceMs = this.#options.context.clock.now();
   }
 }
 

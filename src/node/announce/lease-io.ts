@@ -16,24 +16,27 @@ import type { Host } from '../../host/host.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { scalarAt, textAt, textsAt } from '../../objects/json.ts';
 
-/** The rate limit of writes to the API server: per second in the long run, and the burst. */
-const writesPerSecond = 2;
-const burst = 4;
-
 /** Milliseconds after which a request is cancelled: the next one may use another connection. */
-const requestTimeout = 1000;
+const requestTimeoutMs = 1000;
+
+/** A Lease as it was written. */
+export interface WrittenLease {
+  /** `metadata.resourceVersion`. */
+  readonly version: string;
+  /** `spec.leaseDurationSeconds`. */
+  readonly leaseSeconds: number;
+}
 
 /**
  * Writes the Lease of this node's agent, one call at a time. Each write says which version it replaces: one that was given
- * up is never done late, and none undoes that another agent has given the Lease back.
+ * up is never done late, and none undoes that another agent has released the Lease.
  */
 export class LeaseWriter {
   readonly #client: ResourceClient<Lease>;
   readonly #namespace: string;
   readonly #node: string;
   readonly #clock: Clock;
-  #tokens = burst;
-  #countedAt: number;
+  /** The report that the Lease has; undefined: not known. */
   #writtenReport: string | undefined;
   #seconds = leaseSecondsFor(0);
   /** The Lease as it was last read or written; undefined: to be read. */
@@ -44,50 +47,34 @@ export class LeaseWriter {
     this.#namespace = namespace;
     this.#node = node;
     this.#clock = clock;
-    this.#countedAt = clock.monotonic();
-  }
-
-  /** The report that the Lease has. */
-  get writtenReport(): string | undefined {
-    return this.#writtenReport;
-  }
-
-  /** `leaseDurationSeconds` as it was last written. */
-  get seconds(): number {
-    return this.#seconds;
-  }
-
-  /** Milliseconds until the next write keeps the limit. */
-  get delay(): number {
-    this.#count();
-    return this.#tokens >= 1 ? 0 : ((1 - this.#tokens) * 1000) / writesPerSecond;
   }
 
   /**
    * Renews the Lease, with the report where it is new.
    *
    * @param seconds what others are to see as its duration, at least: it never gets shorter.
-   * @returns its version. @throws what the API server answers.
+   * @returns its version, and the duration that it has. @throws what the API server answers.
    */
-  async renew(report: string, seconds: number): Promise<string> {
+  async renew(report: string, seconds: number): Promise<WrittenLease> {
     this.#seconds = Math.max(this.#seconds, seconds);
-    return this.#write(this.#node, report);
+    const version = await this.#write(this.#node, report);
+    return { version, leaseSeconds: this.#seconds };
   }
 
-  /** Gives the Lease back: others take over at once what this node announces. @throws as {@link renew}. */
-  async giveBack(report: string): Promise<void> {
+  /** Releases the Lease: others take over at once what this node announces. @throws as {@link renew}. */
+  async release(report: string): Promise<void> {
     await this.#write('', report);
   }
 
   /**
-   * Gives the Lease of another agent back, if it still has that version.
+   * Releases the Lease of another agent, if it still has that version.
    *
    * @returns false: the agent has renewed it.
    * @throws as {@link renew}.
    */
-  async giveBackOf(node: string, version: string): Promise<boolean> {
+  async releaseOf(node: string, version: string): Promise<boolean> {
     const patch = { metadata: { resourceVersion: version }, spec: { holderIdentity: '' } };
-    const options = { timeout: requestTimeout };
+    const options = { timeout: requestTimeoutMs };
     try {
       await this.#client.mergePatch(this.#namespace, announcerLeaseName(node), patch, options);
       return true;
@@ -98,15 +85,13 @@ export class LeaseWriter {
   }
 
   async #write(holderIdentity: string, report: string): Promise<string> {
-    this.#count();
-    this.#tokens -= 1;
     try {
       return await this.#tryWrite(holderIdentity, report);
     } catch (error) {
       // It may have been written.
       this.#known = undefined;
       this.#writtenReport = undefined;
-      // Another agent has given it back, or has made it of old.
+      // Another agent has released it, or has made it of old.
       if (!isConflict(error) && !isAlreadyExists(error) && !isNotFound(error)) throw error;
       return this.#tryWrite(holderIdentity, report);
     }
@@ -114,7 +99,7 @@ export class LeaseWriter {
 
   async #tryWrite(holderIdentity: string, report: string): Promise<string> {
     const name = announcerLeaseName(this.#node);
-    const options = { timeout: requestTimeout };
+    const options = { timeout: requestTimeoutMs };
     this.#known ??= await this.#read(name);
     const now = formatMicroTime(this.#clock.now());
     const acquired = this.#known.acquired ?? now;
@@ -144,10 +129,10 @@ export class LeaseWriter {
     return resourceVersion;
   }
 
-  /** The Lease of a former process is this one's, unless it was given back. */
+  /** The Lease of a former process is this one's, unless it was released. */
   async #read(name: string): Promise<{ readonly version: string; readonly acquired: string | undefined }> {
     try {
-      const { metadata, spec } = await this.#client.get(this.#namespace, name, { timeout: requestTimeout });
+      const { metadata, spec } = await this.#client.get(this.#namespace, name, { timeout: requestTimeoutMs });
       const { holderIdentity = '', acquireTime = '', leaseDurationSeconds = 0 } = spec;
       const isOurs = holderIdentity === this.#node && acquireTime !== '';
       // The lifetime of the former process's addresses.
@@ -158,12 +143,6 @@ export class LeaseWriter {
       throw error;
     }
   }
-
-  #count(): void {
-    const now = this.#clock.monotonic();
-    this.#tokens = Math.min(burst, this.#tokens + ((now - this.#countedAt) * writesPerSecond) / 1000);
-    this.#countedAt = now;
-  }
 }
 
 /** An agent asks whether it may keep addresses. */
@@ -171,30 +150,31 @@ export interface KeepQuestion {
   readonly node: string;
   /** Canonical. */
   readonly addresses: readonly string[];
+  /** For {@link Heartbeats.consent}. */
+  readonly ticket: string;
 }
 
 /** An agent consents that the one that asked keeps its addresses. */
 export interface Consent {
   readonly node: string;
   /** When it was asked, as given to {@link Heartbeats.ask}. */
-  readonly askedAt: number;
+  readonly askedAtMs: number;
   /** Those that it is to release: the agent that consents has them. */
   readonly except: readonly string[];
 }
 
-/** Messages of other agents. */
+/** Messages of other agents, with the addresses that they come from. */
 export interface HeartbeatHandler {
-  /** @returns the addresses to release; undefined: no consent. */
-  readonly asked: (question: KeepQuestion, from: string) => readonly string[] | undefined;
+  readonly asked: (question: KeepQuestion, from: string) => void;
   readonly consented: (consent: Consent, from: string) => void;
 }
 
 /** Bytes of a datagram, at most: some 3,000 addresses. */
-const maxLength = 65_507;
+const maxDatagramBytes = 65_507;
 
 /**
- * Questions of agents without the API server to each other over UDP, and consents. The receiver checks that
- * it came from an address of the node that it names.
+ * Questions of agents without the API server to each other over UDP, and consents. The agent checks that a message
+ * came from an address of the node that it names.
  */
 export class Heartbeats {
   readonly #host: Host;
@@ -202,21 +182,23 @@ export class Heartbeats {
   readonly #log: Logger;
   /** A consent to a question of a former process does not count: that process had another clock. */
   readonly #process = randomUUID();
+  readonly #node: string;
   #sockets: readonly Socket[] = [];
 
-  /** @param port the same on all nodes. */
-  constructor(host: Host, port: number, log: Logger) {
+  /** @param node this one. @param port the same on all nodes. */
+  constructor(host: Host, node: string, port: number, log: Logger) {
     this.#host = host;
+    this.#node = node;
     this.#port = port;
     this.#log = log;
   }
 
   /**
-   * Listens on addresses of the node, and answers as `node`.
+   * Listens on addresses of the node.
    *
    * @throws the system's error where the port is taken.
    */
-  async open(node: string, addresses: readonly string[], handler: HeartbeatHandler): Promise<void> {
+  async open(addresses: readonly string[], handler: HeartbeatHandler): Promise<void> {
     const sockets: Socket[] = [];
     this.#sockets = sockets;
     for (const address of addresses) {
@@ -226,21 +208,23 @@ export class Heartbeats {
         const from = parseAddress(sender)?.canonical ?? sender;
         const message = readMessage(bytes);
         const { ask: ticket, consent } = message;
-        if (ticket !== undefined) {
-          const except = handler.asked(message, from);
-          if (except !== undefined) this.#send({ node, consent: ticket, except }, from);
-        }
-        const askedAt = this.#askedAt(consent);
-        if (askedAt !== undefined) handler.consented({ ...message, askedAt }, from);
+        if (ticket !== undefined) handler.asked({ ...message, ticket }, from);
+        const askedAtMs = this.#askedAtMs(consent);
+        if (askedAtMs !== undefined) handler.consented({ ...message, askedAtMs }, from);
       });
       // A node that is gone answers with ICMP errors, which are of no use.
       socket.on('error', (error) => this.#log.debug({ err: error }, 'heartbeat not sent'));
     }
   }
 
-  /** Asks an agent at one of its addresses. @param now milliseconds of a monotonic clock. */
-  ask(node: string, addresses: readonly string[], now: number, to: string): void {
-    this.#send({ node, ask: `${this.#process} ${now}`, addresses }, to);
+  /** Asks an agent at one of its addresses. @param nowMs of a monotonic clock. */
+  ask(addresses: readonly string[], nowMs: number, to: string): void {
+    this.#send({ node: this.#node, ask: `${this.#process} ${nowMs}`, addresses }, to);
+  }
+
+  /** Consents to a question. @param except the addresses that this node keeps. */
+  consent(ticket: string, except: readonly string[], to: string): void {
+    this.#send({ node: this.#node, consent: ticket, except }, to);
   }
 
   #send(message: object, address: string): void {
@@ -251,7 +235,7 @@ export class Heartbeats {
   }
 
   /** When a question of this process was asked. */
-  #askedAt(ticket = ''): number | undefined {
+  #askedAtMs(ticket = ''): number | undefined {
     const [process, askedAt = ''] = ticket.split(' ');
     return process === this.#process && /^\d+(\.\d+)?$/.test(askedAt) ? Number(askedAt) : undefined;
   }
@@ -279,7 +263,7 @@ interface Message {
 function readMessage(bytes: Buffer): Message {
   let value: unknown;
   try {
-    value = bytes.length > maxLength ? undefined : JSON.parse(bytes.toString());
+    value = bytes.length > maxDatagramBytes ? undefined : JSON.parse(bytes.toString());
   } catch {
     value = undefined;
   }

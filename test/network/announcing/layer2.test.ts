@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { systemClock } from '../../../src/client/clock.ts';
 import { type Host, ProgramMissingError } from '../../../src/host/host.ts';
 import { readAnnounce } from '../../../src/network/announcing/announcement-plan.ts';
-import type { AddressToAnnounce } from '../../../src/node/announce/view.ts';
+import type { AddressToAnnounce } from '../../../src/network/announcing/agent-io.ts';
 import { Layer2Announcer, type Layer2Options } from '../../../src/node/announce/layer2/announcer.ts';
 import { listAt, textAt } from '../../../src/objects/json.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';

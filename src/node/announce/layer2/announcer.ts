@@ -6,17 +6,17 @@ import type {
   AnnouncementRefusal,
   AnnouncerInterface,
 } from '../../../network/announcing/announcement-plan.ts';
-import type { AddressAnnouncer, AddressToAnnounce } from '../view.ts';
+import type { AddressToAnnounce, Layer2Plan } from '../../../network/announcing/agent-io.ts';
 import { AddressDefence } from './defence.ts';
-import { AddressRefusals, type AddressRefusalsOptions } from './refusals.ts';
+import { AddressConflicts, type AddressConflictsOptions } from './conflicts.ts';
 import { Arping } from './arping.ts';
-import { AnnouncementTimes } from './defence.ts';
+import { GratuitousArpSchedule } from './defence.ts';
 import { IpBatch } from './links.ts';
 import { arpingSysctls, LinkSysctls, ownSysctls, sharedSysctls } from './links.ts';
-import { Carriers, ownNameFor } from './conflict-probe.ts';
+import { MacvlanLinks, ownNameFor } from './conflict-probe.ts';
 import { changeLinks, hostPrefix, type Link, ownLinkName, subnetsOf } from './links.ts';
 
-export interface Layer2Options extends AddressRefusalsOptions {
+export interface Layer2Options extends AddressConflictsOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly log: Logger;
@@ -39,14 +39,6 @@ interface Place {
   readonly name: string;
 }
 
-/** The inputs of {@link Layer2Announcer.announce} besides its addresses. */
-export interface AnnounceOptions {
-  /** Names of interfaces on which this node may have to take over: ours on them are made before. */
-  readonly standby: ReadonlySet<string>;
-  /** Those of the addresses that another node is to have, once it announces them. */
-  readonly leaving: ReadonlySet<string>;
-}
-
 /** Milliseconds until an interface of ours that could not be made is tried again. */
 const makeAgainMs = 30_000;
 
@@ -54,35 +46,35 @@ const makeAgainMs = 30_000;
  * Announces by ARP and NDP, with NET_ADMIN alone: addresses are put on an interface, the kernel answers for them, and
  * drops them when their lifetime is not refreshed. The caller calls {@link announce} at short intervals.
  */
-export class Layer2Announcer implements AddressAnnouncer {
+export class Layer2Announcer {
   readonly #options: Layer2Options;
-  #carriers: Carriers;
-  readonly #refusals: AddressRefusals;
+  #macvlans: MacvlanLinks;
+  readonly #conflicts: AddressConflicts;
   readonly #defence: AddressDefence;
   readonly #sysctls: LinkSysctls;
   readonly #batch: IpBatch;
   /** New ones that are not announced to neighbours yet. */
   #unconfirmed = new Set<string>();
-  readonly #times = new AnnouncementTimes();
+  readonly #schedule = new GratuitousArpSchedule();
   /** When interfaces of ours that could not be made are tried again, by the one below, monotonic. */
-  readonly #makeAgainAt = new Map<string, number>();
+  readonly #makeAgainAtMs = new Map<string, number>();
   readonly #arping: Arping;
-  /** Words that were logged, each once until it is over. */
+  /** Problems that were logged. Each is logged once in the life of the process. */
   readonly #logged = new Set<string>();
 
   constructor(options: Layer2Options) {
     this.#options = options;
-    this.#carriers = new Carriers([], options.on);
-    this.#refusals = new AddressRefusals(options);
+    this.#macvlans = new MacvlanLinks([], options.on);
+    this.#conflicts = new AddressConflicts(options);
     this.#defence = new AddressDefence({
       ...options,
-      rivalOf: (address, mac) => this.#refusals.rivalOf(address, mac, this.#carriers.links),
+      conflictingHost: (address, mac) => this.#conflicts.conflictingHost(address, mac, this.#macvlans.links),
       announceAgain: (link) => {
-        const carrier = this.#carriers.of(link);
-        if (carrier !== undefined) this.#times.added(carrier.name, options.clock.monotonic());
+        const own = this.#macvlans.of(link);
+        if (own !== undefined) this.#schedule.added(own.name, options.clock.monotonic());
       },
       withdraw: (address, rival, mac) =>
-        this.#refusals.refuse(address, rival === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac),
+        this.#conflicts.refuse(address, rival === 'node' ? 'OtherAnnouncer' : 'AddressConflict', mac),
     });
     this.#batch = new IpBatch(options.host);
     this.#arping = new Arping(options.host, (name, { reason, message, error }) =>
@@ -100,45 +92,42 @@ export class Layer2Announcer implements AddressAnnouncer {
   /** Reads what there is: addresses of a former process are announced still. Comes before all other calls. */
   async open(): Promise<void> {
     await this.#change([]);
-    await this.#refusals.open();
+    await this.#conflicts.open();
   }
 
   /** Reads what the kernel has: it forgets addresses by itself. */
   async look(): Promise<void> {
     this.#setLinks(await this.#batch.change([]));
-    await this.#refusals.open();
+    await this.#conflicts.open();
   }
 
+  /** Canonical: the addresses that are announced now. */
   get announced(): ReadonlySet<string> {
-    return new Set(this.#carriers.placed().keys());
+    return new Set(this.#macvlans.placed.keys());
   }
 
   /** Those that were announced to neighbours: the node that had them before may release them. */
   get confirmed(): readonly string[] {
-    return [...this.#carriers.placed().keys()].filter((address) => !this.#unconfirmed.has(address));
+    return [...this.#macvlans.placed.keys()].filter((address) => !this.#unconfirmed.has(address));
   }
 
-  /** The interfaces on which an address is announced now. */
-  interfacesOf(address: string): readonly string[] {
-    const names = this.#carriers.placed().get(address) ?? [];
-    return this.#carriers.links.flatMap((link) => {
-      const carrier = this.#carriers.of(link);
-      return carrier !== undefined && names.includes(carrier.name) ? [link.name] : [];
-    });
+  /** The addresses of {@link announced}, with the interfaces on which they are. */
+  get placement(): ReadonlyMap<string, readonly string[]> {
+    return this.#macvlans.uplinks;
   }
 
   get refused(): readonly AnnouncementRefusal[] {
-    return this.#refusals.list(this.#carriers.links);
+    return this.#conflicts.list(this.#macvlans.links);
   }
 
   /** Interfaces with a link on which addresses can be announced: those with a subnet, and others by their name. */
   interfaces(named: ReadonlySet<string>): readonly AnnouncerInterface[] {
-    return this.#carriers.links
+    return this.#macvlans.links
       .filter(({ name, hasCarrier, isEthernet }) => hasCarrier && isEthernet && !ownLinkName.test(name))
       .map((link) => ({
         name: link.name,
         subnets: subnetsOf(link),
-        mac: this.#carriers.of(link)?.mac ?? link.mac,
+        mac: this.#macvlans.of(link)?.mac ?? link.mac,
         ownMac: link.mac,
       }))
       .filter(({ name, subnets }) => subnets.length > 0 || named.has(name));
@@ -146,27 +135,33 @@ export class Layer2Announcer implements AddressAnnouncer {
 
   /** Forgets refusals of addresses that no Service has, and of those that an agent has. */
   retain(isAssigned: (address: string) => boolean): void {
-    this.#refusals.retain(isAssigned);
+    this.#conflicts.retain(isAssigned);
   }
 
   /** When all addresses of an interface are to be announced again, monotonic; infinite: there are none. */
-  get nextDue(): number {
-    const carrying = this.#carriers.links.filter((link) => this.#carriers.placedOn(link).length > 0);
-    return this.#times.next(carrying.map(({ name }) => name));
+  get nextDueMs(): number {
+    const carrying = this.#macvlans.links.filter((link) => this.#macvlans.placedOn(link).length > 0);
+    return this.#schedule.next(carrying.map(({ name }) => name));
   }
 
+  /**
+   * Announces these addresses from now on, and no others. One call at a time; with the same addresses it sends nothing. What
+   * cannot be announced is logged by its reason and tried again, here or with the next call.
+   *
+   * @throws {Error} where no address could be announced: the caller calls again.
+   */
   async announce(
     addresses: readonly AddressToAnnounce[],
-    { standby, leaving }: Partial<AnnounceOptions> = {},
+    { standbyInterfaces, leaving }: Partial<Omit<Layer2Plan, 'addresses'>> = {},
   ): Promise<void> {
     const wanted = new Map(addresses.map((address) => [address.address, address]));
-    const placed = this.#carriers.placed();
+    const placed = this.#macvlans.placed;
     const kept: Place[] = [];
     const lines: string[] = [];
     for (const [address, names] of placed) {
       for (const name of names) {
         const isWanted =
-          wanted.get(address)?.interfaces.some((on) => this.#carriers.nameOn(on) === name) === true;
+          wanted.get(address)?.interfaces.some((on) => this.#macvlans.nameOn(on) === name) === true;
         if (isWanted) kept.push({ address, name });
         else lines.push(removeLine({ address, name }));
       }
@@ -174,16 +169,16 @@ export class Layer2Announcer implements AddressAnnouncer {
     await this.#place(kept, lines);
     const fresh = addresses.filter(({ address, interfaces }) => {
       const names = placed.get(address) ?? [];
-      return interfaces.some((on) => !names.includes(this.#carriers.nameOn(on) ?? ''));
+      return interfaces.some((on) => !names.includes(this.#macvlans.nameOn(on) ?? ''));
     });
     await this.#makeInterfaces(
-      new Set([...fresh.flatMap(({ interfaces }) => interfaces), ...(standby ?? [])]),
+      new Set([...fresh.flatMap(({ interfaces }) => interfaces), ...(standbyInterfaces ?? [])]),
     );
     if (fresh.length > 0 && this.#options.lifetime(kept.length + fresh.length) > 0)
       await this.#add(fresh, kept);
     await this.#announceAgain(leaving ?? new Set());
-    this.#defence.look(this.#carriers.announced());
-    await this.#refusals.askAgain(this.#carriers.links);
+    this.#defence.look(this.#macvlans.announced());
+    await this.#conflicts.askAgain(this.#macvlans.links);
   }
 
   /** Lets addresses live on for some seconds without this process; others end now. */
@@ -191,7 +186,7 @@ export class Layer2Announcer implements AddressAnnouncer {
     this.#arping.end();
     await this.#defence.close();
     const lines: string[] = [];
-    for (const [address, names] of this.#carriers.placed()) {
+    for (const [address, names] of this.#macvlans.placed) {
       for (const name of names) {
         const stays = addresses.has(address) && seconds > 0;
         const place = { address, name };
@@ -199,7 +194,7 @@ export class Layer2Announcer implements AddressAnnouncer {
       }
     }
     await this.#change(lines);
-    const empty = this.#carriers.links.filter(
+    const empty = this.#macvlans.links.filter(
       ({ name, addresses: left }) => ownLinkName.test(name) && left.length === 0,
     );
     await this.#change(empty.map(({ name }) => `link del ${name}`));
@@ -207,6 +202,7 @@ export class Layer2Announcer implements AddressAnnouncer {
     await this.#batch.close();
   }
 
+  /** Withdraws all addresses. */
   async close(): Promise<void> {
     await this.leave(new Set(), 0);
   }
@@ -214,16 +210,16 @@ export class Layer2Announcer implements AddressAnnouncer {
   /** @param kept what is there: all that is refreshed together ends together. */
   async #add(addresses: readonly AddressToAnnounce[], kept: readonly Place[]): Promise<void> {
     const asked = addresses.map(({ address }) => address);
-    const isFree = await this.#refusals.free(asked, this.#carriers.links);
+    const isFree = await this.#conflicts.free(asked, this.#macvlans.links);
     const free = addresses.filter(({ address }) => isFree.has(address));
     const places = free.flatMap(({ address, interfaces }) =>
-      interfaces.flatMap((on) => this.#carriers.nameOn(on) ?? []).map((name) => ({ address, name })),
+      interfaces.flatMap((on) => this.#macvlans.nameOn(on) ?? []).map((name) => ({ address, name })),
     );
     for (const { address } of free) this.#unconfirmed.add(address);
     if (places.length > 0) await this.#place([...kept, ...places]);
     const touched = new Set(places.map(({ name }) => name));
     const now = this.#options.clock.monotonic();
-    for (const name of touched) this.#times.added(name, now);
+    for (const name of touched) this.#schedule.added(name, now);
   }
 
   /** Gives addresses their lifetime, and a shorter one at once where that has taken too long. */
@@ -248,16 +244,16 @@ export class Layer2Announcer implements AddressAnnouncer {
       return;
     }
     const now = this.#options.clock.monotonic();
-    for (const link of this.#carriers.links) {
-      if (!uplinks.has(link.name) || this.#carriers.of(link) !== undefined) continue;
-      if (now < (this.#makeAgainAt.get(link.name) ?? now)) continue;
+    for (const link of this.#macvlans.links) {
+      if (!uplinks.has(link.name) || this.#macvlans.of(link) !== undefined) continue;
+      if (now < (this.#makeAgainAtMs.get(link.name) ?? now)) continue;
       const name = ownNameFor(link);
       const { errors } = await this.#change([
         `link add link ${link.name} name ${name} address ${announcerMac(link.mac)} type macvlan mode bridge`,
         `link set ${name} addrgenmode none`,
       ]);
-      if (!this.#carriers.links.some((made) => made.name === name)) {
-        this.#makeAgainAt.set(link.name, now + makeAgainMs);
+      if (!this.#macvlans.links.some((made) => made.name === name)) {
+        this.#makeAgainAtMs.set(link.name, now + makeAgainMs);
         this.#once(
           'NoMacvlan',
           { interface: link.name, error: errors },
@@ -276,16 +272,16 @@ export class Layer2Announcer implements AddressAnnouncer {
    */
   async #announceAgain(leaving: ReadonlySet<string>): Promise<void> {
     const now = this.#options.clock.monotonic();
-    for (const link of this.#carriers.links) {
-      const addresses = this.#carriers.placedOn(link);
+    for (const link of this.#macvlans.links) {
+      const addresses = this.#macvlans.placedOn(link);
       if (addresses.length === 0) continue;
-      if (!this.#times.isDue(link.name, now)) continue;
+      if (!this.#schedule.isDue(link.name, now)) continue;
       const isNews = addresses.some((address) => this.#unconfirmed.has(address));
       if (!isNews && addresses.some((address) => leaving.has(address))) {
-        this.#times.postpone(link.name, now);
+        this.#schedule.postpone(link.name, now);
         continue;
       }
-      this.#times.announced(link.name, now);
+      this.#schedule.announced(link.name, now);
       await this.#announceOn(link, addresses);
     }
     this.#unconfirmed.clear();
@@ -330,7 +326,7 @@ export class Layer2Announcer implements AddressAnnouncer {
   }
 
   #setLinks(links: readonly Link[]): void {
-    this.#carriers = new Carriers(links, this.#options.on);
+    this.#macvlans = new MacvlanLinks(links, this.#options.on);
   }
 }
 

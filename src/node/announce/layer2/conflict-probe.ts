@@ -6,7 +6,7 @@ import { type Link, neighbours, neighboursIn, isPlaced, ownLinkName } from './li
 const atOnce = 256;
 
 /** Milliseconds after the question at which the neighbours are read: most machines answer within the first. */
-const readAfter = [25, 175] as const;
+const readAfterMs = [25, 175] as const;
 
 /** The discard port (RFC 863). */
 const discardPort = 9;
@@ -18,13 +18,16 @@ const discardPort = 9;
  * @returns the MAC address of each that was answered for, within 0.2 s for each 256 of them.
  * @throws {Error} if the neighbours cannot be listed.
  */
-export async function whoHas(host: Host, addresses: readonly string[]): Promise<ReadonlyMap<string, string>> {
+export async function arpProbe(
+  host: Host,
+  addresses: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for (let begin = 0; begin < addresses.length; begin += atOnce) {
     const some = addresses.slice(begin, begin + atOnce);
     await forget(host, some);
     await askFor(host, some);
-    for (const milliseconds of readAfter) {
+    for (const milliseconds of readAfterMs) {
       await sleep(milliseconds);
       const known = await neighbours(host);
       for (const address of some) {
@@ -44,7 +47,7 @@ export interface AddressOnLink {
 }
 
 /** Milliseconds after which those that have an address, too, have answered. */
-const elseReadAfter = 150;
+const othersReadAfterMs = 150;
 
 /**
  * Asks the network who else has addresses of this machine, each once, without a raw socket: an entry of a neighbour that is
@@ -55,7 +58,7 @@ const elseReadAfter = 150;
  * @returns the MAC address of a machine that has answered.
  * @throws {Error} where the neighbours are not listed, or not asked.
  */
-export async function whoElseHas(
+export async function probeOthers(
   host: Host,
   asked: readonly AddressOnLink[],
 ): Promise<ReadonlyMap<string, string>> {
@@ -66,7 +69,7 @@ export async function whoElseHas(
       ({ address, link }) => `neighbour replace ${address} dev ${link.name} nud none use`,
     );
     yield linesOf([...addresses.map(forgetLine), ...uses]);
-    await sleep(elseReadAfter);
+    await sleep(othersReadAfterMs);
     yield linesOf(['neighbour show', ...addresses.map(forgetLine)]);
   };
   const { exitCode, stdout, stderr } = await host.exec('ip', ['-json', '-force', '-batch', '-'], {
@@ -121,10 +124,12 @@ export function ownNameFor({ index }: Link): string {
 }
 
 /** Which interfaces carry the addresses that are announced, and which addresses they have. */
-export class Carriers {
+export class MacvlanLinks {
   /** All interfaces, ours too. */
   readonly links: readonly Link[];
   readonly #on: 'macvlan' | 'interface';
+  #placed: ReadonlyMap<string, readonly string[]> | undefined;
+  #uplinks: ReadonlyMap<string, readonly string[]> | undefined;
 
   /** @param on `macvlan`: an interface of ours on each; `interface`: the interface itself. */
   constructor(links: readonly Link[], on: 'macvlan' | 'interface') {
@@ -138,29 +143,37 @@ export class Carriers {
     return this.links.find(({ name }) => name === ownNameFor(link));
   }
 
-  /** The name of the carrier for an interface. */
+  /** The name of the interface that carries addresses for another one. */
   nameOn(uplink: string): string | undefined {
     const link = this.links.find(({ name }) => name === uplink);
     return link === undefined ? undefined : this.of(link)?.name;
   }
 
-  /** Our addresses, and the interfaces that have them. */
-  placed(): Map<string, readonly string[]> {
-    const found = new Map<string, readonly string[]>();
-    for (const link of this.links) {
-      for (const address of this.placedOn(link)) {
-        found.set(address, [...(found.get(address) ?? []), link.name]);
-      }
-    }
-    return found;
+  /** Our addresses, canonical, and the interfaces that have them. */
+  get placed(): ReadonlyMap<string, readonly string[]> {
+    this.#placed ??= byAddress(
+      this.links.flatMap((link) => this.placedOn(link).map((address) => [address, link.name] as const)),
+    );
+    return this.#placed;
+  }
+
+  /** Our addresses, canonical, and the interfaces for which they are carried. */
+  get uplinks(): ReadonlyMap<string, readonly string[]> {
+    this.#uplinks ??= byAddress(
+      this.links.flatMap((link) => {
+        const own = this.of(link);
+        return own === undefined ? [] : this.placedOn(own).map((address) => [address, link.name] as const);
+      }),
+    );
+    return this.#uplinks;
   }
 
   /** Our addresses, and the interfaces with a link for which they are carried. */
   announced(): readonly AddressOnLink[] {
     return this.links.flatMap((link) => {
-      const carrier = link.hasCarrier && !ownLinkName.test(link.name) ? this.of(link) : undefined;
-      if (carrier === undefined) return [];
-      return this.placedOn(carrier).map((address) => ({ address, link }));
+      const own = link.hasCarrier && !ownLinkName.test(link.name) ? this.of(link) : undefined;
+      if (own === undefined) return [];
+      return this.placedOn(own).map((address) => ({ address, link }));
     });
   }
 
@@ -169,4 +182,14 @@ export class Carriers {
     if (this.#on === 'macvlan' && !ownLinkName.test(name)) return [];
     return addresses.filter(isPlaced).map(({ address }) => address.canonical);
   }
+}
+
+function byAddress(entries: readonly (readonly [string, string])[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const [address, name] of entries) {
+    const names = found.get(address);
+    if (names === undefined) found.set(address, [name]);
+    else names.push(name);
+  }
+  return found;
 }

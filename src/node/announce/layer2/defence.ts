@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../../client/clock.ts';
 import type { Host } from '../../../host/host.ts';
 import { keepsForMs, lookAgainMs } from '../../../network/announcing/address-conflict.ts';
-import { type AddressOnLink, whoElseHas } from './conflict-probe.ts';
+import { type AddressOnLink, probeOthers } from './conflict-probe.ts';
 import type { Link } from './links.ts';
 
 export interface AddressDefenceOptions {
@@ -13,7 +13,7 @@ export interface AddressDefenceOptions {
    * Who it is that answers for an address: a node of this cluster that does not announce it, another machine, or nothing
    * that matters (undefined).
    */
-  readonly rivalOf: (address: string, mac: string) => 'node' | 'machine' | undefined;
+  readonly conflictingHost: (address: string, mac: string) => 'node' | 'machine' | undefined;
   /** Neighbours are to hear again of the addresses on an interface. */
   readonly announceAgain: (link: Link) => void;
   /** An address is to be announced no more. */
@@ -21,16 +21,16 @@ export interface AddressDefenceOptions {
 }
 
 /** Milliseconds between two looks at all addresses. */
-const every = 30_000;
+const probeEveryMs = 30_000;
 
-/** Addresses that are asked for at once: see `whoElseHas`. */
+/** Addresses that are asked for at once: see `probeOthers`. */
 const atOnce = 250;
 
 /** A machine that answers for an address of this node. */
 interface Conflict {
   readonly mac: string;
   /** When it was first seen, monotonic. */
-  readonly since: number;
+  readonly sinceMs: number;
 }
 
 /**
@@ -40,7 +40,7 @@ interface Conflict {
 export class AddressDefence {
   readonly #options: AddressDefenceOptions;
   /** By address: when it is asked for, monotonic. */
-  readonly #askAt = new Map<string, number>();
+  readonly #probeAtMs = new Map<string, number>();
   readonly #conflicts = new Map<string, Conflict>();
   #asking: Promise<void> | undefined;
 
@@ -50,20 +50,22 @@ export class AddressDefence {
 
   /** Begins to ask for what is due, and does not wait. @param announced all that this node announces. */
   look(announced: readonly AddressOnLink[]): void {
-    const now = this.#options.clock.monotonic();
+    const nowMs = this.#options.clock.monotonic();
     const known = new Set(announced.map(({ address }) => address));
-    for (const address of this.#askAt.keys()) {
+    for (const address of this.#probeAtMs.keys()) {
       if (known.has(address)) continue;
-      this.#askAt.delete(address);
+      this.#probeAtMs.delete(address);
       this.#conflicts.delete(address);
     }
     for (const address of known) {
-      if (!this.#askAt.has(address)) this.#askAt.set(address, now + lookAgainMs);
+      if (!this.#probeAtMs.has(address)) this.#probeAtMs.set(address, nowMs + lookAgainMs);
     }
     if (this.#asking !== undefined) return;
-    const due = announced.filter(({ address }) => (this.#askAt.get(address) ?? now) <= now).slice(0, atOnce);
+    const due = announced
+      .filter(({ address }) => (this.#probeAtMs.get(address) ?? nowMs) <= nowMs)
+      .slice(0, atOnce);
     if (due.length === 0) return;
-    this.#asking = this.#ask(due, now)
+    this.#asking = this.#ask(due, nowMs)
       .catch((error: unknown) => {
         this.#options.log.warn(
           { err: error, reason: 'AnnounceFailed' },
@@ -80,29 +82,29 @@ export class AddressDefence {
     await this.#asking;
   }
 
-  async #ask(asked: readonly AddressOnLink[], now: number): Promise<void> {
+  async #ask(asked: readonly AddressOnLink[], nowMs: number): Promise<void> {
     // All at the same times: one question for many costs as much as for one.
-    const next = (Math.floor(now / every) + 1) * every;
-    for (const { address } of asked) this.#askAt.set(address, next);
-    const macs = await whoElseHas(this.#options.host, asked);
+    const next = (Math.floor(nowMs / probeEveryMs) + 1) * probeEveryMs;
+    for (const { address } of asked) this.#probeAtMs.set(address, next);
+    const macs = await probeOthers(this.#options.host, asked);
     for (const { address, link } of asked) {
       const mac = macs.get(address);
-      const rival = mac === undefined ? undefined : this.#options.rivalOf(address, mac);
+      const rival = mac === undefined ? undefined : this.#options.conflictingHost(address, mac);
       if (mac === undefined || rival === undefined) this.#conflicts.delete(address);
-      else if (this.#askAt.has(address)) this.#answer(address, link, rival, mac);
+      else if (this.#probeAtMs.has(address)) this.#answer(address, link, rival, mac);
     }
   }
 
   #answer(address: string, link: Link, rival: 'node' | 'machine', mac: string): void {
     const { announceAgain, clock, log, withdraw } = this.#options;
-    const now = clock.monotonic();
+    const nowMs = clock.monotonic();
     const known = this.#conflicts.get(address);
-    const since = known?.mac === mac ? known.since : now;
-    const keeps = keepsForMs(link.mac, mac, rival === 'node');
-    this.#askAt.set(address, now + lookAgainMs);
-    this.#conflicts.set(address, { mac, since });
-    if (now - since >= keeps) withdraw(address, rival, mac);
-    else if (since === now && keeps > lookAgainMs) {
+    const sinceMs = known?.mac === mac ? known.sinceMs : nowMs;
+    const keepsMs = keepsForMs(link.mac, mac, rival === 'node');
+    this.#probeAtMs.set(address, nowMs + lookAgainMs);
+    this.#conflicts.set(address, { mac, sinceMs });
+    if (nowMs - sinceMs >= keepsMs) withdraw(address, rival, mac);
+    else if (sinceMs === nowMs && keepsMs > lookAgainMs) {
       log.warn(
         { address, holder: mac, reason: 'AddressConflict' },
         'another machine answers for an address that this node announces, and ought to withdraw it',
@@ -113,36 +115,36 @@ export class AddressDefence {
 }
 
 /** Milliseconds after a new address at which all are announced again: neighbours may have missed it. */
-const afterNew = [300, 1000] as const;
+const afterNewMs = [300, 1000] as const;
 /** The same without a change. */
 const repeatMs = 30_000;
 
 /** When the addresses of interfaces are announced to neighbours; milliseconds of a monotonic clock. */
-export class AnnouncementTimes {
+export class GratuitousArpSchedule {
   readonly #due = new Map<string, readonly number[]>();
 
   /** An interface has a new address: now, and twice soon after. */
-  added(name: string, now: number): void {
-    this.#due.set(name, [now, ...afterNew.map((after) => now + after)]);
+  added(name: string, nowMs: number): void {
+    this.#due.set(name, [nowMs, ...afterNewMs.map((after) => nowMs + after)]);
   }
 
   /** An interface whose addresses a former process placed is due at once. */
-  isDue(name: string, now: number): boolean {
-    return this.#times(name, now).some((time) => time <= now);
+  isDue(name: string, nowMs: number): boolean {
+    return this.#times(name, nowMs).some((time) => time <= nowMs);
   }
 
   /** Its addresses are announced. */
-  announced(name: string, now: number): void {
-    const later = this.#times(name, now).filter((time) => time > now);
-    this.#due.set(name, later.length > 0 ? later : [now + repeatMs]);
+  announced(name: string, nowMs: number): void {
+    const later = this.#times(name, nowMs).filter((time) => time > nowMs);
+    this.#due.set(name, later.length > 0 ? later : [nowMs + repeatMs]);
   }
 
   /** Not now, but soon. */
-  postpone(name: string, now: number): void {
-    const soon = now + afterNew[0];
+  postpone(name: string, nowMs: number): void {
+    const soon = nowMs + afterNewMs[0];
     this.#due.set(
       name,
-      this.#times(name, now).map((time) => Math.max(time, soon)),
+      this.#times(name, nowMs).map((time) => Math.max(time, soon)),
     );
   }
 
@@ -153,7 +155,7 @@ export class AnnouncementTimes {
     return next;
   }
 
-  #times(name: string, now: number): readonly number[] {
-    return this.#due.get(name) ?? [now];
+  #times(name: string, nowMs: number): readonly number[] {
+    return this.#due.get(name) ?? [nowMs];
   }
 }

@@ -3,8 +3,7 @@ import { parseAddress, parseCidr, type ParsedAddress, type ParsedCidr } from '..
 import { at, listAt, numberAt, textAt } from '../../../objects/json.ts';
 import { ResidentProgram } from '../../../host/resident-program.ts';
 
-/** Links and addresses of a machine, by `ip` (package iproute2). */
-
+/** An interface of a machine with its addresses, as `ip` (package iproute2) lists it. */
 export interface Link {
   readonly index: number;
   readonly name: string;

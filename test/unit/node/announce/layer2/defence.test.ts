@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { AnnouncementTimes } from '../../../../../src/node/announce/layer2/defence.ts';
+import { GratuitousArpSchedule } from '../../../../../src/node/announce/layer2/defence.ts';
 
 /** When an interface with a new address is announced, by a process that looks at these times. */
 function announcedAt(looks: readonly number[]): number[] {
-  const times = new AnnouncementTimes();
+  const times = new GratuitousArpSchedule();
   times.added('eth0', 0);
   return looks.filter((now) => {
     const isDue = times.isDue('eth0', now);
@@ -22,11 +22,11 @@ test('times that passed unseen are one', () => {
 });
 
 test('an interface of a former process is due at once', () => {
-  expect(new AnnouncementTimes().isDue('eth0', 7)).toBe(true);
+  expect(new GratuitousArpSchedule().isDue('eth0', 7)).toBe(true);
 });
 
 test('what is postponed comes 0.3 s later, and the times behind it as they were', () => {
-  const times = new AnnouncementTimes();
+  const times = new GratuitousArpSchedule();
   times.added('eth0', 0);
   times.postpone('eth0', 100);
   expect(times.isDue('eth0', 399)).toBe(false);

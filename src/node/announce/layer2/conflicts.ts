@@ -6,10 +6,10 @@ import type {
   AnnouncementRefusalReason,
 } from '../../../network/announcing/announcement-plan.ts';
 import { addressBits, parseAddress, type ParsedAddress, type ParsedCidr } from '../../../objects/address.ts';
-import { whoHas } from './conflict-probe.ts';
+import { arpProbe } from './conflict-probe.ts';
 import { defaultGateways, isHostPrefix, isPlaced, type Link, ownLinkName, subnetsOf } from './links.ts';
 
-export interface AddressRefusalsOptions {
+export interface AddressConflictsOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly log: Logger;
@@ -29,7 +29,7 @@ export interface AddressRefusalsOptions {
 }
 
 /** Milliseconds between two questions for an address that another machine has. */
-const askAgainEvery = 30_000;
+const probeAgainMs = 30_000;
 
 /**
  * The interface on which kube-proxy in mode ipvs keeps the addresses of all Services, so that all nodes may answer
@@ -38,22 +38,22 @@ const askAgainEvery = 30_000;
 const ipvsInterface = 'kube-ipvs0';
 
 /** The addresses that a node does not announce by layer 2 although it could, since something else has them. */
-export class AddressRefusals {
-  readonly #options: AddressRefusalsOptions;
-  readonly #refusals = new Map<string, AnnouncementRefusal & { askedAt: number }>();
+export class AddressConflicts {
+  readonly #options: AddressConflictsOptions;
+  readonly #refusals = new Map<string, AnnouncementRefusal & { askedAtMs: number }>();
   /** Addresses that another machine answered for when they were last asked for: a second time decides. */
   readonly #suspects = new Map<string, string>();
   #gateways: ReadonlySet<string> = new Set();
   /** When the default routers were read, monotonic. */
-  #openedAt = Number.NEGATIVE_INFINITY;
+  #openedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: AddressRefusalsOptions) {
+  constructor(options: AddressConflictsOptions) {
     this.#options = options;
   }
 
   /** Reads the default routers. Comes before all other calls. @throws {Error} where they are not listed. */
   async open(): Promise<void> {
-    this.#openedAt = this.#options.clock.monotonic();
+    this.#openedAtMs = this.#options.clock.monotonic();
     this.#gateways = await defaultGateways(this.#options.host);
   }
 
@@ -106,9 +106,9 @@ export class AddressRefusals {
 
   /** Probes refused addresses again: the owner of an address that has become free is planned anew. */
   async askAgain(links: readonly Link[]): Promise<void> {
-    const now = this.#options.clock.monotonic();
-    if (now - this.#openedAt >= askAgainEvery) await this.open();
-    const due = [...this.#refusals.values()].filter(({ askedAt }) => now - askedAt >= askAgainEvery);
+    const nowMs = this.#options.clock.monotonic();
+    if (nowMs - this.#openedAtMs >= probeAgainMs) await this.open();
+    const due = [...this.#refusals.values()].filter(({ askedAtMs }) => nowMs - askedAtMs >= probeAgainMs);
     if (due.length > 0) await this.#askForRefused(due, links);
   }
 
@@ -119,14 +119,14 @@ export class AddressRefusals {
     if (known?.reason !== reason || known.holder !== holder) {
       this.#options.log.warn({ address, reason, holder }, refusalTexts[reason]);
     }
-    this.#refusals.set(address, { address, reason, holder, askedAt: this.#options.clock.monotonic() });
+    this.#refusals.set(address, { address, reason, holder, askedAtMs: this.#options.clock.monotonic() });
   }
 
   /**
    * Who it is that answers for an address which this node announces: a node of this cluster that does not announce it,
    * another machine, or nothing that matters (undefined).
    */
-  rivalOf(address: string, mac: string, links: readonly Link[]): 'node' | 'machine' | undefined {
+  conflictingHost(address: string, mac: string, links: readonly Link[]): 'node' | 'machine' | undefined {
     if (links.some((link) => link.mac === mac)) return undefined;
     const owner = this.#options.ownerOfMac(mac, address);
     if (owner === undefined) return 'machine';
@@ -136,7 +136,7 @@ export class AddressRefusals {
   }
 
   async #askForRefused(
-    due: readonly (AnnouncementRefusal & { askedAt: number })[],
+    due: readonly (AnnouncementRefusal & { askedAtMs: number })[],
     links: readonly Link[],
   ): Promise<void> {
     const { clock, log, ownerOfMac } = this.#options;
@@ -149,7 +149,7 @@ export class AddressRefusals {
       const mac = holders.get(address);
       const isAnswered = mac !== undefined && ownerOfMac(mac, address) !== 'agent';
       const isHeld = isAnswered || this.#knownHolder(address, links) !== undefined;
-      if (isHeld) refusal.askedAt = clock.monotonic();
+      if (isHeld) refusal.askedAtMs = clock.monotonic();
       else {
         this.#refusals.delete(address);
         log.info({ address }, 'an address that another machine had is free again');
@@ -178,7 +178,7 @@ export class AddressRefusals {
       const parsed = parseAddress(address);
       return parsed !== undefined && subnets.some((subnet) => contains(subnet, parsed));
     });
-    return asked.length === 0 ? new Map() : whoHas(this.#options.host, asked);
+    return asked.length === 0 ? new Map() : arpProbe(this.#options.host, asked);
   }
 
   /** Who has an address, by the objects that this machine has, without a probe. */
