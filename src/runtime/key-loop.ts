@@ -209,7 +209,9 @@ export class Controller implements Runnable {
     }
     const refused = isForbidden(error);
     const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
-    const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
+    // A retry keeps the priority of the key: a failing resync overtakes no change that a user waits for.
+    const priority = this.#queue.priorityOf(key) ?? Priority.change;
+    const delay = Math.round(this.#queue.addRateLimited(key, priority, atLeast));
     // A conflict means that the cache was behind, so that the retry is expected. A missing permission (403) and an
     // unreachable server are logged once by the transport.
     const isExpected = isConflict(error) || (error instanceof NotYetError && retries < usualRetries);

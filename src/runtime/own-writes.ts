@@ -289,7 +289,7 @@ export class OwnWrites<T extends KubeObject> {
   readonly #echoes = new WeakSet<T>();
   readonly #deletedUids = new Set<string>();
 
-  constructor(loop: KeyLoop<LoopContext>, informer: Informer<T>) {
+  constructor(loop: Pick<KeyLoop<LoopContext>, 'context' | 'enqueue'>, informer: Informer<T>) {
     this.#loop = loop;
     this.#clock = loop.context.clock;
     this.#informer = informer;

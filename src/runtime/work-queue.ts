@@ -73,6 +73,11 @@ interface Entry {
   readonly addedAt: number;
 }
 
+interface RunningKey {
+  readonly startedAt: number;
+  readonly priority: number;
+}
+
 /**
  * A queue of keys, the bottom layer (client-go `util/workqueue/queue.go` with priorities).
  *
@@ -89,7 +94,7 @@ export class WorkQueue {
   readonly #order = new Heap<Entry>(
     (a, b) => a.priority > b.priority || (a.priority === b.priority && a.sequence < b.sequence),
   );
-  readonly #running = new Map<string, number>();
+  readonly #running = new Map<string, RunningKey>();
   readonly #again = new Map<string, number>();
   #sequence = 0;
   #closed = false;
@@ -97,7 +102,10 @@ export class WorkQueue {
   constructor({ clock, recorder }: KeyedQueueOptions) {
     this.clock = clock;
     this.#recorder = recorder;
-    recorder?.observe(() => ({ startedAt: this.#running.values(), now: clock.monotonic() }));
+    recorder?.observe(() => ({
+      startedAt: [...this.#running.values()].map(({ startedAt }) => startedAt),
+      now: clock.monotonic(),
+    }));
   }
 
   /** The number of keys that wait for a worker, without second runs that are due. */
@@ -128,19 +136,24 @@ export class WorkQueue {
       if (this.#waiting.get(entry.key) !== entry) continue;
       this.#waiting.delete(entry.key);
       const now = this.clock.monotonic();
-      this.#running.set(entry.key, now);
+      this.#running.set(entry.key, { startedAt: now, priority: entry.priority });
       this.#recorder?.taken((now - entry.addedAt) / 1000, this.depth);
       return entry.key;
     }
     return undefined;
   }
 
+  /** The priority with which a running key was taken; undefined for a key that does not run. */
+  priorityOf(key: string): number | undefined {
+    return this.#running.get(key)?.priority;
+  }
+
   /** Ends the run of a key. A key that was added meanwhile waits again. */
   done(key: string): void {
-    const startedAt = this.#running.get(key);
-    if (startedAt === undefined) return;
+    const run = this.#running.get(key);
+    if (run === undefined) return;
     this.#running.delete(key);
-    this.#recorder?.done((this.clock.monotonic() - startedAt) / 1000);
+    this.#recorder?.done((this.clock.monotonic() - run.startedAt) / 1000);
     const priority = this.#again.get(key);
     if (priority === undefined) return;
     this.#again.delete(key);

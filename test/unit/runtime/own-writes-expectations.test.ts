@@ -3,7 +3,6 @@ import { Expectations } from '../../../src/runtime/own-writes.ts';
 import { SharedInformer } from '../../../src/client/informers/shared-informer.ts';
 import { leases } from '../../../src/client/resources.ts';
 import type { Lease } from '../../../src/objects/types/coordination.generated.ts';
-import { compareResourceVersions } from '../../../src/objects/meta.ts';
 import { controllerContext } from '../../support/controller-context.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
@@ -78,18 +77,5 @@ describe('Expectations', () => {
     expect(expectations.settled('o')).toBe(false);
     await clock.advance(1);
     expect(expectations.settled('o')).toBe(true);
-  });
-});
-
-describe('compareResourceVersions', () => {
-  it.each([
-    ['9', '10', -1],
-    ['10', '9', 1],
-    ['10', '10', 0],
-    ['99999999999999999999', '100000000000000000000', -1],
-    ['', '1', -1],
-    ['x', '', 0],
-  ])('%s and %s: %d', (a, b, sign) => {
-    expect(Math.sign(compareResourceVersions(a, b))).toBe(sign);
   });
 });
