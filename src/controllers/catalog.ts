@@ -47,18 +47,14 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
   const { namespaceGracePeriod, checkPolicyTypes: checkTypes } = options;
   return [
     ...(simulation === undefined ? [] : simulationControllers(simulation)),
-    catalogEntry(endpointsController, 'endpoint-controller'),
-    catalogEntry(
-      endpointSlicesController(maxEndpointsPerSlice === undefined ? {} : { maxEndpointsPerSlice }),
-      'endpoint-slice-controller',
-    ),
-    catalogEntry(
+    specEntry(endpointsController),
+    specEntry(endpointSlicesController(maxEndpointsPerSlice === undefined ? {} : { maxEndpointsPerSlice })),
+    specEntry(
       endpointSliceMirroringController(
         mirroringMaxEndpointsPerSubset === undefined
           ? {}
           : { maxEndpointsPerSubset: mirroringMaxEndpointsPerSubset },
       ),
-      'endpoint-slice-mirroring-controller',
     ),
     specEntry(
       namespacesController({
@@ -70,7 +66,7 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
     ...(rootCa === undefined ? [] : [specEntry(rootCaPublisherController(rootCa))]),
     ...(checkTypes === undefined ? [] : [specEntry(policyStatusController({ transport, checkTypes }))]),
     specEntry(claimProtectionController),
-    catalogEntry(serviceCidrController, 'service-cidr-controller'),
+    specEntry(serviceCidrController),
     specEntry(garbageCollectorController({ transport })),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.

@@ -12,8 +12,6 @@ import type {
   PodCondition,
 } from '../../objects/types/core.generated.ts';
 import { managedSelector } from './service.ts';
-import { pods } from '../../client/resources.ts';
-import type { ControllerContext } from '../../runtime/context.ts';
 
 /** Which Pods back which Services, by index: no Service is compared with all Pods, nor the reverse. */
 
@@ -128,11 +126,6 @@ function pairOf(namespace: string, key: string, value: string): string {
 }
 
 /** The part of Pods in the cache: the tenth of a Pod that endpoints are made from, in well-formed shape. */
-
-/** The informer of Pods that all controllers of service networking share. */
-export function podInformer(context: Pick<ControllerContext, 'informers'>): Informer<Pod> {
-  return context.informers.informer(pods, { transform: slimPod });
-}
 
 /**
  * Reduces a Pod to identity, labels, owners, deletion, node, host name, addresses, readiness and named ports. Members

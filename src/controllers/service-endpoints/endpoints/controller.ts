@@ -1,95 +1,97 @@
 import { isConflict, isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
-import { endpoints as endpointsResource, services } from '../../../client/resources.ts';
-import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';
-import { keyOf, type ObjectKey, splitKey } from '../../../objects/meta.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { type EnqueueOptions, Priority, type ReconcileResult } from '../../../runtime/key-loop.ts';
-import { Expectations } from '../../../runtime/own-writes.ts';
-import { isLastWriter } from '../../../objects/meta.ts';
-import { Reconciler } from '../../../runtime/key-loop.ts';
-import { AllocationGrace } from '../timing.ts';
-import { Membership } from '../backing-pods.ts';
-import { managedSelector } from '../service.ts';
-import { podInformer } from '../backing-pods.ts';
-import { TriggerTimes } from '../timing.ts';
-import { isManagedEndpoints, planEndpoints } from './plan.ts';
+import { endpoints as endpointsResource, pods, services } from '../../../client/resources.ts';
+import { isLastWriter, keyOf, type ObjectKey, splitKey } from '../../../objects/meta.ts';
 import { errorMessage } from '../../../objects/status.ts';
+import type { Endpoints, Service } from '../../../objects/types/core.generated.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
+import {
+  type ControllerSpec,
+  type KeyLoop,
+  Priority,
+  type ReconcileResult,
+} from '../../../runtime/key-loop.ts';
+import { OwnWrites } from '../../../runtime/own-writes.ts';
+import { Membership, slimPod } from '../backing-pods.ts';
+import { managedSelector } from '../service.ts';
+import { AllocationGrace, TriggerTimes } from '../timing.ts';
+import { isManagedEndpoints, planEndpoints } from './plan.ts';
 
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
 
-/** Milliseconds after which to reconcile again when no event has shown an own write. */
-const lookAgain = 1000;
+/** The event of an own write may come before its answer, which shows whose write it was. */
+const unknownWriteDelayMs = 1000;
 
 /** Writes the Endpoints of Services with a selector (kube-controller-manager's `endpoints-controller`). */
-export const endpointsController: ControllerDefinition = {
+export const endpointsController: ControllerSpec = {
   name: 'endpoints-controller',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new EndpointsReconciler(context)];
+  eventSource: 'endpoint-controller',
+  queue: 'endpoint',
+  workers: 10,
+  build(loop) {
+    const reconciler = new EndpointsReconciler(loop);
+    return (key, signal) => reconciler.reconcile(key, signal);
   },
 };
 
-class EndpointsReconciler extends Reconciler {
+class EndpointsReconciler {
+  readonly #loop: KeyLoop;
+  readonly #context: ControllerContext;
+  readonly #client: ResourceClient<Endpoints>;
+  // The caches.
   readonly #services: Informer<Service>;
   readonly #endpoints: Informer<Endpoints>;
-  readonly #client: ResourceClient<Endpoints>;
+  // What no cache shows.
   readonly #membership: Membership;
-  readonly #times = new TriggerTimes();
-  readonly #expectations: Expectations<Endpoints>;
+  readonly #writes: OwnWrites<Endpoints>;
   readonly #grace: AllocationGrace;
+  readonly #triggerTimes = new TriggerTimes();
   /** Keys whose Service or Pods changed: their Endpoints are written even if another client wrote them last. */
   readonly #due = new Set<ObjectKey>();
-  /** Keys whose reconcile found the cache behind. */
-  readonly #waiting = new Set<ObjectKey>();
+  /** Keys whose last write was a conflict: the event of the other write ends the wait. */
+  readonly #conflicted = new Set<ObjectKey>();
   /** Deleted Services that matched the selector of Services. */
-  readonly #departed = new Set<ObjectKey>();
-  /** The resourceVersion of the last own write, to tell it from writes of others. */
-  readonly #written = new Map<ObjectKey, string>();
+  readonly #deletedServices = new Set<ObjectKey>();
 
-  constructor(context: ControllerContext) {
-    super(context, 'endpoint', { workers: 10, backoff: { base: 5, max: 1_000_000 } });
-    this.#services = this.informer(services);
-    this.#endpoints = context.informers.informer(endpointsResource);
+  constructor(loop: KeyLoop) {
+    const { context } = loop;
+    this.#loop = loop;
+    this.#context = context;
     this.#client = context.clients.for(endpointsResource);
+
+    this.#services = loop.cache(services);
+    this.#endpoints = loop.cache(endpointsResource);
+    const podCache = loop.cache(pods, { transform: slimPod });
+
+    this.#membership = new Membership(this.#services, podCache);
+    this.#writes = new OwnWrites(loop, this.#endpoints);
     this.#grace = new AllocationGrace(() => context.clock.monotonic());
-    this.#expectations = new Expectations(this.#endpoints, context.clock);
-    const pods = podInformer(context);
-    this.#membership = new Membership(this.#services, pods);
-    const enqueue = (keys: Iterable<ObjectKey>): void => {
-      for (const key of keys) this.#enqueue(key);
-    };
-    this.waitFor(pods);
-    this.waitFor({ synced: (signal) => this.#lookForLeftovers(signal) });
-    this.#services.addHandler({
-      added: (service, initial) => {
-        this.#enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
-      },
-      updated: (service) => this.#enqueue(keyOf(service)),
-      deleted: (service) => {
-        if (context.serves(service)) this.#departed.add(keyOf(service));
-        this.#enqueue(keyOf(service));
-      },
+
+    loop.waitFor({ synced: (signal) => this.#lookForLeftovers(signal) });
+    loop.on(this.#services, ({ kind, object: service }) => {
+      if (kind === 'deleted' && context.serves(service)) this.#deletedServices.add(keyOf(service));
+      return this.#markDue([keyOf(service)]);
     });
-    pods.addHandler({
+    loop.on(podCache, (change) => {
+      if (change.kind === 'updated') {
+        return this.#markDue(this.#membership.servicesOfChange(change.object, change.old));
+      }
       // At the start every Service is enqueued anyway.
-      added: (pod, initial) => enqueue(initial ? [] : this.#membership.servicesOf(pod)),
-      updated: (pod, old) => enqueue(this.#membership.servicesOfChange(pod, old)),
-      deleted: (pod) => enqueue(this.#membership.servicesOf(pod)),
+      const isInitial = change.kind === 'added' && change.initial;
+      return isInitial ? [] : this.#markDue(this.#membership.servicesOf(change.object));
     });
-    this.#endpoints.addHandler({
-      added: (object, initial) => {
-        if (!initial) this.#arrived(object);
-      },
-      updated: (object) => this.#arrived(object),
-      deleted: (object) => this.#enqueue(keyOf(object)),
+    loop.on(this.#endpoints, (change) => {
+      if (change.kind === 'deleted') return this.#markDue([keyOf(change.object)]);
+      if (change.kind === 'updated' || !change.initial) this.#arrived(change.object);
+      return [];
     });
   }
 
-  /** Enqueues a key whose Endpoints must follow a change. */
-  #enqueue(key: ObjectKey, options: EnqueueOptions = {}): void {
-    this.#due.add(key);
-    this.queue.enqueue(key, options);
+  /** The Endpoints of these keys must follow a change. */
+  #markDue(keys: Iterable<ObjectKey>): Iterable<ObjectKey> {
+    for (const key of keys) this.#due.add(key);
+    return keys;
   }
 
   /**
@@ -100,26 +102,21 @@ class EndpointsReconciler extends Reconciler {
     const synced = await this.#endpoints.synced(signal);
     for (const object of this.#endpoints.cache.values()) {
       if (Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) continue;
-      this.#enqueue(keyOf(object), { priority: Priority.resync });
+      for (const key of this.#markDue([keyOf(object)])) {
+        this.#loop.enqueue(key, { priority: Priority.resync });
+      }
     }
     return synced;
   }
 
-  protected override async reconcile(
-    key: ObjectKey,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const service = this.#services.cache.get(key);
     if (service !== undefined) {
-      this.#departed.delete(key);
-      const left = this.#grace.left(key, service);
-      if (left > 0) return { requeueAfter: left };
-      if (!this.#expectations.settled(key)) {
-        this.#waiting.add(key);
-        return { requeueAfter: lookAgain };
-      }
-      this.#waiting.delete(key);
+      this.#deletedServices.delete(key);
+      const waitMs = Math.max(this.#grace.left(key, service), this.#writes.pendingMs(key));
+      if (waitMs > 0) return { requeueAfter: waitMs };
     }
+    this.#conflicted.delete(key);
     const due = this.#due.delete(key);
     try {
       if (service === undefined) await this.#remove(key, due, signal);
@@ -134,10 +131,10 @@ class EndpointsReconciler extends Reconciler {
   /** Writes the difference, unless no change is due and another client wrote the present Endpoints. */
   async #bring(key: ObjectKey, service: Service, due: boolean, signal: AbortSignal): Promise<void> {
     const selector = managedSelector(service);
-    if (selector === undefined || !this.context.serves(service)) return;
+    if (selector === undefined || !this.#context.serves(service)) return;
     const existing = this.#endpoints.cache.get(key);
     const pods = this.#membership.podsOf(service, selector);
-    const triggerTime = this.#times.observe(key, service, pods);
+    const triggerTime = this.#triggerTimes.observe(key, service, pods);
     const plan = planEndpoints({ service, pods, existing, triggerTime });
     if (plan.write === 'none' || !(due || (await this.#isOurs(key, signal)))) return;
     await this.#write(key, plan.write, plan.endpoints, signal);
@@ -166,39 +163,37 @@ class EndpointsReconciler extends Reconciler {
         verb === 'create'
           ? await this.#client.create(endpoints, { signal })
           : await this.#client.replace(endpoints, { signal });
-      this.#expectations.written(key, written);
-      this.#written.set(key, written.metadata.resourceVersion ?? '');
-      this.context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
+      this.#writes.written(key, written);
+      this.#context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
     } catch (error) {
       // Creates would fail until the namespace is gone, and then there is nothing left to do.
       if (isNamespaceTerminating(error)) return;
-      // A conflict is expected when the cache is behind. The event that updates the cache ends the wait.
+      // A conflict is expected when the cache is behind.
       if (isConflict(error)) {
-        this.#waiting.add(key);
+        this.#conflicted.add(key);
         throw error;
       }
       const { namespace, name } = splitKey(key);
       const why = errorMessage(error);
       if (verb === 'create') {
         const message = `Failed to create endpoint for service ${namespace}/${name}: ${why}`;
-        this.context.events.event(endpoints, 'Warning', 'FailedToCreateEndpoint', message);
+        this.#context.events.event(endpoints, 'Warning', 'FailedToCreateEndpoint', message);
       } else {
         const message = `Failed to update endpoint ${namespace}/${name}: ${why}`;
-        this.context.events.event(endpoints, 'Warning', 'FailedToUpdateEndpoint', message);
+        this.#context.events.event(endpoints, 'Warning', 'FailedToUpdateEndpoint', message);
       }
       throw error;
     }
   }
 
   async #remove(key: ObjectKey, due: boolean, signal: AbortSignal): Promise<void> {
-    this.#times.forget(key);
+    this.#triggerTimes.forget(key);
     this.#grace.forget(key);
-    this.#written.delete(key);
     const existing = this.#endpoints.cache.get(key) ?? (await this.#unheard(key, signal));
     // Endpoints have the labels of their Service, by which the selector of Services is checked when the Service is
     // gone.
-    const ours = existing === undefined || this.#departed.has(key) || this.context.serves(existing);
-    const stands = existing !== undefined || !this.#expectations.settled(key);
+    const ours = existing === undefined || this.#deletedServices.has(key) || this.#context.serves(existing);
+    const stands = existing !== undefined || this.#writes.pendingMs(key) > 0;
     if (ours && stands && (due || (await this.#isOurs(key, signal)))) {
       const uid = existing?.metadata.uid;
       const { namespace, name } = splitKey(key);
@@ -207,13 +202,12 @@ class EndpointsReconciler extends Reconciler {
           signal,
           ...(uid === undefined ? {} : { preconditions: { uid } }),
         });
-        this.context.log.info({ key }, 'endpoints of a Service that is gone deleted');
+        this.#context.log.info({ key }, 'endpoints of a Service that is gone deleted');
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
     }
-    this.#waiting.delete(key);
-    this.#departed.delete(key);
+    this.#deletedServices.delete(key);
   }
 
   /**
@@ -221,7 +215,7 @@ class EndpointsReconciler extends Reconciler {
    * and no event would enqueue the key again. Kubernetes' controller deletes without reading.
    */
   async #unheard(key: ObjectKey, signal: AbortSignal): Promise<Endpoints | undefined> {
-    if (!this.#departed.has(key)) return undefined;
+    if (!this.#deletedServices.has(key)) return undefined;
     const { namespace, name } = splitKey(key);
     try {
       const present = await this.#client.get(namespace, name, { signal });
@@ -236,7 +230,7 @@ class EndpointsReconciler extends Reconciler {
   async #isThere(key: ObjectKey, signal: AbortSignal): Promise<boolean> {
     const { namespace, name } = splitKey(key);
     try {
-      await this.context.clients.for(services).get(namespace, name, { signal });
+      await this.#context.clients.for(services).get(namespace, name, { signal });
       return true;
     } catch (error) {
       if (isNotFound(error)) return false;
@@ -245,15 +239,14 @@ class EndpointsReconciler extends Reconciler {
   }
 
   /**
-   * An event of the cache. A reconcile may wait for it, or it may be an unknown write of ours: one whose answer was
-   * lost, or a late write of the leader before, even after its Service was deleted. Deferred: events of own writes may
-   * arrive before their answers.
+   * An event of the cache. It may show an unknown write of ours: one whose answer was lost, or a late write of the
+   * leader before, even after its Service was deleted.
    */
   #arrived(object: Endpoints): void {
     const key = keyOf(object);
-    if (this.#waiting.delete(key)) this.queue.enqueue(key);
-    else if (isManagedEndpoints(object) && this.#written.get(key) !== object.metadata.resourceVersion) {
-      this.queue.enqueue(key, { after: lookAgain, priority: Priority.resync });
+    if (this.#conflicted.delete(key)) this.#loop.enqueue(key);
+    else if (isManagedEndpoints(object) && !this.#writes.isEcho(object)) {
+      this.#loop.enqueue(key, { after: unknownWriteDelayMs, priority: Priority.resync });
     }
   }
 }

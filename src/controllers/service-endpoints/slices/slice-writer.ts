@@ -2,26 +2,19 @@ import { isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import type { EndpointSlice, EndpointPort } from '../../../objects/types/discovery.generated.ts';
 import { type ObjectKey, joinKey } from '../../../objects/meta.ts';
-import type { SliceTracker } from '../../../runtime/own-writes.ts';
+import type { Change } from '../../../runtime/key-loop.ts';
+import type { OwnWrites } from '../../../runtime/own-writes.ts';
 import type { IPFamily } from '../../../objects/address.ts';
 import type { Service } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { isHeadless } from '../service.ts';
 import { headlessLabel } from '../../../network/forwarding/endpoints.ts';
-import type { Informer } from '../../../client/informers/informer.ts';
-import type { EnqueueOptions } from '../../../runtime/key-loop.ts';
 
 /** The writes of a plan. */
 export interface SliceWrites {
   readonly create: readonly EndpointSlice[];
   readonly update: readonly EndpointSlice[];
   readonly delete: readonly EndpointSlice[];
-}
-
-/** The object that slices are written for. */
-export interface SliceOwner {
-  readonly key: ObjectKey;
-  readonly uid: string;
 }
 
 /** The number of successful writes, for the log. */
@@ -38,14 +31,14 @@ export interface WriteFailure {
   readonly error: unknown;
 }
 
-/** Sends the writes of a plan one by one and records each in the tracker. */
+/** Sends the writes of a plan one by one and records each as an own write. */
 export class SliceWriter {
   readonly #client: ResourceClient<EndpointSlice>;
-  readonly #tracker: SliceTracker;
+  readonly #writes: OwnWrites<EndpointSlice>;
 
-  constructor(client: ResourceClient<EndpointSlice>, tracker: SliceTracker) {
+  constructor(client: ResourceClient<EndpointSlice>, writes: OwnWrites<EndpointSlice>) {
     this.#client = client;
-    this.#tracker = tracker;
+    this.#writes = writes;
   }
 
   /**
@@ -55,7 +48,7 @@ export class SliceWriter {
    */
   async write(
     writes: SliceWrites,
-    owner: SliceOwner,
+    owner: ObjectKey,
     signal: AbortSignal,
   ): Promise<{ counts: WriteCounts; failures: WriteFailure[] }> {
     const counts: WriteCounts = { created: 0, updated: 0, deleted: 0 };
@@ -82,7 +75,7 @@ export class SliceWriter {
 
   async #writeType(
     writes: SliceWrites,
-    owner: SliceOwner,
+    owner: ObjectKey,
     counts: WriteCounts,
     signal: AbortSignal,
   ): Promise<WriteFailure | undefined> {
@@ -90,12 +83,12 @@ export class SliceWriter {
     try {
       for (const slice of writes.create) {
         attempt = 'failed to create EndpointSlice';
-        this.#tracker.wrote(owner.key, owner.uid, await this.#client.create(slice, { signal }));
+        this.#writes.written(owner, await this.#client.create(slice, { signal }));
         counts.created++;
       }
       for (const slice of writes.update) {
         attempt = `failed to update ${slice.metadata.name ?? ''} EndpointSlice`;
-        this.#tracker.wrote(owner.key, owner.uid, await this.#client.replace(slice, { signal }));
+        this.#writes.written(owner, await this.#client.replace(slice, { signal }));
         counts.updated++;
       }
       for (const slice of writes.delete) {
@@ -109,15 +102,15 @@ export class SliceWriter {
     return undefined;
   }
 
-  async #delete(slice: EndpointSlice, owner: SliceOwner, signal: AbortSignal): Promise<void> {
+  async #delete(slice: EndpointSlice, owner: ObjectKey, signal: AbortSignal): Promise<void> {
     const { namespace = '', name = '', uid } = slice.metadata;
-    this.#tracker.deleting(owner.key, owner.uid, slice);
+    this.#writes.deleting(owner, slice);
     try {
       const preconditions = uid === undefined ? {} : { preconditions: { uid } };
       await this.#client.delete(namespace, name, { signal, ...preconditions });
     } catch (error) {
       if (isNotFound(error)) return;
-      this.#tracker.wrote(owner.key, owner.uid, slice);
+      this.#writes.notDeleted(slice);
       throw error;
     }
   }
@@ -183,57 +176,29 @@ export function newSlice(service: Service, family: IPFamily, ports: readonly End
   };
 }
 
-/** The input of {@link followSlices}. */
-export interface SliceEvents {
-  readonly slices: Informer<EndpointSlice>;
-  /** The value of the managed-by label on the controller's own slices. */
-  readonly managedBy: string;
-  readonly tracker: SliceTracker;
-  /** Milliseconds of delay after a change by others, to batch several. */
-  readonly delay: number;
-  /** Whether the slices that exist at the start count as changed. */
-  readonly fromStart: boolean;
-  readonly enqueue: (key: ObjectKey, options?: EnqueueOptions) => void;
-}
-
 /**
- * Enqueues the owner of a slice when another client changed the slice: its content or labels (the generation), its
- * Service or its manager. The event of an own write enqueues it only when a reconcile waits for it.
+ * The Services whose slices another client has changed: the content, the Service, or the manager. The event of an own
+ * write is none.
+ *
+ * @param managedBy the value of the managed-by label on the controller's own slices.
  */
-export function followSlices(events: SliceEvents): void {
-  const { slices, managedBy, tracker, delay, fromStart, enqueue } = events;
-  const isOurs = (slice: EndpointSlice): boolean => slice.metadata.labels?.[managedByLabel] === managedBy;
-  const changed = (slice: EndpointSlice): void => {
-    const key = ownerKey(slice);
-    if (key !== undefined) enqueue(key, { after: delay });
-  };
-  const seen = (slice: EndpointSlice, how: 'arrived' | 'gone'): void => {
-    const key = ownerKey(slice);
-    if (key === undefined || !isOurs(slice)) return;
-    const meaning = tracker[how](key, slice);
-    if (meaning === 'change') enqueue(key, { after: delay });
-    else if (meaning === 'awaited') enqueue(key);
-  };
-  slices.addHandler({
-    added: (slice, initial) => {
-      if (fromStart || !initial) seen(slice, 'arrived');
-    },
-    updated: (slice, old) => {
-      if (ownerKey(slice) !== ownerKey(old)) {
-        changed(slice);
-        changed(old);
-      } else if (isOurs(slice) !== isOurs(old)) {
-        changed(slice);
-      } else {
-        seen(slice, 'arrived');
-      }
-    },
-    deleted: (slice) => seen(slice, 'gone'),
-  });
+export function servicesOfForeignChange(
+  change: Change<EndpointSlice>,
+  managedBy: string,
+  writes: OwnWrites<EndpointSlice>,
+): readonly ObjectKey[] {
+  const { object: slice } = change;
+  const isOurs = ({ metadata }: EndpointSlice): boolean => metadata.labels?.[managedByLabel] === managedBy;
+  if (change.kind === 'updated') {
+    const { old } = change;
+    if (serviceOf(slice) !== serviceOf(old)) return [slice, old].flatMap((each) => serviceOf(each) ?? []);
+    if (isOurs(slice) !== isOurs(old)) return [serviceOf(slice) ?? []].flat();
+  }
+  return isOurs(slice) && !writes.isEcho(slice) ? [serviceOf(slice) ?? []].flat() : [];
 }
 
 /** The key of the Service that a slice names. */
-function ownerKey({ metadata }: EndpointSlice): ObjectKey | undefined {
+function serviceOf({ metadata }: EndpointSlice): ObjectKey | undefined {
   const name = metadata.labels?.[serviceNameLabel];
   return name === undefined || name === '' ? undefined : joinKey(metadata.namespace ?? '', name);
 }

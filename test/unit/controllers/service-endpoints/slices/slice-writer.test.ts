@@ -2,10 +2,13 @@ import { expect, it } from 'vitest';
 import { ResourceClient } from '../../../../../src/client/resource-client.ts';
 import { endpointSlices } from '../../../../../src/client/resources.ts';
 import type { Transport } from '../../../../../src/client/transport.ts';
-import { SliceTracker } from '../../../../../src/runtime/own-writes.ts';
+import { SharedInformer } from '../../../../../src/client/informers/shared-informer.ts';
+import { OwnWrites } from '../../../../../src/runtime/own-writes.ts';
 import { SliceWriter } from '../../../../../src/controllers/service-endpoints/slices/slice-writer.ts';
 import type { EndpointSlice } from '../../../../../src/objects/types/discovery.generated.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
+import { controllerContext } from '../../../../support/controller-context.ts';
+import { FakeClock } from '../../../../support/fake-clock.ts';
 
 const refusal = (causes: { reason: string; message: string }[] = []): StatusError =>
   new StatusError(403, 'Forbidden', 'no', { details: { causes } });
@@ -25,7 +28,10 @@ function writerWith(error: StatusError): { writer: SliceWriter; asked: string[] 
     close: () => Promise.resolve(),
   };
   const client = new ResourceClient(transport, endpointSlices);
-  return { writer: new SliceWriter(client, new SliceTracker(() => 0)), asked };
+  const context = controllerContext(new FakeClock());
+  const informer = new SharedInformer({ ...context, resource: endpointSlices });
+  const writes = new OwnWrites<EndpointSlice>({ context, enqueue: () => undefined }, informer);
+  return { writer: new SliceWriter(client, writes), asked };
 }
 
 const slice = (name: string, addressType: string): EndpointSlice => ({
@@ -39,7 +45,7 @@ const writes = {
   update: [],
   delete: [slice('old', 'IPv6'), slice('left', 'IPv4')],
 };
-const owner = { key: 'ns/web', uid: 'u' };
+const owner = 'ns/web';
 
 it('deletes the slices of one family where those of another are refused', async () => {
   const error = refusal();
