@@ -70,7 +70,7 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
     specEntry(garbageCollectorController({ transport })),
     {
       // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
-      ...catalogEntry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),
+      ...specEntry(loadBalancerController(options.loadBalancer)),
       onByDefault: false,
     },
   ];
@@ -78,6 +78,5 @@ export function clusterControllers(options: CatalogSettings): readonly CatalogEn
 
 /** `service-allocation-controller`: on by default where it allocates, or where there is no other audit. */
 export function serviceAllocation(options: ServiceAllocationOptions, onByDefault: boolean): CatalogEntry {
-  const definition = serviceAllocationController(options);
-  return { ...catalogEntry(definition, 'servicenet-service-allocation'), onByDefault };
+  return { ...specEntry(serviceAllocationController(options)), onByDefault };
 }

@@ -7,7 +7,12 @@ import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import type { AddressPool, AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
 import { loadBalancerReadyCondition } from '../../src/network/announcing/assigned-addresses.ts';
-import { runControllers, type RunningControllers, type RunOptions } from '../../src/controllers/run.ts';
+import {
+  runControllers,
+  type RunningControllers,
+  type RunOptions,
+  specEntry,
+} from '../../src/controllers/run.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 
@@ -19,14 +24,12 @@ export function startLoadBalancer(
   transport: Transport,
   options: Pick<RunOptions, 'leaderElection' | 'metrics'> = {},
 ): RunningControllers {
-  const definition = loadBalancerController();
-  const entry = {
-    name: definition.name,
-    start: definition.start.bind(definition),
-    onByDefault: true,
-    eventSource: 'servicenet-load-balancer',
-  };
-  return runControllers({ transport, catalog: [entry], log: pino({ enabled: false }), ...options });
+  return runControllers({
+    transport,
+    catalog: [specEntry(loadBalancerController())],
+    log: pino({ enabled: false }),
+    ...options,
+  });
 }
 
 /** An API server that knows AddressPools, and the calls that tests of the load balancer need. */

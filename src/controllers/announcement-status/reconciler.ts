@@ -25,8 +25,7 @@ import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { conditionStatus } from '../../objects/json.ts';
 import type { AddressPool } from '../../objects/types/servicenet.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import type { ReconcileResult } from '../../runtime/key-loop.ts';
-import { Reconciler } from '../../runtime/key-loop.ts';
+import type { KeyLoop, ReconcileResult } from '../../runtime/key-loop.ts';
 import { replacedCondition } from '../../objects/meta.ts';
 import {
   type AnnouncedPlan,
@@ -63,7 +62,9 @@ export interface AnnouncedOptions {
  * Writes the announcers of addresses into the status of Services: by the same plan as the agents', and their
  * reports. While agents only renew their Leases, nothing is planned or written.
  */
-export class AnnouncedReconciler extends Reconciler {
+export class AnnouncedReconciler {
+  readonly #loop: KeyLoop;
+  readonly #context: ControllerContext;
   readonly #options: AnnouncedOptions;
   readonly #services: Informer<Service>;
   readonly #slices: Informer<EndpointSlice>;
@@ -81,55 +82,48 @@ export class AnnouncedReconciler extends Reconciler {
   /** The agents that were alive then. */
   #alive = '';
 
-  constructor(context: ControllerContext, options: AnnouncedOptions) {
-    super(context, 'announced', { workers: 4 });
+  /** @param loop of the Services: that of the announcements runs beside it. */
+  constructor(loop: KeyLoop, options: AnnouncedOptions) {
+    this.#context = loop.context;
     this.#options = options;
-    this.#services = this.informer(services);
-    this.#slices = this.informer(endpointSlices);
-    this.#nodes = this.informer(nodes);
-    this.#pools = this.informer(addressPools);
-    this.#leases = this.informer(leases);
-    this.#slices.addIndex(bySliceService, indexBySliceService);
-    const touch = (): void => this.#touch();
-    this.#services.addHandler({
-      added: touch,
-      updated: (service, old) => {
-        if (!jsonEqual(partsOfService(service), partsOfService(old))) this.#touch();
-        else if (!jsonEqual(announcedConditionOf(service), announcedConditionOf(old))) {
-          this.queue.enqueue(keyOf(service), { after: collectMs });
-        }
-      },
-      deleted: touch,
+    const own = loop.beside('announced', { workers: 4 }, () => (key, signal) => this.#reconcile(key, signal));
+    this.#loop = own;
+
+    this.#services = own.cache(services);
+    this.#slices = own.cache(endpointSlices, { indexes: { [bySliceService]: indexBySliceService } });
+    this.#nodes = own.cache(nodes);
+    this.#pools = own.cache(addressPools);
+    this.#leases = own.cache(leases);
+
+    own.on(this.#services, (change) => {
+      const { object: service } = change;
+      if (change.kind !== 'updated' || !jsonEqual(partsOfService(service), partsOfService(change.old))) {
+        this.#touch();
+      } else if (!jsonEqual(announcedConditionOf(service), announcedConditionOf(change.old))) {
+        own.enqueue(keyOf(service), { after: collectMs });
+      }
+      return [];
     });
-    const touchIfLocal = (slice: EndpointSlice): void => {
+    own.on(this.#slices, ({ object: slice }) => {
       const service = this.#services.cache.get(serviceOfSlice(slice) ?? '');
       if (service?.spec.externalTrafficPolicy === 'Local') this.#touch();
-    };
-    this.#slices.addHandler({ added: touchIfLocal, updated: touchIfLocal, deleted: touchIfLocal });
-    this.#pools.addHandler({
-      added: touch,
-      updated: (pool, old) => {
-        if (!jsonEqual(pool.spec, old.spec)) this.#touch();
-      },
-      deleted: touch,
+      return [];
     });
-    this.#nodes.addHandler({
-      added: touch,
-      updated: (node, old) => {
-        if (!jsonEqual(partsOfNode(node), partsOfNode(old))) this.#touch();
-      },
-      deleted: touch,
+    own.on(this.#pools, (change) => {
+      const isSame = change.kind === 'updated' && jsonEqual(change.object.spec, change.old.spec);
+      if (!isSame) this.#touch();
+      return [];
     });
-    this.#leases.addHandler({
-      added: (lease) => this.#see(lease, undefined),
-      updated: (lease, old) => this.#see(lease, old),
-      deleted: (lease) => {
-        const read = readAnnouncerLease(lease);
-        if (read === undefined) return;
-        this.#reports.delete(read.node);
-        this.#liveness.forget(read.node);
-        this.#touch();
-      },
+    own.on(this.#nodes, (change) => {
+      const isSame =
+        change.kind === 'updated' && jsonEqual(partsOfNode(change.object), partsOfNode(change.old));
+      if (!isSame) this.#touch();
+      return [];
+    });
+    own.on(this.#leases, (change) => {
+      if (change.kind === 'deleted') this.#forget(change.object);
+      else this.#see(change.object, change.kind === 'updated' ? change.old : undefined);
+      return [];
     });
   }
 
@@ -143,7 +137,7 @@ export class AnnouncedReconciler extends Reconciler {
     return this.#hostAddresses;
   }
 
-  protected async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     if (key === everyKey) return this.#planAll();
     const service = this.#services.cache.get(key);
     if (service !== undefined) await this.#write(service, this.#plan(service, this.#living()), signal);
@@ -153,14 +147,22 @@ export class AnnouncedReconciler extends Reconciler {
   #touch(): void {
     this.#addresses = undefined;
     this.#isDirty = true;
-    this.queue.enqueue(everyKey, { after: collectMs });
+    this.#loop.enqueue(everyKey, { after: collectMs });
+  }
+
+  #forget(lease: Lease): void {
+    const read = readAnnouncerLease(lease);
+    if (read === undefined) return;
+    this.#reports.delete(read.node);
+    this.#liveness.forget(read.node);
+    this.#touch();
   }
 
   #see(lease: Lease, old: Lease | undefined): void {
     const read = readAnnouncerLease(lease);
     if (read === undefined) return;
     const { node, version, acquired, seconds, reportText } = read;
-    const now = this.context.clock.monotonic();
+    const now = this.#context.clock.monotonic();
     const lived = this.#liveness.isAlive(node, now);
     this.#liveness.observe(node, acquired === undefined ? undefined : version, now, longerWaitMs(seconds));
     const isNew = old === undefined || readAnnouncerLease(old)?.reportText !== reportText;
@@ -169,13 +171,13 @@ export class AnnouncedReconciler extends Reconciler {
       this.#isDirty = true;
     }
     if (isNew || lived !== this.#liveness.isAlive(node, now)) {
-      this.queue.enqueue(everyKey, { after: collectMs });
+      this.#loop.enqueue(everyKey, { after: collectMs });
     }
   }
 
   /** Enqueues the Services whose condition changes, and plans again when the next Lease would expire. */
   async #planAll(): Promise<ReconcileResult | undefined> {
-    const now = this.context.clock.monotonic();
+    const now = this.#context.clock.monotonic();
     const living = this.#living();
     const alive = [...living.reports.keys()].toSorted().join(' ');
     if (this.#isDirty || alive !== this.#alive) {
@@ -185,7 +187,7 @@ export class AnnouncedReconciler extends Reconciler {
       for (const service of [...this.#services.cache.values()]) {
         if (slices.due) await slices.pause();
         const { condition } = this.#plan(service, living);
-        if (!jsonEqual(condition, announcedConditionOf(service))) this.queue.enqueue(keyOf(service));
+        if (!jsonEqual(condition, announcedConditionOf(service))) this.#loop.enqueue(keyOf(service));
       }
       await this.#planPools(living, slices);
     }
@@ -236,7 +238,7 @@ export class AnnouncedReconciler extends Reconciler {
     return planAnnounced(
       service,
       addresses.map((assigned) => planned(assigned, living)),
-      this.context.clock.now(),
+      this.#context.clock.now(),
     );
   }
 
@@ -257,7 +259,7 @@ export class AnnouncedReconciler extends Reconciler {
   }
 
   #living(): Living {
-    const now = this.context.clock.monotonic();
+    const now = this.#context.clock.monotonic();
     const isAlive = (node: string): boolean => this.#liveness.isAlive(node, now);
     return {
       announcers: [...this.#reports].flatMap(([name, report]) => {
@@ -281,7 +283,7 @@ export class AnnouncedReconciler extends Reconciler {
         : replacedCondition(before, condition);
     try {
       const patch = { metadata: { resourceVersion }, status: { conditions } };
-      await this.context.clients
+      await this.#context.clients
         .for(services)
         .mergePatch(namespace, name, patch, { signal, subresource: 'status' });
     } catch (error) {
@@ -289,8 +291,8 @@ export class AnnouncedReconciler extends Reconciler {
       throw error;
     }
     for (const { type, reason, message } of events) {
-      this.context.events.event(service, type, reason, message);
-      this.context.log.info({ key: keyOf(service), reason }, message);
+      this.#context.events.event(service, type, reason, message);
+      this.#context.log.info({ key: keyOf(service), reason }, message);
     }
   }
 }

@@ -7,9 +7,15 @@ import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Namespace, Service } from '../../objects/types/core.generated.ts';
 import { compareResourceVersions } from '../../objects/meta.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, Priority, type ReconcileResult } from '../../runtime/key-loop.ts';
-import { Expectations } from '../../runtime/own-writes.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import {
+  type ControllerSpec,
+  type EnqueueOptions,
+  type KeyLoop,
+  Priority,
+  type ReconcileResult,
+} from '../../runtime/key-loop.ts';
+import { OwnWrites } from '../../runtime/own-writes.ts';
 import {
   type ServedService,
   ConflictBackoff,
@@ -37,14 +43,14 @@ export type LoadBalancerOptions = Partial<RequestSettings>;
 /** The `loadBalancerClass` that is served if the options name none. */
 const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
 
-/** Milliseconds after which a Service is reconciled again whose last write the cache does not have yet. */
-const staleRequeueMs = 1000;
+/** The cache may have the last writes of the leader before by then. */
+const uncachedRetryMs = 1000;
 
 const overwrittenMessage =
   'another writer takes the addresses out of the status of this Service: is there another load balancer that serves Services of the same class?';
 
 /** Assigns addresses of AddressPools to Services of type LoadBalancer, and publishes them in their status. */
-export function loadBalancerController(options: LoadBalancerOptions = {}): ControllerDefinition {
+export function loadBalancerController(options: LoadBalancerOptions = {}): ControllerSpec {
   const settings: RequestSettings = {
     loadBalancerClass: options.loadBalancerClass ?? defaultLoadBalancerClass,
     isDefaultClass: options.isDefaultClass ?? true,
@@ -52,94 +58,90 @@ export function loadBalancerController(options: LoadBalancerOptions = {}): Contr
   };
   return {
     name: 'load-balancer-controller',
-    start: (context) => new LoadBalancerReconciler(context, settings).runnables,
+    eventSource: 'servicenet-load-balancer',
+    queue: 'load_balancer',
+    workers: 16,
+    build(loop) {
+      const reconciler = new LoadBalancerReconciler(loop, settings);
+      return (key, signal) => reconciler.reconcile(key, signal);
+    },
   };
 }
 
 class LoadBalancerReconciler {
-  readonly runnables: readonly Runnable[];
+  readonly #loop: KeyLoop;
   readonly #context: ControllerContext;
   readonly #settings: RequestSettings;
+  // The caches.
   readonly #services: Informer<Service>;
   readonly #namespaces: Informer<Namespace>;
+  // What no cache shows.
   readonly #allocator = new LoadBalancerAllocator();
-  readonly #controller: Controller;
+  readonly #writes: OwnWrites<Service>;
   readonly #pools: PoolReconciler;
   readonly #metrics: LoadBalancerMetrics;
-  readonly #expectations: Expectations<Service>;
-  /** The resourceVersion of the last own write of a Service, until its event arrives: it needs no reconcile. */
-  readonly #ownWrites = new Map<ObjectKey, string>();
   readonly #conflicts = new ConflictBackoff();
-  /** Services to reconcile although they did not change themselves. */
+  /** Services to reconcile although only we wrote them. */
   readonly #requeued = new Set<ObjectKey>();
   /** Resolves when the addresses of all Services are recorded. No address is assigned before. */
   #adopted: Promise<void> | undefined;
 
-  constructor(context: ControllerContext, settings: RequestSettings) {
+  constructor(loop: KeyLoop, settings: RequestSettings) {
+    const { context } = loop;
+    this.#loop = loop;
     this.#context = context;
     this.#settings = settings;
-    this.#services = context.informers.informer(services);
-    this.#services.addIndex(byNamespace, indexByNamespace);
-    this.#namespaces = context.informers.informer(namespaces);
+
+    this.#services = loop.cache(services, { indexes: { [byNamespace]: indexByNamespace } });
+    this.#namespaces = loop.cache(namespaces);
+
     this.#metrics = new LoadBalancerMetrics(context.metrics);
-    this.#expectations = new Expectations(this.#services, context.clock);
-    const announced = new AnnouncedReconciler(context, {
+    this.#writes = new OwnWrites(loop, this.#services);
+    const announced = new AnnouncedReconciler(loop, {
       isServed: (service) => !this.#isReleased(service),
       poolsChanged: () => this.#pools.updateStatus(),
       hostAddressesChanged: () => this.#pools.updateLayout(),
     });
-    this.#pools = new PoolReconciler(context, this.#allocator, this.#metrics, {
+    this.#pools = new PoolReconciler(loop, this.#allocator, this.#metrics, {
       changed: () => this.#requeueChanged(),
       waitFor: [this.#services, this.#namespaces],
       adopt: (signal) => this.#adopt(signal),
       announced: (pool) => announced.ofPool(pool),
       hostAddresses: () => announced.hostAddresses,
     });
-    this.#controller = new Controller({
-      name: 'load_balancer',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers: 16,
-      waitFor: [this.#services, this.#namespaces, ...this.#pools.sources],
-    });
-    this.runnables = [this.#controller, this.#pools.controller, announced];
-    this.#services.addHandler({
-      added: (service, initial) => {
-        this.#controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
-      },
-      updated: (service) => {
-        if (!this.#isOwnWrite(service)) this.#controller.enqueue(keyOf(service));
-      },
-      deleted: (service) => {
-        this.#ownWrites.delete(keyOf(service));
-        this.#controller.enqueue(keyOf(service));
-      },
-    });
-    this.#namespaces.addHandler({
-      updated: (namespace, old) => {
-        if (jsonEqual(namespace.metadata.labels, old.metadata.labels)) return;
-        for (const service of this.#services.cache.byIndex(byNamespace, keyOf(namespace))) {
-          this.#requeue(keyOf(service), Priority.resync);
-        }
-      },
+    for (const source of this.#pools.sources) loop.waitFor(source);
+
+    loop.on(this.#services, ({ kind, object: service }) =>
+      kind === 'updated' && this.#writes.isEcho(service) ? [] : [keyOf(service)],
+    );
+    loop.on(this.#namespaces, (change) => {
+      const { object: namespace } = change;
+      if (change.kind !== 'updated') return [];
+      if (jsonEqual(namespace.metadata.labels, change.old.metadata.labels)) return [];
+      for (const service of this.#services.cache.byIndex(byNamespace, keyOf(namespace))) {
+        this.#requeue(keyOf(service), { priority: Priority.resync });
+      }
+      return [];
     });
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     await this.#adopt(signal);
-    if (!this.#expectations.settled(key)) return { requeueAfter: staleRequeueMs };
+    const waitMs = this.#writes.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
     const cached = this.#services.cache.get(key);
     // An event can arrive before the response to the write that caused it.
-    const isOwnWrite = cached !== undefined && this.#isOwnWrite(cached);
-    if (isOwnWrite && !this.#requeued.has(key)) return undefined;
+    const isEcho = cached !== undefined && this.#writes.isEcho(cached);
+    if (isEcho && !this.#requeued.has(key)) return undefined;
     const service = cached === undefined ? undefined : await this.#withManagedFields(cached, signal);
-    this.#requeued.delete(key);
     if (service === undefined) {
+      this.#requeued.delete(key);
       this.#remove(key);
       return undefined;
     }
     const delayMs = this.#conflictDelay(key, service);
     if (delayMs > 0) return { requeueAfter: delayMs };
+    this.#requeued.delete(key);
     const plan = this.#plan(key, service);
     const unreleased = this.#allocator.unreleased(key);
     this.#requeueChanged();
@@ -200,11 +202,11 @@ class LoadBalancerReconciler {
         const { namespace = '', name = '' } = service.metadata;
         const options = { signal, subresource: 'status' };
         const written = await this.#context.clients.for(services).mergePatch(namespace, name, patch, options);
-        this.#expectations.written(key, written);
-        this.#ownWrites.set(key, written.metadata.resourceVersion ?? '');
+        this.#writes.written(key, written);
       }
     } catch (error) {
       if (isNotFound(error)) return;
+      this.#requeued.add(key);
       if (!isConflict(error)) this.#context.log.debug({ key, err: error }, 'status not written');
       throw error;
     }
@@ -253,9 +255,9 @@ class LoadBalancerReconciler {
         const key = keyOf(service);
         if (!isOlder(this.#services.cache.get(key), service)) continue;
         uncached.set(key, service);
-        this.#expectations.written(key, service);
+        this.#writes.written(key, service);
         // If it is deleted before the cache has it, no event comes.
-        this.#controller.enqueue(key, { after: staleRequeueMs });
+        this.#requeue(key, { after: uncachedRetryMs });
       }
     }
     return uncached;
@@ -291,19 +293,9 @@ class LoadBalancerReconciler {
     this.#requeueChanged();
   }
 
-  /** True, once, for the version of a Service that the last own write made. */
-  #isOwnWrite(service: Service): boolean {
-    const key = keyOf(service);
-    const own = this.#ownWrites.get(key);
-    if (own === undefined) return false;
-    const order = compareResourceVersions(service.metadata.resourceVersion ?? '', own);
-    if (order >= 0) this.#ownWrites.delete(key);
-    return order === 0;
-  }
-
-  #requeue(key: ObjectKey, priority: number = Priority.change): void {
+  #requeue(key: ObjectKey, options?: EnqueueOptions): void {
     this.#requeued.add(key);
-    this.#controller.enqueue(key, { priority });
+    this.#loop.enqueue(key, options);
   }
 
   /** Requeues the Services whose addresses changed, and updates the status of the pools. */

@@ -6,11 +6,11 @@ import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { nodes, serviceCIDRs, addressPools } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey, type KubeObject } from '../../objects/meta.ts';
+import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Node } from '../../objects/types/core.generated.ts';
 import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
+import type { KeyLoop, ReconcileResult, SyncedSource } from '../../runtime/key-loop.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
 import { planPoolStatus } from './plan.ts';
 import type { HostAddress, PoolAnnounced } from '../announcement-status/plan.ts';
@@ -67,13 +67,11 @@ export class LoadBalancerMetrics {
 
 const addressStates = ['used', 'free', 'quarantined'] as const;
 
-type Syncable = Pick<Informer<KubeObject>, 'synced'>;
-
 /** The reconciler of Services, as the reconciler of pools uses it. */
 export interface ServiceReconciler {
   /** Called after the allocator may have changed addresses of Services. */
   changed(): void;
-  readonly waitFor: readonly Syncable[];
+  readonly waitFor: readonly SyncedSource[];
   /** Records the addresses of all Services, once. Called before every use of the allocator. */
   adopt(signal: AbortSignal): Promise<void>;
   /** The announcements of a pool's addresses; undefined: none in use. */
@@ -93,7 +91,7 @@ const statusDelayMs = 500;
 
 /** Loads AddressPools into the allocator, ends quarantines, and writes the status of the pools. */
 export class PoolReconciler {
-  readonly controller: Controller;
+  readonly #loop: KeyLoop;
   readonly #context: ControllerContext;
   readonly #allocator: LoadBalancerAllocator;
   readonly #metrics: LoadBalancerMetrics;
@@ -107,56 +105,53 @@ export class PoolReconciler {
   #problems = new Map<string, readonly string[]>(); // pool -> invalid parts of its spec
   #generations = new Map<string, number | undefined>(); // pool -> metadata.generation
 
+  /** @param loop of the Services: that of the pools runs beside it. */
   constructor(
-    context: ControllerContext,
+    loop: KeyLoop,
     allocator: LoadBalancerAllocator,
     metrics: LoadBalancerMetrics,
     services: ServiceReconciler,
   ) {
-    this.#context = context;
+    this.#context = loop.context;
     this.#allocator = allocator;
     this.#metrics = metrics;
     this.#services = services;
-    this.#pools = context.informers.informer(addressPools);
-    this.#nodes = context.informers.informer(nodes);
-    this.#cidrs = context.informers.informer(serviceCIDRs);
-    this.controller = new Controller({
-      name: 'address_pool',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers: 2,
-      waitFor: [...services.waitFor, ...this.sources],
+    this.#loop = loop.beside(
+      'address_pool',
+      { workers: 2 },
+      () => (key, signal) => this.#reconcile(key, signal),
+    );
+
+    for (const source of services.waitFor) this.#loop.waitFor(source);
+    this.#pools = this.#loop.cache(addressPools);
+    this.#nodes = this.#loop.cache(nodes);
+    this.#cidrs = this.#loop.cache(serviceCIDRs);
+
+    // On every change: after a relist, an edit that was reverted changes only the generation, and the status may have
+    // been compared with an object older than an own write.
+    this.#loop.on(this.#pools, ({ kind, object: pool }) => {
+      if (kind === 'deleted') this.#metrics.forgetPool(keyOf(pool));
+      this.updateLayout();
+      return [];
     });
-    const enqueueLayout = (): void => this.updateLayout();
-    this.#pools.addHandler({
-      added: enqueueLayout,
-      // On every change: after a relist, an edit that was reverted changes only the generation, and the status may have
-      // been compared with an object older than an own write.
-      updated: enqueueLayout,
-      deleted: (pool) => {
-        this.#metrics.forgetPool(keyOf(pool));
-        enqueueLayout();
-      },
+    this.#loop.on(this.#nodes, (change) => {
+      const { object: node } = change;
+      const isSame =
+        change.kind === 'updated' &&
+        jsonEqual(node.status.addresses, change.old.status.addresses) &&
+        jsonEqual(node.spec.podCIDRs, change.old.spec.podCIDRs);
+      if (!isSame) this.updateLayout();
+      return [];
     });
-    this.#nodes.addHandler({
-      added: enqueueLayout,
-      updated: (node, old) => {
-        const same = jsonEqual(node.status.addresses, old.status.addresses);
-        if (!same || !jsonEqual(node.spec.podCIDRs, old.spec.podCIDRs)) enqueueLayout();
-      },
-      deleted: enqueueLayout,
-    });
-    this.#cidrs.addHandler({
-      added: enqueueLayout,
-      updated: (cidr, old) => {
-        if (!jsonEqual(cidr.spec, old.spec)) enqueueLayout();
-      },
-      deleted: enqueueLayout,
+    this.#loop.on(this.#cidrs, (change) => {
+      const isSame = change.kind === 'updated' && jsonEqual(change.object.spec, change.old.spec);
+      if (!isSame) this.updateLayout();
+      return [];
     });
   }
 
   /** The informers that {@link load} reads. */
-  get sources(): readonly Syncable[] {
+  get sources(): readonly SyncedSource[] {
     return [this.#pools, this.#nodes, this.#cidrs];
   }
 
@@ -195,15 +190,15 @@ export class PoolReconciler {
 
   /** Enqueues the reading of all pools. */
   updateLayout(): void {
-    this.controller.enqueue(layoutKey, { after: layoutDelayMs });
+    this.#loop.enqueue(layoutKey, { after: layoutDelayMs });
   }
 
   /** Enqueues the status of all pools and the end of the next quarantine. */
   updateStatus(): void {
-    this.controller.enqueue(statusKey, { after: statusDelayMs });
+    this.#loop.enqueue(statusKey, { after: statusDelayMs });
     const next = this.#allocator.allocations.nextQuarantineEnd;
     if (next !== undefined) {
-      this.controller.enqueue(quarantineKey, { after: Math.max(0, next - this.#context.clock.now()) });
+      this.#loop.enqueue(quarantineKey, { after: Math.max(0, next - this.#context.clock.now()) });
     }
   }
 
@@ -213,7 +208,7 @@ export class PoolReconciler {
       this.load();
       this.#services.changed();
     } else if (key === statusKey) {
-      for (const name of this.#allocator.allocations.pools.keys()) this.controller.enqueue(name);
+      for (const name of this.#allocator.allocations.pools.keys()) this.#loop.enqueue(name);
     } else if (key === quarantineKey) {
       this.#allocator.endQuarantines(this.#context.clock.now());
       this.#services.changed();
