@@ -1,4 +1,4 @@
-import { type CatalogEntry, catalogEntry, specEntry } from './run.ts';
+import { type CatalogEntry, specEntry } from './run.ts';
 import type { Transport } from '../client/transport.ts';
 import { claimProtectionController } from './claim-protection.ts';
 import { endpointSliceMirroringController } from './service-endpoints/endpoint-slice-mirroring/controller.ts';

@@ -22,8 +22,14 @@ import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
 import { jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Controller, Priority, TerminalError, type ReconcileResult } from '../../runtime/key-loop.ts';
-import { Expectations } from '../../runtime/own-writes.ts';
+import {
+  type KeyLoop,
+  Priority,
+  type ReconcileResult,
+  type SyncedSource,
+  TerminalError,
+} from '../../runtime/key-loop.ts';
+import { OwnWrites } from '../../runtime/own-writes.ts';
 import {
   changeCondition,
   addressesOf,
@@ -123,12 +129,13 @@ export interface AllocatingOptions {
   readonly nodePorts: PortRange;
 }
 
-/** While the cache does not show an own write, or is being listed. */
-const staleRequeue: ReconcileResult = { requeueAfter: 1000 };
+/** While the cache is behind the server, or is being listed. */
+const cacheLagRetryMs = 1000;
+const staleRequeue: ReconcileResult = { requeueAfter: cacheLagRetryMs };
 
 /** Allocates addresses and node ports on an API server that does not. The steps are planned in plan.ts. */
 export class AllocationReconciler {
-  readonly controller: Controller;
+  readonly #loop: KeyLoop;
   readonly #context: ControllerContext;
   readonly #options: AllocatingOptions;
   readonly #services: Informer<Service>;
@@ -136,7 +143,7 @@ export class AllocationReconciler {
   readonly #cidrs: Informer<ServiceCIDR> | undefined;
   readonly #client: ResourceClient<Service>;
   readonly #ipAddresses: ServiceIPAddresses;
-  readonly #expectations: Expectations<Service>;
+  readonly #writes: OwnWrites<Service>;
   readonly #queues = new RangeQueues();
   readonly #allocations: AllocationState;
   readonly #metrics: AllocationMetrics;
@@ -149,13 +156,17 @@ export class AllocationReconciler {
   readonly #lastReports = new Map<ObjectKey, string>();
   #ranges: KnownRanges;
 
-  constructor(context: ControllerContext, options: AllocatingOptions, served: ServedKinds) {
+  constructor(loop: KeyLoop, options: AllocatingOptions, served: ServedKinds) {
+    const { context } = loop;
+    this.#loop = loop;
     this.#context = context;
     this.#options = options;
-    this.#services = context.informers.informer(services);
-    this.#addresses = served.addresses ? context.informers.informer(ipAddresses) : undefined;
-    this.#cidrs = served.cidrs ? context.informers.informer(serviceCIDRs) : undefined;
     this.#client = context.clients.for(services);
+
+    this.#services = loop.cache(services);
+    this.#addresses = served.addresses ? loop.cache(ipAddresses) : undefined;
+    this.#cidrs = served.cidrs ? loop.cache(serviceCIDRs) : undefined;
+
     this.#ipAddresses = new ServiceIPAddresses({
       informer: this.#addresses,
       client: context.clients.for(ipAddresses),
@@ -166,64 +177,49 @@ export class AllocationReconciler {
     this.#allocations = new AllocationState(options.nodePorts, (value) => this.#freed(value));
     this.#allocations.setCidrs(this.#ranges.cidrs);
     this.#metrics = new AllocationMetrics(context.metrics, this.#allocations);
-    this.#expectations = new Expectations(this.#services, context.clock);
-    this.controller = new Controller({
-      name: 'service_allocation',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers: 16,
-      waitFor: [
-        this.#services,
-        ...(this.#addresses ? [this.#addresses] : []),
-        ...(this.#cidrs ? [this.#cidrs] : []),
-      ],
-      backoff: { base: 5, max: 60_000 },
+    this.#writes = new OwnWrites(loop, this.#services);
+
+    loop.on(this.#services, ({ kind, object: service }) => {
+      const key = keyOf(service);
+      if (kind === 'deleted') {
+        for (const other of this.#allocations.delete(key)) loop.enqueue(other);
+        return [key];
+      }
+      const view = viewOf(service);
+      // A change of the owner of a value concerns others, and users wait for those, too.
+      for (const other of this.#allocations.set(view, service.metadata.resourceVersion ?? '')) {
+        loop.enqueue(other);
+      }
+      if (view.claim !== undefined) this.#allocations.releaseReserved(view.key);
+      return [key];
     });
-    this.#addHandlers();
+    if (this.#addresses !== undefined) {
+      loop.on(this.#addresses, ({ kind, object: address }) => {
+        const { name = '' } = address.metadata;
+        if (kind === 'added') this.#allocations.addIPAddress(name);
+        if (kind === 'deleted') this.#allocations.deleteIPAddress(name);
+        for (const key of this.#usersOf(address)) loop.enqueue(key);
+        return [];
+      });
+    }
+    if (this.#cidrs !== undefined) {
+      loop.on(this.#cidrs, () => {
+        this.#updateRanges();
+        return [];
+      });
+    }
   }
 
-  #addHandlers(): void {
-    const { controller } = this;
-    const record = (service: Service): void => {
-      const view = viewOf(service);
-      for (const key of this.#allocations.set(view, service.metadata.resourceVersion ?? ''))
-        controller.enqueue(key);
-      if (view.claim !== undefined) this.#allocations.releaseReserved(view.key);
-    };
-    this.#services.addHandler({
-      added: (service, initial) => {
-        record(service);
-        controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
-      },
-      updated: (service) => {
-        record(service);
-        controller.enqueue(keyOf(service));
-      },
-      deleted: (service) => {
-        const key = keyOf(service);
-        for (const other of this.#allocations.delete(key)) controller.enqueue(other);
-        controller.enqueue(key);
-      },
-    });
-    const enqueueUsers = (address: IPAddress): void => {
-      const key = serviceOf(address);
-      if (key !== '') controller.enqueue(key);
-      for (const { key: user } of this.#allocations.usesByOthers(address.metadata.name ?? '', ''))
-        controller.enqueue(user);
-    };
-    this.#addresses?.addHandler({
-      added: (address) => {
-        this.#allocations.addIPAddress(address.metadata.name ?? '');
-        enqueueUsers(address);
-      },
-      updated: enqueueUsers,
-      deleted: (address) => {
-        this.#allocations.deleteIPAddress(address.metadata.name ?? '');
-        enqueueUsers(address);
-      },
-    });
-    const update = (): void => this.#updateRanges();
-    this.#cidrs?.addHandler({ added: update, updated: update, deleted: update });
+  /** The caches of the kinds that not every server serves. */
+  get sources(): readonly SyncedSource[] {
+    return [this.#addresses, this.#cidrs].filter((informer) => informer !== undefined);
+  }
+
+  /** The Services that have an address: its object's parent, and those that claim it. */
+  #usersOf(address: IPAddress): readonly ObjectKey[] {
+    const parent = serviceOf(address);
+    const others = this.#allocations.usesByOthers(address.metadata.name ?? '', '');
+    return [...(parent === '' ? [] : [parent]), ...others.map(({ key }) => key)];
   }
 
   /** Reconciles all Services if the ranges changed. */
@@ -234,11 +230,11 @@ export class AllocationReconciler {
     this.#allocations.setCidrs(ranges.cidrs);
     this.#context.log.info({ cidrs: ranges.cidrs.map(({ text }) => text) }, 'service ranges changed');
     for (const service of this.#services.cache.values()) {
-      this.controller.enqueue(keyOf(service), { priority: Priority.resync });
+      this.#loop.enqueue(keyOf(service), { priority: Priority.resync });
     }
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const service = this.#services.cache.get(key);
     if (service === undefined) {
       this.#queues.delete(key);
@@ -249,9 +245,9 @@ export class AllocationReconciler {
         : staleRequeue;
     }
     // During a list the cache may lack the claim of another Service.
-    if (!this.#expectations.settled(key) || this.#services.isListing || this.#addresses?.isListing === true) {
-      return staleRequeue;
-    }
+    if (this.#services.isListing || this.#addresses?.isListing === true) return staleRequeue;
+    const waitMs = this.#writes.pendingMs(key);
+    if (waitMs > 0) return { requeueAfter: waitMs };
     // Without one, a write is not conditional.
     if ((service.metadata.resourceVersion ?? '') === '') {
       throw new TerminalError('the server sent a Service without resourceVersion');
@@ -336,10 +332,7 @@ export class AllocationReconciler {
   ): Promise<void> {
     const { namespace = '', name = '', resourceVersion = '' } = service.metadata;
     const body = { ...patch, metadata: { ...patch.metadata, resourceVersion } };
-    this.#expectations.written(
-      keyOf(service),
-      await this.#client.mergePatch(namespace, name, body, { signal }),
-    );
+    this.#writes.written(keyOf(service), await this.#client.mergePatch(namespace, name, body, { signal }));
   }
 
   /** Reports a problem, or its end, once: in the condition, an Event and the log. */
@@ -360,7 +353,7 @@ export class AllocationReconciler {
         subresource: 'status',
         signal,
       });
-      this.#expectations.written(key, written);
+      this.#writes.written(key, written);
       this.#lastReports.delete(key);
     } catch (error) {
       // The server has no status subresource of Services.
@@ -385,7 +378,7 @@ export class AllocationReconciler {
     for (const range of this.#queues.ranges()) {
       if (!this.#allocations.hasFree(range)) continue;
       const next = this.#queues.next(range);
-      if (next !== undefined) this.controller.enqueue(next);
+      if (next !== undefined) this.#loop.enqueue(next);
     }
   }
 
@@ -393,6 +386,6 @@ export class AllocationReconciler {
     const range = familyOf(value) ?? 'port';
     this.#queues.freed(range);
     const next = this.#queues.next(range);
-    if (next !== undefined) this.controller.enqueue(next);
+    if (next !== undefined) this.#loop.enqueue(next);
   }
 }

@@ -5,7 +5,7 @@ import { keyOf, type KubeObject, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/key-loop.ts';
+import type { KeyLoop, ReconcileResult, SyncedSource } from '../../runtime/key-loop.ts';
 import { AllocationState, rangesOf, rangesOfFlags, type ServedKinds } from './allocation-state.ts';
 import { AllocationMetrics } from './metrics.ts';
 import { planAudit, type Finding } from './plan-audit.ts';
@@ -26,7 +26,6 @@ const resyncMs = 180_000;
 
 /** Audits the allocations of an API server. It writes only Events. */
 export class AuditReconciler {
-  readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #options: AllocatingOptions;
   readonly #services: Informer<Service>;
@@ -37,45 +36,37 @@ export class AuditReconciler {
   /** When a finding was first seen (monotonic milliseconds), and whether it was reported. */
   readonly #known = new Map<string, { readonly since: number; isReported: boolean }>();
 
-  constructor(context: ControllerContext, options: AllocatingOptions, served: ServedKinds) {
-    this.#context = context;
+  constructor(loop: KeyLoop, options: AllocatingOptions, served: ServedKinds) {
+    this.#context = loop.context;
     this.#options = options;
-    this.#services = context.informers.informer(services);
-    this.#addresses = served.addresses ? context.informers.informer(ipAddresses) : undefined;
-    this.#cidrs = served.cidrs ? context.informers.informer(serviceCIDRs) : undefined;
+
+    this.#services = loop.cache(services);
+    this.#addresses = served.addresses ? loop.cache(ipAddresses) : undefined;
+    this.#cidrs = served.cidrs ? loop.cache(serviceCIDRs) : undefined;
+
     this.#allocations = new AllocationState(options.nodePorts);
-    this.#metrics = new AllocationMetrics(context.metrics, this.#allocations);
-    this.controller = new Controller({
-      name: 'service_allocation_audit',
-      context,
-      reconcile: () => this.#audit(),
-      workers: 1,
-      waitFor: [
-        this.#services,
-        ...(this.#addresses ? [this.#addresses] : []),
-        ...(this.#cidrs ? [this.#cidrs] : []),
-      ],
-    });
-    const changed = (): void => this.controller.enqueue(clusterKey, { after: collectMs });
-    const record = (service: Service): void => {
-      this.#allocations.set(viewOf(service), service.metadata.resourceVersion ?? '');
-      changed();
+    this.#metrics = new AllocationMetrics(loop.context.metrics, this.#allocations);
+
+    const changed = (): readonly [] => {
+      loop.enqueue(clusterKey, { after: collectMs });
+      return [];
     };
-    this.#services.addHandler({
-      added: record,
-      updated: record,
-      deleted: (service) => {
-        this.#allocations.delete(keyOf(service));
-        changed();
-      },
+    loop.on(this.#services, ({ kind, object: service }) => {
+      if (kind === 'deleted') this.#allocations.delete(keyOf(service));
+      else this.#allocations.set(viewOf(service), service.metadata.resourceVersion ?? '');
+      return changed();
     });
-    const handler = { added: changed, updated: changed, deleted: changed };
-    this.#addresses?.addHandler(handler);
-    this.#cidrs?.addHandler(handler);
-    this.controller.enqueue(clusterKey);
+    if (this.#addresses !== undefined) loop.on(this.#addresses, changed);
+    if (this.#cidrs !== undefined) loop.on(this.#cidrs, changed);
+    loop.enqueue(clusterKey);
   }
 
-  async #audit(): Promise<ReconcileResult> {
+  /** The caches of the kinds that not every server serves. */
+  get sources(): readonly SyncedSource[] {
+    return [this.#addresses, this.#cidrs].filter((informer) => informer !== undefined);
+  }
+
+  async reconcile(): Promise<ReconcileResult> {
     const lists = [this.#services, this.#addresses, this.#cidrs];
     if (lists.some((informer) => informer?.isListing === true)) return { requeueAfter: collectMs };
     const { clock } = this.#context;

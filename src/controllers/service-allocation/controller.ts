@@ -6,7 +6,7 @@ import { services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { at, listAt } from '../../objects/json.ts';
 import { LogThrottle } from '../../telemetry/log.ts';
-import type { ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import type { ControllerSpec, KeyLoop, Reconcile, SyncedSource } from '../../runtime/key-loop.ts';
 import { AllocationReconciler } from './allocation-reconciler.ts';
 import { AuditReconciler } from './audit-reconciler.ts';
 import type { ServedKinds } from './allocation-state.ts';
@@ -21,38 +21,68 @@ export interface ServiceAllocationOptions {
   readonly nodePorts: PortRange;
 }
 
+const common = {
+  name: 'service-allocation-controller',
+  eventSource: 'servicenet-service-allocation',
+} as const;
+
 /** Allocates addresses and node ports of Services, or audits an API server that does. */
-export function serviceAllocationController(options: ServiceAllocationOptions): ControllerDefinition {
+export function serviceAllocationController(options: ServiceAllocationOptions): ControllerSpec {
+  if (options.allocation === 'server') {
+    return {
+      ...common,
+      queue: 'service_allocation_audit',
+      workers: 1,
+      build: (loop) => build(loop, options, (served) => new AuditReconciler(loop, options, served)),
+    };
+  }
   return {
-    name: 'service-allocation-controller',
-    start(context): readonly Runnable[] {
-      // First, so that a standby fills this cache too: it is the largest.
-      context.informers.informer(services);
-      const throttle = new LogThrottle(() => context.clock.monotonic());
-      const failed = (error: unknown): void => {
-        if (isUnreached(error) || !throttle.isDue(errorWord(error))) return;
-        context.log.warn({ err: error }, 'could not ask the API server for its kinds, will retry');
-      };
-      return [
-        {
-          async run(signal) {
-            const served = await readServedKinds(options.transport, context.clock, signal, failed);
-            if (served === undefined) return;
-            if (!served.cidrs && options.serviceCidrs === undefined) {
-              context.log.error(
-                'the API server has no ServiceCIDRs: set the ranges with --service-cluster-ip-range',
-              );
-            }
-            const reconciler =
-              options.allocation === 'controller'
-                ? new AllocationReconciler(context, options, served)
-                : new AuditReconciler(context, options, served);
-            await reconciler.controller.run(signal);
-          },
-        },
-      ];
-    },
+    ...common,
+    queue: 'service_allocation',
+    workers: 16,
+    backoff: { base: 5, max: 60_000 },
+    build: (loop) => build(loop, options, (served) => new AllocationReconciler(loop, options, served)),
   };
+}
+
+/** What works on the kinds that the server serves. */
+interface ServedReconciler {
+  /** The caches of these kinds. */
+  readonly sources: readonly SyncedSource[];
+  readonly reconcile: Reconcile;
+}
+
+/** Makes the reconciler when the server has said which kinds it serves, before the first key. */
+function build(
+  loop: KeyLoop,
+  { transport, serviceCidrs }: ServiceAllocationOptions,
+  make: (served: ServedKinds) => ServedReconciler,
+): Reconcile {
+  const { clock, log } = loop.context;
+  // Now, so that a standby fills this cache too: it is the largest.
+  loop.cache(services);
+
+  let reconciler: ServedReconciler | undefined;
+  const throttle = new LogThrottle(() => clock.monotonic());
+  const failed = (error: unknown): void => {
+    if (isUnreached(error) || !throttle.isDue(errorWord(error))) return;
+    log.warn({ err: error }, 'could not ask the API server for its kinds, will retry');
+  };
+
+  loop.waitFor({
+    async synced(signal) {
+      const served = await readServedKinds(transport, clock, signal, failed);
+      if (served === undefined) return false;
+      if (!served.cidrs && serviceCidrs === undefined) {
+        log.error('the API server has no ServiceCIDRs: set the ranges with --service-cluster-ip-range');
+      }
+      reconciler = make(served);
+      const synced = await Promise.all(reconciler.sources.map((source) => source.synced(signal)));
+      return synced.every(Boolean);
+    },
+  });
+
+  return async (key, signal) => await reconciler?.reconcile(key, signal);
 }
 
 /** Milliseconds between tries. */
