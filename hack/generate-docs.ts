@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Argument, Command, Option } from 'commander';
 import { format } from 'prettier';
-import { program } from '../src/commands/command-line/program.ts';
+import { program } from '../src/commands/program.ts';
 
 const introduction = `# Configuration
 

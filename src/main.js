@@ -15,5 +15,5 @@ if (major < 22 || (major === 22 && minor < 19)) {
 module.enableCompileCache();
 const { endAsProcessOne } = await import('./commands/signals.ts');
 endAsProcessOne();
-const { runCommandLine } = await import('./commands/command-line/run-command-line.ts');
+const { runCommandLine } = await import('./commands/program.ts');
 process.exitCode = await runCommandLine(process.argv);

@@ -22,11 +22,11 @@ export interface LeaderElectionOptions {
   readonly log: Logger;
   readonly metrics?: Metrics;
   /** Milliseconds that candidates wait for a silent leader; default 15,000 (`--leader-elect-lease-duration`). */
-  readonly leaseDuration?: number;
+  readonly leaseDurationMs?: number;
   /** Milliseconds that the leader continues without a renewal; default 10,000 (`--leader-elect-renew-deadline`). */
-  readonly renewDeadline?: number;
+  readonly renewDeadlineMs?: number;
   /** Milliseconds between tries; default 2,000 (`--leader-elect-retry-period`). */
-  readonly retryPeriod?: number;
+  readonly retryPeriodMs?: number;
 }
 
 /** The content of the Lease. */
@@ -52,9 +52,9 @@ export class LeaseLost extends Error {
  */
 export class LeaderElector {
   readonly #options: LeaderElectionOptions;
-  readonly #leaseDuration: number;
-  readonly #renewDeadline: number;
-  readonly #retryPeriod: number;
+  readonly #leaseDurationMs: number;
+  readonly #renewDeadlineMs: number;
+  readonly #retryPeriodMs: number;
   /** The Lease as last seen, and the time of its last change. */
   #lease: Lease | undefined;
   #observedAt = 0;
@@ -67,22 +67,22 @@ export class LeaderElector {
 
   /** @throws {RangeError} for inconsistent durations. */
   constructor(options: LeaderElectionOptions) {
-    const { leaseDuration = 15_000, renewDeadline = 10_000, retryPeriod = 2000 } = options;
-    if (!(retryPeriod > 0) || renewDeadline <= retryPeriod * jitter || leaseDuration <= renewDeadline) {
+    const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2000 } = options;
+    if (!(retryPeriodMs > 0) || renewDeadlineMs <= retryPeriodMs * jitter || leaseDurationMs <= renewDeadlineMs) {
       throw new RangeError(
         'leader election needs: lease duration > renew deadline > retry period times 1.2, and all above 0',
       );
     }
     this.#options = options;
     this.#throttle = new LogThrottle(() => options.clock.monotonic());
-    this.#leaseDuration = leaseDuration;
-    this.#renewDeadline = renewDeadline;
-    this.#retryPeriod = retryPeriod;
+    this.#leaseDurationMs = leaseDurationMs;
+    this.#renewDeadlineMs = renewDeadlineMs;
+    this.#retryPeriodMs = retryPeriodMs;
   }
 
   /** True while no other process can have taken the lease. Check it right before writes that only a leader may make. */
   get isLeader(): boolean {
-    return this.#options.clock.monotonic() - this.#renewedAt < this.#renewDeadline;
+    return this.#options.clock.monotonic() - this.#renewedAt < this.#renewDeadlineMs;
   }
 
   /** The holder's identity as last seen; "" for none. */
@@ -98,7 +98,7 @@ export class LeaderElector {
   async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<ElectionEnd> {
     const { clock, random, log, metrics, identity, name } = this.#options;
     while (!(await this.#tryAcquireOrRenew(signal))) {
-      if (!signal.aborted) await clock.sleep(this.#retryPeriod * (1 + jitter * random()), signal);
+      if (!signal.aborted) await clock.sleep(this.#retryPeriodMs * (1 + jitter * random()), signal);
       if (!isAborted(signal)) continue;
       // A try whose answer was lost may have been applied.
       await this.#release();
@@ -134,8 +134,8 @@ export class LeaderElector {
   async #renewUntilLost(signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options;
     while (!signal.aborted) {
-      const deadline = this.#renewedAt + this.#renewDeadline;
-      await clock.sleep(Math.max(0, Math.min(this.#retryPeriod, deadline - clock.monotonic())), signal);
+      const deadline = this.#renewedAt + this.#renewDeadlineMs;
+      await clock.sleep(Math.max(0, Math.min(this.#retryPeriodMs, deadline - clock.monotonic())), signal);
       if (isAborted(signal)) break;
       if (clock.monotonic() >= deadline) return true;
       // A renewal that hangs must not last beyond the deadline.
@@ -158,7 +158,7 @@ export class LeaderElector {
       if (
         known !== undefined &&
         this.holder === identity &&
-        started - this.#renewedAt < this.#leaseDuration
+        started - this.#renewedAt < this.#leaseDurationMs
       ) {
         try {
           this.#renewed(await this.#write(known, signal), started);
@@ -223,7 +223,7 @@ export class LeaderElector {
    * client).
    */
   #call(signal?: AbortSignal): { timeout: number; signal?: AbortSignal } {
-    return { timeout: this.#renewDeadline / 2, ...(signal === undefined ? {} : { signal }) };
+    return { timeout: this.#renewDeadlineMs / 2, ...(signal === undefined ? {} : { signal }) };
   }
 
   #spec(old: LeaseSpec | undefined): LeaseSpec {
@@ -234,7 +234,7 @@ export class LeaderElector {
     return {
       ...old,
       holderIdentity: identity,
-      leaseDurationSeconds: Math.max(1, Math.ceil(this.#leaseDuration / 1000)),
+      leaseDurationSeconds: Math.max(1, Math.ceil(this.#leaseDurationMs / 1000)),
       acquireTime: ours && old.acquireTime !== undefined ? old.acquireTime : now,
       renewTime: now,
       leaseTransitions: old === undefined || ours ? transitions : transitions + 1,

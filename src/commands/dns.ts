@@ -32,7 +32,7 @@ export async function dns(config: DnsConfig): Promise<void> {
   const random = Math.random;
   const transport = new PermissionTracker(new AvailabilityTracker(server, log, clock), log, clock);
   const informers = new InformerFactory({ transport, clock, random, log, metrics });
-  const { clusterDomain: domain, ttl, pods, addresses, port } = config;
+  const { clusterDomain: domain, ttlSeconds: ttl, pods, addresses, port } = config;
   const dnsServer = new DnsServer({
     informers,
     host: localHost,
@@ -54,7 +54,7 @@ export async function dns(config: DnsConfig): Promise<void> {
       const received = await Promise.race([signal.received, starting.then(() => undefined)]);
       if (received === undefined) {
         await signal.received;
-        await clock.sleep(config.lameduck);
+        await clock.sleep(config.lameduckMs);
       }
       await dnsServer.close();
       await starting;

@@ -82,6 +82,7 @@ export async function node(config: NodeConfig): Promise<void> {
               ...{ context, host, nodeName, leases: new ResourceClient(transport, leases) },
               bgpPeers: new ResourceClient(transport, bgpPeers),
               ...config.announce,
+              restartGrace: config.announce.restartGraceSeconds,
               layer2: { on: config.announce.on, arping: config.announce.arping },
               egress: hasEgress,
             }),
@@ -90,7 +91,7 @@ export async function node(config: NodeConfig): Promise<void> {
       ...(hasPolicy
         ? [
             new (await import('../node/policy/policy-agent.ts')).PolicyAgent({
-              ...{ context, host, nodeName, fullSyncMs: config.syncPeriod },
+              ...{ context, host, nodeName, fullSyncMs: config.fullSyncMs },
               besideOtherEngines: config.besideOtherEngines,
               workloads: (signal) => workloadNames(new Clients(transport), signal),
               clusterCIDRs: clusterCIDRs(config),
@@ -175,8 +176,8 @@ function proxyOptions(config: NodeConfig): Omit<NodeAgentOptions, 'context' | 'h
     nodeName: config.nodeName,
     forwarding: forwardingOptions(config),
     markMask: config.markMask,
-    minSyncMs: config.minSyncPeriod,
-    fullSyncMs: config.syncPeriod,
+    minSyncMs: config.minSyncMs,
+    fullSyncMs: config.fullSyncMs,
     besideOtherProxies: config.besideOtherProxies,
     ...(config.healthz === undefined ? {} : { healthz: config.healthz }),
   };

@@ -22,8 +22,8 @@ import { connectCluster } from './connect.ts';
 import { untilSignal } from './signals.ts';
 import { startTelemetryServer } from './connect.ts';
 
-/** Milliseconds that the end of a router may take to clear the status of its Ingresses. */
-const clearTimeout = 5000;
+/** The end of a router may take so long to clear the status of its Ingresses. */
+const clearTimeoutMs = 5000;
 
 /**
  * Routes HTTP to the Services of a cluster until a signal comes; then is not ready for `--lameduck`, and ends what runs
@@ -68,7 +68,7 @@ export async function router(config: RouterConfig): Promise<void> {
       const status = new RouterStatus(context, http.view, http.table, published);
       const run = async (leading: AbortSignal): Promise<void> => {
         await status.run(leading);
-        if (isAborted(writing.signal)) await status.clear(AbortSignal.timeout(clearTimeout));
+        if (isAborted(writing.signal)) await status.clear(AbortSignal.timeout(clearTimeoutMs));
       };
       await leadership.run([{ run }], writing.signal);
     }
@@ -96,9 +96,9 @@ export async function router(config: RouterConfig): Promise<void> {
         await signal.received;
         http.lameduck();
         writing.abort();
-        await Promise.all([led, clock.sleep(config.lameduck)]);
+        await Promise.all([led, clock.sleep(config.lameduckMs)]);
       }
-      await http.close(config.drainTimeout);
+      await http.close(config.drainTimeoutMs);
       await starting;
     } finally {
       writing.abort();
@@ -138,7 +138,7 @@ function routingOf(config: RouterConfig): RoutingOptions {
     defaultCertificate: config.defaultCertificate,
     forwardedPolicy: config.forwardedPolicy,
     accessLog: config.accessLog,
-    connectTimeout: config.connectTimeout,
-    backendTimeout: config.backendTimeout,
+    connectTimeout: config.connectTimeoutMs,
+    backendTimeout: config.backendTimeoutMs,
   };
 }

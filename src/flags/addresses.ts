@@ -1,6 +1,6 @@
 import { type AddressRange, parseAddressRange, rangeOfCidr } from '../allocation/address-range.ts';
 import { type IPFamily, parseCidr } from '../objects/address.ts';
-import { WrongValue, list, type FlagReader, text } from './readers.ts';
+import { list, text, WrongValue } from './readers.ts';
 
 /** Ranges for documentation (RFC 5737, RFC 3849), which are routed nowhere; the first that is free is taken. */
 const candidates = {
@@ -8,23 +8,26 @@ const candidates = {
   IPv6: ['2001:db8::/64', '2001:db8:1::/64', '2001:db8:2::/64'],
 } as const;
 
-/**
- * Reads `--default-pool`: CIDRs and ranges, both families; "" for no pool; undefined when it is not given.
- *
- * @param families of the Service ranges: what others have is left out, because no Service could use it.
- */
-export function defaultPool(families: readonly IPFamily[]): FlagReader<readonly string[] | undefined> {
-  return (value) => (value === undefined ? undefined : rangesOfFamilies(list(value), families));
+/** `--default-pool`: CIDRs and ranges; "" for no pool. */
+export function poolRanges(value: unknown): readonly string[] {
+  return addressRanges(list(value));
 }
 
-/** The items that are ranges of one of the families. @throws {WrongValue} for one that is no range. */
-export function rangesOfFamilies(items: readonly string[], families: readonly IPFamily[]): readonly string[] {
-  return items.filter((item) => {
-    const range = parseAddressRange(item);
-    if (range === undefined) {
-      throw new WrongValue(`"${item}" is neither a CIDR nor a range such as 192.0.2.10-192.0.2.20`);
-    }
-    return families.includes(range.family);
+/** Items that are all CIDRs or ranges. @throws {WrongValue} for one that is neither. */
+export function addressRanges(items: readonly string[]): readonly string[] {
+  const wrong = items.find((item) => parseAddressRange(item) === undefined);
+  if (wrong === undefined) return items;
+  throw new WrongValue(`"${wrong}" is neither a CIDR nor a range such as 192.0.2.10-192.0.2.20`);
+}
+
+/** The ranges of these families. */
+export function rangesOfFamilies(
+  ranges: readonly string[],
+  families: readonly IPFamily[],
+): readonly string[] {
+  return ranges.filter((text) => {
+    const range = parseAddressRange(text);
+    return range !== undefined && families.includes(range.family);
   });
 }
 
@@ -53,23 +56,21 @@ const defaults = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/56' } as const;
 /** The part that each node takes, as prefix length: no cluster CIDR may be smaller. */
 const nodePrefix = { IPv4: 24, IPv6: 64 } as const;
 
-/**
- * Reads `--cluster-cidr`: one CIDR, or two of different families.
- *
- * @param families of the Service ranges: what Pods have addresses of when nothing is given.
- */
-export function clusterCidrs(families: readonly IPFamily[]): FlagReader<readonly string[]> {
-  return (value) => {
-    if (value === undefined) return families.map((family) => defaults[family]);
-    const cidrs = text(value)
-      .split(',')
-      .map((item) => item.trim());
-    const found = cidrs.map(familyOf);
-    if (found.length > 2 || new Set(found).size < found.length) {
-      throw new WrongValue('must be one CIDR, or two of different families');
-    }
-    return cidrs;
-  };
+/** `--cluster-cidr`: one CIDR, or two of different families. @throws {WrongValue} */
+export function clusterCidrs(value: unknown): readonly string[] {
+  const cidrs = text(value)
+    .split(',')
+    .map((item) => item.trim());
+  const found = cidrs.map(familyOf);
+  if (found.length > 2 || new Set(found).size < found.length) {
+    throw new WrongValue('must be one CIDR, or two of different families');
+  }
+  return cidrs;
+}
+
+/** The ranges of Pod addresses where none are given. @param families of the Service ranges. */
+export function defaultClusterCidrs(families: readonly IPFamily[]): readonly string[] {
+  return families.map((family) => defaults[family]);
 }
 
 function familyOf(cidr: string): IPFamily {

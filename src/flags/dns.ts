@@ -1,59 +1,76 @@
 import { parseStrictAddress } from '../objects/address.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../objects/names.ts';
-import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './shared.ts';
-import { ConfigError, WrongValue } from './readers.ts';
 import {
-  address,
-  bindAddress,
+  addresses,
   duration,
-  Flags,
-  wholeNumber,
+  type Given,
   list,
   oneOf,
-  someList,
+  readFlags,
+  type Table,
   text,
+  type Values,
+  wholeNumber,
+  WrongValue,
 } from './readers.ts';
+import { clusterFlags, logFlags, metricsAddress } from './shared.ts';
 
-/** The configuration of `servicenet dns`: validated, frozen. */
-export interface DnsConfig extends LogConfig {
-  readonly cluster: ClusterConfig;
-  /** Lower case, no dot at the end. */
-  readonly clusterDomain: string;
-  readonly addresses: readonly string[];
-  readonly port: number;
-  /** Seconds. */
-  readonly ttl: number;
-  readonly pods: 'disabled' | 'insecure' | 'verified';
-  /** Servers, and absolute paths of files like resolv.conf. */
-  readonly upstreams: readonly (
-    { readonly address: string; readonly port: number } | { readonly file: string }
-  )[];
-  /** Milliseconds. */
-  readonly lameduck: number;
-  /** Where `/healthz`, `/readyz` and `/metrics` answer; undefined: nowhere. */
-  readonly metrics: { readonly host: string; readonly port: number } | undefined;
-}
+/** The flags of `servicenet dns`. */
+export const dnsFlags = {
+  cluster: clusterFlags,
+  clusterDomain: {
+    flag: '--cluster-domain <name>',
+    about: 'domain of the cluster',
+    default: 'cluster.local',
+    read: clusterDomain,
+  },
+  addresses: {
+    flag: '--bind-address <addresses>',
+    about: 'answer on these addresses of the machine',
+    default: '127.0.0.1',
+    read: addresses,
+  },
+  port: {
+    flag: '--port <port>',
+    about: 'answer on this port, by UDP and TCP; 53 needs root',
+    default: '1053',
+    read: wholeNumber(1, 65_535),
+  },
+  ttlSeconds: {
+    flag: '--ttl <seconds>',
+    about: 'how long clients may keep an answer, 0 to 3600 seconds',
+    default: '5',
+    read: wholeNumber(0, 3600),
+  },
+  pods: {
+    flag: '--pods <mode>',
+    about:
+      'names of Pods, such as 10-244-0-7.default.pod.cluster.local: none; of any address; of Pods of the namespace',
+    default: 'disabled',
+    ...oneOf('disabled', 'insecure', 'verified'),
+  },
+  upstreams: {
+    flag: '--upstream <servers>',
+    about: 'servers for names outside the cluster, and files that list some; "" for none',
+    default: '/etc/resolv.conf',
+    read: (value) => list(value).map(upstream),
+  },
+  lameduckMs: {
+    flag: '--lameduck <duration>',
+    about: 'go on answering for so long after a signal',
+    default: '0s',
+    read: duration,
+  },
+  metrics: metricsAddress('127.0.0.1:9153'),
+  ...logFlags('info'),
+} satisfies Table;
 
-/**
- * Checks the flags of `servicenet dns`.
- *
- * @param isTerminal whether standard error is one: then logs are pretty by default.
- * @throws {ConfigError} naming the flag and what it takes.
- */
-export function dnsConfig(options: Readonly<Record<string, unknown>>, isTerminal: boolean): DnsConfig {
-  const flags = new Flags(options);
-  return Object.freeze({
-    cluster: clusterConfig(flags),
-    clusterDomain: flags.read('clusterDomain', clusterDomain),
-    addresses: flags.read('bindAddress', addresses),
-    port: flags.read('port', wholeNumber(1, 65_535)),
-    ttl: flags.read('ttl', wholeNumber(0, 3600)),
-    pods: flags.read('pods', oneOf(['disabled', 'insecure', 'verified'])),
-    upstreams: flags.read('upstream', list).map(upstream),
-    lameduck: flags.read('lameduck', duration),
-    metrics: flags.read('metricsBindAddress', bindAddress),
-    ...logConfig(flags, isTerminal),
-  });
+/** The configuration of `servicenet dns`. */
+export type DnsConfig = Values<typeof dnsFlags>;
+
+/** Checks the flags of `servicenet dns`. @throws {ConfigError} naming the flag and what it takes. */
+export function dnsConfig(given: Given): DnsConfig {
+  return readFlags(dnsFlags, given);
 }
 
 /**
@@ -62,6 +79,7 @@ export function dnsConfig(options: Readonly<Record<string, unknown>>, isTerminal
  */
 const maxDomain = 57;
 
+/** In lower case, without a dot at the end. */
 function clusterDomain(value: unknown): string {
   const domain = text(value).toLowerCase().replace(/\.$/, '');
   const isValid = isDNS1123Subdomain(domain).length === 0 && domain.length <= maxDomain;
@@ -69,11 +87,10 @@ function clusterDomain(value: unknown): string {
   throw new WrongValue(`must be a DNS name of at most ${maxDomain} characters, such as cluster.local`);
 }
 
-function addresses(value: unknown): readonly string[] {
-  return [...new Set(someList(value).map(address))];
-}
-
-function upstream(given: string): DnsConfig['upstreams'][number] {
+/** A server, or the absolute path of a file like resolv.conf. */
+function upstream(
+  given: string,
+): { readonly address: string; readonly port: number } | { readonly file: string } {
   if (given.startsWith('/')) return { file: given };
   if (parseStrictAddress(given) !== undefined) return { address: given, port: 53 };
   const [, v6, v4, port = ''] = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(given) ?? [];
@@ -81,7 +98,7 @@ function upstream(given: string): DnsConfig['upstreams'][number] {
   if (parsed !== undefined && Number(port) >= 1 && Number(port) <= 65_535) {
     return { address: parsed.canonical, port: Number(port) };
   }
-  throw new ConfigError(
-    `--upstream: "${given}" is not an address such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:53, nor the path of a file`,
+  throw new WrongValue(
+    `"${given}" is not an address such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:53, nor the path of a file`,
   );
 }

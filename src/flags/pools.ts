@@ -1,72 +1,91 @@
 import {
-  clusterConfig,
-  type ClusterConfig,
-  type LoadBalancerSettings,
-  loadBalancerSettings,
-} from './shared.ts';
-import { Flags, oneOf, texts, ConfigError, optional, text } from './readers.ts';
+  ConfigError,
+  type Given,
+  oneOf,
+  optional,
+  readFlags,
+  readValue,
+  type Table,
+  text,
+  texts,
+  type Values,
+  WrongValue,
+} from './readers.ts';
+import { clusterFlags, loadBalancerFlags, outputFlag } from './shared.ts';
 
-/** The configuration of `servicenet pools`: validated, frozen. */
-export interface PoolsConfig {
-  readonly cluster: ClusterConfig;
-  readonly settings: LoadBalancerSettings;
-  readonly output: 'table' | 'json';
-}
+/** The flags of `servicenet pools`. */
+export const poolsFlags = {
+  cluster: clusterFlags,
+  settings: loadBalancerFlags,
+  output: outputFlag,
+} satisfies Table;
 
-/** The configuration of `servicenet pools plan`: at least one file or one name. */
-export interface PoolsPlanConfig extends PoolsConfig {
-  /** YAML or JSON with AddressPools that are to be made or changed; `-` is standard input. */
-  readonly files: readonly string[];
-  /** Names of pools that are to go. */
-  readonly deleted: readonly string[];
-}
+/** The configuration of `servicenet pools`. */
+export type PoolsConfig = Values<typeof poolsFlags>;
 
 /** Checks the flags of `servicenet pools`. @throws {ConfigError} naming the flag and what it takes. */
-export function poolsConfig(options: Readonly<Record<string, unknown>>): PoolsConfig {
-  return Object.freeze(read(new Flags(options)));
+export function poolsConfig(given: Given): PoolsConfig {
+  return readFlags(poolsFlags, given);
 }
+
+/** The flags of `servicenet pools plan`. */
+export const poolsPlanFlags = {
+  cluster: clusterFlags,
+  settings: loadBalancerFlags,
+  /** YAML or JSON with AddressPools that are to be made or changed; `-` is standard input. */
+  files: {
+    flag: '-f, --filename <files...>',
+    about: 'files with new or changed AddressPools, in YAML or JSON; - for standard input',
+    read: texts,
+  },
+  deleted: { flag: '--delete <names...>', about: 'names of AddressPools to delete', read: texts },
+  output: outputFlag,
+} satisfies Table;
+
+/** The configuration of `servicenet pools plan`: at least one file or one name. */
+export type PoolsPlanConfig = Values<typeof poolsPlanFlags>;
 
 /** Checks the flags of `servicenet pools plan`. @throws {ConfigError} naming the flag and what it takes. */
-export function poolsPlanConfig(options: Readonly<Record<string, unknown>>): PoolsPlanConfig {
-  const flags = new Flags(options);
-  const files = flags.read('filename', texts);
-  const deleted = flags.read('delete', texts);
-  if (files.length + deleted.length === 0) {
+export function poolsPlanConfig(given: Given): PoolsPlanConfig {
+  const flags = readFlags(poolsPlanFlags, given);
+  if (flags.files.length + flags.deleted.length === 0) {
     throw new ConfigError('--filename: give a file with AddressPools, or names of pools with --delete');
   }
-  return Object.freeze({ ...read(flags), files, deleted });
+  return flags;
 }
 
-function read(flags: Flags): PoolsConfig {
-  return {
-    cluster: clusterConfig(flags),
-    settings: loadBalancerSettings(flags),
-    output: flags.read('output', oneOf(['table', 'json'])),
-  };
-}
-
-const sources = ['metallb', 'cilium', 'kube-vip'] as const;
+/** Load balancers whose pools can be read: the operand of `servicenet import`. */
+export const importSources = ['metallb', 'cilium', 'kube-vip'] as const;
 
 /** A load balancer whose pools can be read. */
-export type ImportSource = (typeof sources)[number];
+export type ImportSource = (typeof importSources)[number];
 
-/** The configuration of `servicenet import`: validated, frozen. */
-export interface ImportConfig {
-  readonly cluster: ClusterConfig;
+/** The flags of `servicenet import`. */
+export const importFlags = {
+  cluster: clusterFlags,
+  configMap: {
+    flag: '--config-map <namespace/name>',
+    about:
+      "ConfigMap of kube-vip's cloud provider (default: kube-system/kubevip), or of MetalLB before 0.13 (default: metallb-system/config)",
+    read: optional(configMap),
+  },
+} satisfies Table;
+
+/** The configuration of `servicenet import`. */
+export interface ImportConfig extends Values<typeof importFlags> {
   readonly source: ImportSource;
-  /** `namespace/name` of the ConfigMap of kube-vip, or of MetalLB before 0.13; undefined: as they have it. */
-  readonly configMap: string | undefined;
 }
 
-/** Checks the flags of `servicenet import`. @throws {ConfigError} naming the flag and what it takes. */
-export function importConfig(options: Readonly<Record<string, unknown>>): ImportConfig {
-  const flags = new Flags(options);
-  const configMap = flags.read('configMap', optional(text));
-  if (configMap !== undefined && !/^[^/]+\/[^/]+$/.test(configMap))
-    throw new ConfigError('--config-map: must be namespace/name');
+/** Checks the flags of `servicenet import` and its operand. @throws {ConfigError} naming the flag and what it takes. */
+export function importConfig(given: Given, [source]: readonly string[]): ImportConfig {
   return Object.freeze({
-    cluster: clusterConfig(flags),
-    source: flags.read('source', oneOf(sources)),
-    configMap,
+    ...readFlags(importFlags, given),
+    source: readValue('source', oneOf(...importSources).read, source),
   });
+}
+
+function configMap(value: unknown): string {
+  const key = text(value);
+  if (!/^[^/]+\/[^/]+$/.test(key)) throw new WrongValue('must be namespace/name');
+  return key;
 }

@@ -7,38 +7,92 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** A value that a flag or option does not take. The message says what it takes; the reader of flags adds the name. */
+/** A value that a flag or option does not take. The message says what it takes; {@link readValue} adds the name. */
 export class WrongValue extends Error {
   override readonly name = 'WrongValue';
 }
 
-/** Reads a value; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
+/** Validates and converts a value; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
 export type FlagReader<T> = (value: unknown) => T;
 
-/** The flags of a command as commander gives them, or the options of a function. */
-export class Flags {
-  readonly #options: Readonly<Record<string, unknown>>;
-  readonly #spell: (name: string) => string;
+/** A flag of a command: how it is written, what it is for, and what it takes. */
+export interface Flag<T> {
+  /** As commander writes it: `--lameduck <duration>`, `-o, --output <format>`. Without `<…>` it is a switch. */
+  readonly flag: string;
+  readonly about: string;
+  /** As on the command line; of a switch, a boolean. Absent: a flag that is not given reads as undefined. */
+  readonly default?: string | boolean;
+  /** Of a switch that is on by default: what its form `--no-…` is for. */
+  readonly negated?: string;
+  /** For the help; {@link oneOf} sets it. */
+  readonly choices?: readonly string[];
+  /** @throws {WrongValue} with what it takes, without the flag's name. */
+  readonly read: FlagReader<T>;
+}
 
-  /** @param spell how an error names an option; default as a flag: `--cluster-cidr` for `clusterCidr`. */
-  constructor(options: Readonly<Record<string, unknown>>, spell: (name: string) => string = flagOf) {
-    this.#options = options;
-    this.#spell = spell;
-  }
+/** Flags that stand together and are one value of the configuration. */
+export interface FlagGroup<T> {
+  readonly flags: Table;
+  /** @throws {ConfigError} for a wrong flag, and for flags that contradict each other. */
+  readonly combine: (given: Given) => T;
+}
 
-  /** One option's value. @param name in camel case. @throws {ConfigError} naming the option and what it takes. */
-  read<T>(name: string, reader: FlagReader<T>): T {
-    try {
-      return reader(this.#options[name]);
-    } catch (error) {
-      if (!(error instanceof WrongValue)) throw error;
-      throw new ConfigError(`${this.#spell(name)}: ${error.message}`);
-    }
+/** The flags of a command by the names of their values, in the order of the help. */
+export type Table = Readonly<Record<string, Flag<unknown> | FlagGroup<unknown>>>;
+
+/** The values of the flags of a table. */
+export type Values<F extends Table> = {
+  readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : F[K] extends FlagGroup<infer T> ? T : never;
+};
+
+/** Flags as commander gives them: by their names in camel case. */
+export type Given = Readonly<Record<string, unknown>>;
+
+/** Reads one value. @param name begins the message. @throws {ConfigError} naming the value and what it takes. */
+export function readValue<V, T>(name: string, reader: (value: V) => T, value: V): T {
+  try {
+    return reader(value);
+  } catch (error) {
+    if (!(error instanceof WrongValue)) throw error;
+    throw new ConfigError(`${name}: ${error.message}`);
   }
 }
 
-function flagOf(name: string): string {
-  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+/** Reads all flags of a table. Frozen. @throws {ConfigError} naming the first wrong flag and what it takes. */
+export function readFlags<F extends Table>(table: F, given: Given): Values<F> {
+  const entries = Object.entries(table).map(([key, entry]) => [key, readEntry(entry, given)] as const);
+  const values: unknown = Object.freeze(Object.fromEntries(entries));
+  if (!isComplete(table, values)) throw new Error('every flag of a table has a value');
+  return values;
+}
+
+function readEntry(entry: Flag<unknown> | FlagGroup<unknown>, given: Given): unknown {
+  if ('flags' in entry) return entry.combine(given);
+  const name = longName(entry.flag);
+  return readValue(name, entry.read, given[camelCase(name.replace(/^--(?:no-)?/, ''))]);
+}
+
+/** The compiler alone knows the types of the values: each is what its reader returned. */
+function isComplete<F extends Table>(table: F, values: unknown): values is Values<F> {
+  return (
+    typeof values === 'object' &&
+    values !== null &&
+    Object.keys(table).every((key) => Object.hasOwn(values, key))
+  );
+}
+
+/** `--output` of `-o, --output <format>`. */
+export function longName(flag: string): string {
+  return /--[a-z0-9-]+/.exec(flag)?.[0] ?? flag;
+}
+
+function camelCase(name: string): string {
+  return name.replace(/-[a-z0-9]/g, (part) => part.slice(1).toUpperCase());
+}
+
+/** Flags that are one value. @param combine checks the rules between them; throws {@link ConfigError}. */
+export function group<F extends Table, T>(flags: F, combine: (values: Values<F>) => T): FlagGroup<T> {
+  return { flags, combine: (given) => combine(readFlags(flags, given)) };
 }
 
 /** Any text, the empty one too. */
@@ -47,13 +101,11 @@ export function text(value: unknown): string {
   return value;
 }
 
-/** A text of at least `least` characters, 1 by default. */
-export function textOf(least = 1): FlagReader<string> {
-  return (value) => {
-    const given = text(value);
-    if (given.length >= least) return given;
-    throw new WrongValue(least === 1 ? 'needs a value' : `must have at least ${least} characters`);
-  };
+/** A text of one character at least. */
+export function nonEmpty(value: unknown): string {
+  const given = text(value);
+  if (given === '') throw new WrongValue('needs a value');
+  return given;
 }
 
 /** Undefined for a flag that is not given. */
@@ -61,13 +113,16 @@ export function optional<T>(reader: FlagReader<T>): FlagReader<T | undefined> {
   return (value) => (value === undefined ? undefined : reader(value));
 }
 
-/** One of these values. */
-export function oneOf<const T extends string>(words: readonly T[]): FlagReader<T> {
-  return (value) => {
+/** One of these values: the reader, and the choices for the help. */
+export function oneOf<const T extends readonly string[]>(
+  ...words: T
+): { readonly choices: T; readonly read: FlagReader<T[number]> } {
+  const read = (value: unknown): T[number] => {
     const found = words.find((word) => word === value);
     if (found === undefined) throw new WrongValue(`must be one of ${words.join(', ')}`);
     return found;
   };
+  return { choices: words, read };
 }
 
 /** A whole number, both ends included. */
@@ -81,9 +136,14 @@ export function wholeNumber(least: number, most: number): FlagReader<number> {
 }
 
 /** A flag without a value; of a function, true or false. */
-export function yesOrNo(value: unknown): boolean {
+export function boolean(value: unknown): boolean {
   if (typeof value !== 'boolean') throw new WrongValue('must be true or false');
   return value;
+}
+
+/** A flag `--no-…` without a counterpart: true unless it is given. */
+export function unlessNegated(value: unknown): boolean {
+  return value !== false;
 }
 
 /** A flag that may be repeated; none by default. */
@@ -98,6 +158,11 @@ export function address(value: unknown): string {
   const given = text(value);
   if (parseStrictAddress(given) === undefined) throw new WrongValue('must be an IP address');
   return given;
+}
+
+/** Addresses to listen on, each once. */
+export function addresses(value: unknown): readonly string[] {
+  return [...new Set(nonEmptyList(value).map(address))];
 }
 
 /** A list with commas: `*,-name`. */
@@ -118,14 +183,14 @@ export function hosts(value: unknown): readonly string[] {
   return given;
 }
 
-/** As `list`, with one item at least. */
-export function someList(value: unknown): readonly string[] {
+/** As {@link list}, with one item at least. */
+export function nonEmptyList(value: unknown): readonly string[] {
   const items = list(value);
   if (items.length === 0) throw new WrongValue('needs at least one item');
   return items;
 }
 
-const units = new Map([
+const millisecondsOf = new Map([
   ['ms', 1],
   ['s', 1000],
   ['m', 60_000],
@@ -135,13 +200,27 @@ const units = new Map([
 /** A duration as Go writes it, in one unit: `15s`, `500ms`, `2m`. The value is in milliseconds. */
 export function duration(value: unknown): number {
   const [, number = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(text(value)) ?? [];
-  const factor = units.get(unit);
+  const factor = millisecondsOf.get(unit);
   if (factor === undefined) throw new WrongValue('must be a duration such as 15s or 500ms');
   return Number(number) * factor;
 }
 
-/** Where a server listens: `host:port`, `:port` for all interfaces, `[::1]:port`; `0` for nowhere. */
-export function bindAddress(value: unknown): { readonly host: string; readonly port: number } | undefined {
+/** A duration without a fraction of a second. The value is in seconds. */
+export function wholeSeconds(value: unknown): number {
+  const milliseconds = duration(value);
+  if (milliseconds % 1000 === 0) return milliseconds / 1000;
+  throw new WrongValue('must be whole seconds');
+}
+
+/** Where a server listens. */
+export interface BindAddress {
+  /** Empty: all interfaces. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Where a server listens: `host:port`, `:port` for all interfaces, `[::1]:port`; undefined for `0`, nowhere. */
+export function bindAddress(value: unknown): BindAddress | undefined {
   const given = text(value);
   if (given === '0' || given === '') return undefined;
   const colon = given.lastIndexOf(':');
@@ -160,9 +239,9 @@ export function serverUrl(value: unknown): string {
   throw new WrongValue('must be a URL such as https://10.0.0.1:6443');
 }
 
-/** A CIDR among the values of a flag. @throws {ConfigError} naming the flag. */
-export function cidrOf(flag: string, value: string): ParsedCidr {
-  const cidr = parseCidr(value);
-  if (cidr === undefined) throw new ConfigError(`${flag}: "${value}" is not a CIDR`);
-  return cidr;
+/** One of the CIDRs of a list. */
+export function cidr(value: string): ParsedCidr {
+  const parsed = parseCidr(value);
+  if (parsed === undefined) throw new WrongValue(`"${value}" is not a CIDR`);
+  return parsed;
 }

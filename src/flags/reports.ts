@@ -1,53 +1,102 @@
-import { clusterConfig, type ClusterConfig, nodePortRange } from './shared.ts';
 import {
-  Flags,
-  oneOf,
-  ConfigError,
   address,
-  wholeNumber,
+  boolean,
+  cidr,
+  ConfigError,
+  type Given,
+  group,
   list,
+  nonEmpty,
+  oneOf,
   optional,
-  textOf,
-  yesOrNo,
-  cidrOf,
+  readFlags,
+  type Table,
+  type Values,
+  wholeNumber,
 } from './readers.ts';
-import type { ParsedCidr } from '../objects/address.ts';
+import { clusterFlags, nodePortAddresses, nodePortRangeFlag, outputFlag } from './shared.ts';
 
-/** The configuration of `servicenet audit`: validated, frozen. */
-export interface AuditConfig {
-  readonly cluster: ClusterConfig;
-  readonly nodePorts: ReturnType<typeof nodePortRange>;
-  readonly output: 'table' | 'json';
-}
+/** The flags of `servicenet audit`. */
+export const auditFlags = {
+  cluster: clusterFlags,
+  nodePorts: nodePortRangeFlag("the API server's range of node ports"),
+  output: outputFlag,
+} satisfies Table;
+
+/** The configuration of `servicenet audit`. */
+export type AuditConfig = Values<typeof auditFlags>;
 
 /** Checks the flags of `servicenet audit`. @throws {ConfigError} naming the flag and what it takes. */
-export function auditConfig(options: Readonly<Record<string, unknown>>): AuditConfig {
-  const flags = new Flags(options);
-  return Object.freeze({
-    cluster: clusterConfig(flags),
-    nodePorts: flags.read('serviceNodePortRange', nodePortRange),
-    output: flags.read('output', oneOf(['table', 'json'])),
-  });
+export function auditConfig(given: Given): AuditConfig {
+  return readFlags(auditFlags, given);
 }
+
+const traceProxyTable = {
+  clusterCidrs: {
+    flag: '--cluster-cidr <cidrs>',
+    about: "ranges of Pods (default: kube-proxy's, then those of the Nodes)",
+    read: optional((value) => list(value).map(cidr)),
+  },
+  masqueradeAll: {
+    flag: '--masquerade-all',
+    about: "as the flag of kube-proxy (default: kube-proxy's, then off)",
+    read: optional(boolean),
+  },
+  nodePortAddresses: {
+    flag: '--nodeport-addresses <cidrs>',
+    about: "CIDRs, or primary (default: kube-proxy's, then primary)",
+    read: optional((value) => nodePortAddresses(list(value))),
+  },
+} satisfies Table;
 
 /** Options of the proxy that translates Services; undefined: those of the cluster. */
-export interface TraceProxyFlags {
-  readonly clusterCidrs: readonly ParsedCidr[] | undefined;
-  readonly masqueradeAll: boolean | undefined;
-  readonly nodePortAddresses: 'primary' | readonly ParsedCidr[] | undefined;
-}
+export type TraceProxyFlags = Values<typeof traceProxyTable>;
 
-/** The configuration of `servicenet trace`: validated, frozen. */
-export interface TraceConfig {
-  readonly cluster: ClusterConfig;
-  readonly namespace: string;
-  readonly protocol: 'TCP' | 'UDP' | 'SCTP';
-  readonly proxy: TraceProxyFlags;
+/** The flags of `servicenet trace`. */
+export const traceFlags = {
+  cluster: clusterFlags,
+  namespace: {
+    flag: '-n, --namespace <name>',
+    about: 'namespace of names without one, and of --matrix',
+    default: 'default',
+    read: nonEmpty,
+  },
+  protocol: {
+    flag: '--protocol <protocol>',
+    about: 'protocol',
+    default: 'TCP',
+    ...oneOf('TCP', 'UDP', 'SCTP'),
+  },
+  /** In the cluster network of an `up`. */
+  check: {
+    flag: '--check',
+    about:
+      'open a real connection in the cluster network of up too, and say where it differs; then 2 also says that',
+    default: false,
+    read: boolean,
+  },
+  matrix: {
+    flag: '--matrix',
+    about: 'print who reaches whom in the namespace',
+    default: false,
+    read: boolean,
+  },
+  port: { flag: '--port <number>', about: 'port of --matrix', read: optional(wholeNumber(1, 65_535)) },
   /** The addresses of the machine `outside`. */
-  readonly outsideAddresses: readonly string[];
-  /** Whether to open a real connection too, in the cluster network of an `up`. */
-  readonly check: boolean;
-  readonly output: 'table' | 'wide' | 'json';
+  outsideAddresses: {
+    flag: '--outside-address <addresses>',
+    about: 'addresses of a machine outside, one of each family',
+    default: '203.0.113.1,2001:db8::1',
+    read: (value) => list(value).map(address),
+  },
+  proxy: group(traceProxyTable, (values) => values),
+  output: { ...outputFlag, ...oneOf('table', 'wide', 'json') },
+} satisfies Table;
+
+type TraceFlags = Values<typeof traceFlags>;
+
+/** The configuration of `servicenet trace`. */
+export interface TraceConfig extends Omit<TraceFlags, 'matrix' | 'port'> {
   /** One connection, or all pairs of Pods within the namespace. */
   readonly subject:
     | { readonly kind: 'connection'; readonly source: string; readonly destination: string }
@@ -55,42 +104,30 @@ export interface TraceConfig {
 }
 
 /** Checks the arguments of `servicenet trace`. @throws {ConfigError} naming the flag and what it takes. */
-export function traceConfig(
-  options: Readonly<Record<string, unknown>>,
-  operands: readonly string[],
-): TraceConfig {
-  const flags = new Flags(options);
-  const cluster = clusterConfig(flags);
-  const protocol = flags.read('protocol', oneOf(['TCP', 'UDP', 'SCTP']));
-  const check = flags.read('check', yesOrNo);
-  if (check && protocol !== 'TCP') throw new ConfigError('--check opens connections by TCP alone');
-  if (check && cluster.kind !== 'kubeconfig') {
+export function traceConfig(given: Given, operands: readonly string[]): TraceConfig {
+  const { matrix, port, ...flags } = readFlags(traceFlags, given);
+  if (flags.check && flags.protocol !== 'TCP') {
+    throw new ConfigError('--check opens connections by TCP alone');
+  }
+  if (flags.check && flags.cluster.kind !== 'kubeconfig') {
     throw new ConfigError('--check finds the cluster network by the kubeconfig of up: not --server');
   }
-  return Object.freeze({
-    cluster,
-    namespace: flags.read('namespace', textOf()),
-    protocol,
-    check,
-    proxy: {
-      clusterCidrs: flags.read('clusterCidr', optional(list))?.map((text) => cidrOf('--cluster-cidr', text)),
-      masqueradeAll: flags.read('masqueradeAll', optional(yesOrNo)),
-      nodePortAddresses: nodePortAddresses(flags.read('nodeportAddresses', optional(list))),
-    },
-    outsideAddresses: flags.read('outsideAddress', list).map((text) => address(text)),
-    output: flags.read('output', oneOf(['table', 'wide', 'json'])),
-    subject: subject(flags, operands),
-  });
+  const subject = matrix ? matrixSubject(flags.check, port, operands) : connectionSubject(port, operands);
+  return Object.freeze({ ...flags, subject });
 }
 
-function subject(flags: Flags, operands: readonly string[]): TraceConfig['subject'] {
-  const port = flags.read('port', optional(wholeNumber(1, 65_535)));
-  if (flags.read('matrix', yesOrNo)) {
-    if (flags.read('check', yesOrNo)) throw new ConfigError('--check is for one connection: not --matrix');
-    if (operands.length > 0) throw new ConfigError('--matrix takes no source and no destination');
-    if (port === undefined) throw new ConfigError('--matrix: give the port with --port');
-    return { kind: 'matrix', port };
-  }
+function matrixSubject(
+  check: boolean,
+  port: number | undefined,
+  operands: readonly string[],
+): TraceConfig['subject'] {
+  if (check) throw new ConfigError('--check is for one connection: not --matrix');
+  if (operands.length > 0) throw new ConfigError('--matrix takes no source and no destination');
+  if (port === undefined) throw new ConfigError('--matrix: give the port with --port');
+  return { kind: 'matrix', port };
+}
+
+function connectionSubject(port: number | undefined, operands: readonly string[]): TraceConfig['subject'] {
   const [source, destination] = operands;
   if (source === undefined || destination === undefined || operands.length > 2) {
     throw new ConfigError('give a source and a destination, such as pod/shop/cart svc/shop/catalog:80');
@@ -99,24 +136,20 @@ function subject(flags: Flags, operands: readonly string[]): TraceConfig['subjec
   return { kind: 'connection', source, destination };
 }
 
-function nodePortAddresses(given: readonly string[] | undefined): TraceProxyFlags['nodePortAddresses'] {
-  if (given === undefined) return undefined;
-  if (given.length === 1 && given[0] === 'primary') return 'primary';
-  return given.map((text) => cidrOf('--nodeport-addresses', text));
-}
+/** The flags of `servicenet top`. */
+export const topFlags = {
+  cluster: clusterFlags,
+  namespace: {
+    flag: '-n, --namespace <name>',
+    about: 'show only Services and Events of this namespace',
+    read: optional(nonEmpty),
+  },
+} satisfies Table;
 
-/** The configuration of `servicenet top`: validated, frozen. */
-export interface TopConfig {
-  readonly cluster: ClusterConfig;
-  /** Only the Services and Events of this namespace; undefined: of all. */
-  readonly namespace: string | undefined;
-}
+/** The configuration of `servicenet top`. */
+export type TopConfig = Values<typeof topFlags>;
 
 /** Checks the flags of `servicenet top`. @throws {ConfigError} naming the flag and what it takes. */
-export function topConfig(options: Readonly<Record<string, unknown>>): TopConfig {
-  const flags = new Flags(options);
-  return Object.freeze({
-    cluster: clusterConfig(flags),
-    namespace: flags.read('namespace', optional(textOf())),
-  });
+export function topConfig(given: Given): TopConfig {
+  return readFlags(topFlags, given);
 }

@@ -1,100 +1,177 @@
 import { isDNS1123Subdomain } from '../objects/names.ts';
-import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './shared.ts';
-import { WrongValue } from './readers.ts';
 import {
-  address,
-  bindAddress,
+  addresses,
+  boolean,
   duration,
-  Flags,
+  type Given,
   list,
+  nonEmpty,
   oneOf,
   optional,
-  someList,
+  readFlags,
+  type Table,
   text,
-  textOf,
+  unlessNegated,
+  type Values,
   wholeNumber,
-  yesOrNo,
+  WrongValue,
 } from './readers.ts';
+import { clusterFlags, logFlags, metricsAddress } from './shared.ts';
 
-/** The configuration of `servicenet router`: validated, frozen. */
-export interface RouterConfig extends LogConfig {
-  readonly cluster: ClusterConfig;
-  readonly addresses: readonly string[];
-  readonly httpPort: number;
-  readonly httpsPort: number;
-  /** The class that the annotation of an Ingress names. */
-  readonly ingressClass: string;
-  /** Whether Ingresses that name no class are served. */
-  readonly withoutClass: boolean;
-  readonly routes: boolean;
-  readonly routerName: string;
-  /** For Routes with a subdomain and no host; "" for none. */
-  readonly domain: string;
-  readonly canonicalHostname: string;
-  readonly allowedDomains: readonly string[];
-  readonly deniedDomains: readonly string[];
-  readonly wildcards: boolean;
-  readonly ownership: boolean;
-  /** `namespace/name` of Secrets and Services. */
-  readonly defaultCertificate: string | undefined;
-  readonly publishService: string | undefined;
-  readonly publishAddresses: readonly string[];
-  readonly leaseNamespace: string;
-  readonly forwardedPolicy: 'append' | 'replace' | 'if-none' | 'never';
-  readonly accessLog: boolean;
-  /** Milliseconds, as are the next three. */
-  readonly connectTimeout: number;
-  readonly backendTimeout: number;
-  readonly lameduck: number;
-  readonly drainTimeout: number;
-  /** Where `/healthz`, `/readyz` and `/metrics` answer; undefined: nowhere. */
-  readonly metrics: { readonly host: string; readonly port: number } | undefined;
+/** The flags of `servicenet router`. */
+export const routerFlags = {
+  cluster: clusterFlags,
+  addresses: {
+    flag: '--bind-address <addresses>',
+    about: 'answer on these addresses of the machine',
+    default: '127.0.0.1',
+    read: addresses,
+  },
+  httpPort: {
+    flag: '--http-port <port>',
+    about: 'answer requests without TLS on this port; 80 needs root',
+    default: '8080',
+    read: wholeNumber(1, 65_535),
+  },
+  httpsPort: {
+    flag: '--https-port <port>',
+    about: 'answer TLS on this port; 443 needs root',
+    default: '8443',
+    read: wholeNumber(1, 65_535),
+  },
+  ingressClass: {
+    flag: '--ingress-class <name>',
+    about:
+      'serve Ingresses whose annotation kubernetes.io/ingress.class is this, beside those of our IngressClasses',
+    default: 'servicenet',
+    read: nonEmpty,
+  },
+  withoutClass: {
+    flag: '--watch-ingress-without-class',
+    about: 'serve Ingresses that name no class, too',
+    default: false,
+    read: boolean,
+  },
+  routes: { flag: '--no-routes', about: 'do not serve Routes', read: unlessNegated },
+  routerName: {
+    flag: '--router-name <name>',
+    about: 'name of this router in the status of Routes and of its Lease',
+    default: 'default',
+    read: nonEmpty,
+  },
+  domain: {
+    flag: '--router-domain <name>',
+    about: 'domain of Routes that have a subdomain and no host',
+    default: '',
+    read: domain,
+  },
+  canonicalHostname: {
+    flag: '--canonical-hostname <name>',
+    about: 'what the DNS names of Routes point to, for their status',
+    default: '',
+    read: domain,
+  },
+  allowedDomains: {
+    flag: '--allowed-domains <names>',
+    about: 'admit Routes of these domains only',
+    default: '',
+    read: domains,
+  },
+  deniedDomains: {
+    flag: '--denied-domains <names>',
+    about: 'admit no Routes of these domains',
+    default: '',
+    read: domains,
+  },
+  wildcards: {
+    flag: '--allow-wildcard-routes',
+    about: 'admit Routes with the wildcard policy Subdomain',
+    default: false,
+    read: boolean,
+  },
+  ownership: {
+    flag: '--disable-namespace-ownership-check',
+    about: 'let namespaces share the host of a Route, each with paths of its own',
+    default: false,
+    read: (value) => !boolean(value),
+  },
+  defaultCertificate: {
+    flag: '--default-certificate <secret>',
+    about: 'namespace/name of the Secret with the certificate for hosts that have none',
+    read: optional(objectKey),
+  },
+  publishService: {
+    flag: '--publish-service <service>',
+    about: 'namespace/name of the Service whose addresses Ingresses get in their status',
+    read: optional(objectKey),
+  },
+  publishAddresses: {
+    flag: '--publish-address <addresses>',
+    about: 'addresses and host names that Ingresses get instead',
+    default: '',
+    read: list,
+  },
+  leaseNamespace: {
+    flag: '--lease-namespace <name>',
+    about: 'where the Lease of the one that writes status is',
+    default: 'servicenet-system',
+    read: nonEmpty,
+  },
+  forwardedPolicy: {
+    flag: '--forwarded-headers <policy>',
+    about: 'what to do with X-Forwarded-* and Forwarded of clients',
+    default: 'replace',
+    ...oneOf('append', 'replace', 'if-none', 'never'),
+  },
+  accessLog: { flag: '--access-log', about: 'log each request', default: false, read: boolean },
+  connectTimeoutMs: {
+    flag: '--connect-timeout <duration>',
+    about: 'time to connect to a backend',
+    default: '5s',
+    read: duration,
+  },
+  backendTimeoutMs: {
+    flag: '--backend-timeout <duration>',
+    about: 'how long a backend may be silent',
+    default: '60s',
+    read: duration,
+  },
+  lameduckMs: {
+    flag: '--lameduck <duration>',
+    about: 'go on answering for so long after a signal',
+    default: '0s',
+    read: duration,
+  },
+  drainTimeoutMs: {
+    flag: '--drain-timeout <duration>',
+    about: 'time for requests to end after that',
+    default: '30s',
+    read: duration,
+  },
+  metrics: metricsAddress('127.0.0.1:9154'),
+  ...logFlags('info'),
+} satisfies Table;
+
+/** The configuration of `servicenet router`. */
+export type RouterConfig = Values<typeof routerFlags>;
+
+/** Checks the flags of `servicenet router`. @throws {ConfigError} naming the flag and what it takes. */
+export function routerConfig(given: Given): RouterConfig {
+  return readFlags(routerFlags, given);
 }
 
-/**
- * Checks the flags of `servicenet router`.
- *
- * @param isTerminal whether standard error is one: then logs are pretty by default.
- * @throws {ConfigError} naming the flag and what it takes.
- */
-export function routerConfig(options: Readonly<Record<string, unknown>>, isTerminal: boolean): RouterConfig {
-  const flags = new Flags(options);
-  return Object.freeze({
-    cluster: clusterConfig(flags),
-    addresses: flags.read('bindAddress', (value) => [...new Set(someList(value).map(address))]),
-    httpPort: flags.read('httpPort', wholeNumber(1, 65_535)),
-    httpsPort: flags.read('httpsPort', wholeNumber(1, 65_535)),
-    ingressClass: flags.read('ingressClass', textOf()),
-    withoutClass: flags.read('watchIngressWithoutClass', yesOrNo),
-    routes: flags.read('routes', (value) => value !== false),
-    routerName: flags.read('routerName', textOf()),
-    domain: flags.read('routerDomain', domain),
-    canonicalHostname: flags.read('canonicalHostname', domain),
-    allowedDomains: flags.read('allowedDomains', list).map(domain),
-    deniedDomains: flags.read('deniedDomains', list).map(domain),
-    wildcards: flags.read('allowWildcardRoutes', yesOrNo),
-    ownership: !flags.read('disableNamespaceOwnershipCheck', yesOrNo),
-    defaultCertificate: flags.read('defaultCertificate', optional(objectKey)),
-    publishService: flags.read('publishService', optional(objectKey)),
-    publishAddresses: flags.read('publishAddress', list),
-    leaseNamespace: flags.read('leaseNamespace', textOf()),
-    forwardedPolicy: flags.read('forwardedHeaders', oneOf(['append', 'replace', 'if-none', 'never'])),
-    accessLog: flags.read('accessLog', yesOrNo),
-    connectTimeout: flags.read('connectTimeout', duration),
-    backendTimeout: flags.read('backendTimeout', duration),
-    lameduck: flags.read('lameduck', duration),
-    drainTimeout: flags.read('drainTimeout', duration),
-    metrics: flags.read('metricsBindAddress', bindAddress),
-    ...logConfig(flags, isTerminal),
-  });
-}
-
+/** In lower case, without a dot at the end; empty for none. */
 function domain(value: unknown): string {
   const name = text(value).toLowerCase().replace(/\.$/, '');
   if (name === '' || isDNS1123Subdomain(name).length === 0) return name;
   throw new WrongValue('must be a DNS name such as apps.example.com');
 }
 
+function domains(value: unknown): readonly string[] {
+  return list(value).map(domain);
+}
+
+/** `namespace/name` of a Secret or a Service. */
 function objectKey(value: unknown): string {
   const key = text(value);
   if (/^[a-z0-9-]+\/[a-z0-9.-]+$/.test(key)) return key;

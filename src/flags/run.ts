@@ -1,7 +1,35 @@
-import { homedir } from 'node:os';
-import { join } from 'node:path';
-import { ConfigError } from './readers.ts';
-import { Flags, optional, textOf, yesOrNo } from './readers.ts';
+import {
+  boolean,
+  ConfigError,
+  type Given,
+  group,
+  nonEmpty,
+  optional,
+  readFlags,
+  type Table,
+  type Values,
+} from './readers.ts';
+
+const whereTable = {
+  namespace: {
+    flag: '-n, --namespace <namespace>',
+    about: 'namespace of the Pod',
+    default: 'default',
+    read: nonEmpty,
+  },
+  pod: {
+    flag: '--pod <name>',
+    about: 'in this Pod (default: in a client Pod that exists for the program alone)',
+    read: optional(nonEmpty),
+  },
+  node: { flag: '--node <name>', about: 'on this node', read: optional(nonEmpty) },
+  outside: {
+    flag: '--outside',
+    about: 'on a machine that belongs to no cluster',
+    default: false,
+    read: boolean,
+  },
+} satisfies Table;
 
 /** Where a program runs: in a client Pod of a namespace, in a Pod, on a node, or outside of the cluster. */
 export type RunWhere =
@@ -10,7 +38,18 @@ export type RunWhere =
   | { readonly kind: 'node'; readonly name: string }
   | { readonly kind: 'outside' };
 
-/** The configuration of `servicenet run`: validated, frozen. */
+/** The flags of `servicenet run`. */
+export const runFlags = {
+  where: group(whereTable, runWhere),
+  kubeconfig: {
+    flag: '--kubeconfig <file>',
+    about:
+      'the kubeconfig that servicenet up has written (default: $KUBECONFIG, then ~/.servicenet/kubeconfig)',
+    read: optional(nonEmpty),
+  },
+} satisfies Table;
+
+/** The configuration of `servicenet run`. */
 export interface RunConfig {
   /** The kubeconfig that `up` has written. */
   readonly kubeconfigPath: string;
@@ -19,32 +58,28 @@ export interface RunConfig {
   readonly program: readonly string[];
 }
 
-/** Checks the flags of `servicenet run`. @throws {ConfigError} naming the flag and what it takes. */
+/**
+ * Checks the flags of `servicenet run`.
+ *
+ * @param program the words behind the flags.
+ * @param kubeconfigs what `$KUBECONFIG` says, and the path that `up` writes to.
+ * @throws {ConfigError} naming the flag and what it takes.
+ */
 export function runConfig(
-  options: Readonly<Record<string, unknown>>,
+  given: Given,
   program: readonly string[],
-  environment: Readonly<Record<string, string | undefined>>,
+  kubeconfigs: { readonly environment: string | undefined; readonly default: string },
 ): RunConfig {
-  const flags = new Flags(options);
-  const namespace = flags.read('namespace', textOf());
-  const pod = flags.read('pod', optional(textOf()));
-  const node = flags.read('node', optional(textOf()));
-  const outside = flags.read('outside', yesOrNo);
+  const { where, kubeconfig } = readFlags(runFlags, given);
+  const named = kubeconfig ?? kubeconfigs.environment?.split(':')[0] ?? '';
+  return Object.freeze({ kubeconfigPath: named === '' ? kubeconfigs.default : named, where, program });
+}
+
+function runWhere({ namespace, pod, node, outside }: Values<typeof whereTable>): RunWhere {
   if ([pod !== undefined, node !== undefined, outside].filter(Boolean).length > 1) {
     throw new ConfigError('--pod, --node and --outside: only one of them');
   }
-  const named = flags.read('kubeconfig', optional(textOf())) ?? environment['KUBECONFIG']?.split(':')[0];
-  const where: RunWhere = outside
-    ? { kind: 'outside' }
-    : node !== undefined
-      ? { kind: 'node', name: node }
-      : pod !== undefined
-        ? { kind: 'pod', namespace, name: pod }
-        : { kind: 'client', namespace };
-  return Object.freeze({
-    kubeconfigPath:
-      named === undefined || named === '' ? join(homedir(), '.servicenet', 'kubeconfig') : named,
-    where,
-    program,
-  });
+  if (outside) return { kind: 'outside' };
+  if (node !== undefined) return { kind: 'node', name: node };
+  return pod === undefined ? { kind: 'client', namespace } : { kind: 'pod', namespace, name: pod };
 }

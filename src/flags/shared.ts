@@ -1,39 +1,68 @@
 import {
-  type Flags,
+  type BindAddress,
+  bindAddress,
+  boolean,
+  ConfigError,
+  cidr,
+  type Flag,
+  group,
+  list,
+  nonEmpty,
   oneOf,
   optional,
   serverUrl,
-  textOf,
-  ConfigError,
-  yesOrNo,
-  WrongValue,
-  list,
+  type Table,
   text,
+  type Values,
+  WrongValue,
 } from './readers.ts';
+import type { ParsedCidr } from '../objects/address.ts';
 import { isQualifiedName, isDNS1123Label } from '../objects/names.ts';
 import { parseServiceCidr, type ServiceCidr } from '../allocation/address-range.ts';
+import { logFormats, logLevels } from '../telemetry/log.ts';
 
 /** Flags that several commands have. */
 
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+/** `--log-level`, with its default, and `--log-format`, whose default depends on the terminal (`commands/program.ts`). */
+export function logFlags(level: (typeof logLevels)[number]) {
+  return {
+    logLevel: {
+      flag: '--log-level <level>',
+      about: 'lowest level to log',
+      default: level,
+      ...oneOf(...logLevels),
+    },
+    logFormat: {
+      flag: '--log-format <format>',
+      about: 'log format (default: pretty on a terminal, else json)',
+      ...oneOf(...logFormats),
+    },
+  } satisfies Table;
+}
 
 /** The level and the format of the log. */
-export interface LogConfig {
-  readonly logLevel: (typeof logLevels)[number];
-  readonly logFormat: 'json' | 'pretty';
-}
+export type LogConfig = Values<ReturnType<typeof logFlags>>;
 
-/**
- * `--log-level` and `--log-format`.
- * @param isTerminal whether standard error is one: then logs are pretty by default.
- */
-export function logConfig(flags: Flags, isTerminal: boolean): LogConfig {
-  const format = flags.read('logFormat', optional(oneOf(['json', 'pretty'])));
+/** `--metrics-bind-address`. */
+export function metricsAddress(
+  defaultAddress: string,
+  about = 'serve /healthz, /readyz and /metrics on this address; 0 for none',
+): Flag<BindAddress | undefined> {
   return {
-    logLevel: flags.read('logLevel', oneOf(logLevels)),
-    logFormat: format ?? (isTerminal ? 'pretty' : 'json'),
+    flag: '--metrics-bind-address <address>',
+    about,
+    default: defaultAddress,
+    read: bindAddress,
   };
 }
+
+/** `--output` of commands that print a report. */
+export const outputFlag = {
+  flag: '-o, --output <format>',
+  about: 'output format',
+  default: 'table',
+  ...oneOf('table', 'json'),
+};
 
 /** Where an API server is, as the flags say it: by kubeconfig, or directly. */
 export type ClusterConfig =
@@ -46,14 +75,36 @@ export type ClusterConfig =
       readonly certificateAuthority?: string;
     };
 
+const clusterTable = {
+  kubeconfig: {
+    flag: '--kubeconfig <file>',
+    about: 'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, then the service account of the Pod)',
+    read: optional(nonEmpty),
+  },
+  context: { flag: '--context <name>', about: 'kubeconfig context to use', read: optional(nonEmpty) },
+  server: {
+    flag: '--server <url>',
+    about: 'URL of the API server, instead of a kubeconfig',
+    read: optional(serverUrl),
+  },
+  tokenFile: {
+    flag: '--token-file <file>',
+    about: 'file with the bearer token for --server',
+    read: optional(nonEmpty),
+  },
+  certificateAuthority: {
+    flag: '--certificate-authority <file>',
+    about: 'file with the CA of --server, in PEM format',
+    read: optional(nonEmpty),
+  },
+} satisfies Table;
+
+/** Flags that say which cluster a command connects to. */
+export const clusterFlags = group(clusterTable, clusterConfig);
+
 /** How to reach the API server. @throws {ConfigError} for flags that contradict each other. */
-export function clusterConfig(flags: Flags): ClusterConfig {
-  const given = optional(textOf());
-  const kubeconfig = flags.read('kubeconfig', given);
-  const context = flags.read('context', given);
-  const server = flags.read('server', optional(serverUrl));
-  const tokenFile = flags.read('tokenFile', given);
-  const certificateAuthority = flags.read('certificateAuthority', given);
+function clusterConfig(flags: Values<typeof clusterTable>): ClusterConfig {
+  const { kubeconfig, context, server, tokenFile, certificateAuthority } = flags;
   if (server === undefined) {
     if (tokenFile !== undefined || certificateAuthority !== undefined) {
       throw new ConfigError('--token-file and --certificate-authority require --server');
@@ -75,52 +126,69 @@ export function clusterConfig(flags: Flags): ClusterConfig {
   };
 }
 
+const loadBalancerTable = {
+  loadBalancerClass: {
+    flag: '--lb-class <class>',
+    about: 'serve Services of this loadBalancerClass',
+    default: 'servicenet.dev/load-balancer',
+    read: className,
+  },
+  isDefaultClass: {
+    flag: '--default-class',
+    about: 'also serve Services without a class',
+    negated: 'leave Services without a class to another load balancer',
+    default: true,
+    read: boolean,
+  },
+  compat: {
+    flag: '--compat',
+    about: 'also read the annotations of MetalLB, kube-vip, PureLB and Cilium',
+    negated: 'read only the annotations of servicenet.dev',
+    default: true,
+    read: boolean,
+  },
+} satisfies Table;
+
 /** Which Services are served, and how they are read. */
-export interface LoadBalancerSettings {
-  readonly loadBalancerClass: string;
-  /** Services without a class too. */
-  readonly isDefaultClass: boolean;
-  /** Other load balancers' annotations count. */
-  readonly compat: boolean;
-}
+export type LoadBalancerSettings = Values<typeof loadBalancerTable>;
 
 /** The flags of every command that reads Services as the load balancer does. */
-export function loadBalancerSettings(flags: Flags): LoadBalancerSettings {
-  return {
-    loadBalancerClass: flags.read('lbClass', className),
-    isDefaultClass: flags.read('defaultClass', yesOrNo),
-    compat: flags.read('compat', yesOrNo),
-  };
-}
+export const loadBalancerFlags = group(loadBalancerTable, (values) => values);
 
 /** A class that the API accepts in `spec.loadBalancerClass`. */
 function className(value: unknown): string {
-  const name = textOf()(value);
+  const name = nonEmpty(value);
   const [problem] = isQualifiedName(name);
   if (problem !== undefined) throw new WrongValue(problem);
   return name;
 }
 
-/** Which networks Pods may name in their annotation. */
-export interface AttachmentSettings {
-  /** Only those of their own namespace, and of these namespaces. */
-  readonly namespaceIsolation: boolean;
-  readonly nonIsolatedNamespaces: readonly string[];
-}
+const attachmentTable = {
+  namespaceIsolation: {
+    flag: '--namespace-isolation',
+    about: 'attach Pods only to networks of their own namespace',
+    default: false,
+    read: boolean,
+  },
+  nonIsolatedNamespaces: {
+    flag: '--global-namespaces <list>',
+    about: 'with --namespace-isolation: namespaces whose networks all Pods may name',
+    default: 'default',
+    read: namespaceNames,
+  },
+} satisfies Table;
+
+/** Which networks Pods may name in their annotation (multus' `namespaceIsolation`, `globalNamespaces`). */
+export type AttachmentSettings = Values<typeof attachmentTable>;
+
+/** The flags of every command that attaches networks. */
+export const attachmentFlags = group(attachmentTable, (values) => values);
 
 /** Multus' defaults. */
 export const defaultAttachmentSettings: AttachmentSettings = {
-  namespaceIsolation: false,
-  nonIsolatedNamespaces: ['default'],
+  namespaceIsolation: attachmentTable.namespaceIsolation.default,
+  nonIsolatedNamespaces: namespaceNames(attachmentTable.nonIsolatedNamespaces.default),
 };
-
-/** The flags of every command that attaches networks. */
-export function attachmentSettings(flags: Flags): AttachmentSettings {
-  return {
-    namespaceIsolation: flags.read('namespaceIsolation', yesOrNo),
-    nonIsolatedNamespaces: flags.read('globalNamespaces', namespaceNames),
-  };
-}
 
 function namespaceNames(value: unknown): readonly string[] {
   const names = list(value);
@@ -129,6 +197,32 @@ function namespaceNames(value: unknown): readonly string[] {
     if (problem !== undefined) throw new WrongValue(`${name}: ${problem}`);
   }
   return names;
+}
+
+/** `--allocation`. @param about what it means for the command. */
+export function allocationFlag(about: string) {
+  return {
+    flag: '--allocation <who>',
+    about,
+    default: 'server',
+    ...oneOf('server', 'controller'),
+  };
+}
+
+/** `--service-node-port-range`. @param about whose range. */
+export function nodePortRangeFlag(about: string) {
+  return {
+    flag: '--service-node-port-range <range>',
+    about,
+    default: '30000-32767',
+    read: nodePortRange,
+  };
+}
+
+/** kube-proxy's `--nodeport-addresses`: CIDRs, or `primary`, the InternalIPs of the Node object. */
+export function nodePortAddresses(given: readonly string[]): 'primary' | readonly ParsedCidr[] {
+  if (given.length === 1 && given[0] === 'primary') return 'primary';
+  return given.map(cidr);
 }
 
 const minAddresses = 8n;
@@ -148,21 +242,27 @@ export function readServiceCidrs(value: unknown): readonly [ServiceCidr, ...Serv
 }
 
 function serviceCidr(given: string): ServiceCidr {
-  const cidr = parseServiceCidr(given);
-  if (cidr === undefined) {
+  const parsed = parseServiceCidr(given);
+  if (parsed === undefined) {
     throw new WrongValue(`${JSON.stringify(given)} is not a CIDR such as 10.0.0.0/24 or fd00::/112`);
   }
-  if (cidr.range.size < minAddresses) {
+  if (parsed.range.size < minAddresses) {
     throw new WrongValue(`${given} is too small: at least ${minAddresses} addresses are needed`);
   }
-  if (cidr.range.family === 'IPv6' && Number(given.split('/')[1]) < minIpv6Prefix) {
+  if (parsed.range.family === 'IPv6' && Number(given.split('/')[1]) < minIpv6Prefix) {
     throw new WrongValue(`${given} is too large: an IPv6 range is at most a /${minIpv6Prefix}`);
   }
-  return cidr;
+  return parsed;
+}
+
+/** A range of ports, both ends included. */
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
 }
 
 /** `--service-node-port-range`: `first-last` or `first+count`, both ends included. @throws {WrongValue} */
-export function nodePortRange(value: unknown): { readonly first: number; readonly last: number } {
+export function nodePortRange(value: unknown): PortRange {
   const given = text(value);
   const match = /^(\d{1,5})([-+])(\d{1,5})$/.exec(given.trim());
   const [, from = '', sign = '', to = ''] = match ?? [];

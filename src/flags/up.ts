@@ -1,63 +1,35 @@
+import { clusterCidrs, defaultClusterCidrs, poolRanges, rangesOfFamilies } from './addresses.ts';
 import {
-  WrongValue,
-  texts,
-  ConfigError,
   address,
-  bindAddress,
-  Flags,
+  boolean,
+  ConfigError,
+  type Given,
   hosts,
-  wholeNumber,
   list,
+  nonEmpty,
   oneOf,
   optional,
-  textOf,
-  yesOrNo,
+  readFlags,
+  readValue,
+  type Table,
+  text,
+  texts,
+  unlessNegated,
+  type Values,
+  wholeNumber,
+  WrongValue,
 } from './readers.ts';
 import {
-  type AttachmentSettings,
-  nodePortRange,
+  allocationFlag,
+  attachmentFlags,
+  logFlags,
+  metricsAddress,
+  nodePortRangeFlag,
   readServiceCidrs,
-  type LogConfig,
-  logConfig,
-  attachmentSettings,
 } from './shared.ts';
-import { randomUUID } from 'node:crypto';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
-import { clusterCidrs, defaultPool } from './addresses.ts';
-
-/** The program of an image. */
-export interface ImageChoice {
-  /** With or without its tag. */
-  readonly image: string;
-  /** The name of a built-in program, or a file of this machine. */
-  readonly program: string;
-}
-
-/**
- * Reads `--image`: `ghcr.io/shop/tool=agnhost`.
- *
- * @param programs which there are, by name; for messages.
- * @param isProgram whether there is such a program.
- */
-export function imageChoices(
-  programs: readonly string[],
-  isProgram: (name: string) => boolean,
-): (value: unknown) => readonly ImageChoice[] {
-  return (value) =>
-    texts(value ?? []).map((text) => {
-      const [, image = '', program = ''] = /^([^=\s]+)=(\S+)$/.exec(text) ?? [];
-      if (image === '') throw new WrongValue(`"${text}" must be like ghcr.io/shop/tool=agnhost`);
-      if (!isProgram(program)) {
-        const known = `the programs are ${programs.join(', ')}, and executable files by their absolute path`;
-        throw new WrongValue(`there is no program "${program}" for "${image}": ${known}`);
-      }
-      return { image, program };
-    });
-}
 
 /** Values of `--network`. */
-export const networkModes = ['auto', 'on', 'off'] as const;
+const networkModes = ['auto', 'on', 'off'] as const;
 
 /** Values of `--containers`. */
 export const containerModes = ['off', 'processes'] as const;
@@ -68,143 +40,291 @@ export const containerModes = ['off', 'processes'] as const;
  */
 export const platforms = ['kubernetes', 'openshift'] as const;
 
+/** Values of `--authorization-mode`. */
+export const authorizationModes = ['AlwaysAllow', 'RBAC'] as const;
+
+/** Programs that `--image` can give an image by name; `emulation/containers/images.ts` has them. */
+export const imagePrograms = ['server', 'agnhost', 'pause', 'commands'] as const;
+
+/** The flags of `servicenet up`. */
+export const upFlags = {
+  attachments: attachmentFlags,
+  bindAddress: {
+    flag: '--bind-address <address>',
+    about: 'listen on this address',
+    default: '127.0.0.1',
+    read: address,
+  },
+  port: {
+    flag: '--port <port>',
+    about: 'listen on this port; 0 for any free port (default: 6443)',
+    read: optional(wholeNumber(0, 65_535)),
+  },
+  extraHosts: {
+    flag: '--extra-hosts <list>',
+    about:
+      'names and addresses by which clients also reach the server, for its certificate; requests for other names are refused',
+    default: '',
+    read: hosts,
+  },
+  serviceCidrs: {
+    flag: '--service-cluster-ip-range <cidrs>',
+    about: 'range of cluster IPs: one CIDR, or two of different families',
+    default: '10.96.0.0/16',
+    read: readServiceCidrs,
+  },
+  nodePorts: nodePortRangeFlag('range of node ports'),
+  token: {
+    flag: '--token <token>',
+    about: "the administrator's bearer token, at least 8 characters (default: a random one)",
+    read: optional(bearerToken),
+  },
+  kubeconfig: {
+    flag: '--write-kubeconfig <file>',
+    about: 'write the kubeconfig to this file, with mode 0600 (default: ~/.servicenet/kubeconfig)',
+    read: optional(nonEmpty),
+  },
+  apply: {
+    flag: '--apply <files...>',
+    about: 'apply these YAML or JSON files when the server is ready',
+    read: texts,
+  },
+  nodes: {
+    flag: '--nodes <count>',
+    about: 'number of simulated nodes; with 0, no workloads run',
+    default: '3',
+    read: wholeNumber(0, 1000),
+  },
+  network: {
+    flag: '--network <mode>',
+    about:
+      'put Pods into a network, so that they answer; auto: where this machine can make one (Linux, iproute2, user namespaces or root; nftables, else Services are forwarded in userspace)',
+    default: 'auto',
+    ...oneOf(...networkModes),
+  },
+  containers: {
+    flag: '--containers <mode>',
+    about:
+      'processes: run the commands of containers as programs of this machine, with your rights, in the network and a file system of their Pod; needs the cluster network',
+    default: 'off',
+    ...oneOf(...containerModes),
+  },
+  images: {
+    flag: '--image <names...>',
+    about: `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${imagePrograms.join(', ')}, or an executable file; others keep the built-in server unless their container has a command`,
+    read: imageChoices,
+  },
+  inside: {
+    flag: '--inside',
+    about:
+      'run the program in the cluster network, as a Pod of namespace default; its KUBECONFIG works there',
+    default: false,
+    read: boolean,
+  },
+  publish: {
+    flag: '--publish <ports...>',
+    about: 'lead ports of 127.0.0.1 to Services, such as 8080:shop/storefront:80; needs the cluster network',
+    read: publishedPorts,
+  },
+  clusterCidrs: {
+    flag: '--cluster-cidr <cidrs>',
+    about:
+      'range of Pod addresses: one CIDR, or two of different families (default: 10.244.0.0/16, fd00:10:244::/56)',
+    read: optional(clusterCidrs),
+  },
+  addressPool: {
+    flag: '--default-pool <ranges>',
+    about:
+      'addresses of the default pool for LoadBalancer Services: CIDRs and ranges; "" for no pool (default: a range for documentation, such as 192.0.2.0/24, that no interface of this machine has)',
+    read: optional(poolRanges),
+  },
+  /** As the list is given; {@link upConfig} finds the names. */
+  controllers: {
+    flag: '--controllers <list>',
+    about: 'controllers to run: a list of *, name and -name; "" for none',
+    default: '*',
+    read: list,
+  },
+  authorizationMode: {
+    flag: '--authorization-mode <mode>',
+    about: 'how requests are authorized; AlwaysAllow permits everything to authenticated users',
+    default: 'AlwaysAllow',
+    ...oneOf(...authorizationModes),
+  },
+  platform: {
+    flag: '--platform <name>',
+    about:
+      "whose kinds there are; openshift: Route, EgressFirewall, EgressIP and the other kinds of OpenShift's network too",
+    default: 'kubernetes',
+    ...oneOf(...platforms),
+  },
+  liveView: {
+    flag: '--no-live-view',
+    about: 'do not show the live view, even on a terminal',
+    read: unlessNegated,
+  },
+  dataDir: {
+    flag: '--data-dir <folder>',
+    about: 'keep all data in this folder (default: in memory only)',
+    read: optional(nonEmpty),
+  },
+  allocation: allocationFlag(
+    'who allocates cluster IPs and node ports: the API server, or a controller beside it',
+  ),
+  metrics: metricsAddress(
+    '0',
+    'serve health checks and metrics on this address, such as 127.0.0.1:8080; 0 for none',
+  ),
+  ...logFlags('warn'),
+} satisfies Table;
+
+type UpFlags = Values<typeof upFlags>;
+
 /** The settings of `servicenet up` and `servicenet/testing`: an API server, its controllers, simulated nodes. */
-export interface LocalClusterConfig {
-  readonly bindAddress: string;
+export interface LocalClusterConfig extends Pick<
+  UpFlags,
+  | 'bindAddress'
+  | 'extraHosts'
+  | 'serviceCidrs'
+  | 'nodePorts'
+  | 'token'
+  | 'authorizationMode'
+  | 'platform'
+  | 'allocation'
+  | 'dataDir'
+  | 'nodes'
+  | 'network'
+  | 'containers'
+  | 'images'
+  | 'attachments'
+  | 'metrics'
+  // None: no pool. Undefined: a range that no interface of this machine has.
+  | 'addressPool'
+> {
   /** 0 takes any free one. */
   readonly port: number;
-  /** More names and addresses of the server, for its certificate and the `Host` of requests. */
-  readonly extraHosts: readonly string[];
-  readonly serviceCidrs: ReturnType<typeof readServiceCidrs>;
-  readonly nodePorts: ReturnType<typeof nodePortRange>;
-  /** The administrator's bearer token; undefined: a random one. */
-  readonly token: string | undefined;
-  readonly authorizationMode: 'AlwaysAllow' | 'RBAC';
-  /** The platform whose kinds are served. */
-  readonly platform: (typeof platforms)[number];
-  /** What allocates addresses and node ports of Services. */
-  readonly allocation: 'server' | 'controller';
-  /** The directory of the store; undefined: in memory. */
-  readonly dataDir: string | undefined;
-  /** Simulated nodes. */
-  readonly nodes: number;
-  /** Whether Pods are in a network; `auto`: where this machine can make one. */
-  readonly network: (typeof networkModes)[number];
-  /** Whether commands of containers run as processes of this machine. */
-  readonly containers: (typeof containerModes)[number];
-  /** Programs of images, which precede the built-in ones. */
-  readonly images: readonly ImageChoice[];
   /** The ranges of simulated Pods' addresses: one CIDR, or two of different families. */
   readonly clusterCidrs: readonly string[];
   /** Names of the controllers to run. */
   readonly controllers: readonly string[];
-  readonly attachments: AttachmentSettings;
-  /**
-   * Ranges of the pool that Services of type LoadBalancer get their addresses from; none: no pool; undefined: a range
-   * that no interface of this machine has.
-   */
-  readonly addressPool: readonly string[] | undefined;
-  /** The address of health and metrics; undefined: none. */
-  readonly metricsBindAddress: { readonly host: string; readonly port: number } | undefined;
 }
 
-/**
- * Which controllers a choice such as `*`, `name`, `-name` selects, by name.
- * @throws {WrongValue} for a name that is not known; the message has those that are.
- */
-export type SelectControllers = (
-  choice: readonly string[],
-  cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation' | 'platform'>,
-) => readonly string[];
-
-/** The configuration of `servicenet up`: validated, frozen. */
-export interface UpConfig extends LocalClusterConfig, LogConfig {
-  /** Files to apply. */
-  readonly apply: readonly string[];
-  /** Whether a terminal shows everything as it changes. */
-  readonly liveView: boolean;
-  /** Ports of 127.0.0.1 that are forwarded to Services. */
-  readonly publish: readonly PublishedPort[];
+/** The configuration of `servicenet up`. */
+export interface UpConfig
+  extends
+    LocalClusterConfig,
+    Pick<UpFlags, 'apply' | 'liveView' | 'publish' | 'inside' | 'logLevel' | 'logFormat'> {
   /** The path of the kubeconfig, which has mode 0600. */
   readonly kubeconfigPath: string;
   /** A program and its arguments, to run against the server and then end; none: `up` ends with a signal. */
   readonly program: readonly string[];
-  /** Whether the program runs in the cluster network. */
-  readonly inside: boolean;
 }
 
-/** The inputs of `upConfig` besides the flags. */
-export interface UpContext {
-  /** Whether standard error is a terminal: then logs are pretty by default. */
-  readonly isTerminal: boolean;
-  /** The program to run: the words after the flags. */
-  readonly program: readonly string[];
-  readonly selectControllers: SelectControllers;
-  /** The names of built-in programs, and whether there is one of a name. */
-  readonly programs: { readonly names: readonly string[]; readonly has: (name: string) => boolean };
+/** What `upConfig` asks of others. */
+export interface LocalChoices {
+  /**
+   * Which controllers a choice such as `*`, `name`, `-name` selects, by name.
+   * @throws {WrongValue} for a name that is not known; the message has those that are.
+   */
+  selectControllers(
+    choice: readonly string[],
+    cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation' | 'platform'>,
+  ): readonly string[];
+  /** Whether a path leads to a file that can be run. */
+  isExecutable(path: string): boolean;
 }
 
 /**
  * Checks the flags of `servicenet up`. With a program, nothing of it is where another `up` may be: any free port, and
  * a kubeconfig of its own.
+ *
+ * @param program the words behind the flags.
+ * @param kubeconfigPath where `--write-kubeconfig` names no file.
  * @throws {ConfigError} naming the flag and what it takes.
  */
 export function upConfig(
-  options: Readonly<Record<string, unknown>>,
-  { isTerminal, program, selectControllers, programs }: UpContext,
+  given: Given,
+  program: readonly string[],
+  kubeconfigPath: string,
+  { selectControllers, isExecutable }: LocalChoices,
 ): UpConfig {
+  const { kubeconfig, ...flags } = readFlags(upFlags, given);
   const alone = program.length === 0;
-  const flags = new Flags(options);
-  const serviceRanges = flags.read('serviceClusterIpRange', readServiceCidrs);
-  const families = serviceRanges.map(({ range }) => range.family);
-  const nodes = flags.read('nodes', wholeNumber(0, 1000));
-  const allocation = flags.read('allocation', oneOf(['server', 'controller']));
-  const platform = flags.read('platform', oneOf(platforms));
-  const network = flags.read('network', oneOf(networkModes));
-  const inside = flags.read('inside', yesOrNo);
+  checkNetwork(flags, alone);
+  const families = flags.serviceCidrs.map(({ range }) => range.family);
+  return Object.freeze({
+    ...flags,
+    port: flags.port ?? (alone ? 6443 : 0),
+    // Without a network there is no place for the program.
+    network: flags.inside || flags.containers === 'processes' ? 'on' : flags.network,
+    images: readValue('--image', (images) => existingPrograms(images, isExecutable), flags.images),
+    clusterCidrs: flags.clusterCidrs ?? defaultClusterCidrs(families),
+    // No Service could use the others.
+    addressPool: flags.addressPool && rangesOfFamilies(flags.addressPool, families),
+    controllers: readValue('--controllers', (choice) => selectControllers(choice, flags), flags.controllers),
+    liveView: flags.liveView && alone,
+    kubeconfigPath: kubeconfig ?? kubeconfigPath,
+    program,
+  });
+}
+
+/** @throws {ConfigError} for flags that need the cluster network where there can be none. */
+function checkNetwork(
+  flags: Pick<UpFlags, 'inside' | 'network' | 'nodes' | 'containers'>,
+  alone: boolean,
+): void {
+  const { inside, network, nodes, containers } = flags;
   if (inside && alone) throw new ConfigError('--inside needs a program: servicenet up --inside -- <program>');
   if (inside && network === 'off')
     throw new ConfigError('--inside needs the cluster network: not --network=off');
   if (inside && nodes === 0)
     throw new ConfigError('--inside needs a node for the Pod that the program is in');
-  const containers = flags.read('containers', oneOf(containerModes));
   if (containers === 'processes' && (network === 'off' || nodes === 0))
     throw new ConfigError('--containers=processes needs the cluster network, and a node: not --network=off');
-  return Object.freeze({
-    bindAddress: flags.read('bindAddress', address),
-    port: flags.read('port', optional(wholeNumber(0, 65535))) ?? (alone ? 6443 : 0),
-    extraHosts: flags.read('extraHosts', hosts),
-    serviceCidrs: serviceRanges,
-    nodePorts: flags.read('serviceNodePortRange', nodePortRange),
-    token: flags.read('token', optional(textOf(8))),
-    apply: flags.read('apply', texts),
-    nodes,
-    publish: flags.read('publish', publishedPorts),
-    // Without a network there is no place for the program.
-    network: inside || containers === 'processes' ? 'on' : network,
-    inside,
-    containers,
-    images: flags.read('image', imageChoices(programs.names, programs.has)),
-    clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
-    liveView: flags.read('liveView', yesOrNo) && alone,
-    addressPool: flags.read('defaultPool', defaultPool(families)),
-    controllers: flags.read('controllers', (value) =>
-      selectControllers(list(value), { nodes, allocation, platform }),
-    ),
-    attachments: attachmentSettings(flags),
-    allocation,
-    metricsBindAddress: flags.read('metricsBindAddress', bindAddress),
-    authorizationMode: flags.read('authorizationMode', oneOf(['AlwaysAllow', 'RBAC'])),
-    platform,
-    dataDir: flags.read('dataDir', optional(textOf())),
-    kubeconfigPath: flags.read('writeKubeconfig', optional(textOf())) ?? defaultKubeconfigPath(alone),
-    program,
-    ...logConfig(flags, isTerminal),
+}
+
+/** The administrator's bearer token. */
+export function bearerToken(value: unknown): string {
+  const token = text(value);
+  if (token.length >= 8) return token;
+  throw new WrongValue('must have at least 8 characters');
+}
+
+/** The program of an image. */
+export interface ImageChoice {
+  /** With or without its tag. */
+  readonly image: string;
+  /** The name of a built-in program, or a file of this machine. */
+  readonly program: string;
+}
+
+/** `--image`: `ghcr.io/shop/tool=agnhost`. Programs by name are known ones. */
+export function imageChoices(value: unknown): readonly ImageChoice[] {
+  return texts(value).map((choice) => {
+    const [, image = '', program = ''] = /^([^=\s]+)=(\S+)$/.exec(choice) ?? [];
+    if (image === '') throw new WrongValue(`"${choice}" must be like ghcr.io/shop/tool=agnhost`);
+    if (!isFile(program) && !imagePrograms.some((name) => name === program)) throw noProgram(image, program);
+    return { image, program };
   });
 }
 
-function defaultKubeconfigPath(alone: boolean): string {
-  return join(homedir(), '.servicenet', alone ? 'kubeconfig' : `kubeconfig-${randomUUID()}`);
+/** Checks the files of `--image`. @throws {WrongValue} for one that cannot be run. */
+export function existingPrograms(
+  images: readonly ImageChoice[],
+  isExecutable: LocalChoices['isExecutable'],
+): readonly ImageChoice[] {
+  const missing = images.find(({ program }) => isFile(program) && !isExecutable(program));
+  if (missing === undefined) return images;
+  throw noProgram(missing.image, missing.program);
+}
+
+function isFile(program: string): boolean {
+  return program.startsWith('/');
+}
+
+function noProgram(image: string, program: string): WrongValue {
+  const known = `the programs are ${imagePrograms.join(', ')}, and executable files by their absolute path`;
+  return new WrongValue(`there is no program "${program}" for "${image}": ${known}`);
 }
 
 /** A port of 127.0.0.1 that is forwarded to a port of a Service. */
@@ -216,13 +336,13 @@ export interface PublishedPort {
   readonly servicePort: string;
 }
 
-/** Reads `--publish`: `8080:shop/storefront:80`. */
+/** `--publish`: `8080:shop/storefront:80`. */
 export function publishedPorts(value: unknown): readonly PublishedPort[] {
-  return texts(value).map((text) => {
+  return texts(value).map((given) => {
     const [, port = '', namespace = '', service = '', servicePort = ''] =
-      /^(\d{1,5}):([a-z0-9-]+)\/([a-z0-9-]+):([a-z0-9-]+)$/.exec(text) ?? [];
+      /^(\d{1,5}):([a-z0-9-]+)\/([a-z0-9-]+):([a-z0-9-]+)$/.exec(given) ?? [];
     if (servicePort === '' || Number(port) === 0 || Number(port) > 65535) {
-      throw new WrongValue(`"${text}" must be like 8080:shop/storefront:80`);
+      throw new WrongValue(`"${given}" must be like 8080:shop/storefront:80`);
     }
     return { port: Number(port), namespace, service, servicePort };
   });

@@ -6,7 +6,7 @@ import { whenAborted } from '../client/clock.ts';
 /** Where and how long to hold the lease; client, clock and log come from the process. */
 export type LeaderElectionSettings = Pick<
   LeaderElectionOptions,
-  'namespace' | 'name' | 'identity' | 'leaseDuration' | 'renewDeadline' | 'retryPeriod'
+  'namespace' | 'name' | 'identity' | 'leaseDurationMs' | 'renewDeadlineMs' | 'retryPeriodMs'
 >;
 
 /** Runs the work of a process: at once, or while it holds the lease. */

@@ -1,14 +1,27 @@
-import { defaultAttachmentSettings } from '../flags/shared.ts';
 import type { RefuseRequest } from '../apiserver/http/exchange.ts';
-import { selectLocal } from '../commands/command-line/select-controllers.ts';
-import { clusterCidrs } from '../flags/addresses.ts';
-import { rangesOfFamilies } from '../flags/addresses.ts';
-import { ConfigError, WrongValue } from '../flags/readers.ts';
-import { Flags, oneOf, optional, type FlagReader, text, textOf, yesOrNo } from '../flags/readers.ts';
-import { imageChoices } from '../flags/up.ts';
-import { containerModes, type LocalClusterConfig, platforms } from '../flags/up.ts';
-import { isProgram, programNames } from '../emulation/containers/images.ts';
-import { nodePortRange, readServiceCidrs } from '../flags/shared.ts';
+import { localChoices } from '../commands/choices.ts';
+import { addressRanges, clusterCidrs, defaultClusterCidrs, rangesOfFamilies } from '../flags/addresses.ts';
+import {
+  boolean,
+  ConfigError,
+  type FlagReader,
+  nonEmpty,
+  oneOf,
+  optional,
+  readValue,
+  text,
+  WrongValue,
+} from '../flags/readers.ts';
+import { defaultAttachmentSettings, nodePortRange, readServiceCidrs } from '../flags/shared.ts';
+import {
+  authorizationModes,
+  bearerToken,
+  containerModes,
+  existingPrograms,
+  imageChoices,
+  type LocalClusterConfig,
+  platforms,
+} from '../flags/up.ts';
 import { isRecord } from '../objects/json.ts';
 import { type LogLevel, logLevels } from '../telemetry/log.ts';
 
@@ -98,42 +111,44 @@ const names: readonly (keyof TestServerOptions)[] = [
 
 /** Checks options as strictly as flags. @throws {ConfigError} naming the option and what it takes. */
 export function testServerConfig(options: unknown): TestServerConfig {
-  const flags = new Flags(knownOptions(options), (name) => `startApiServer: ${name}`);
-  const serviceRanges = flags.read('serviceClusterIpRange', or('10.96.0.0/16', readServiceCidrs));
-  const families = serviceRanges.map(({ range }) => range.family);
-  const nodes = flags.read('nodes', or(0, wholeNumber(0, 1000)));
-  const allocation = flags.read('allocation', or('server', oneOf(['server', 'controller'])));
-  const platform = flags.read('platform', or('kubernetes', oneOf(platforms)));
-  const addressPool = flags.read(
+  const given = knownOptions(options);
+  const read = <T>(name: keyof TestServerOptions, reader: FlagReader<T>): T =>
+    readValue(`startApiServer: ${name}`, reader, given[name]);
+  const serviceCidrs = read('serviceClusterIpRange', or('10.96.0.0/16', readServiceCidrs));
+  const families = serviceCidrs.map(({ range }) => range.family);
+  const nodes = read('nodes', or(0, wholeNumber(0, 1000)));
+  const allocation = read('allocation', or('server', oneOf('server', 'controller').read));
+  const platform = read('platform', or('kubernetes', oneOf(...platforms).read));
+  const addressPool = read(
     'addressPools',
-    optional((value) => rangesOfFamilies(texts(value), families)),
+    optional((value) => rangesOfFamilies(addressRanges(texts(value)), families)),
   );
   const usual = nodes > 0 ? ['*'] : addressPool === undefined ? [] : ['load-balancer-controller'];
   return {
     bindAddress: '127.0.0.1',
     extraHosts: [],
-    port: flags.read('port', or(0, wholeNumber(0, 65535))),
-    serviceCidrs: serviceRanges,
-    nodePorts: flags.read('serviceNodePortRange', or('30000-32767', nodePortRange)),
-    token: flags.read('token', optional(textOf(8))),
-    authorizationMode: flags.read('authorizationMode', or('AlwaysAllow', oneOf(['AlwaysAllow', 'RBAC']))),
+    port: read('port', or(0, wholeNumber(0, 65535))),
+    serviceCidrs,
+    nodePorts: read('serviceNodePortRange', or('30000-32767', nodePortRange)),
+    token: read('token', optional(bearerToken)),
+    authorizationMode: read('authorizationMode', or('AlwaysAllow', oneOf(...authorizationModes).read)),
     allocation,
     platform,
-    dataDir: flags.read('dataDirectory', optional(textOf())),
+    dataDir: read('dataDirectory', optional(nonEmpty)),
     nodes,
-    network: flags.read('network', or(false, yesOrNo)) ? 'on' : 'off',
-    containers: flags.read('containers', or('off', oneOf(containerModes))),
-    images: flags.read('images', imageChoices(programNames, isProgram)),
-    clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
-    controllers: flags.read(
+    network: read('network', or(false, boolean)) ? 'on' : 'off',
+    containers: read('containers', or('off', oneOf(...containerModes).read)),
+    images: read('images', (value) => existingPrograms(imageChoices(value), localChoices.isExecutable)),
+    clusterCidrs: read('clusterCidr', optional(clusterCidrs)) ?? defaultClusterCidrs(families),
+    controllers: read(
       'controllers',
-      or(usual, (value) => selectLocal(texts(value), { nodes, allocation, platform })),
+      or(usual, (value) => localChoices.selectControllers(texts(value), { nodes, allocation, platform })),
     ),
     attachments: defaultAttachmentSettings,
     addressPool,
-    metricsBindAddress: undefined,
-    refuse: flags.read('refuse', optional(refusal)),
-    logLevel: flags.read('logLevel', or('silent', oneOf(logLevels))),
+    metrics: undefined,
+    refuse: read('refuse', optional(refusal)),
+    logLevel: read('logLevel', or('silent', oneOf(...logLevels).read)),
   };
 }
 

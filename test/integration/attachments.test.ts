@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { networkStatusOf } from '../../src/network/attachments/network-status.ts';
 import { isKubeObject } from '../../src/client/resources.ts';
-import { runCommandLine } from '../../src/commands/command-line/run-command-line.ts';
+import { runCommandLine } from '../../src/commands/program.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runControllers } from '../../src/controllers/index.ts';
 import { AwaitedNetworks } from '../../src/controllers/kubelet/pod-preparation.ts';

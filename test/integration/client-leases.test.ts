@@ -375,9 +375,9 @@ describe('LeaderElector', () => {
   });
 
   it.each([
-    [{ leaseDuration: 10_000, renewDeadline: 10_000 }],
-    [{ renewDeadline: 2400, retryPeriod: 2000 }],
-    [{ retryPeriod: 0 }],
+    [{ leaseDurationMs: 10_000, renewDeadlineMs: 10_000 }],
+    [{ renewDeadlineMs: 2400, retryPeriodMs: 2000 }],
+    [{ retryPeriodMs: 0 }],
   ])('refuses durations that cannot work: %j', (durations) => {
     expect(() => candidate('a', durations)).toThrow(RangeError);
   });

@@ -262,9 +262,9 @@ it('the endpoints controller removes what was left while there was no leader, th
     namespace: 'kube-system',
     name: 'endpoints',
     identity: 'next',
-    leaseDuration: 60_000,
-    renewDeadline: 40_000,
-    retryPeriod: 100,
+    leaseDurationMs: 60_000,
+    renewDeadlineMs: 40_000,
+    retryPeriodMs: 100,
   });
   try {
     await expect.poll(() => running.healthChecks().every((check) => check.check() === undefined)).toBe(true);

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { dnsConfig } from '../../src/flags/dns.ts';
-import { program } from '../../src/commands/command-line/program.ts';
 import { listAt, recordAt } from '../../src/objects/json.ts';
 import { startDns } from '../support/dns/dns-server.ts';
+import { givenFlags } from '../support/command-line.ts';
 import { kustomizeWith, nameOf } from '../support/manifests.ts';
 import { PermissionRecorder } from '../support/permission-recorder.ts';
 import { grantsOf, textsAt } from '../support/role-rules.ts';
@@ -36,14 +36,13 @@ test('the role grants what the server asks for, by watches that begin with a lis
 test('the flags of the Deployment are those of the command', () => {
   const deployment = own.find((object) => nameOf(object) === 'Deployment/servicenet-dns');
   const [container] = listAt(recordAt(deployment, 'spec', 'template', 'spec'), 'containers');
-  const [name, ...args] = textsAt(container, 'args');
-  const command = program().commands.find((one) => one.name() === name);
-  command?.parseOptions(args.map((arg) => arg.replace('$(POD_IPS)', '10.244.0.2,fd00:244::2')));
-  expect(dnsConfig(command?.opts() ?? {}, false)).toMatchObject({
+  const [name = '', ...args] = textsAt(container, 'args');
+  const flags = args.map((arg) => arg.replace('$(POD_IPS)', '10.244.0.2,fd00:244::2'));
+  expect(dnsConfig(givenFlags(name, flags))).toMatchObject({
     addresses: ['10.244.0.2', 'fd00:244::2'],
     port: 1053,
-    ttl: 30,
-    lameduck: 5000,
+    ttlSeconds: 30,
+    lameduckMs: 5000,
     metrics: { host: '', port: 9153 },
   });
 });

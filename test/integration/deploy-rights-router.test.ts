@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { program } from '../../src/commands/command-line/program.ts';
 import { routerConfig } from '../../src/flags/router.ts';
 import { listAt, recordAt } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
+import { givenFlags } from '../support/command-line.ts';
 import { kustomizeWith, nameOf } from '../support/manifests.ts';
 import { PermissionRecorder } from '../support/permission-recorder.ts';
 import { grantsOf, textsAt } from '../support/role-rules.ts';
@@ -29,15 +29,14 @@ test('the role grants what the router reads, by watches that begin with a list a
 test('the flags of the Deployment are those of the command', () => {
   const deployment = own.find((object) => nameOf(object) === 'Deployment/servicenet-router');
   const [container] = listAt(recordAt(deployment, 'spec', 'template', 'spec'), 'containers');
-  const [name, ...args] = textsAt(container, 'args');
-  const command = program().commands.find((one) => one.name() === name);
-  command?.parseOptions(args.map((arg) => arg.replace('$(POD_IPS)', '10.244.0.2,fd00:244::2')));
-  expect(routerConfig(command?.opts() ?? {}, false)).toMatchObject({
+  const [name = '', ...args] = textsAt(container, 'args');
+  const flags = args.map((arg) => arg.replace('$(POD_IPS)', '10.244.0.2,fd00:244::2'));
+  expect(routerConfig(givenFlags(name, flags))).toMatchObject({
     addresses: ['10.244.0.2', 'fd00:244::2'],
     httpPort: 8080,
     httpsPort: 8443,
     publishService: 'servicenet-system/servicenet-router',
-    lameduck: 10_000,
+    lameduckMs: 10_000,
     metrics: { host: '', port: 9154 },
     routes: true,
   });

@@ -18,9 +18,9 @@ const election = (identity: string): LeaderElectionSettings => ({
   name: 'load-balancer',
   identity,
   // A leader that stops releases the lease at once. One that a busy machine delays for seconds must not lose it.
-  leaseDuration: 15_000,
-  renewDeadline: 10_000,
-  retryPeriod: 100,
+  leaseDurationMs: 15_000,
+  renewDeadlineMs: 10_000,
+  retryPeriodMs: 100,
 });
 
 /** A transport that delays watch events of Services. */

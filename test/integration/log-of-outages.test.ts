@@ -66,9 +66,9 @@ async function run(server: TestServer, token = server.token): Promise<Watched> {
       namespace: 'kube-system',
       name: 'test',
       identity: 'me',
-      leaseDuration: 3_600_000,
-      renewDeadline: 3_000_000,
-      retryPeriod: 100,
+      leaseDurationMs: 3_600_000,
+      renewDeadlineMs: 3_000_000,
+      retryPeriodMs: 100,
     },
   });
   cleanups.push(() => controllers.stop());

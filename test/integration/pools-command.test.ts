@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { parseAllDocuments } from 'yaml';
 import { isNotFound } from '../../src/client/errors.ts';
 import { services } from '../../src/client/resources.ts';
-import { runCommandLine } from '../../src/commands/command-line/run-command-line.ts';
+import { runCommandLine } from '../../src/commands/program.ts';
 import type { RunningControllers } from '../../src/controllers/run.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';

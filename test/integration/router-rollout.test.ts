@@ -233,7 +233,7 @@ async function startWriter(
   );
   const leadership = new Leadership({
     ...{ client: clients.for(leases), namespace: 'shop', name: `servicenet-router-${name}` },
-    ...{ identity: randomUUID(), clock, random, log, metrics: router.metrics, retryPeriod: 200 },
+    ...{ identity: randomUUID(), clock, random, log, metrics: router.metrics, retryPeriodMs: 200 },
   });
   informers.start(stopping.signal);
   const run = async (signal: AbortSignal): Promise<void> => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { runCommandLine } from '../../src/commands/command-line/run-command-line.ts';
+import { runCommandLine } from '../../src/commands/program.ts';
 import { listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';

@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
-import { runCommandLine } from '../../src/commands/command-line/run-command-line.ts';
+import { program, runCommandLine } from '../../src/commands/program.ts';
+import type { Given } from '../../src/flags/readers.ts';
 
 export interface CommandRun {
   readonly code: number;
@@ -28,4 +29,12 @@ export async function commandLine(...args: string[]): Promise<CommandRun> {
     process.exitCode = exitCode;
     for (const spy of spies) spy.mockRestore();
   }
+}
+
+/** What the arguments of a command give its flags, defaults included, where standard error is no terminal. */
+export function givenFlags(name: string, args: readonly string[]): Given {
+  const command = program().commands.find((one) => one.name() === name);
+  if (command === undefined) throw new Error(`there is no command ${name}`);
+  command.parseOptions([...args]);
+  return { logFormat: 'json', ...command.opts() };
 }

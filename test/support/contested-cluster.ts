@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
-import { clusterCidrs } from '../../src/flags/addresses.ts';
+import { defaultClusterCidrs } from '../../src/flags/addresses.ts';
 import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
 import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
 import { allControllers } from '../../src/platforms/catalog.ts';
@@ -37,7 +37,7 @@ export class ContestedCluster {
   run(name: string): void {
     const transport = this.#contested.transport(name);
     const ranges = readServiceCidrs(range);
-    const simulation = { count: 2, clusterCidrs: clusterCidrs(['IPv4'])(undefined) };
+    const simulation = { count: 2, clusterCidrs: defaultClusterCidrs(['IPv4']) };
     const allocation = {
       transport,
       allocation: 'controller',

@@ -107,7 +107,7 @@ export class DeployedControllers {
         name: 'servicenet-controller',
         identity: 'test',
         // However fast the clock is, the one process that there is never loses its lease.
-        ...{ leaseDuration: 3_600_000, renewDeadline: 1_800_000, retryPeriod: 200 },
+        ...{ leaseDurationMs: 3_600_000, renewDeadlineMs: 1_800_000, retryPeriodMs: 200 },
       },
     });
     await provocation.begin(client);

@@ -79,7 +79,7 @@ export type ClientsConfig = Pick<
   | 'allocation'
   | 'nodePorts'
   | 'addressPool'
-  | 'metricsBindAddress'
+  | 'metrics'
   | 'platform'
 > & {
   /** One CIDR, or two with a comma between. */
@@ -147,7 +147,7 @@ export async function startClients(
     });
     started.push(() => controllers.stop());
     const telemetry = await startTelemetryServer({
-      address: config.metricsBindAddress,
+      address: config.metrics,
       metrics,
       ready: () => controllers.healthChecks(),
       log,

@@ -112,13 +112,13 @@ function clientsConfig(
   manifests: readonly Manifest[],
   hasNetwork: boolean,
 ): ClientsConfig {
-  const { nodes, clusterCidrs, allocation, nodePorts, addressPool, metricsBindAddress, platform } = config;
+  const { nodes, clusterCidrs, allocation, nodePorts, addressPool, metrics, platform } = config;
   // With a network, what goes into that of Pods runs inside.
   const isInside = (name: string): boolean => hasNetwork && (name === 'kubelet' || name === checkerName);
   const controllers = config.controllers.filter((name) => !isInside(name));
   const serviceClusterIpRange = config.serviceCidrs.map(({ range }) => range.text).join(',');
   return {
-    ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metricsBindAddress, platform },
+    ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metrics, platform },
     attachments: config.attachments,
     serviceClusterIpRange,
     manifests,

@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import { createLog } from '../../telemetry/log.ts';
 import { untilServed } from '../default-pool.ts';
-import { explanation } from '../command-line/explanation.ts';
+import { explanation } from '../explanation.ts';
 import { serviceTable } from '../tables.ts';
 import { startClients } from './clients.ts';
 import type { ThreadMessage, ThreadOrder, ThreadStart } from './thread.ts';

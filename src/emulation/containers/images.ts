@@ -1,4 +1,3 @@
-import { accessSync, constants, statSync } from 'node:fs';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import { corednsProgram } from '../programs/agnhost/context.ts';
 import { type TestImage, testImages } from '../programs/test-images/start.ts';
@@ -21,7 +20,7 @@ export type ImageProgram =
   /** Programs of this machine. */
   | { readonly kind: 'commands'; readonly entrypoint: readonly string[]; readonly cmd: readonly string[] };
 
-/** Programs that an image can be given by name. */
+/** Programs that an image can be given by name: those that `--image` takes. */
 export const programNames = ['server', 'agnhost', 'pause', 'commands'] as const;
 
 const shell: ImageProgram = { kind: 'commands', entrypoint: [], cmd: ['sh'] };
@@ -36,18 +35,6 @@ export function programNamed(name: string): ImageProgram | undefined {
   const known = programNames.find((each) => each === name);
   if (known !== undefined) return named[known];
   return name.startsWith('/') ? { kind: 'commands', entrypoint: [name], cmd: [] } : undefined;
-}
-
-/** Whether there is a program of this name. */
-export function isProgram(name: string): boolean {
-  if (programNamed(name) === undefined) return false;
-  if (!name.startsWith('/')) return true;
-  try {
-    accessSync(name, constants.X_OK);
-    return statSync(name).isFile();
-  } catch {
-    return false;
-  }
 }
 
 /** By repository, as {@link repositoryOf} shortens it. */

@@ -8,15 +8,15 @@ export interface ConntrackLimits {
   /** Connections at least; of no effect where maxPerCore is 0. */
   readonly min: number;
   /** Seconds without a packet after which an established connection is forgotten. */
-  readonly tcpTimeoutEstablished: number;
+  readonly tcpTimeoutEstablishedSeconds: number;
   /** Seconds. */
-  readonly tcpTimeoutCloseWait: number;
+  readonly tcpTimeoutCloseWaitSeconds: number;
   /** Let packets pass that are out of the TCP window. */
   readonly tcpBeLiberal: boolean;
   /** Seconds, for flows without an answer. */
-  readonly udpTimeout: number;
+  readonly udpTimeoutSeconds: number;
   /** Seconds, for flows in both directions. */
-  readonly udpTimeoutStream: number;
+  readonly udpTimeoutStreamSeconds: number;
 }
 
 /** A kernel parameter that is to have a value. */
@@ -59,11 +59,11 @@ function wantedSysctls(limits: ConntrackLimits, cores: number): readonly Wanted[
   const wanted: readonly Wanted[] = [
     { name: 'nf_conntrack_max', value: max },
     { name: 'nf_conntrack_buckets', value: Math.floor(max / 4), orMore: true },
-    { name: 'nf_conntrack_tcp_timeout_established', value: limits.tcpTimeoutEstablished },
-    { name: 'nf_conntrack_tcp_timeout_close_wait', value: limits.tcpTimeoutCloseWait },
+    { name: 'nf_conntrack_tcp_timeout_established', value: limits.tcpTimeoutEstablishedSeconds },
+    { name: 'nf_conntrack_tcp_timeout_close_wait', value: limits.tcpTimeoutCloseWaitSeconds },
     { name: 'nf_conntrack_tcp_be_liberal', value: limits.tcpBeLiberal ? 1 : 0 },
-    { name: 'nf_conntrack_udp_timeout', value: limits.udpTimeout },
-    { name: 'nf_conntrack_udp_timeout_stream', value: limits.udpTimeoutStream },
+    { name: 'nf_conntrack_udp_timeout', value: limits.udpTimeoutSeconds },
+    { name: 'nf_conntrack_udp_timeout_stream', value: limits.udpTimeoutStreamSeconds },
   ];
   return wanted.flatMap(({ name, ...rest }) =>
     rest.value === 0 ? [] : [{ name: `net/netfilter/${name}`, ...rest }],

@@ -12,7 +12,7 @@ import type { Trace } from './trace.ts';
 /** What the instances elect their leader by. */
 export const lease = { namespace: 'kube-system', name: 'simulation' };
 /** Milliseconds that a follower waits for a silent leader. */
-export const leaseDuration = 10_000;
+export const leaseDurationMs = 10_000;
 const controllers = {
   always: ['*', 'endpoints-controller', 'endpointslice-controller', 'endpointslice-mirroring-controller'],
   collecting: ['garbage-collector-controller', 'namespace-controller'],
@@ -71,9 +71,9 @@ export class Instance {
             leaderElection: {
               ...lease,
               identity,
-              leaseDuration,
-              renewDeadline: 8000,
-              retryPeriod: 500,
+              leaseDurationMs,
+              renewDeadlineMs: 8000,
+              retryPeriodMs: 500,
             },
           }),
     });

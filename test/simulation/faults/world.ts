@@ -6,7 +6,7 @@ import type { Transport } from '../../../src/client/transport.ts';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { FastClock } from './fast-clock.ts';
 import { HostileProxy, isWork } from './hostile-proxy.ts';
-import { Instance, lease, leaseDuration } from './instance.ts';
+import { Instance, lease, leaseDurationMs } from './instance.ts';
 import { Ledger } from './ledger.ts';
 import type { Choices } from './random.ts';
 import type { Scene } from './scene.ts';
@@ -249,7 +249,7 @@ export class World {
     const { process, isLeader } = this.#choices.pick(this.#instances);
     this.note(isLeader ? 'a leader cut off' : 'a follower cut off');
     process.cutOff();
-    this.clock.after(this.#choices.below(2 * leaseDuration), () => process.connect());
+    this.clock.after(this.#choices.below(2 * leaseDurationMs), () => process.connect());
   }
 
   #setClock(): void {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { rangesOfFamilies, freeRanges } from '../../../src/flags/addresses.ts';
+import { addressRanges, freeRanges, rangesOfFamilies } from '../../../src/flags/addresses.ts';
 
 describe('the default pool', () => {
   test.each<[readonly string[], readonly string[]]>([
@@ -25,8 +25,6 @@ describe('the default pool', () => {
   });
 
   test('is refused where it is no range', () => {
-    expect(() => rangesOfFamilies(['300.1.1.1'], ['IPv4'])).toThrow(
-      '"300.1.1.1" is neither a CIDR nor a range',
-    );
+    expect(() => addressRanges(['300.1.1.1'])).toThrow('"300.1.1.1" is neither a CIDR nor a range');
   });
 });

@@ -1,35 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { selectRemote } from '../../../src/commands/command-line/select-controllers.ts';
+import { selectRemote } from '../../../src/commands/choices.ts';
 import { controllerConfig as configOf, type ControllerConfig } from '../../../src/flags/controller.ts';
+import { givenFlags } from '../../support/command-line.ts';
 
-/** What commander gives without any flag. */
-const defaults = {
-  controllers: '*',
-  serviceSelector: '',
-  allocation: 'server',
-  serviceNodePortRange: '30000-32767',
-  namespaceIsolation: false,
-  globalNamespaces: 'default',
-  lbClass: 'servicenet.dev/load-balancer',
-  defaultClass: true,
-  compat: true,
-  metricsBindAddress: ':8080',
-  leaderElect: true,
-  leaderElectLeaseDuration: '15s',
-  leaderElectRenewDeadline: '10s',
-  leaderElectRetryPeriod: '2s',
-  leaderElectResourceNamespace: 'kube-system',
-  leaderElectResourceName: 'servicenet-controller',
-  logLevel: 'info',
-};
+const defaults = givenFlags('controller', []);
 
-function controllerConfig(options: Readonly<Record<string, unknown>>, isTerminal: boolean): ControllerConfig {
-  return configOf(options, isTerminal, selectRemote);
+function controllerConfig(options: Readonly<Record<string, unknown>>): ControllerConfig {
+  return configOf({ ...defaults, ...options }, selectRemote);
 }
 
 describe('controllerConfig', () => {
   it("has kube-controller-manager's defaults", () => {
-    expect(controllerConfig(defaults, false)).toEqual({
+    expect(controllerConfig({})).toEqual({
       cluster: { kind: 'kubeconfig' },
       controllers: ['service-allocation-controller', 'load-balancer-controller'],
       serviceSelector: [],
@@ -40,9 +22,9 @@ describe('controllerConfig', () => {
       attachments: { namespaceIsolation: false, nonIsolatedNamespaces: ['default'] },
       metrics: { host: '', port: 8080 },
       leaderElection: {
-        leaseDuration: 15_000,
-        renewDeadline: 10_000,
-        retryPeriod: 2000,
+        leaseDurationMs: 15_000,
+        renewDeadlineMs: 10_000,
+        retryPeriodMs: 2000,
         namespace: 'kube-system',
         name: 'servicenet-controller',
       },
@@ -56,18 +38,18 @@ describe('controllerConfig', () => {
     ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
     ['[::1]:9090', { host: '::1', port: 9090 }],
   ])('listens at %s', (metricsBindAddress, expected) => {
-    expect(controllerConfig({ ...defaults, metricsBindAddress }, true).metrics).toEqual(expected);
+    expect(controllerConfig({ metricsBindAddress }).metrics).toEqual(expected);
   });
 
   it('reaches a server by flags or by kubeconfig', () => {
     const direct = { server: 'https://10.0.0.1:6443', tokenFile: '/t', certificateAuthority: '/ca' };
-    expect(controllerConfig({ ...defaults, ...direct }, true).cluster).toEqual({
+    expect(controllerConfig(direct).cluster).toEqual({
       kind: 'endpoint',
       url: 'https://10.0.0.1:6443',
       tokenFile: '/t',
       certificateAuthority: '/ca',
     });
-    expect(controllerConfig({ ...defaults, kubeconfig: '/k', context: 'c' }, true).cluster).toEqual({
+    expect(controllerConfig({ kubeconfig: '/k', context: 'c' }).cluster).toEqual({
       kind: 'kubeconfig',
       path: '/k',
       context: 'c',
@@ -75,10 +57,11 @@ describe('controllerConfig', () => {
   });
 
   it('has no election where that is switched off, and takes lists and selectors apart', () => {
-    const config = controllerConfig(
-      { ...defaults, leaderElect: false, controllers: '*, -load-balancer', serviceSelector: 'app in (a,b)' },
-      true,
-    );
+    const config = controllerConfig({
+      leaderElect: false,
+      controllers: '*, -load-balancer',
+      serviceSelector: 'app in (a,b)',
+    });
     expect(config.leaderElection).toBeUndefined();
     expect(config.controllers).toEqual(['service-allocation-controller']);
     expect(config.serviceSelector).toEqual([{ key: 'app', operator: 'in', values: ['a', 'b'] }]);
@@ -109,6 +92,6 @@ describe('controllerConfig', () => {
     [{ controllers: '' }, '--controllers'],
     [{ controllers: 'scheduler' }, '--controllers: "scheduler" is not in the list of known controllers: '],
   ])('refuses %o by the name of the flag', (flags, flag) => {
-    expect(() => controllerConfig({ ...defaults, ...flags }, true)).toThrow(flag);
+    expect(() => controllerConfig(flags)).toThrow(flag);
   });
 });

@@ -1,24 +1,19 @@
 import { expect, test } from 'vitest';
-import { program } from '../../../src/commands/command-line/program.ts';
 import { dnsConfig } from '../../../src/flags/dns.ts';
+import { givenFlags } from '../../support/command-line.ts';
 
 /** What the flags of a command line mean. */
-function read(...args: string[]) {
-  const command = program().commands.find((one) => one.name() === 'dns');
-  if (command === undefined) throw new Error('there is no command dns');
-  command.parseOptions(args);
-  return dnsConfig(command.opts(), false);
-}
+const read = (...args: string[]) => dnsConfig(givenFlags('dns', args));
 
 test('the defaults need no root and reach nothing but this machine', () => {
   expect(read()).toMatchObject({
     clusterDomain: 'cluster.local',
     addresses: ['127.0.0.1'],
     port: 1053,
-    ttl: 5,
+    ttlSeconds: 5,
     pods: 'disabled',
     upstreams: [{ file: '/etc/resolv.conf' }],
-    lameduck: 0,
+    lameduckMs: 0,
     metrics: { host: '127.0.0.1', port: 9153 },
   });
 });

@@ -1,30 +1,15 @@
-import { hostname } from 'node:os';
-import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { program } from '../../../src/commands/command-line/program.ts';
-import { nodeConfig } from '../../../src/flags/node.ts';
-
-/** The options that commander gives for a command line. */
-function optionsOf(...args: string[]): Record<string, unknown> {
-  const parsed = command();
-  parsed.parseOptions(args);
-  return parsed.opts();
-}
-
-function command(): Command {
-  const found = program().commands.find((one) => one.name() === 'node');
-  if (found === undefined) throw new Error('there is no command node');
-  return found;
-}
+import { nodeConfig, nodeFlags } from '../../../src/flags/node.ts';
+import { givenFlags } from '../../support/command-line.ts';
 
 const read = (args: string[], environment: Record<string, string> = {}) =>
-  nodeConfig(optionsOf(...args), false, environment);
+  nodeConfig(givenFlags('node', args), { environment, hostname: 'Host-1' });
 
 describe('the name of the node', () => {
   test.each([
     ['is that of --node-name', ['--node-name', 'a'], { NODE_NAME: 'b' }, 'a'],
     ['else that of NODE_NAME', [], { NODE_NAME: 'b' }, 'b'],
-    ['else the host name', [], {}, hostname().toLowerCase()],
+    ['else the host name', [], {}, 'host-1'],
     ['is in lower case, as kubelet writes it', ['--node-name', ' Node-1 '], {}, 'node-1'],
   ])('%s', (_name, args, environment, expected) => {
     expect(read(args, environment).nodeName).toBe(expected);
@@ -59,8 +44,13 @@ test('node ports answer at the primary addresses, or at those of CIDRs', () => {
 
 test('connection tracking has the defaults of kube-proxy, in seconds', () => {
   expect(read([]).conntrack).toEqual({
-    ...{ maxPerCore: 32_768, min: 131_072, tcpTimeoutEstablished: 86_400, tcpTimeoutCloseWait: 3600 },
-    ...{ tcpBeLiberal: false, udpTimeout: 0, udpTimeoutStream: 0 },
+    ...{
+      maxPerCore: 32_768,
+      min: 131_072,
+      tcpTimeoutEstablishedSeconds: 86_400,
+      tcpTimeoutCloseWaitSeconds: 3600,
+    },
+    ...{ tcpBeLiberal: false, udpTimeoutSeconds: 0, udpTimeoutStreamSeconds: 0 },
   });
 });
 
@@ -162,11 +152,13 @@ test.each(Object.entries(refused).flatMap(([flag, cases]) => cases.map((one) => 
 );
 
 test('every flag of its own that takes a value has a value here that it refuses', () => {
-  const shared = ['--kubeconfig', '--context', '--server', '--token-file', '--certificate-authority'];
-  const withValue = command()
-    .options.filter((option) => option.required)
-    .map((option) => option.long)
-    .filter((flag) => flag !== '--log-level' && flag !== '--log-format' && !shared.includes(flag ?? ''));
+  const { cluster: _cluster, logLevel: _logLevel, logFormat: _logFormat, ...own } = nodeFlags;
+  const withValue = Object.values(own)
+    .flatMap((entry): readonly { readonly flag: string }[] =>
+      'flags' in entry ? Object.values(entry.flags).filter((one) => 'flag' in one) : [entry],
+    )
+    .filter(({ flag }) => flag.includes('<'))
+    .map(({ flag }) => flag.split(' ')[0]);
   expect(Object.keys(refused).sort()).toEqual(withValue.sort());
 });
 

@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest';
-import { program } from '../../../src/commands/command-line/program.ts';
 import { routerConfig } from '../../../src/flags/router.ts';
+import { givenFlags } from '../../support/command-line.ts';
 
 /** What the flags of a command line mean. */
-function read(...args: string[]) {
-  const command = program().commands.find((one) => one.name() === 'router');
-  if (command === undefined) throw new Error('there is no command router');
-  command.parseOptions(args);
-  return routerConfig(command.opts(), false);
-}
+const read = (...args: string[]) => routerConfig(givenFlags('router', args));
 
 test('the defaults need no root and answer this machine alone', () => {
   expect(read()).toMatchObject({
     ...{ addresses: ['127.0.0.1'], httpPort: 8080, httpsPort: 8443, ingressClass: 'servicenet' },
     ...{ withoutClass: false, routes: true, wildcards: false, ownership: true, accessLog: false },
-    ...{ forwardedPolicy: 'replace', connectTimeout: 5000, backendTimeout: 60_000, drainTimeout: 30_000 },
+    ...{
+      forwardedPolicy: 'replace',
+      connectTimeoutMs: 5000,
+      backendTimeoutMs: 60_000,
+      drainTimeoutMs: 30_000,
+    },
     metrics: { host: '127.0.0.1', port: 9154 },
   });
 });

@@ -1,13 +1,11 @@
 import { expect, test } from 'vitest';
-import { program } from '../../../src/commands/command-line/program.ts';
 import { runConfig } from '../../../src/flags/run.ts';
+import { givenFlags } from '../../support/command-line.ts';
 
 /** What the flags of a command line mean. */
-function read(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-  const command = program().commands.find((one) => one.name() === 'run');
-  if (command === undefined) throw new Error('there is no command run');
-  command.parseOptions([...args]);
-  return runConfig(command.opts(), ['curl', 'http://web'], environment);
+function read(args: readonly string[], environment?: string) {
+  const kubeconfigs = { environment, default: '/home/me/.servicenet/kubeconfig' };
+  return runConfig(givenFlags('run', args), ['curl', 'http://web'], kubeconfigs);
 }
 
 test.each([
@@ -30,10 +28,10 @@ test.each([
 });
 
 test.each([
-  [['--kubeconfig', '/a'], { KUBECONFIG: '/b' }, /^\/a$/],
-  [[], { KUBECONFIG: '/b:/c' }, /^\/b$/],
-  [[], { KUBECONFIG: '' }, /\/\.servicenet\/kubeconfig$/],
-  [[], {}, /\/\.servicenet\/kubeconfig$/],
-])('with %j and %j, the kubeconfig is %s', (args, environment, path) => {
-  expect(read(args, environment).kubeconfigPath).toMatch(path);
+  [['--kubeconfig', '/a'], '/b', '/a'],
+  [[], '/b:/c', '/b'],
+  [[], '', '/home/me/.servicenet/kubeconfig'],
+  [[], undefined, '/home/me/.servicenet/kubeconfig'],
+])('with %j and $KUBECONFIG %j, the kubeconfig is %s', (args, environment, path) => {
+  expect(read(args, environment).kubeconfigPath).toBe(path);
 });

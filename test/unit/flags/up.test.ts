@@ -1,20 +1,14 @@
 import { expect, test } from 'vitest';
-import { program as commandLine } from '../../../src/commands/command-line/program.ts';
-import { upConfig } from '../../../src/flags/up.ts';
+import { programNames } from '../../../src/emulation/containers/images.ts';
+import { imagePrograms, upConfig } from '../../../src/flags/up.ts';
+import { givenFlags } from '../../support/command-line.ts';
 
 /** What the flags of a command line mean. */
 function read(args: readonly string[], program: readonly string[]) {
-  const command = commandLine().commands.find((one) => one.name() === 'up');
-  if (command === undefined) throw new Error('there is no command up');
-  command.parseOptions([...args]);
-  // The default of a flag that begins with "no" comes when a whole command line is parsed.
-  return upConfig(
-    { liveView: true, ...command.opts() },
-    {
-      ...{ isTerminal: false, program, selectControllers: () => [] },
-      programs: { names: ['agnhost'], has: (name) => name === 'agnhost' },
-    },
-  );
+  return upConfig(givenFlags('up', args), program, '/home/me/.servicenet/kubeconfig', {
+    selectControllers: () => [],
+    isExecutable: (path) => path === '/bin/sh',
+  });
 }
 
 test('a program is inside only where it is asked for, and then there must be a network', () => {
@@ -30,7 +24,12 @@ test.each([
   expect(() => read(args, program)).toThrow(message);
 });
 
-test('programs for images are known ones', () => {
+test('programs for images are those that the cluster network has, and files that can be run', () => {
+  expect(imagePrograms).toEqual(programNames);
+  expect(read(['--image', 'a=/bin/sh'], []).images).toEqual([{ image: 'a', program: '/bin/sh' }]);
+  expect(() => read(['--image', 'a=/no/such'], [])).toThrow(
+    '--image: there is no program "/no/such" for "a": the programs are server, agnhost, pause, commands, and executable files by their absolute path',
+  );
   expect(read(['--image', 'ghcr.io/a/b=agnhost', 'c=agnhost'], [])).toMatchObject({
     images: [
       { image: 'ghcr.io/a/b', program: 'agnhost' },
@@ -39,6 +38,26 @@ test('programs for images are known ones', () => {
   });
   expect(() => read(['--image', 'a=nginx'], [])).toThrow('there is no program "nginx" for "a"');
   expect(() => read(['--image', 'agnhost'], [])).toThrow('must be like');
+});
+
+test('a program has a port of its own, and no live view', () => {
+  expect(read([], [])).toMatchObject({ port: 6443, liveView: true });
+  expect(read([], ['true'])).toMatchObject({ port: 0, liveView: false });
+  expect(read(['--port', '7000', '--no-live-view'], [])).toMatchObject({ port: 7000, liveView: false });
+});
+
+test('the kubeconfig is in the file that is named', () => {
+  expect(read([], []).kubeconfigPath).toBe('/home/me/.servicenet/kubeconfig');
+  expect(read(['--write-kubeconfig', 'k'], []).kubeconfigPath).toBe('k');
+});
+
+test('Pods have addresses of the families of the Services, and so has the pool', () => {
+  const dualStack = ['--service-cluster-ip-range', '10.96.0.0/16,fd00::/112'];
+  expect(read([], []).clusterCidrs).toEqual(['10.244.0.0/16']);
+  expect(read(dualStack, []).clusterCidrs).toEqual(['10.244.0.0/16', 'fd00:10:244::/56']);
+  expect(read(['--default-pool', '192.0.2.0/24,2001:db8::/64'], []).addressPool).toEqual(['192.0.2.0/24']);
+  expect(read(['--default-pool', ''], []).addressPool).toEqual([]);
+  expect(read([], []).addressPool).toBeUndefined();
 });
 
 test('processes need a network', () => {

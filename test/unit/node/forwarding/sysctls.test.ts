@@ -7,11 +7,11 @@ import { type ConntrackLimits, setSysctls } from '../../../../src/node/forwardin
 const defaults: ConntrackLimits = {
   maxPerCore: 32_768,
   min: 131_072,
-  tcpTimeoutEstablished: 86_400,
-  tcpTimeoutCloseWait: 3600,
+  tcpTimeoutEstablishedSeconds: 86_400,
+  tcpTimeoutCloseWaitSeconds: 3600,
   tcpBeLiberal: false,
-  udpTimeout: 0,
-  udpTimeoutStream: 0,
+  udpTimeoutSeconds: 0,
+  udpTimeoutStreamSeconds: 0,
 };
 
 /** A kernel with these parameters, by their names after `net/netfilter/nf_conntrack_`. */
@@ -74,11 +74,11 @@ it('sets timeouts, those for UDP and the liberal mode only where they are asked 
     asked,
     {
       ...defaults,
-      tcpTimeoutEstablished: 0,
-      tcpTimeoutCloseWait: 0,
+      tcpTimeoutEstablishedSeconds: 0,
+      tcpTimeoutCloseWaitSeconds: 0,
       tcpBeLiberal: true,
-      udpTimeout: 40,
-      udpTimeoutStream: 200,
+      udpTimeoutSeconds: 40,
+      udpTimeoutStreamSeconds: 200,
     },
     2,
   );

@@ -17,7 +17,7 @@ export async function explanation(error: unknown): Promise<string> {
 
 /** Loaded only when needed: some commands never send a request to an API server. */
 async function withAdvice(error: Error): Promise<string> {
-  const { connectionAdvice } = await import('../../client/availability-tracker.ts');
+  const { connectionAdvice } = await import('../client/availability-tracker.ts');
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const advice = connectionAdvice(cause);
     if (advice !== undefined) return `${error.message}: ${advice}`;

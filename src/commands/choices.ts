@@ -1,0 +1,32 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { localControllers, remoteControllers } from '../controllers/names.ts';
+import { type KnownController, selectControllers, UnknownControllerError } from '../controllers/run.ts';
+import { WrongValue } from '../flags/readers.ts';
+import type { LocalChoices } from '../flags/up.ts';
+
+/** What the flags of `up`, and the options of `servicenet/testing`, choose from. */
+export const localChoices: LocalChoices = {
+  selectControllers: (choice, cluster) => select(choice, localControllers(cluster)),
+  isExecutable: (path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return statSync(path).isFile();
+    } catch {
+      return false;
+    }
+  },
+};
+
+/** `--controllers` of `servicenet controller`. */
+export function selectRemote(choice: readonly string[]): readonly string[] {
+  return select(choice, remoteControllers());
+}
+
+/** @throws {WrongValue} for a name that is not known. */
+function select(choice: readonly string[], known: readonly KnownController[]): readonly string[] {
+  try {
+    return selectControllers(choice, known);
+  } catch (error) {
+    throw error instanceof UnknownControllerError ? new WrongValue(error.message) : error;
+  }
+}
