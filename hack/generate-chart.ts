@@ -8,6 +8,10 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isMap, isSeq, parse, parseDocument, stringify } from 'yaml';
+import { controllerFlags } from '../src/flags/controller.ts';
+import { nodeFlags } from '../src/flags/node.ts';
+import { type Flag, longName, type Table } from '../src/flags/readers.ts';
+import { routerFlags } from '../src/flags/router.ts';
 import { listAt, recordAt, textAt } from '../src/objects/json.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -135,7 +139,7 @@ const routerValues: typeof deploymentValues = [
   [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'router.resources'],
 ];
 /** Its flags that depend on the release, by their beginnings. */
-const routerFlags: Readonly<Record<string, string>> = {
+const routerExpressions: Readonly<Record<string, string>> = {
   '--ingress-class=': '{{ printf "--ingress-class=%s" .Values.router.ingressClass | quote }}',
   '--publish-service=':
     '"--publish-service={{ .Release.Namespace }}/{{ include "servicenet.name" . }}-router"',
@@ -256,6 +260,7 @@ const generated = '# Written by hack/generate-chart.ts from the kustomize base. 
 
 function template({ path, when }: Source): string {
   const document = parseDocument(read(path));
+  checkArguments(path, document.toJS());
   const placed = new Map<string, string>();
   const place = (expression: string): string => {
     const mark = `PLACE${placed.size}HERE`;
@@ -272,8 +277,8 @@ function template({ path, when }: Source): string {
     const flags: unknown = document.getIn(args);
     if (!isSeq(flags)) throw new Error(`${path} has no flags`);
     for (const [i, flag] of flags.items.entries()) {
-      const known = Object.keys(routerFlags).find((name) => String(flag).startsWith(name));
-      if (known !== undefined) document.setIn([...args, i], place(routerFlags[known] ?? ''));
+      const known = Object.keys(routerExpressions).find((name) => String(flag).startsWith(name));
+      if (known !== undefined) document.setIn([...args, i], place(routerExpressions[known] ?? ''));
     }
   } else if (kind === 'Deployment') {
     for (const [at, value] of deploymentValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
@@ -339,6 +344,36 @@ function template({ path, when }: Source): string {
   if (text.replaceAll(/\{\{-? [^}]+ \}\}/g, '').includes('{{'))
     throw new Error(`${path} has braces of its own`);
   return when === undefined ? generated + text : `${generated}{{- if .Values.${when} }}\n${text}{{- end }}\n`;
+}
+
+/** The commands that run in the chart's Pods. */
+const commandTables: ReadonlyMap<string, Table> = new Map<string, Table>([
+  ['controller', controllerFlags],
+  ['node', nodeFlags],
+  ['router', routerFlags],
+]);
+
+/** @throws {Error} where a container has an argument that its command does not take. */
+function checkArguments(path: string, manifest: unknown): void {
+  const pod = recordAt(manifest, 'spec', 'template', 'spec');
+  for (const container of [...listAt(pod, 'initContainers'), ...listAt(pod, 'containers')]) {
+    const [command, ...args] = listAt(container, 'args').map(String);
+    const table = commandTables.get(command ?? '');
+    if (table === undefined) throw new Error(`${path}: there is no command ${command ?? ''}`);
+    const flags = new Map(flagsOf(table).map((flag) => [longName(flag.flag), flag]));
+    for (const arg of args) {
+      const [name = '', value] = arg.split(/=(.*)/s);
+      const flag = flags.get(name);
+      if (flag === undefined) throw new Error(`${path}: ${command ?? ''} has no flag ${name}`);
+      if (flag.flag.includes('<') !== (value !== undefined)) throw new Error(`${path}: ${arg} is incomplete`);
+      // What the kubelet puts in is not known here.
+      if (value?.includes('$(') !== true) flag.read(value ?? true);
+    }
+  }
+}
+
+function flagsOf(table: Table): readonly Flag<unknown>[] {
+  return Object.values(table).flatMap((entry) => ('flags' in entry ? flagsOf(entry.flags) : [entry]));
 }
 
 /** What users of the chart may say: a default, what it is for, and its JSON schema. */

@@ -13,7 +13,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
 }
 // Half of a start is compiling: the second start takes it from disk. Everything else is loaded behind this line.
 module.enableCompileCache();
-const { endAsProcessOne } = await import('./commands/signals.ts');
-endAsProcessOne();
+const { handleSignalsAsPid1 } = await import('./commands/signals.ts');
+handleSignalsAsPid1();
 const { runCommandLine } = await import('./commands/program.ts');
 process.exitCode = await runCommandLine(process.argv);

@@ -6,8 +6,8 @@ import type { Transport } from '../client/transport.ts';
 import { maxOf } from '../objects/lists.ts';
 import { connectCluster } from './connect.ts';
 
-/** Milliseconds after which findings are checked again: only findings that last are reported. */
-const settle = 5000;
+/** Findings are checked again after this time: only those that last are reported. */
+const recheckMs = 5000;
 
 /** Prints what is wrong with the addresses and node ports of a cluster. Returns the exit code: 1 with findings. */
 export async function audit({ cluster, nodePorts, output }: AuditConfig): Promise<0 | 1> {
@@ -16,7 +16,7 @@ export async function audit({ cluster, nodePorts, output }: AuditConfig): Promis
     const read = (): Promise<WholeAudit> => auditAll(transport, nodePorts);
     let result = await read();
     if (result.findings.length > 0) {
-      await sleep(settle);
+      await sleep(recheckMs);
       const first = new Set(result.findings.map((finding) => JSON.stringify(finding)));
       const again = await read();
       result = { ...again, findings: again.findings.filter((finding) => first.has(JSON.stringify(finding))) };

@@ -57,7 +57,7 @@ const sample = 100;
  * Warns, with what to do, when kube-controller-manager is alive and writes the objects of a chosen controller. With two
  * writers each undoes the other's changes; no lasting damage follows. A failed check does not prevent the start.
  */
-export async function warnOfOtherWriters(
+export async function warnOfConflicts(
   transport: Transport,
   chosen: readonly string[],
   now: number,
@@ -163,7 +163,7 @@ export async function controller(config: ControllerConfig): Promise<void> {
     });
     try {
       log.info({ server: transport.server, controllers: running.names, allocation }, 'controllers started');
-      const warned = warnOfOtherWriters(transport, running.names, Date.now(), log);
+      const warned = warnOfConflicts(transport, running.names, Date.now(), log);
       const end = await Promise.race([signal.received, running.ended]);
       await warned;
       if (end === 'lost') throw new Error('lost the lease of the leader election');

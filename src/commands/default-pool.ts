@@ -8,10 +8,10 @@ import type { Service } from '../objects/types/core.generated.ts';
 import definitions from './definitions.generated.json' with { type: 'json' };
 import { applyObjects } from './apply.ts';
 
-/** Milliseconds between checks of a condition that is expected soon. */
-const interval = 20;
-/** Milliseconds within which a new kind must be served. */
-const establishing = 10_000;
+/** The time between checks of a condition that is expected soon. */
+const checkMs = 20;
+/** A new kind must be served within this time. */
+const establishTimeoutMs = 10_000;
 
 /**
  * Defines AddressPools and BGPPeers and, if addresses are given, makes the pool `default` of them. A pool of that name which is
@@ -30,7 +30,7 @@ export async function offerAddresses(
     metadata: { name: 'default' },
     spec: { addresses: [...addresses], avoidFirstLast: true, announce },
   };
-  const deadline = performance.now() + establishing;
+  const deadline = performance.now() + establishTimeoutMs;
   for (;;) {
     try {
       await new ResourceClient(client, addressPools).create(pool);
@@ -39,21 +39,21 @@ export async function offerAddresses(
       if (isAlreadyExists(error)) return [];
       // A new kind is served shortly after its definition is stored.
       if (!isNotFound(error) || performance.now() > deadline) throw error;
-      await sleep(interval);
+      await sleep(checkMs);
     }
   }
 }
 
 /**
- * Waits until every Service of type LoadBalancer has its addresses, or a condition with the reason why not; at most so
- * many milliseconds.
+ * Waits until every Service of type LoadBalancer has its addresses, or a condition with the reason why not; at most
+ * for `timeoutMs`.
  */
-export async function untilServed(client: Transport, milliseconds: number): Promise<void> {
-  const deadline = performance.now() + milliseconds;
+export async function untilServed(client: Transport, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
     const { items } = await new ResourceClient(client, services).list();
     if (!items.some(isPending) || performance.now() > deadline) return;
-    await sleep(interval);
+    await sleep(checkMs);
   }
 }
 

@@ -42,7 +42,7 @@ export function untilSignal(log: Logger): SignalWait {
  * itself; process 1 gets no signal that it has no handler for (pid_namespaces(7)), so that a Pod deleted during its
  * start would continue, and lead, until the kubelet kills it.
  */
-export function endAsProcessOne(): void {
+export function handleSignalsAsPid1(): void {
   if (process.pid !== 1) return;
   for (const [name, code] of Object.entries(exitCodes)) {
     process.on(name, () => {

@@ -8,7 +8,7 @@ import type { EgressIP } from '../objects/types/openshift.ts';
 
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
 
-/** The number of Services that the introduction shows. */
+/** The number of Services that the banner shows. */
 const maxRows = 20;
 
 /** The first Services as a table of plain text, columns aligned, and how many more there are. */

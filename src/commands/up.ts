@@ -8,8 +8,8 @@ import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './signals.ts';
 import { removeKubeconfig, writeKubeconfig } from './local-cluster/cluster.ts';
-import { hints, introduction } from './local-cluster/introduction.ts';
-import { ClientsThread } from './local-cluster/thread.ts';
+import { hints, banner } from './local-cluster/banner.ts';
+import { ControllersThread } from './local-cluster/controllers-thread.ts';
 import { type ProgramRun, runProgram } from './run.ts';
 import { exitCodes, untilSignal } from './signals.ts';
 
@@ -26,7 +26,7 @@ export async function up(config: UpConfig): Promise<number> {
   const started: End[] = [];
   try {
     const manifests = await readManifests(config.apply);
-    const thread = new ClientsThread();
+    const thread = new ControllersThread();
     started.push(() => thread.stop());
     const { openNetwork } = await import('./local-cluster/network.ts');
     const opening = openNetwork(config, log);
@@ -67,7 +67,7 @@ export async function up(config: UpConfig): Promise<number> {
       if (typeof ready === 'string') return exitCodes[ready];
       return await runInside(run, open, log);
     }
-    process.stdout.write(introduction(config, report, begun.services, open !== undefined));
+    process.stdout.write(banner(config, report, begun.services, open !== undefined));
     const isLive = config.liveView && process.stdout.isTTY;
     // The kubelet is inside: without the network, Pods would be pending for ever.
     const unusable = networkReady?.then(async (isReady) => {

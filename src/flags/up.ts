@@ -226,12 +226,12 @@ export interface LocalChoices {
    * Which controllers a choice such as `*`, `name`, `-name` selects, by name.
    * @throws {WrongValue} for a name that is not known; the message has those that are.
    */
-  selectControllers(
+  readonly selectControllers: (
     choice: readonly string[],
     cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation' | 'platform'>,
-  ): readonly string[];
+  ) => readonly string[];
   /** Whether a path leads to a file that can be run. */
-  isExecutable(path: string): boolean;
+  readonly isExecutable: (path: string) => boolean;
 }
 
 /**

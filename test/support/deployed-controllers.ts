@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { warnOfOtherWriters } from '../../src/commands/controller.ts';
+import { warnOfConflicts } from '../../src/commands/controller.ts';
 import { runControllers } from '../../src/controllers/index.ts';
 import { controllersBesideACluster } from '../../src/platforms/catalog.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
@@ -112,7 +112,7 @@ export class DeployedControllers {
     });
     await provocation.begin(client);
     try {
-      await warnOfOtherWriters(transport, running.names, Date.now(), log);
+      await warnOfConflicts(transport, running.names, Date.now(), log);
       const deadline = Date.now() + 90_000;
       for (let round = 0; !done(transport, refused); round++) {
         if (Date.now() > deadline) {

@@ -24,10 +24,10 @@ import { offerAddresses } from '../default-pool.ts';
 import { type End, endInReverse } from '../signals.ts';
 import { startTelemetryServer } from '../connect.ts';
 
-/** Milliseconds between checks whether a kind is served. */
-const interval = 20;
-/** Milliseconds within which a kind must be served. */
-const establishing = 10_000;
+/** The time between checks whether a kind is served. */
+const checkMs = 20;
+/** A kind must be served within this time. */
+const establishTimeoutMs = 10_000;
 
 /**
  * Defines the kinds of a platform, and waits until they are served: controllers start where they find their kinds. Kinds
@@ -35,14 +35,17 @@ const establishing = 10_000;
  *
  * @throws {Error} for a definition that is refused, or not served within ten seconds.
  */
-async function definePlatform(client: Transport, platform: LocalClusterConfig['platform']): Promise<void> {
+async function installPlatformCRDs(
+  client: Transport,
+  platform: LocalClusterConfig['platform'],
+): Promise<void> {
   if (platform === 'kubernetes') return;
   // Only then, for its memory. hack/generate-definitions.ts writes it from deploy/crds.
   const { default: definitions } = await import('./openshift-definitions.generated.json', {
     with: { type: 'json' },
   });
   await applyObjects(client, definitions);
-  const deadline = performance.now() + establishing;
+  const deadline = performance.now() + establishTimeoutMs;
   for (const { spec } of definitions) {
     for (const { name: version } of spec.versions) {
       const path = `/apis/${spec.group}/${version}/${spec.names.plural}?limit=1`;
@@ -52,7 +55,7 @@ async function definePlatform(client: Transport, platform: LocalClusterConfig['p
           break;
         } catch (error) {
           if (!isNotFound(error) || performance.now() > deadline) throw error;
-          await sleep(interval);
+          await sleep(checkMs);
         }
       }
     }
@@ -133,7 +136,7 @@ export async function startClients(
     const metrics = new Metrics();
     const transport = await createTransport({ kind: 'endpoint', ...server, connections }, metrics);
     started.push(() => transport.close());
-    await definePlatform(transport, config.platform);
+    await installPlatformCRDs(transport, config.platform);
     // Before the controllers, so that the first Services find the pool there.
     const balanced = config.controllers.includes('load-balancer-controller');
     const addressPool = balanced ? await offerAddresses(transport, poolRanges(config)) : [];

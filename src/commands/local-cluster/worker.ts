@@ -1,4 +1,4 @@
-/** The thread that `thread.ts` starts. */
+/** The thread that `controllers-thread.ts` starts. */
 import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import { createLog } from '../../telemetry/log.ts';
@@ -6,14 +6,14 @@ import { untilServed } from '../default-pool.ts';
 import { explanation } from '../explanation.ts';
 import { serviceTable } from '../tables.ts';
 import { startClients } from './clients.ts';
-import type { ThreadMessage, ThreadOrder, ThreadStart } from './thread.ts';
+import type { ThreadMessage, ThreadOrder, ThreadStart } from './controllers-thread.ts';
 
-/** Milliseconds that the table of Services waits for the addresses of those of type LoadBalancer. */
+/** The table of Services waits so long for the addresses of those of type LoadBalancer. */
 const addressTimeoutMs = 2000;
 
 if (parentPort === null) throw new Error('this file is the entry of a thread');
 const port = parentPort;
-const say = (message: ThreadMessage): void => port.postMessage(message);
+const post = (message: ThreadMessage): void => port.postMessage(message);
 const start = Promise.withResolvers<ThreadStart>();
 const stop = Promise.withResolvers<undefined>();
 port.on('message', (order: ThreadOrder) => {
@@ -26,7 +26,7 @@ if (order !== undefined) {
   try {
     await run(order);
   } catch (error) {
-    say({ kind: 'failed', message: await explanation(error) });
+    post({ kind: 'failed', message: await explanation(error) });
   }
 }
 port.close();
@@ -39,12 +39,12 @@ async function run({ config, server, log }: ThreadStart): Promise<void> {
     createLog({ level: log.logLevel, format: log.logFormat }),
   );
   try {
-    say({ kind: 'started', report: clients.report });
+    post({ kind: 'started', report: clients.report });
     const { transport, report } = clients;
     if (config.controllers.includes('load-balancer-controller') && report.applied.length > 0) {
       await untilServed(transport, addressTimeoutMs);
     }
-    say({ kind: 'services', table: await serviceTable(transport) });
+    post({ kind: 'services', table: await serviceTable(transport) });
     // Otherwise only a process that ends by itself leaves its compiled code to the next one.
     flushCompileCache();
     await Promise.race([stop.promise, clients.failure]);

@@ -75,8 +75,8 @@ class PlainLines implements ViewListener {
   }
 }
 
-/** Milliseconds between two redraws. */
-const pause = 250;
+/** The time between two redraws. */
+const redrawMs = 250;
 
 const usualSize = { columns: 80, rows: 24 };
 
@@ -113,7 +113,7 @@ class LiveScreen {
 
   /** Schedules a redraw, which includes all changes until then. */
   changed(): void {
-    this.#timer ??= setTimeout(() => this.#draw(), pause);
+    this.#timer ??= setTimeout(() => this.#draw(), redrawMs);
   }
 
   close(): void {

@@ -42,7 +42,7 @@ export interface CheckedPacket extends PacketVerdict {
   readonly milliseconds: number;
 }
 
-/** Milliseconds that a connection may take. */
+/** A connection may take so long. */
 const timeoutMs = 2000;
 
 /** Prints the result of a connection to the address and port that follow. */

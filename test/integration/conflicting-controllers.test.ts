@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, leases } from '../../src/client/resources.ts';
-import { warnOfOtherWriters } from '../../src/commands/controller.ts';
+import { warnOfConflicts } from '../../src/commands/controller.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
 const now = Date.parse('2026-06-01T12:00:00Z');
@@ -13,7 +13,7 @@ describe('another writer of the same objects', () => {
   const lines: string[] = [];
   const log = pino({ level: 'info' }, { write: (line) => lines.push(line) });
   const look = (chosen: readonly string[], at = now): Promise<readonly string[]> =>
-    warnOfOtherWriters(server.client, chosen, at, log);
+    warnOfConflicts(server.client, chosen, at, log);
 
   beforeAll(async () => {
     server = await startApiServer();

@@ -2,7 +2,7 @@ import type { UpConfig } from '../../flags/up.ts';
 import type { ClientsReport } from './clients.ts';
 
 /** The text of `up` when it is ready: the cluster's contents, and commands to try. */
-export function introduction(
+export function banner(
   config: UpConfig,
   report: ClientsReport,
   serviceTable: string,

@@ -31,7 +31,7 @@ const heap = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1800 };
  * The clients of a local cluster in a thread of their own (`worker.ts`): a busy controller delays no answer of the
  * server. The thread loads its code from the start on, while the server does the same.
  */
-export class ClientsThread {
+export class ControllersThread {
   /** The table of Services, once those of type LoadBalancer have their addresses. Rejects when the thread fails. */
   readonly serviceTable: Promise<string>;
   readonly #worker: Worker;
