@@ -4,7 +4,7 @@ import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log.ts';
 import type { ImageProgram } from './containers/images.ts';
-import type { PodAnswers } from './programs/pod-server.ts';
+import type { PodAnswers } from './pod-server.ts';
 import { namespaceFolder } from './namespaces.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { getCompileCacheDir } from 'node:module';
 import { Server, Socket } from 'node:net';
-import { dirname, extname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isAborted } from '../client/clock.ts';
 import { Caller, type InsideConfig, isPlace, type Where } from './calls.ts';
-import type { PodAnswers } from './programs/pod-server.ts';
+import type { PodAnswers } from './pod-server.ts';
 import { Sandbox, type SandboxOptions } from './sandbox.ts';
 import { wordsAt } from './calls.ts';
 
@@ -52,13 +52,20 @@ export class ClusterNetwork {
     this.#caller = new Caller(sandbox.channel, this.#answered);
   }
 
-  /** Makes the namespaces. @throws {NetworkUnavailableError} where this machine does not let us. */
-  static async open(families: SandboxOptions['families'], log: Logger): Promise<ClusterNetwork> {
+  /**
+   * Makes the namespaces.
+   *
+   * @param entry the file that the process inside runs: it calls `serveNetwork`.
+   * @throws {NetworkUnavailableError} where this machine does not let us.
+   */
+  static async open(
+    { families, entry }: Pick<SandboxOptions, 'families' | 'entry'>,
+    log: Logger,
+  ): Promise<ClusterNetwork> {
     const cache = getCompileCacheDir();
     const options: SandboxOptions = {
       families,
-      // TypeScript in the source tree, JavaScript in the package.
-      entry: join(import.meta.dirname, `process${extname(import.meta.filename)}`),
+      entry,
       nodeOptions: [`--max-semi-space-size=${youngHeap / 2}`],
       // Node adds a folder for its version to the one that it gets.
       environment: {

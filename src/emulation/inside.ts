@@ -35,6 +35,7 @@ import { controlPlaneAddresses, lanCidrs } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
 import { OnLinkPools } from './machines/lan.ts';
 import { LanGateways } from './machines/lan.ts';
+import type { ProgramImages } from './program.ts';
 import { PodInterfaces } from './machines/pod-interfaces.ts';
 import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
 import { lookUpInPod } from './client-pods.ts';
@@ -57,7 +58,12 @@ export class Inside {
   readonly #dns: ClusterDns;
   readonly #router: ClusterRouter;
 
-  private constructor(config: StartConfig, context: ControllerContext, transport: Transport) {
+  private constructor(
+    config: StartConfig,
+    images: ProgramImages,
+    context: ControllerContext,
+    transport: Transport,
+  ) {
     this.#config = config;
     this.#pods = context.informers.informer(podsResource);
     this.#services = context.informers.informer(servicesResource, { transform: trimService });
@@ -94,7 +100,7 @@ export class Inside {
     );
     this.#runtime = new SandboxRuntime({
       networks: this.#sandboxes,
-      images: new Images(new Map(config.images)),
+      images: new Images(new Map(config.images), images),
       runsProcesses: config.containers === 'processes',
       resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
       log: context.log,
@@ -111,9 +117,14 @@ export class Inside {
   /**
    * Starts everything.
    *
+   * @param images those that are programs of ours.
    * @returns what answers calls, and the server that listens for the API server: to be handed to it.
    */
-  static async start(config: StartConfig, log: Logger): Promise<{ inside: Inside; listener: Server }> {
+  static async start(
+    config: StartConfig,
+    images: ProgramImages,
+    log: Logger,
+  ): Promise<{ inside: Inside; listener: Server }> {
     const { port, ca, token } = config.server;
     await writeFile(insideKubeconfigPath, config.kubeconfig, { mode: 0o600 });
     const [address = ''] = controlPlaneAddresses(config.families);
@@ -135,7 +146,7 @@ export class Inside {
       namespaces: announceCaches.namespaces,
       catalog: [
         entry('emulation', (context) => {
-          const inside = new Inside(config, context, transport);
+          const inside = new Inside(config, images, context, transport);
           started.resolve(inside);
           const services = (): Iterable<Service> => inside.#services.cache.values();
           const { awaitsNetworks } = config;

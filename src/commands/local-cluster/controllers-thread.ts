@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
-import { dirname, extname } from 'node:path';
+import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { LogConfig } from '../../flags/shared.ts';
+import { entries } from '../../paths.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 
 /** Messages to the thread, as structured clones: its settings, then the order to stop. */
@@ -41,8 +42,7 @@ export class ControllersThread {
   #stopping = false;
 
   constructor() {
-    // The file is TypeScript in the source tree, JavaScript in the package.
-    this.#worker = new Worker(new URL(`./worker${extname(import.meta.filename)}`, import.meta.url), {
+    this.#worker = new Worker(entries.controllersThread, {
       env: { ...process.env, ...compileCache() },
       resourceLimits: heap,
     });

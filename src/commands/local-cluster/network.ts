@@ -11,6 +11,7 @@ import { programNamed } from '../../emulation/containers/images.ts';
 import type { InsideConfig } from '../../emulation/calls.ts';
 import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
 import type { IPFamily } from '../../objects/address.ts';
+import { entries } from '../../paths.ts';
 import type { ServerAccess } from './clients.ts';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -36,7 +37,10 @@ export async function openNetwork(
   try {
     const obstacle = obstacleOf(config);
     if (obstacle !== undefined) throw new NetworkUnavailableError(obstacle);
-    return await network.ClusterNetwork.open(familiesOf(config), log);
+    return await network.ClusterNetwork.open(
+      { families: familiesOf(config), entry: entries.networkProcess },
+      log,
+    );
   } catch (error) {
     if (!(error instanceof NetworkUnavailableError) || config.network === 'on') throw error;
     log.warn(

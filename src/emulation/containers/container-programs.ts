@@ -1,18 +1,16 @@
 import type { ContainerExit, WantedContainer } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
-import type { ContainerProgram } from '../programs/program.ts';
+import type { ContainerProgram, ProgramContainer } from '../program.ts';
+import { packageFolder } from '../../paths.ts';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { dirname, extname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { run } from '../../host/local-host.ts';
 import { keyOf } from '../../objects/meta.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
-import type { AgnhostPlace } from '../programs/agnhost/context.ts';
-import { resolveName } from '../programs/agnhost/clients.ts';
-import { webRootOf } from '../programs/test-images/start.ts';
 import { type Images, startStandIn } from './images.ts';
 import { hostnameOf, hostsFile, type PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
@@ -109,19 +107,19 @@ const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 /** Shells of small images have `[[`, which Debian's sh lacks: bash is closer to them. */
 const shell = existsSync('/bin/bash') ? realpathSync('/bin/bash') : undefined;
 
-/** Our agnhost as a program of the container: TypeScript in the source tree, JavaScript in the package. */
-const agnhostScript = `#!/bin/sh
-exec ${process.execPath} ${join(import.meta.dirname, '..', 'programs', 'agnhost', `main${extname(import.meta.filename)}`)} "$@"
-`;
+/** A script that runs a file by this Node.js. */
+function scriptOf(file: string): string {
+  return `#!/bin/sh\nexec ${process.execPath} ${file} "$@"\n`;
+}
 
 /**
- * Where Node.js and this installation are, which agnhost needs, if containers would not see them: below a folder of which
+ * Where Node.js and this installation are, which programs of ours need, if containers would not see them: below a folder of which
  * each has its own, or in another file system than the folder that is layered. Of an installed package, the folder with
  * all its dependencies.
  */
 const hiddenFolders: readonly string[] = [
   dirname(process.execPath),
-  join(import.meta.dirname, '..', '..', '..').replace(/\/node_modules\/.*/, '/node_modules'),
+  packageFolder.replace(/\/node_modules\/.*/, '/node_modules'),
 ].filter((path) => {
   const device = (of: string): number => statSync(of).dev;
   const [top = ''] = path.slice(1).split('/');
@@ -158,42 +156,32 @@ export class ContainerPrograms {
     const withExec = (own: ContainerProgram): ContainerProgram => (runsProcesses ? beside.joinTo(own) : own);
     if (resolved.kind === 'stand-in')
       return withExec(await startStandIn(pod, container, network, () => record.healthy));
-    const place = (pages?: string): AgnhostPlace => {
+    const argv = resolved.argv.map((word) => expand(word, [environment]));
+    if (resolved.kind === 'program') {
+      const { entrypoint, pages } = resolved.image;
+      if (pages !== undefined) await record.folder.writePages(container, pages.index);
       const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
-      return {
+      const inContainer: ProgramContainer = {
         ...{ host: network.host, listenAt: network.listenAt, environment, hostname },
-        resolve: (name) => {
-          const hosts = hostsFile(pod, network.addresses, hostname);
-          return resolveName(network.host, { hosts, resolvConf: this.#options.resolvConfOf(pod) }, name);
-        },
+        hosts: () => hostsFile(pod, network.addresses, hostname),
+        resolvConf: () => this.#options.resolvConfOf(pod),
         write: (stream, text) => log.write(stream, Buffer.from(text)),
-        readFile: (path) => record.folder.readFile(container, path, pages),
+        readFile: (path) => record.folder.readFile(container, path, pages?.path),
         exec: async (command) => {
           if (!runsProcesses) throw new Error(refusal(command));
           const [first = '', ...rest] = await beside.words(command);
           return await run(first, rest);
         },
       };
-    };
-    if (resolved.kind === 'test-image') {
-      const root = webRootOf(resolved.name);
-      if (root !== undefined) await record.folder.writePages(container, root.index);
-      const args = resolved.args.map((word) => expand(word, [environment]));
-      const { startTestImage } = await import('../programs/test-images/start.ts');
-      return withExec(await startTestImage(resolved.name, args, place(root?.path)));
-    }
-    const words = resolved.words.map((word) => expand(word, [environment]));
-    if (resolved.kind === 'agnhost') {
-      const { startAgnhost } = await import('../programs/agnhost/start.ts');
-      const own = await startAgnhost(words, place());
+      const own = await resolved.image.start(argv, inContainer);
       if (own !== undefined) return withExec(own);
-      if (!runsProcesses) return refusedCommand(words, log);
-      return await this.#process(record, network, wanted, ['/agnhost', ...words.slice(1)], log);
+      if (!runsProcesses) return refusedCommand(argv, log);
+      return await this.#process(record, network, wanted, [entrypoint, ...argv.slice(1)], log);
     }
-    if (!runsProcesses || words[0] === '/pause') {
-      return builtInCommand(words) ?? refusedCommand(words, log);
+    if (!runsProcesses || argv[0] === '/pause') {
+      return builtInCommand(argv) ?? refusedCommand(argv, log);
     }
-    return await this.#process(record, network, wanted, words, log);
+    return await this.#process(record, network, wanted, argv, log);
   }
 
   async #process(
@@ -206,15 +194,16 @@ export class ContainerPrograms {
     const folder = join(record.folder.path, 'containers', container.name);
     await rm(folder, { recursive: true, force: true });
     const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
-    const resolved = this.#options.images.resolve(container);
+    const { images } = this.#options;
+    const resolved = images.resolve(container);
     const mounts = await record.folder.mounts(pod, container, {
       hostname,
       hosts: hostsFile(pod, network.addresses, hostname),
       resolvConf: this.#options.resolvConfOf(pod),
-      agnhost: agnhostScript,
+      executables: new Map([...images.executables].map(([path, file]) => [path, scriptOf(file)])),
       hidden: hiddenFolders,
       shell,
-      pages: resolved.kind === 'test-image' ? webRootOf(resolved.name)?.path : undefined,
+      pages: resolved.kind === 'program' ? resolved.image.pages?.path : undefined,
     });
     const variables = Object.fromEntries(environment);
     const identity = this.#identityOf(pod, container);

@@ -1,33 +1,27 @@
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
-import { corednsProgram } from '../programs/agnhost/context.ts';
-import { type TestImage, testImages } from '../programs/test-images/start.ts';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
-import { type DeclaredPort, PodServer } from '../programs/pod-server.ts';
-import type { ContainerProgram } from '../programs/program.ts';
+import { type DeclaredPort, PodServer } from '../pod-server.ts';
+import type { ContainerProgram, ProgramImage, ProgramImages } from '../program.ts';
 import { isSidecar } from '../../objects/pods.ts';
 
 /** The program of an image: no image is ever pulled. */
-
-/** The program of an image. */
 export type ImageProgram =
   /** A server of ours on the declared ports. */
   | { readonly kind: 'server' }
-  /** Our own version of Kubernetes' test image. */
-  | { readonly kind: 'agnhost' }
-  /** Our own version of another one. */
-  | { readonly kind: 'test-image'; readonly name: TestImage }
+  /** An image of {@link ProgramImages}, by its name. */
+  | { readonly kind: 'program'; readonly name: string }
   /** Programs of this machine. */
   | { readonly kind: 'commands'; readonly entrypoint: readonly string[]; readonly cmd: readonly string[] };
 
-/** Programs that an image can be given by name: those that `--image` takes. */
+/** Programs that an image can be given by name. `agnhost` is in {@link ProgramImages}. */
 export const programNames = ['server', 'agnhost', 'pause', 'commands'] as const;
 
 const shell: ImageProgram = { kind: 'commands', entrypoint: [], cmd: ['sh'] };
 const pause: ImageProgram = { kind: 'commands', entrypoint: ['/pause'], cmd: [] };
 
 const named: Readonly<Record<(typeof programNames)[number], ImageProgram>> = {
-  ...{ server: { kind: 'server' }, agnhost: { kind: 'agnhost' }, pause, commands: shell },
+  ...{ server: { kind: 'server' }, agnhost: { kind: 'program', name: 'agnhost' }, pause, commands: shell },
 };
 
 /** The program of a name: one of {@link programNames}, or a file of this machine; undefined for neither. */
@@ -39,12 +33,6 @@ export function programNamed(name: string): ImageProgram | undefined {
 
 /** By repository, as {@link repositoryOf} shortens it. */
 const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>([
-  ...['registry.k8s.io/e2e-test-images/agnhost', 'k8s.gcr.io/e2e-test-images/agnhost'].map(
-    (image) => [image, named.agnhost] as const,
-  ),
-  ...testImages.map(
-    (name) => [`registry.k8s.io/e2e-test-images/${name}`, { kind: 'test-image', name }] as const,
-  ),
   ...['registry.k8s.io/pause', 'k8s.gcr.io/pause'].map((image) => [image, pause] as const),
   // Images that Kubernetes' tests run beside an API server: ours keep their objects themselves.
   ...['registry.k8s.io/etcd', 'registry.k8s.io/e2e-test-images/etcd'].map(
@@ -82,19 +70,27 @@ function repositoryOf(image: string): string {
 /** The program of a container. */
 export type ResolvedImage =
   | { readonly kind: 'stand-in' }
-  /** Words before `$(VAR)` is replaced, the program first. */
-  | { readonly kind: 'agnhost'; readonly words: readonly string[] }
-  | { readonly kind: 'test-image'; readonly name: TestImage; readonly args: readonly string[] }
-  | { readonly kind: 'command'; readonly words: readonly string[] };
+  /** `argv`: the program and its arguments before `$(VAR)` is replaced. */
+  | { readonly kind: 'program'; readonly image: ProgramImage; readonly argv: readonly string[] }
+  | { readonly kind: 'command'; readonly argv: readonly string[] };
 
 /** The table of images. */
 export class Images {
-  /** By image, with or without its tag. */
-  readonly #programs: ReadonlyMap<string, ImageProgram>;
+  readonly #chosen: ReadonlyMap<string, ImageProgram>;
+  readonly #ours: ProgramImages;
 
-  /** @param own programs by image, before those that are built in. */
-  constructor(own: ReadonlyMap<string, ImageProgram>) {
-    this.#programs = own;
+  /**
+   * @param chosen programs by image, with or without its tag, before those that are built in.
+   * @param ours the images that are programs of ours.
+   */
+  constructor(chosen: ReadonlyMap<string, ImageProgram>, ours: ProgramImages) {
+    this.#chosen = chosen;
+    this.#ours = ours;
+  }
+
+  /** Programs for Node.js that every container finds as files, by their paths there. */
+  get executables(): ReadonlyMap<string, string> {
+    return this.#ours.executables;
   }
 
   /** Unknown images keep the server unless they have a command; an image that is given the server has it always. */
@@ -104,25 +100,34 @@ export class Images {
     args = [],
   }: Pick<Container, 'image' | 'command' | 'args'>): ResolvedImage {
     const repository = repositoryOf(image);
-    const program = this.#programs.get(image) ?? this.#programs.get(repository) ?? builtIn.get(repository);
-    if (program === undefined && command.length > 0) return { kind: 'command', words: [...command, ...args] };
-    if (program === undefined || program.kind === 'server') return { kind: 'stand-in' };
-    if (program.kind === 'agnhost') {
-      const words = [...(command.length > 0 ? command : ['/agnhost']), ...args];
-      if (words[0] === corednsProgram) return { kind: 'agnhost', words };
-      const isOwn = ['/agnhost', 'agnhost', '/agnhost-2'].includes(words[0] ?? '');
-      if (isOwn) return { kind: 'agnhost', words: words.length > 1 ? words : [...words, 'pause'] };
-      return { kind: 'command', words };
+    const program = this.#chosen.get(image) ?? this.#chosen.get(repository) ?? builtIn.get(repository);
+    const ours =
+      program?.kind === 'program'
+        ? this.#ours.byName.get(program.name)
+        : program === undefined
+          ? this.#ours.byRepository.get(repository)
+          : undefined;
+    const [first] = command;
+    if (ours !== undefined && (first === undefined || ours.commands.includes(first))) {
+      return {
+        kind: 'program',
+        image: ours,
+        argv: [...(first === undefined ? [ours.entrypoint] : command), ...args],
+      };
     }
-    if (command.length > 0) return { kind: 'command', words: [...command, ...args] };
-    if (program.kind === 'test-image') return { ...program, args };
-    return { kind: 'command', words: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
+    if (program?.kind === 'server') return { kind: 'stand-in' };
+    if (first !== undefined) return { kind: 'command', argv: [...command, ...args] };
+    if (program?.kind !== 'commands') return { kind: 'stand-in' };
+    return { kind: 'command', argv: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
   }
 }
 
-/** The replacement of an image's program that is not run: the built-in server, on the ports of the container. */
-
-/** Starts the server of one container. Ports of its Pod that another container has are left out. @throws the system's error. */
+/**
+ * Starts the replacement of an image's program that is not run: the built-in server, on the ports of the container. Ports
+ * of its Pod that another container has are left out.
+ *
+ * @throws the system's error.
+ */
 export async function startStandIn(
   pod: Pod,
   container: Container,

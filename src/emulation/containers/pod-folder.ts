@@ -10,7 +10,7 @@ import {
   lstat,
   readFile,
 } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import {
   type VolumeFile,
   type WantedVolume,
@@ -122,12 +122,12 @@ export class PodFolder {
   async mounts(pod: Pod, container: Container, own: OwnFiles): Promise<readonly Mount[]> {
     const folder = join(this.path, 'containers', container.name);
     await mkdir(folder, { recursive: true });
-    const files: readonly (readonly [string, string, string])[] = [
+    const files: readonly (readonly [path: string, name: string, text: string])[] = [
       ['/etc/hosts', 'hosts', own.hosts],
       ['/etc/resolv.conf', 'resolv.conf', own.resolvConf],
       ['/etc/hostname', 'hostname', `${own.hostname}\n`],
       [container.terminationMessagePath ?? '/dev/termination-log', 'termination-log', ''],
-      ['/agnhost', 'agnhost', own.agnhost],
+      ...[...own.executables].map(([path, script]) => [path, basename(path), script] as const),
     ];
     const mounts = new Map<string, Mount>();
     for (const [at, name, text] of files) {
@@ -235,13 +235,13 @@ export class PodFolder {
   }
 }
 
-/** Files that the kubelet gives every container, and our own program. */
+/** Files that the kubelet gives every container, and programs of ours. */
 export interface OwnFiles {
   readonly hostname: string;
   readonly hosts: string;
   readonly resolvConf: string;
-  /** A script. */
-  readonly agnhost: string;
+  /** Scripts, by their paths in the container. */
+  readonly executables: ReadonlyMap<string, string>;
   /** Folders of the machine that the container's own ones would hide. */
   readonly hidden: readonly string[];
   /** The program for `/bin/sh` instead of the machine's; undefined: the machine's. */

@@ -21,7 +21,7 @@ import {
   type SandboxCommandOptions,
   withPrivileges,
 } from './sandbox-command.ts';
-import type { ExecBeside, ContainerProgram } from '../programs/program.ts';
+import type { ExecBeside, ContainerProgram } from '../program.ts';
 import { pipeline } from 'node:stream/promises';
 
 /** A pseudo terminal (pty(7)): a program has one end as its standard streams, and the other one is read and written. */

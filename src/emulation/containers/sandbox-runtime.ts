@@ -20,7 +20,7 @@ import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
 import { asError } from '../../host/host.ts';
 import { run } from '../../host/local-host.ts';
 import type { NamespaceSandboxes, PodNetwork } from '../machines/namespace-sandboxes.ts';
-import type { ContainerProgram } from '../programs/program.ts';
+import type { ContainerProgram } from '../program.ts';
 import {
   refusal,
   ContainerPrograms,

@@ -118,7 +118,7 @@ export function insideOf(up: { readonly pid?: number | undefined }): number {
   const inside = familyOf(up).find((pid) => {
     // sh has the file among its arguments, too.
     const [program = '', ...args] = ifThere(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0'));
-    return program.endsWith('node') && args.some((word) => word.includes('emulation/process'));
+    return program.endsWith('node') && args.some((word) => word.includes('network-process'));
   });
   if (inside === undefined) throw new Error('there is no process inside');
   return Number(inside);

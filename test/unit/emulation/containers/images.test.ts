@@ -8,11 +8,16 @@ import {
   programNamed,
   programNames,
 } from '../../../../src/emulation/containers/images.ts';
+import { guestImages } from '../../../../src/guests/index.ts';
 import type { Container } from '../../../../src/objects/types/core.generated.ts';
 
 const agnhost = 'registry.k8s.io/e2e-test-images/agnhost';
 const standIn = { kind: 'stand-in' };
-const command = (...words: string[]): object => ({ kind: 'command', words });
+const command = (...argv: string[]): object => ({ kind: 'command', argv });
+const ours = (repository: string, ...argv: string[]): object => ({
+  ...{ kind: 'program', argv },
+  image: guestImages.byRepository.get(repository),
+});
 
 describe('what runs for a container', () => {
   it.each<[string, Omit<Container, 'name'>, object]>([
@@ -28,20 +33,16 @@ describe('what runs for a container', () => {
       { image: 'ghcr.io/shop/web', command: ['/web'] },
       standIn,
     ],
-    [
-      'agnhost',
-      { image: `${agnhost}:2.53`, args: ['netexec'] },
-      { kind: 'agnhost', words: ['/agnhost', 'netexec'] },
-    ],
+    ['agnhost', { image: `${agnhost}:2.53`, args: ['netexec'] }, ours(agnhost, '/agnhost', 'netexec')],
     [
       'agnhost by its command',
       { image: agnhost, command: ['/agnhost', 'pause'] },
-      { kind: 'agnhost', words: ['/agnhost', 'pause'] },
+      ours(agnhost, '/agnhost', 'pause'),
     ],
     [
       'the DNS server of agnhost',
       { image: agnhost, command: ['/coredns'], args: ['-conf', 'x'] },
-      { kind: 'agnhost', words: ['/coredns', '-conf', 'x'] },
+      ours(agnhost, '/coredns', '-conf', 'x'),
     ],
     ['a shell of agnhost', { image: agnhost, command: ['sh', '-c', 'x'] }, command('sh', '-c', 'x')],
     ['a shell', { image: 'docker.io/library/busybox@sha256:0' }, command('sh')],
@@ -49,7 +50,7 @@ describe('what runs for a container', () => {
     [
       'a test image that is a server',
       { image: 'registry.k8s.io/e2e-test-images/httpd:2.4.38-4', args: ['x'] },
-      { kind: 'test-image', name: 'httpd', args: ['x'] },
+      ours('registry.k8s.io/e2e-test-images/httpd', 'httpd', 'x'),
     ],
     [
       'a command of that',
@@ -58,13 +59,19 @@ describe('what runs for a container', () => {
     ],
     ['the store beside an API server', { image: 'registry.k8s.io/etcd:3.6.5-0', command: ['etcd'] }, standIn],
     ['a registry with a port', { image: 'localhost:5000/busybox' }, standIn],
+    [
+      'an image that is given agnhost',
+      { image: 'ghcr.io/shop/e2e', args: ['pause'] },
+      ours(agnhost, '/agnhost', 'pause'),
+    ],
     ['an own image', { image: 'ghcr.io/shop/tool:v1', args: ['-x'] }, command('/bin/true', '-x')],
   ])('%s', (_, container, expected) => {
     const own = new Map<string, ImageProgram>([
       ['ghcr.io/shop/tool', { kind: 'commands', entrypoint: ['/bin/true'], cmd: [] }],
       ['ghcr.io/shop/web', { kind: 'server' }],
+      ['ghcr.io/shop/e2e', { kind: 'program', name: 'agnhost' }],
     ]);
-    expect(new Images(own).resolve(container)).toEqual(expected);
+    expect(new Images(own, guestImages).resolve(container)).toEqual(expected);
   });
 
   it('has a name, or is a file', () => {

@@ -1,16 +1,17 @@
 import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIPv6, isIP } from 'node:net';
-import type { Host } from '../../../host/host.ts';
-import { request as httpRequest } from '../../../host/node-http.ts';
-import type { AgnhostPlace, AgnhostRun } from './context.ts';
-import { errorMessage } from '../../../objects/status.ts';
+import type { Host } from '../../host/host.ts';
+import { request as httpRequest } from '../../host/node-http.ts';
+import type { ProgramContainer } from '../../emulation/program.ts';
+import type { AgnhostContainer, AgnhostRun } from './context.ts';
+import { errorMessage } from '../../objects/status.ts';
 import { createHash, randomInt } from 'node:crypto';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { encode, RECURSION_DESIRED } from 'dns-packet';
-import { readAnswers } from '../../../dns/query.ts';
-import { parseResolvConf } from '../../../network/dns/resolv-conf.ts';
+import { readAnswers } from '../../dns/query.ts';
+import { parseResolvConf } from '../../network/dns/resolv-conf.ts';
 
 /** `/dial` of netexec: calls another netexec, and returns its answers (test/images/agnhost/netexec `dialHandler`). */
 
@@ -28,7 +29,7 @@ export interface DialAnswer {
 
 /** @param value of a query parameter: `host`, `port`, `request`, `protocol`, `tries`. */
 export async function dial(
-  { host, resolve }: Pick<AgnhostPlace, 'host' | 'resolve'>,
+  { host, resolve }: Pick<AgnhostContainer, 'host' | 'resolve'>,
   value: (name: string) => string,
 ): Promise<DialAnswer> {
   const refused = (body: string): DialAnswer => ({ status: 400, body: `${body}\n` });
@@ -129,12 +130,12 @@ function askSctp(): Promise<string> {
 
 /** Connects to `HOST:PORT`, and reports the failure (test/images/agnhost/connect). */
 export async function connect(run: AgnhostRun): Promise<void> {
-  const { args, place } = run;
+  const { args, container } = run;
   const [, name = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(args.others[0] ?? '') ?? [];
   const timeout = args.duration('timeout', 1000);
   const protocol = args.text('protocol', 'tcp').toLowerCase();
   const fail = (word: string): void => {
-    place.write('stderr', `${word}\n`);
+    container.write('stderr', `${word}\n`);
     run.end(1);
   };
   if (protocol === 'sctp') {
@@ -144,13 +145,13 @@ export async function connect(run: AgnhostRun): Promise<void> {
   const signal = timeout === 0 ? new AbortController().signal : AbortSignal.timeout(timeout);
   try {
     if (protocol === 'udp') {
-      const socket = await place.host.datagram(name.includes(':') ? '::' : '0.0.0.0', 0);
+      const socket = await container.host.datagram(name.includes(':') ? '::' : '0.0.0.0', 0);
       run.keep({ close: () => void socket.close() });
       const answer = once(socket, 'message', { signal });
       await new Promise<void>((resolve) => socket.connect(Number(port), name, resolve));
       socket.send('hostname\n');
       await answer;
-    } else (await place.host.connect(name, Number(port), { signal })).destroy();
+    } else (await container.host.connect(name, Number(port), { signal })).destroy();
     run.end(0);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -165,15 +166,15 @@ const accountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Asks the API server for its health, again and again, with the token of the moment. */
 export async function inClusterClient(run: AgnhostRun): Promise<void> {
-  const { args, place } = run;
+  const { args, container } = run;
   const interval = args.number('poll-interval', 30) * 1000;
-  const host = place.environment.get('KUBERNETES_SERVICE_HOST') ?? 'kubernetes.default.svc';
-  const port = Number(place.environment.get('KUBERNETES_SERVICE_PORT') ?? '443');
+  const host = container.environment.get('KUBERNETES_SERVICE_HOST') ?? 'kubernetes.default.svc';
+  const port = Number(container.environment.get('KUBERNETES_SERVICE_PORT') ?? '443');
   for (;;) {
     run.print('calling /healthz');
     try {
-      const token = (await place.readFile(`${accountFolder}/token`)).toString().trim();
-      const ca = await place.readFile(`${accountFolder}/ca.crt`);
+      const token = (await container.readFile(`${accountFolder}/token`)).toString().trim();
+      const ca = await container.readFile(`${accountFolder}/ca.crt`);
       run.print(`authz_header=${createHash('sha256').update(`Bearer ${token}`).digest('base64url')}`);
       const outgoing = httpsRequest({
         ...{ host, port, ca, path: '/healthz' },
@@ -190,36 +191,44 @@ export async function inClusterClient(run: AgnhostRun): Promise<void> {
   }
 }
 
-/** Search domains, or servers, of `/etc/resolv.conf`. */
-export async function resolvConfWords(run: AgnhostRun, keyword: 'search' | 'nameserver'): Promise<void> {
-  const text = (await run.place.readFile('/etc/resolv.conf')).toString();
-  const words = text.split('\n').flatMap((line) => {
+/** Prints the search domains, or the servers, of `/etc/resolv.conf`. */
+export async function resolvConfEntries(run: AgnhostRun, keyword: 'search' | 'nameserver'): Promise<void> {
+  const text = (await run.container.readFile('/etc/resolv.conf')).toString();
+  const entries = text.split('\n').flatMap((line) => {
     const [first, ...rest] = line.trim().split(/\s+/);
     return first === keyword ? rest : [];
   });
-  run.print(words.join(','));
+  run.print(entries.join(','));
   run.end(0);
 }
 
 /** Prints `/etc/hosts`. */
 export async function etcHosts(run: AgnhostRun): Promise<void> {
-  run.place.write('stdout', (await run.place.readFile('/etc/hosts')).toString());
+  run.container.write('stdout', (await run.container.readFile('/etc/hosts')).toString());
   run.end(0);
 }
 
-/** Names as a container of its own resolver sees them (resolv.conf(5)): asked for through the network of its Pod. */
+/** A container whose names are resolved by the files that it has. */
+export function withResolver(container: ProgramContainer): AgnhostContainer {
+  const files = (): Parameters<typeof resolveName>[1] => ({
+    hosts: container.hosts(),
+    resolvConf: container.resolvConf(),
+  });
+  return { ...container, resolve: (name) => resolveName(container.host, files(), name) };
+}
 
 /** Milliseconds that a server has, as often as it is asked (resolv.conf(5): `timeout`, `attempts`; shorter). */
 const queryTimeoutMs = 2000;
 const attempts = 2;
 
 /**
- * The addresses of a name, those of IPv4 first; of an address, itself.
+ * The addresses of a name as a resolver of the container finds them (resolv.conf(5)), through the network of its Pod:
+ * those of IPv4 first; of an address, itself.
  *
  * @param files the texts of `/etc/hosts` and `/etc/resolv.conf`.
  * @throws {Error} `lookup NAME: no such host`, in Go's words.
  */
-export async function resolveName(
+async function resolveName(
   host: Host,
   files: { readonly hosts: string; readonly resolvConf: string },
   name: string,

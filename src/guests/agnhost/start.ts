@@ -1,27 +1,23 @@
 /** Kubernetes' test image agnhost, as a program of ours (test/images/agnhost). */
-import type { ContainerExit } from '../../../controllers/kubelet/container-runtime.ts';
-import type { ContainerProgram } from '../program.ts';
-import { coredns } from './probes.ts';
-import { connect, etcHosts, inClusterClient, resolvConfWords } from './clients.ts';
-import { entrypointTester, mountTest } from './probes.ts';
-import { AgnhostArguments, type AgnhostPlace, AgnhostRun, corednsProgram } from './context.ts';
+import type { ContainerProgram, ProgramContainer } from '../../emulation/program.ts';
+import { connect, etcHosts, inClusterClient, resolvConfEntries, withResolver } from './clients.ts';
+import { AgnhostArguments, type AgnhostContainer, AgnhostRun, corednsProgram } from './context.ts';
 import { guestbook } from './guestbook.ts';
-import { grpcHealthChecking } from './probes.ts';
-import { netexec } from './netexec.ts';
-import { networkTester } from './netexec.ts';
+import { netexec, networkTester } from './netexec.ts';
+import { coredns, entrypointTester, grpcHealthChecking, mountTest } from './probes.ts';
 import {
   liveness,
   logsGenerator,
   noSnatTest,
   pause,
   porter,
+  portForwardTester,
   serveHostname,
   tcpReset,
   testWebserver,
 } from './servers.ts';
-import { portForwardTester } from './servers.ts';
 import { conversionWebhook, webhook } from './webhook.ts';
-import { errorMessage } from '../../../objects/status.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 type Subcommand = (run: AgnhostRun) => Promise<void>;
 
@@ -54,35 +50,41 @@ const others: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
     ['inclusterclient', inClusterClient],
     ['etc-hosts', etcHosts],
     ['mounttest', mountTest],
-    ['dns-suffix', (run: AgnhostRun) => resolvConfWords(run, 'search')],
-    ['dns-server-list', (run: AgnhostRun) => resolvConfWords(run, 'nameserver')],
+    ['dns-suffix', (run: AgnhostRun) => resolvConfEntries(run, 'search')],
+    ['dns-server-list', (run: AgnhostRun) => resolvConfEntries(run, 'nameserver')],
   ] as const),
 ]);
 
 const switches = ['tcp', 'udp', 'http', 'close', 'json-response'];
 
 /**
- * Runs agnhost, or {@link corednsProgram}, in this process; undefined: the subcommand is to be run as a process.
+ * Runs agnhost, or {@link corednsProgram}, in this process.
  *
- * @param words the program, the subcommand of agnhost, and the arguments.
+ * @param argv the program, the subcommand of agnhost (`pause` by default), and the arguments.
+ * @returns undefined for a subcommand that is to be run as a process of the container.
  */
 export async function startAgnhost(
-  words: readonly string[],
-  place: AgnhostPlace,
+  argv: readonly string[],
+  container: ProgramContainer,
 ): Promise<ContainerProgram | undefined> {
-  if (words[0] === corednsProgram) return await begin(coredns, words, words.slice(1), place);
-  const subcommand = light.get(words[1] ?? '');
-  return subcommand === undefined ? undefined : await begin(subcommand, words, words.slice(2), place);
+  const [program, name = 'pause'] = argv;
+  const isCoredns = program === corednsProgram;
+  const subcommand = isCoredns ? coredns : light.get(name);
+  if (subcommand === undefined) return undefined;
+  return await begin(subcommand, argv, argv.slice(isCoredns ? 1 : 2), withResolver(container));
 }
 
 /** Runs any subcommand. @throws {Error} for one that there is not. */
-export async function runAgnhost(words: readonly string[], place: AgnhostPlace): Promise<ContainerProgram> {
-  const [, name = ''] = words;
+export async function runAgnhost(
+  argv: readonly string[],
+  container: AgnhostContainer,
+): Promise<ContainerProgram> {
+  const [, name = ''] = argv;
   const subcommand = light.get(name) ?? others.get(name);
   if (subcommand === undefined) {
     throw new Error(`Error: unknown command "${name}" for "app": the built-in agnhost has ${names()}`);
   }
-  return await begin(subcommand, words, words.slice(2), place);
+  return await begin(subcommand, argv, argv.slice(2), container);
 }
 
 function names(): string {
@@ -91,24 +93,17 @@ function names(): string {
 
 async function begin(
   subcommand: Subcommand,
-  words: readonly string[],
+  argv: readonly string[],
   args: readonly string[],
-  place: AgnhostPlace,
+  container: AgnhostContainer,
 ): Promise<ContainerProgram> {
-  const run = new AgnhostRun(place, new AgnhostArguments(args, switches), words);
-  const ended = run.ended.then((exitCode): ContainerExit => ({ exitCode }));
+  const run = new AgnhostRun(container, new AgnhostArguments(args, switches), argv);
   const fail = (error: unknown): void => {
-    place.write('stderr', `${errorMessage(error)}\n`);
+    container.write('stderr', `${errorMessage(error)}\n`);
     run.end(1);
   };
   // Some resolve when they end, some as soon as they listen.
   const begun = subcommand(run).catch(fail);
   await Promise.race([begun, run.ended]);
-  return {
-    ended,
-    signal: (name) => {
-      if (name === 'SIGKILL') run.end(137);
-      else run.onTerm();
-    },
-  };
+  return run.asProgram();
 }

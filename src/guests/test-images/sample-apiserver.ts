@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { ServerResponse, IncomingMessage } from 'node:http';
-import { matchesFields, parseFieldSelector } from '../../../objects/field-selector.ts';
-import { isRecord, type JsonRecord } from '../../../objects/json.ts';
-import { matchesLabels, parseLabelSelector } from '../../../objects/labels/labels.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import { matchesFields, parseFieldSelector } from '../../objects/field-selector.ts';
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { matchesLabels, parseLabelSelector } from '../../objects/labels/labels.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 import {
   alreadyExists,
   badRequest,
@@ -13,7 +13,7 @@ import {
   StatusError,
   plainError,
   resourceNotFound,
-} from '../../../objects/status.ts';
+} from '../../objects/status.ts';
 import { createServer } from 'node:https';
 import type { AgnhostRun } from '../agnhost/context.ts';
 
@@ -263,16 +263,16 @@ const maxBodyBytes = 3 * 1024 * 1024;
 
 /** Serves by TLS with the files of `--tls-cert-file` and `--tls-private-key-file`. @throws the system's error. */
 export async function sampleApiServer(run: AgnhostRun): Promise<void> {
-  const { args, place } = run;
-  const cert = await place.readFile(args.text('tls-cert-file'));
-  const key = await place.readFile(args.text('tls-private-key-file'));
+  const { args, container } = run;
+  const cert = await container.readFile(args.text('tls-cert-file'));
+  const key = await container.readFile(args.text('tls-private-key-file'));
   const store = new FlunderStore();
   await run.listen(args.number('secure-port', 443), () =>
     createServer({ cert, key }, (request, response) => {
       handle(store, request, response).then(
         (status) => run.print(`${request.method ?? ''} ${request.url ?? ''} ${status}`),
         (error: unknown) => {
-          place.write('stderr', `${String(error)}\n`);
+          container.write('stderr', `${String(error)}\n`);
           response.destroy();
         },
       );

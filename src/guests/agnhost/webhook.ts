@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isRecord, type JsonRecord, listAt, recordAt, textAt } from '../../../objects/json.ts';
+import { isRecord, type JsonRecord, listAt, recordAt, textAt } from '../../objects/json.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AgnhostRun } from './context.ts';
@@ -167,13 +167,13 @@ function convert(object: JsonRecord, wanted: string): JsonRecord {
 type Answer = (path: string, review: JsonRecord) => Promise<JsonRecord | undefined>;
 
 async function serve(run: AgnhostRun, port: number, answer: Answer): Promise<void> {
-  const { args, place } = run;
-  const cert = await place.readFile(args.text('tls-cert-file'));
-  const key = await place.readFile(args.text('tls-private-key-file'));
+  const { args, container } = run;
+  const cert = await container.readFile(args.text('tls-cert-file'));
+  const key = await container.readFile(args.text('tls-private-key-file'));
   await run.listen(port, () =>
     createServer({ cert, key }, (request, response) => {
       handle(request, response, answer).catch((error: unknown) => {
-        place.write('stderr', `${String(error)}\n`);
+        container.write('stderr', `${String(error)}\n`);
         response.writeHead(500).end();
       });
     }),

@@ -1,9 +1,9 @@
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
-import { createServer } from '../../../host/node-http.ts';
+import { createServer } from '../../host/node-http.ts';
 import type { AgnhostRun } from './context.ts';
 import { isIP, isIPv6 } from 'node:net';
-import { MessageWriter } from '../../../dns/message-writer.ts';
-import { type DnsQuery, readQuery } from '../../../dns/query.ts';
+import { MessageWriter } from '../../dns/message-writer.ts';
+import { type DnsQuery, readQuery } from '../../dns/query.ts';
 import { readFile, stat, statfs, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -84,7 +84,7 @@ const serverBlocks: ReadonlySet<string> = new Set(['.', '.:53']);
 /** Answers names of the file `-conf` by UDP. SERVFAIL for others: `hosts` has no authority to deny them. */
 export async function coredns(run: AgnhostRun): Promise<void> {
   const path = run.args.text('conf', 'Corefile');
-  const names = hostsOf(path, (await run.place.readFile(path)).toString());
+  const names = hostsOf(path, (await run.container.readFile(path)).toString());
   run.onTerm = () => run.end(0);
   const writer = new MessageWriter();
   const nothing = { authoritative: false, answers: [], authorities: [], additionals: [] };
@@ -133,11 +133,11 @@ function hostsOf(path: string, text: string): ReadonlyMap<string, readonly strin
   return names;
 }
 
-/** Subcommands of agnhost that look at files, or only at their words: mounttest, entrypoint-tester (test/images/agnhost). */
+/** Subcommands of agnhost that look at files, or only at their arguments: mounttest, entrypoint-tester (test/images/agnhost). */
 
-/** Prints the words that it was called with, as Go prints a slice. */
+/** Prints the arguments that it was called with, as Go prints a slice. */
 export function entrypointTester(run: AgnhostRun): Promise<void> {
-  run.print(`[${run.words.join(' ')}]`);
+  run.print(`[${run.argv.join(' ')}]`);
   run.end(0);
   return Promise.resolve();
 }
@@ -208,7 +208,7 @@ async function readAgain(run: AgnhostRun, path: string): Promise<boolean> {
       isRead = true;
       run.print(`content of file ${JSON.stringify(path)}: ${text}`);
       if (breaks && text === initialContent) break;
-      if (breaks) run.place.write('stdout', `Unexpected content. Expected: ${initialContent}. Retrying`);
+      if (breaks) run.container.write('stdout', `Unexpected content. Expected: ${initialContent}. Retrying`);
     } catch (error) {
       isRead = false;
       run.print(`Error reading file ${path}: ${goError(error, path)}, retrying`);

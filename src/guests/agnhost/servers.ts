@@ -1,10 +1,10 @@
 import type { RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, isIP, type Socket } from 'node:net';
-import { createServer } from '../../../host/node-http.ts';
+import { createServer } from '../../host/node-http.ts';
 import { type AgnhostRun, tlsFile } from './context.ts';
 import { bodyFrom } from './clients.ts';
-import { errorMessage } from '../../../objects/status.ts';
+import { errorMessage } from '../../objects/status.ts';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -12,21 +12,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** Answers every request with the host name: HTTP, unless `--http=false`; then TCP, UDP or both. */
 export async function serveHostname(run: AgnhostRun): Promise<void> {
-  const { args, place } = run;
+  const { args, container } = run;
   const port = args.number('port', 9376);
   const [isTcp, isUdp] = [args.has('tcp'), args.has('udp')];
   const isHttp = args.text('http', 'true') !== 'false';
   if (isHttp && (isTcp || isUdp)) {
-    place.write('stderr', "Can't server TCP/UDP mode and HTTP mode at the same time\n");
+    container.write('stderr', "Can't server TCP/UDP mode and HTTP mode at the same time\n");
     run.end(1);
     return;
   }
-  if (isUdp) await run.receive(port, () => place.hostname);
+  if (isUdp) await run.receive(port, () => container.hostname);
   if (isTcp) {
     await run.listen(port, () =>
       createTcpServer((socket) => {
         // The client's data is read, so that closing does not reset the connection.
-        socket.resume().end(place.hostname);
+        socket.resume().end(container.hostname);
       }),
     );
   }
@@ -35,7 +35,7 @@ export async function serveHostname(run: AgnhostRun): Promise<void> {
       createServer((request, response) => {
         request.resume();
         if (args.has('close')) response.setHeader('Connection', 'close');
-        response.end(place.hostname);
+        response.end(container.hostname);
       }),
     );
   }
@@ -47,7 +47,7 @@ export async function serveHostname(run: AgnhostRun): Promise<void> {
  * `--json-response`: with the method, too.
  */
 export async function porter(run: AgnhostRun): Promise<void> {
-  const { environment } = run.place;
+  const { environment } = run.container;
   const isJson = run.args.has('json-response');
   const answer =
     (text: string): RequestListener =>
@@ -64,8 +64,8 @@ export async function porter(run: AgnhostRun): Promise<void> {
       await run.listen(Number(number), () => createServer(answer(text)));
       continue;
     }
-    const cert = await tlsFile(run.place, environment.get('CERT_FILE') ?? 'localhost.crt');
-    const key = await tlsFile(run.place, environment.get('KEY_FILE') ?? 'localhost.key');
+    const cert = await tlsFile(run.container, environment.get('CERT_FILE') ?? 'localhost.crt');
+    const key = await tlsFile(run.container, environment.get('KEY_FILE') ?? 'localhost.key');
     await run.listen(Number(number), () => createTlsServer({ cert, key }, answer(text)));
   }
 }
@@ -97,7 +97,7 @@ export async function testWebserver(run: AgnhostRun): Promise<void> {
       request.resume();
       response.setHeader('Cache-Control', 'private');
       response.setHeader('Access-Control-Allow-Origin', '*');
-      void fileAnswer(run.place, request.url ?? '/').then(({ status, type, body }) =>
+      void fileAnswer(run.container, request.url ?? '/').then(({ status, type, body }) =>
         response.writeHead(status, { 'Content-Type': type }).end(body),
       );
     }),
@@ -106,7 +106,7 @@ export async function testWebserver(run: AgnhostRun): Promise<void> {
 
 /** The answer of Go's file server: a file, 404, or for a folder a list that is left empty. */
 export async function fileAnswer(
-  { readFile }: Pick<AgnhostRun['place'], 'readFile'>,
+  { readFile }: Pick<AgnhostRun['container'], 'readFile'>,
   url: string,
 ): Promise<{ readonly status: number; readonly type: string; readonly body: string | Buffer }> {
   const page = (status: number, body: string): { status: number; type: string; body: string } => ({
@@ -154,7 +154,7 @@ export async function tcpReset(run: AgnhostRun): Promise<void> {
 
 /** `/whoami`: the client's address; `/checknosnat?ips=A:PORT,B:PORT`: whether those see this Pod by its own. */
 export async function noSnatTest(run: AgnhostRun): Promise<void> {
-  const { host, environment } = run.place;
+  const { host, environment } = run.container;
   const [pod, node] = ['POD_IP', 'NODE_IP'].map((name) => {
     const address = environment.get(name);
     if (address === undefined) throw new Error(`${name} env var was not present in the environment`);
@@ -198,7 +198,7 @@ export function logsGenerator(run: AgnhostRun): Promise<void> {
   const total = run.args.number('log-lines-total', run.args.number('t', 0));
   const duration = run.args.duration('run-duration', run.args.duration('d', 0));
   if (total <= 0 || duration < 0) {
-    run.place.write('stderr', `Invalid total number of lines: ${total}\n`);
+    run.container.write('stderr', `Invalid total number of lines: ${total}\n`);
     run.end(255);
     return Promise.resolve();
   }
@@ -232,7 +232,7 @@ const closingMs = 500;
 
 /** The settings in the environment, by upstream's names. */
 export async function portForwardTester(run: AgnhostRun): Promise<void> {
-  const { environment } = run.place;
+  const { environment } = run.container;
   const text = (name: string): string => environment.get(name) ?? '';
   const number = (name: string): number => {
     const value = Number(text(name));

@@ -1,19 +1,19 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createServer } from '../../../host/node-http.ts';
+import { createServer } from '../../host/node-http.ts';
 import { type AgnhostRun, tlsFile } from './context.ts';
 import { dial } from './clients.ts';
-import { joinHostPort } from '../../../objects/address.ts';
-import { errorMessage } from '../../../objects/status.ts';
+import { joinHostPort } from '../../objects/address.ts';
+import { errorMessage } from '../../objects/status.ts';
 import { createServer as createTcpServer, type Socket } from 'node:net';
-import { isRecord } from '../../../objects/json.ts';
+import { isRecord } from '../../objects/json.ts';
 
 /** `agnhost netexec`: a server whose answers its clients choose (test/images/agnhost/netexec/netexec.go). */
 
 /** Starts the servers. @throws the system's error. */
 export async function netexec(run: AgnhostRun): Promise<void> {
-  const { args, place } = run;
+  const { args, container } = run;
   const certificate = args.text('tls-cert-file');
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     handle(run, request, response).catch((error: unknown) => {
@@ -25,8 +25,8 @@ export async function netexec(run: AgnhostRun): Promise<void> {
     certificate === ''
       ? undefined
       : {
-          cert: await tlsFile(place, certificate),
-          key: await tlsFile(place, args.text('tls-private-key-file')),
+          cert: await tlsFile(container, certificate),
+          key: await tlsFile(container, args.text('tls-private-key-file')),
         };
   const httpPort = args.number('http-port', 8080);
   if (httpPort >= 0) {
@@ -39,9 +39,9 @@ export async function netexec(run: AgnhostRun): Promise<void> {
   if (udpPort >= 0) {
     const answerUdp = (message: Buffer, from: Sender): string | undefined =>
       answerDatagram(run, message, from);
-    await run.receive(udpPort, answerUdp, udpAddresses.length > 0 ? udpAddresses : place.listenAt);
+    await run.receive(udpPort, answerUdp, udpAddresses.length > 0 ? udpAddresses : container.listenAt);
   }
-  if (args.number('sctp-port', -1) >= 0) place.write('stderr', 'SCTP is not available: no SCTP server\n');
+  if (args.number('sctp-port', -1) >= 0) container.write('stderr', 'SCTP is not available: no SCTP server\n');
   const shutdown = args.number('delay-shutdown', 0);
   if (shutdown > 0) {
     run.onTerm = () => {
@@ -61,18 +61,18 @@ interface Sender {
 
 /** Upper case is lost, also that of the echo, as it is upstream. */
 function answerDatagram(
-  { place }: AgnhostRun,
+  { container }: AgnhostRun,
   message: Buffer,
   { address, port }: Sender,
 ): string | undefined {
   const text = message.toString().trim().toLowerCase();
-  if (text === 'hostname') return place.hostname;
+  if (text === 'hostname') return container.hostname;
   if (text === 'clientip') return joinHostPort(address, port);
   return text.startsWith('echo ') ? text.slice('echo '.length) : undefined;
 }
 
 async function handle(run: AgnhostRun, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { place, args } = run;
+  const { container, args } = run;
   const url = new URL(args.text('http-override') || (request.url ?? '/'), 'http://agnhost');
   const form = request.method === 'POST' ? await formOf(request) : new URLSearchParams();
   const value = (name: string): string => url.searchParams.get(name) ?? form.get(name) ?? '';
@@ -90,7 +90,7 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
   }
   switch (wanted) {
     case '/dial': {
-      const { status, body } = await dial(place, value);
+      const { status, body } = await dial(container, value);
       plain(typeof body === 'string' ? body : JSON.stringify(body), status);
       return;
     }
@@ -116,7 +116,7 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
 
 /** The answer of a path that only returns information. */
 function textOf(
-  { place }: AgnhostRun,
+  { container }: AgnhostRun,
   path: string,
   headers: IncomingHttpHeaders,
   value: (name: string) => string,
@@ -124,7 +124,7 @@ function textOf(
 ): string | undefined {
   switch (path) {
     case '/hostname':
-      return place.hostname;
+      return container.hostname;
     case '/clientip':
       return remote;
     case '/healthz':
@@ -140,9 +140,12 @@ function textOf(
   }
 }
 
-async function shell({ place }: AgnhostRun, command: string): Promise<{ output?: string; error?: string }> {
+async function shell(
+  { container }: AgnhostRun,
+  command: string,
+): Promise<{ output?: string; error?: string }> {
   try {
-    const { exitCode, stdout, stderr } = await place.exec(['/bin/sh', '-c', command]);
+    const { exitCode, stdout, stderr } = await container.exec(['/bin/sh', '-c', command]);
     const output = `${stdout}${stderr}`;
     return {
       ...(output === '' ? {} : { output }),
@@ -199,8 +202,8 @@ export async function networkTester(run: AgnhostRun): Promise<void> {
   if (serve === '' && runner === '') throw new Error('Must set either --runner or --serve, see --help');
   if (serve === '') {
     void execute(run, runner, args.text('options')).then(({ error, output }) => {
-      if (error !== undefined) run.place.write('stderr', `Error: ${error}\n`);
-      run.place.write('stdout', `output:\n\n${output}`);
+      if (error !== undefined) run.container.write('stderr', `Error: ${error}\n`);
+      run.container.write('stdout', `output:\n\n${output}`);
       run.end(error === undefined ? 0 : 1);
     });
     return;
@@ -288,8 +291,8 @@ async function closeWaitClient(
   say: (text: string) => void,
 ): Promise<void> {
   const { address, port } = addressIn(textIn(options, 'RemoteAddr'));
-  const [resolved = ''] = await run.place.resolve(address);
-  const socket = await run.place.host.connect(resolved, port);
+  const [resolved = ''] = await run.container.resolve(address);
+  const socket = await run.container.host.connect(resolved, port);
   socket.allowHalfOpen = true;
   run.keep({ close: () => void socket.destroy() });
   say('Connected to server');
@@ -327,8 +330,8 @@ function addressIn(text: string): { readonly address: string; readonly port: num
 }
 
 /** Go's `0.0.0.0`, `::` and no address mean all of the container. */
-function listenAddresses({ place }: AgnhostRun, address: string): readonly string[] {
-  return ['', '0.0.0.0', '::'].includes(address) ? place.listenAt : [address];
+function listenAddresses({ container }: AgnhostRun, address: string): readonly string[] {
+  return ['', '0.0.0.0', '::'].includes(address) ? container.listenAt : [address];
 }
 
 function textIn(options: Options, name: string): string {

@@ -1,32 +1,22 @@
 import type { Socket as DatagramSocket } from 'node:dgram';
 import type { Server, Socket } from 'node:net';
-import type { ExecResult, Host } from '../../../host/host.ts';
+import type { ContainerProgram, ProgramContainer } from '../../emulation/program.ts';
 
 /** A program beside agnhost in its image. */
 export const corednsProgram = '/coredns';
 
 /** The parts of its container that agnhost needs. */
-export interface AgnhostPlace {
-  readonly host: Host;
-  /** The addresses on which servers listen: `0.0.0.0` and `::`, or a node's. */
-  readonly listenAt: readonly string[];
-  readonly hostname: string;
+export interface AgnhostContainer extends Omit<ProgramContainer, 'hosts' | 'resolvConf'> {
   /** The addresses of a name, at least one. @throws {Error} where there is no such name. */
   readonly resolve: (name: string) => Promise<readonly string[]>;
-  readonly environment: ReadonlyMap<string, string>;
-  readonly write: (stream: 'stdout' | 'stderr', text: string) => void;
-  /** @throws the system's error. */
-  readonly readFile: (path: string) => Promise<Buffer>;
-  /** Runs a program of the container to its end. @throws {Error} where none can be run. */
-  readonly exec: (command: readonly string[]) => Promise<ExecResult>;
 }
 
 /** One run of agnhost: what it opened is closed at its end. */
 export class AgnhostRun {
-  readonly place: AgnhostPlace;
+  readonly container: AgnhostContainer;
   readonly args: AgnhostArguments;
   /** The program and all its arguments, as it was called. */
-  readonly words: readonly string[];
+  readonly argv: readonly string[];
   /** Resolves with the exit code. */
   readonly ended: Promise<number>;
   /** The handler of SIGTERM; by default a Go program that is process 1 exits with 2. */
@@ -34,13 +24,24 @@ export class AgnhostRun {
   readonly #end: (code: number) => void;
   readonly #open = new Set<{ close: () => void }>();
 
-  constructor(place: AgnhostPlace, args: AgnhostArguments, words: readonly string[]) {
-    this.place = place;
+  constructor(container: AgnhostContainer, args: AgnhostArguments, argv: readonly string[]) {
+    this.container = container;
     this.args = args;
-    this.words = words;
+    this.argv = argv;
     const ended = Promise.withResolvers<number>();
     this.ended = ended.promise;
     this.#end = ended.resolve;
+  }
+
+  /** As the program of its container. */
+  asProgram(): ContainerProgram {
+    return {
+      ended: this.ended.then((exitCode) => ({ exitCode })),
+      signal: (name) => {
+        if (name === 'SIGKILL') this.end(137);
+        else this.onTerm();
+      },
+    };
   }
 
   /** Closes everything; the first call gives the exit code. */
@@ -51,7 +52,7 @@ export class AgnhostRun {
   }
 
   print(line: string): void {
-    this.place.write('stdout', `${line}\n`);
+    this.container.write('stdout', `${line}\n`);
   }
 
   /** Keeps something until the end. */
@@ -60,7 +61,7 @@ export class AgnhostRun {
   }
 
   /** Listens at all addresses of the container. @throws the system's error. */
-  async listen(port: number, make: () => Server, addresses = this.place.listenAt): Promise<void> {
+  async listen(port: number, make: () => Server, addresses = this.container.listenAt): Promise<void> {
     for (const address of addresses) {
       const server = make();
       const connections = new Set<Socket>();
@@ -69,7 +70,7 @@ export class AgnhostRun {
         socket.on('error', () => undefined);
         socket.once('close', () => connections.delete(socket));
       });
-      await this.place.host.listen(server, address, port);
+      await this.container.host.listen(server, address, port);
       this.keep({
         close: () => {
           server.close();
@@ -83,10 +84,10 @@ export class AgnhostRun {
   async receive(
     port: number,
     answer: (message: Buffer, from: { address: string; port: number }) => string | Buffer | undefined,
-    addresses = this.place.listenAt,
+    addresses = this.container.listenAt,
   ): Promise<void> {
     for (const address of addresses) {
-      const socket: DatagramSocket = await this.place.host.datagram(address, port);
+      const socket: DatagramSocket = await this.container.host.datagram(address, port);
       socket.on('error', () => undefined);
       socket.on('message', (message, from) => {
         const answered = answer(message, from);
@@ -172,7 +173,7 @@ const files: ReadonlyMap<string, string> = new Map([
 
 /** A file of TLS: of the container, or of the image at its top. @throws the system's error. */
 export async function tlsFile(
-  { readFile }: Pick<AgnhostPlace, 'readFile'>,
+  { readFile }: Pick<AgnhostContainer, 'readFile'>,
   path: string,
 ): Promise<Buffer | string> {
   return files.get(path.replace(/^\//, '')) ?? (await readFile(path));

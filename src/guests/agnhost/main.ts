@@ -2,10 +2,9 @@
 import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { localHost } from '../../../host/local-host.ts';
-import { run } from '../../../host/local-host.ts';
+import { localHost, run } from '../../host/local-host.ts';
 import { runAgnhost } from './start.ts';
-import { errorMessage } from '../../../objects/status.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 const environment = new Map(Object.entries(process.env).map(([name, value = '']) => [name, value]));
 

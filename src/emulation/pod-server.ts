@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Socket as DatagramSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { Host } from '../../host/host.ts';
-import { createServer as createHttpServer, METHODS } from '../../host/node-http.ts';
+import type { Host } from '../host/host.ts';
+import { createServer as createHttpServer, METHODS } from '../host/node-http.ts';
 
 /** The Pod whose server answers. */
 export interface PodIdentity {

@@ -1,10 +1,10 @@
 /** `agnhost guestbook`: a frontend, a primary and its replicas, which keep texts by key (test/images/agnhost/guestbook). */
 import { setTimeout as delay } from 'node:timers/promises';
-import { createServer } from '../../../host/node-http.ts';
-import { isRecord } from '../../../objects/json.ts';
+import { createServer } from '../../host/node-http.ts';
+import { isRecord } from '../../objects/json.ts';
 import { bodyFrom } from './clients.ts';
 import type { AgnhostRun } from './context.ts';
-import { errorMessage } from '../../../objects/status.ts';
+import { errorMessage } from '../../objects/status.ts';
 
 /** Milliseconds that a replica tries to reach its primary, and between two tries. */
 const registrationMs = 15_000;
@@ -34,7 +34,7 @@ export async function guestbook(run: AgnhostRun): Promise<void> {
   if (primary === '') return;
   // It serves before: the primary may come later.
   book.register(primary).catch((error: unknown) => {
-    run.place.write('stderr', `${errorMessage(error)}\n`);
+    run.container.write('stderr', `${errorMessage(error)}\n`);
     run.end(1);
   });
 }
@@ -81,11 +81,11 @@ class Guestbook {
 
   /** Copies the entries of the primary, and follows its changes. */
   async register(primary: string): Promise<void> {
-    const { host } = this.#run.place;
+    const { host } = this.#run.container;
     const until = performance.now() + registrationMs;
     while (performance.now() < until) {
       try {
-        const [address = ''] = await this.#run.place.resolve(primary);
+        const [address = ''] = await this.#run.container.resolve(primary);
         const way = await host.connect(address, this.#port);
         const own = way.localAddress ?? '';
         way.destroy();
@@ -107,8 +107,8 @@ class Guestbook {
   }
 
   async #ask(name: string, path: string): Promise<string> {
-    const [address = ''] = await this.#run.place.resolve(name);
-    return await bodyFrom(this.#run.place.host, address, this.#port, path);
+    const [address = ''] = await this.#run.container.resolve(name);
+    return await bodyFrom(this.#run.container.host, address, this.#port, path);
   }
 }
 

@@ -1,0 +1,70 @@
+import type { Writable } from 'node:stream';
+import type { ContainerExit, TerminalSize } from '../controllers/kubelet/container-runtime.ts';
+import type { ExecResult, Host } from '../host/host.ts';
+
+/** A program that runs as a container. */
+export interface ContainerProgram {
+  /** Resolves when it has ended; never rejects. */
+  readonly ended: Promise<ContainerExit>;
+  /** The exit of a program that could not start. */
+  readonly failed?: ContainerExit | undefined;
+  /** `SIGKILL` ends it for certain. */
+  signal(name: NodeJS.Signals): void;
+  /** The words that run another program in its namespaces; undefined where none can be. */
+  readonly exec?: ExecBeside | undefined;
+  /** Bytes that it has in file systems of its own, but for volumes and logs. */
+  readonly usage?: (() => Promise<number>) | undefined;
+  /** Its standard input, where it has one that stays open. */
+  readonly stdin?: Writable | undefined;
+  /** Sets the size of its terminal, where it has one. */
+  readonly resize?: ((size: TerminalSize) => void) | undefined;
+}
+
+/** Before and with a program and its arguments. @throws {Error} where the container has not begun. */
+export type ExecBeside = (command: readonly string[]) => Promise<readonly string[]>;
+
+/** The parts of its container that a program of ours needs. */
+export interface ProgramContainer {
+  readonly host: Host;
+  /** The addresses on which servers listen: `0.0.0.0` and `::`, or a node's. */
+  readonly listenAt: readonly string[];
+  readonly hostname: string;
+  /** The text of `/etc/hosts` now. */
+  readonly hosts: () => string;
+  /** The text of `/etc/resolv.conf` now. */
+  readonly resolvConf: () => string;
+  readonly environment: ReadonlyMap<string, string>;
+  readonly write: (stream: 'stdout' | 'stderr', text: string) => void;
+  /** @throws the system's error. */
+  readonly readFile: (path: string) => Promise<Buffer>;
+  /** Runs a program of the container to its end. @throws {Error} where none can be run. */
+  readonly exec: (command: readonly string[]) => Promise<ExecResult>;
+}
+
+/** An image that is a program of ours, in this process: it uses the network and the files of its container. */
+export interface ProgramImage {
+  /** The program of a container without a command. */
+  readonly entrypoint: string;
+  /** Programs of the image that are ours. A command that names another one is a program of the machine. */
+  readonly commands: readonly string[];
+  /** The folder of a web server's pages, which its container may change, and its first page. */
+  readonly pages?: { readonly path: string; readonly index: string } | undefined;
+  /**
+   * Starts the program.
+   *
+   * @param argv the program and its arguments.
+   * @returns undefined for one that is to be run as a process of the container, by {@link ProgramImages.executables}.
+   * @throws the system's error.
+   */
+  start(argv: readonly string[], container: ProgramContainer): Promise<ContainerProgram | undefined>;
+}
+
+/** The images that are programs of ours. */
+export interface ProgramImages {
+  /** By the name that `--image` has for them. */
+  readonly byName: ReadonlyMap<string, ProgramImage>;
+  /** By repository. */
+  readonly byRepository: ReadonlyMap<string, ProgramImage>;
+  /** Programs for Node.js that every container finds as files, by their paths there. */
+  readonly executables: ReadonlyMap<string, string>;
+}

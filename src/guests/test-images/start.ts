@@ -1,0 +1,67 @@
+/** Test images of Kubernetes that are servers of their own (test/images), as programs of ours. */
+import type { ContainerProgram, ProgramContainer } from '../../emulation/program.ts';
+import { createServer } from '../../host/node-http.ts';
+import { withResolver } from '../agnhost/clients.ts';
+import { AgnhostArguments, type AgnhostContainer, AgnhostRun } from '../agnhost/context.ts';
+import { fileAnswer } from '../agnhost/servers.ts';
+import { sampleApiServer } from './sample-apiserver.ts';
+
+/** Port of web servers. */
+const port = 80;
+
+/**
+ * Starts the program of an image in this process.
+ *
+ * @param argv the name of the image, and its arguments.
+ * @param pages the folder of a web server's pages; undefined for other servers.
+ * @throws the system's error.
+ */
+export async function startTestImage(
+  argv: readonly string[],
+  container: ProgramContainer,
+  pages?: string,
+): Promise<ContainerProgram> {
+  const [image = '', ...args] = argv;
+  const run = new AgnhostRun(withResolver(container), new AgnhostArguments(args), argv);
+  run.onTerm = () => run.end(0);
+  if (image === 'sample-apiserver') await sampleApiServer(run);
+  else {
+    await serveWeb(run, (url) =>
+      pages === undefined ? pictureAnswer(image, url) : pageAnswer(run.container, pages, url),
+    );
+  }
+  return run.asProgram();
+}
+
+async function serveWeb(run: AgnhostRun, answerTo: (url: string) => Promise<Answer>): Promise<void> {
+  await run.listen(port, () =>
+    createServer((request, response) => {
+      request.resume();
+      const path = request.url ?? '/';
+      void answerTo(path).then(({ status, type, body }) => {
+        const line = `"${request.method ?? ''} ${path} HTTP/1.1" ${status}`;
+        run.print(`${request.socket.remoteAddress ?? '-'} - - ${line}`);
+        response.writeHead(status, { 'Content-Type': type }).end(body);
+      });
+    }),
+  );
+}
+
+type Answer = Awaited<ReturnType<typeof fileAnswer>>;
+
+/** A page of the server: `/` is its index. */
+async function pageAnswer(container: AgnhostContainer, root: string, url: string): Promise<Answer> {
+  const { pathname } = new URL(url, 'http://page');
+  return await fileAnswer(container, `${root}${pathname.endsWith('/') ? `${pathname}index.html` : pathname}`);
+}
+
+/** The answer for update demos: the picture of this image. */
+function pictureAnswer(image: string, url: string): Promise<Answer> {
+  const { pathname } = new URL(url, 'http://picture');
+  const body = JSON.stringify({ image: `${image}.jpg` });
+  return Promise.resolve(
+    pathname === '/data.json'
+      ? { status: 200, type: 'application/json', body: `${body}\n` }
+      : { status: 404, type: 'text/plain; charset=utf-8', body: '404 page not found\n' },
+  );
+}

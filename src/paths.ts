@@ -1,0 +1,19 @@
+/**
+ * Files that are found beside the code: the one place that knows that they are TypeScript in the source tree, and
+ * JavaScript in the package, where all others may be in any file of `dist` (hack/bundle.ts).
+ */
+import { dirname, extname, join } from 'node:path';
+
+/** The folder of package.json. */
+export const packageFolder = dirname(import.meta.dirname);
+
+/** Entries that are started by their file: of a thread, of a process, of a program in a container. */
+export const entries = {
+  controllersThread: entry('commands/local-cluster/worker'),
+  networkProcess: entry('commands/local-cluster/network-process'),
+  agnhost: entry('guests/agnhost/main'),
+};
+
+function entry(path: string): string {
+  return join(import.meta.dirname, `${path}${extname(import.meta.filename)}`);
+}
