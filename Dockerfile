@@ -1,4 +1,4 @@
-# servicenet in an image: node:24-slim, the compiled program and its production dependencies, nothing else of ours.
+# servicenet in an image: node:24-slim, the bundled program and its production dependencies, nothing else of ours.
 # docs/deploying.md says what is in it; test/package/image.ts keeps it whole where there is no Docker.
 #
 #   docker build --build-arg NODE_DIGEST=sha256:… -t servicenet:0.1.0 .
@@ -11,9 +11,10 @@ WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 # The scripts are for a checkout: they start the program once, and its source is not here yet.
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
+COPY hack/bundle.ts ./hack/
 COPY src ./src
-RUN npm run build -- --declaration false
+# Without the types, which are for users of the package.
+RUN node hack/bundle.ts
 
 FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}} AS dependencies
 WORKDIR /app

@@ -9,6 +9,7 @@ import { recordAt, textAt } from '../../src/objects/json.ts';
 import { Child } from '../e2e/child.ts';
 import { missingFor } from '../network/support/gate.ts';
 import { imageTests } from './image.ts';
+import { missingModules } from './modules.ts';
 
 const run = promisify(execFile);
 const seconds = 1000;
@@ -28,6 +29,39 @@ const { status } = await server.client.request('GET', '/api/v1/namespaces/defaul
 await server.stop();
 const refused = await Promise.allSettled([startApiServer(mode), startApiServer(option)]);
 console.log(status, ...refused.map(({ status }) => status));
+`;
+
+/** agnhost in the process of the network, and as a process of a container: prints what each says. */
+const agnhost = `
+import { startApiServer } from 'servicenet/testing';
+
+const image = 'ghcr.io/shop/tool';
+const server = await startApiServer({ network: true, containers: 'processes', nodes: 1, images: [\`\${image}=agnhost\`] });
+const pods = '/api/v1/namespaces/default/pods';
+const create = (name, args) =>
+  server.client.request('POST', pods, {
+    body: { metadata: { name }, spec: { restartPolicy: 'Never', containers: [{ name, image, args }] } },
+  });
+try {
+  await create('tool', ['netexec']);
+  await create('resolver', ['dns-suffix']);
+  const until = async (name, phase) => {
+    for (;;) {
+      const { status } = (await server.client.request('GET', \`\${pods}/\${name}\`)).json();
+      if (status.phase === phase) return status.podIP;
+      if (status.phase === 'Failed') throw new Error(JSON.stringify(status));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  };
+  const url = \`http://\${await until('tool', 'Running')}:8080/hostname\`;
+  const retry = ['--retry', '30', '--retry-all-errors'];
+  console.log((await server.run(['curl', '-s', ...retry, url])).stdout);
+  await until('resolver', 'Succeeded');
+  const log = await server.client.request('GET', \`\${pods}/resolver/log\`);
+  console.log(log.bytes.toString());
+} finally {
+  await server.stop();
+}
 `;
 
 beforeAll(async () => {
@@ -72,11 +106,7 @@ describe('the package, as npm installs it into an empty directory', () => {
     }
     const strange = files.filter((file) => /^(src|test|hack)\b|\.test\.|(?<!\.d)\.ts$/.test(file));
     expect(strange).toEqual([]);
-    const sources = readdirSync(join(repository, 'src'), { recursive: true }).map(String);
-    const modules = sources
-      .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
-      .map((file) => file.replace(/ts$/, 'js'));
-    expect(modules.filter((file) => !files.includes(join('dist', file)))).toEqual([]);
+    expect(missingModules(join(root, 'dist'))).toEqual([]);
   });
 
   test('runs no script where it is installed', () => {
@@ -147,6 +177,18 @@ describe('the package, as npm installs it into an empty directory', () => {
     `docs/testing-your-operator.md: a Service leads to its Pods${missing === '' ? '' : ` (missing: ${missing})`}`,
     async () => {
       await inside(process.execPath, ['--test', 'traffic.test.ts']);
+    },
+    180_000,
+  );
+
+  test.skipIf(missing !== '')(
+    `runs programs of Kubernetes' test images${missing === '' ? '' : ` (missing: ${missing})`}`,
+    async () => {
+      writeFileSync(join(directory, 'agnhost.js'), agnhost);
+      const { stdout } = await inside(process.execPath, ['agnhost.js']);
+      const [name, log] = stdout.split('\n');
+      expect(name).toBe('tool');
+      expect(log).toContain('svc.cluster.local');
     },
     180_000,
   );

@@ -48,8 +48,7 @@ export function copyOf(text: string): { from: string | undefined; sources: strin
 
 /**
  * Builds stages below a directory, without a container: a folder for each is its file system. The base image is not
- * there, so what a stage runs before its `WORKDIR` is left out. `npm ci` takes the packages of this repository, and
- * `npm run build` what was built in it.
+ * there, so what a stage runs before its `WORKDIR` is left out. `npm ci` takes the packages of this repository.
  */
 export class Builder {
   readonly #directory: string;
@@ -64,7 +63,6 @@ set -e
 case "$*" in
   'ci --ignore-scripts') ln -s '${modules}' node_modules ;;
   'ci --omit=dev --ignore-scripts') mv '${join(directory, 'production')}' node_modules ;;
-  'run build -- --declaration false') cp -r '${join(process.cwd(), 'dist')}' dist && find dist -name '*.d.ts' -delete ;;
   *) echo "npm $*: what would that do?" >&2; exit 1 ;;
 esac
 `,
