@@ -60,7 +60,7 @@ export async function runProgramInside({ kubeconfigPath, where, program }: RunCo
   const signal = untilSignal(createLog({ level: 'silent', format: 'json' }));
   try {
     return await runProgram({
-      program: [...place.words, ...program],
+      program: [...place.argv, ...program],
       kubeconfig: kubeconfigPath,
       interrupted: signal.received,
       failure: new Promise<never>(() => undefined),

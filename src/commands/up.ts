@@ -94,9 +94,9 @@ async function runInside(run: ProgramRun, network: ClusterNetwork, log: Logger):
     return exitCodes[entered];
   }
   try {
-    return await runProgram({ ...run, program: [...entered.words, ...run.program] });
+    return await runProgram({ ...run, program: [...entered.argv, ...run.program] });
   } finally {
-    await entered.leave().catch((error: unknown) => {
+    await entered.release().catch((error: unknown) => {
       log.error({ err: error }, 'the Pod of the program could not be deleted');
     });
   }
@@ -155,8 +155,8 @@ async function watch(
   ended.then(end, end);
   const title = `${url}  (q stops it)  export KUBECONFIG=${config.kubeconfigPath}`;
   try {
-    const onAnswers = (tell: NonNullable<ClusterNetwork['onAnswers']>): void => {
-      if (network !== undefined) network.onAnswers = tell;
+    const onResponses = (tell: NonNullable<ClusterNetwork['onResponses']>): void => {
+      if (network !== undefined) network.onResponses = tell;
     };
     const view = {
       transport,
@@ -164,7 +164,7 @@ async function watch(
       namespace: undefined,
       title,
       hints: tried.filter((line) => line !== ''),
-      onAnswers,
+      onResponses,
     };
     await showLiveView(view, ending.signal);
   } finally {

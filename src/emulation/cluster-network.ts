@@ -4,17 +4,16 @@ import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isAborted } from '../client/clock.ts';
-import { Caller, type InsideConfig, isPlace, type Where } from './calls.ts';
-import type { PodAnswers } from './pod-server.ts';
-import { Sandbox, type SandboxOptions } from './sandbox.ts';
-import { wordsAt } from './calls.ts';
+import { Caller, type NetworkConfig, isNetworkLocation, type Target, argvAt } from './protocol.ts';
+import type { PodResponses } from './pod-server.ts';
+import { NetworkSandbox, type NetworkSandboxOptions } from './network-sandbox.ts';
 
 /** MiB of V8's young generation in the process inside; its default is 48, which an idle process keeps. */
 const youngHeap = 4;
 
-/** Milliseconds before a network that has ended is made anew; twice as many after each failure. */
-const minPause = 500;
-const maxPause = 10_000;
+/** Before a network that has ended is made anew; twice as long after each failure. */
+const minPauseMs = 500;
+const maxPauseMs = 10_000;
 
 /** The number of times that the network may end before it is complete for the first time. */
 const attempts = 3;
@@ -22,12 +21,12 @@ const attempts = 3;
 const networkEnded = 'ClusterNetworkEnded';
 const madeAnew = 'the process of the cluster network has ended: it is made anew, and Pods get new sandboxes';
 
-/** The words that run a program at a place of the network. */
+/** A location of the network that is ready for a program. */
 export interface Entered {
-  /** The words before the program. */
-  readonly words: readonly string[];
+  /** The command line before the program. */
+  readonly argv: readonly string[];
   /** To be called when the program has ended. */
-  leave(): Promise<void>;
+  release(): Promise<void>;
 }
 
 /**
@@ -35,21 +34,21 @@ export interface Entered {
  * Pods get fresh sandboxes with the addresses that they had.
  */
 export class ClusterNetwork {
-  readonly #options: SandboxOptions;
+  readonly #options: NetworkSandboxOptions;
   readonly #log: Logger;
-  #sandbox: Sandbox;
+  #sandbox: NetworkSandbox;
   #caller: Caller;
   #listener: Server | undefined;
   /** Called with what Pods answer. */
-  onAnswers: ((answers: PodAnswers) => void) | undefined;
-  readonly #answered = (answers: PodAnswers): void => this.onAnswers?.(answers);
+  onResponses: ((responses: PodResponses) => void) | undefined;
+  readonly #responded = (responses: PodResponses): void => this.onResponses?.(responses);
   readonly #closing = new AbortController();
 
-  private constructor(options: SandboxOptions, log: Logger, sandbox: Sandbox) {
+  private constructor(options: NetworkSandboxOptions, log: Logger, sandbox: NetworkSandbox) {
     this.#options = options;
     this.#log = log;
     this.#sandbox = sandbox;
-    this.#caller = new Caller(sandbox.channel, this.#answered);
+    this.#caller = new Caller(sandbox.channel, this.#responded);
   }
 
   /**
@@ -59,11 +58,11 @@ export class ClusterNetwork {
    * @throws {NetworkUnavailableError} where this machine does not let us.
    */
   static async open(
-    { families, entry }: Pick<SandboxOptions, 'families' | 'entry'>,
+    { families, entry }: Pick<NetworkSandboxOptions, 'families' | 'entry'>,
     log: Logger,
   ): Promise<ClusterNetwork> {
     const cache = getCompileCacheDir();
-    const options: SandboxOptions = {
+    const options: NetworkSandboxOptions = {
       families,
       entry,
       nodeOptions: [`--max-semi-space-size=${youngHeap / 2}`],
@@ -73,7 +72,7 @@ export class ClusterNetwork {
         ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }),
       },
     };
-    return new ClusterNetwork(options, log, await Sandbox.open(options));
+    return new ClusterNetwork(options, log, await NetworkSandbox.open(options));
   }
 
   /**
@@ -83,7 +82,7 @@ export class ClusterNetwork {
    * @returns true when every node has its machine; false where {@link close} came first.
    * @throws {Error} where it ends {@link attempts} times before that, or of what runs inside.
    */
-  async start(config: InsideConfig, accept: (socket: Socket) => void): Promise<boolean> {
+  async start(config: NetworkConfig, accept: (socket: Socket) => void): Promise<boolean> {
     const ready = Promise.withResolvers<boolean>();
     this.#keep(config, accept, ready).catch(ready.reject);
     return await ready.promise;
@@ -102,18 +101,18 @@ export class ClusterNetwork {
   }
 
   /**
-   * Prepares a place for a program.
+   * Prepares a location for a program.
    *
    * @param folder where it begins; by default that of this process.
-   * @throws {Error} where there is no such place.
+   * @throws {Error} where there is no such target.
    */
-  async enter(where: Where, folder = process.cwd()): Promise<Entered> {
-    const { result: place } = await this.#caller.call({ call: 'place', where });
-    if (!isPlace(place)) throw new Error('no place came');
+  async enter(target: Target, folder = process.cwd()): Promise<Entered> {
+    const { result: location } = await this.#caller.call({ call: 'locate', target });
+    if (!isNetworkLocation(location)) throw new Error('no location came');
     return {
-      words: wordsAt(this.#sandbox.enter, place, folder),
-      leave: async () => {
-        await this.#caller.call({ call: 'leave', place });
+      argv: argvAt(this.#sandbox.enter, location, folder),
+      release: async () => {
+        await this.#caller.call({ call: 'release', location });
       },
     };
   }
@@ -125,7 +124,7 @@ export class ClusterNetwork {
     await this.#sandbox.close();
   }
 
-  async #begin(config: InsideConfig, accept: (socket: Socket) => void): Promise<void> {
+  async #begin(config: NetworkConfig, accept: (socket: Socket) => void): Promise<void> {
     const { forwarding } = this.#sandbox;
     if (forwarding === 'userspace') {
       this.#log.warn(
@@ -147,19 +146,19 @@ export class ClusterNetwork {
    * @throws {Error} where that does not come about; later failures are logged, and it is tried again.
    */
   async #keep(
-    config: InsideConfig,
+    config: NetworkConfig,
     accept: (socket: Socket) => void,
     ready: PromiseWithResolvers<boolean>,
   ): Promise<void> {
     let isReady = false;
-    let pause = minPause;
+    let pauseMs = minPauseMs;
     for (let attempt = 1; !isAborted(this.#closing.signal); attempt++) {
       try {
         if (attempt > 1) await this.#reopen();
         await this.#begin(config, accept);
         await this.#caller.call({ call: 'complete' });
         isReady = true;
-        pause = minPause;
+        pauseMs = minPauseMs;
         ready.resolve(true);
         await this.#sandbox.ended;
         if (!isAborted(this.#closing.signal)) this.#log.error({ reason: networkEnded }, madeAnew);
@@ -169,8 +168,8 @@ export class ClusterNetwork {
         this.#log.error({ reason: networkEnded, err: error }, madeAnew);
       }
       this.#listener?.close();
-      await delay(pause, undefined, { ref: false });
-      pause = Math.min(pause * 2, maxPause);
+      await delay(pauseMs, undefined, { ref: false });
+      pauseMs = Math.min(pauseMs * 2, maxPauseMs);
     }
     // One that came behind `close` would keep the process.
     this.#listener?.close();
@@ -179,8 +178,8 @@ export class ClusterNetwork {
 
   async #reopen(): Promise<void> {
     await this.#sandbox.close();
-    this.#sandbox = await Sandbox.open(this.#options);
-    this.#caller = new Caller(this.#sandbox.channel, this.#answered);
+    this.#sandbox = await NetworkSandbox.open(this.#options);
+    this.#caller = new Caller(this.#sandbox.channel, this.#responded);
     // `close` came meanwhile, and has ended the last one.
     if (isAborted(this.#closing.signal)) await this.#sandbox.close();
   }

@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Logger } from 'pino';
 import { isRecord } from '../objects/json.ts';
-import type { Where } from './calls.ts';
+import type { Target } from './protocol.ts';
 import type { ClusterNetwork, Entered } from './cluster-network.ts';
 import { errorMessage } from '../objects/status.ts';
 
@@ -59,8 +59,8 @@ export interface ControlServer {
 
 /**
  * Answers `servicenet run`: a line of JSON, `{"where":…,"folder":…}`, is answered with a line, `{"words":[…]}` or
- * `{"error":…}`.
- * The place is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
+ * `{"error":…}`. The names stay: `run` and `up` may be of different versions.
+ * The location is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
  * replaced.
  *
  * @returns undefined where the path is too long.
@@ -106,17 +106,17 @@ async function serve(socket: Socket, network: ClusterNetwork): Promise<void> {
   socket.on('error', () => undefined);
   const closed = once(socket, 'close');
   const request: unknown = JSON.parse(await firstLine(socket));
-  const where = isRecord(request) ? request['where'] : undefined;
-  if (!isWhere(where)) throw new Error('a request has a member "where"');
+  const target = isRecord(request) ? request['where'] : undefined;
+  if (!isTarget(target)) throw new Error('a request has a member "where"');
   const folder = isRecord(request) ? request['folder'] : undefined;
-  const entered: Entered = await network.enter(where, typeof folder === 'string' ? folder : undefined);
-  socket.write(`${JSON.stringify({ words: entered.words })}\n`);
+  const entered: Entered = await network.enter(target, typeof folder === 'string' ? folder : undefined);
+  socket.write(`${JSON.stringify({ words: entered.argv })}\n`);
   await closed;
-  await entered.leave();
+  await entered.release();
 }
 
 /** Both ends are ours, though perhaps of different versions. */
-function isWhere(value: unknown): value is Where {
+function isTarget(value: unknown): value is Target {
   return isRecord(value) && typeof value['kind'] === 'string';
 }
 
@@ -130,19 +130,21 @@ async function firstLine(socket: Socket): Promise<string> {
   return String(line[0]);
 }
 
-/** A place that the `up` at a socket has prepared. */
+/** A location that the `up` at a socket has prepared. */
 export interface Prepared {
-  readonly words: readonly string[];
-  /** Gives the place up. */
+  /** The command line before the program. */
+  readonly argv: readonly string[];
+  /** Gives the location up. */
   end(): void;
 }
 
 /**
- * Asks the `up` at a socket for a place, for a program that begins in the folder of this process. Removes the socket of one that was killed.
+ * Asks the `up` at a socket for a location, for a program that begins in the folder of this process. Removes the socket
+ * of one that was killed.
  *
- * @throws {Error} where none listens, or there is no such place.
+ * @throws {Error} where none listens, or there is no such target.
  */
-export async function askControl(path: string, where: Where): Promise<Prepared> {
+export async function askControl(path: string, target: Target): Promise<Prepared> {
   const socket = await connectTo(path);
   const advice = 'start servicenet up, or name its kubeconfig with --kubeconfig';
   if (socket === 'none') {
@@ -152,10 +154,10 @@ export async function askControl(path: string, where: Where): Promise<Prepared> 
     await rm(path, { force: true });
     throw new Error(`the servicenet up at ${path} was killed, and its cluster is gone: ${advice}`);
   }
-  socket.write(`${JSON.stringify({ where, folder: process.cwd() })}\n`);
+  socket.write(`${JSON.stringify({ where: target, folder: process.cwd() })}\n`);
   const answer: unknown = JSON.parse(await firstLine(socket));
-  const words = isRecord(answer) ? answer['words'] : undefined;
-  if (Array.isArray(words)) return { words: words.map(String), end: () => void socket.destroy() };
+  const argv = isRecord(answer) ? answer['words'] : undefined;
+  if (Array.isArray(argv)) return { argv: argv.map(String), end: () => void socket.destroy() };
   socket.destroy();
   throw new Error(isRecord(answer) ? String(answer['error']) : 'no answer came');
 }

@@ -91,9 +91,7 @@ async function createMetricsObjects(clients: Clients, addresses: readonly string
   });
 }
 
-/** The simulated usage of Pods and Nodes, as `metrics.k8s.io/v1beta1` shows it. */
-
-/** metrics.k8s.io/v1beta1 PodMetrics. */
+/** metrics.k8s.io/v1beta1 PodMetrics, of simulated usage. */
 export interface PodMetrics extends KubeObject {
   readonly timestamp: string;
   readonly window: string;

@@ -14,8 +14,8 @@ export interface PodIdentity {
   readonly isReady: () => boolean;
 }
 
-/** Milliseconds: the longest that `/slow` waits. */
-const slowest = 300_000;
+/** The longest that `/slow` waits. */
+const maxSlowMs = 300_000;
 
 /**
  * Answers a request:
@@ -41,7 +41,7 @@ async function answerHttp(
     response.end(`${plain.text}\n`);
     return;
   }
-  if (url.pathname === '/slow') await delay(pauseOf(url), undefined, { ref: false });
+  if (url.pathname === '/slow') await delay(slowMs(url), undefined, { ref: false });
   const { pod, namespace, node } = identity;
   const body = {
     ...{ pod, namespace, node },
@@ -67,10 +67,9 @@ function plainAnswer(
   return status === undefined ? undefined : { status: Number(status), text: status };
 }
 
-/** Milliseconds. */
-function pauseOf(url: URL): number {
+function slowMs(url: URL): number {
   const wanted = Number(url.searchParams.get('ms') ?? '0');
-  return Math.min(Math.max(0, Number.isFinite(wanted) ? wanted : 0), slowest);
+  return Math.min(Math.max(0, Number.isFinite(wanted) ? wanted : 0), maxSlowMs);
 }
 
 function clientOf({ socket }: IncomingMessage): string {
@@ -85,36 +84,36 @@ function joined(request: IncomingMessage): string {
 /** The user agent of probes, whose answers are not reported. */
 const probeAgent = /^kube-probe\//;
 
-const answered = new Map<string, number>();
-let listener: ((answers: PodAnswers) => void) | undefined;
+const responseCounts = new Map<string, number>();
+let listener: ((responses: PodResponses) => void) | undefined;
 let timer: NodeJS.Timeout | undefined;
 
 /**
  * The number of answers of built-in servers, by the key of the Pod: HTTP requests, TCP connections, UDP datagrams.
  */
-export type PodAnswers = readonly (readonly [string, number])[];
+export type PodResponses = readonly (readonly [string, number])[];
 
-/** Milliseconds between two reports. */
-const pause = 200;
+/** Between two reports. */
+const reportIntervalMs = 200;
 
 /** Counts one answer of a Pod. @param agent the header User-Agent of its client. */
-function reportAnswer({ namespace, pod }: PodIdentity, agent = ''): void {
+function reportResponse({ namespace, pod }: PodIdentity, agent = ''): void {
   if (listener === undefined || probeAgent.test(agent)) return;
   const key = `${namespace}/${pod}`;
-  answered.set(key, (answered.get(key) ?? 0) + 1);
-  timer ??= setTimeout(report, pause).unref();
+  responseCounts.set(key, (responseCounts.get(key) ?? 0) + 1);
+  timer ??= setTimeout(report, reportIntervalMs).unref();
 }
 
 /** Reports answers from now on, every 200 ms at most. */
-export function reportAnswers(tell: (answers: PodAnswers) => void): void {
-  listener = tell;
+export function reportResponses(listen: (responses: PodResponses) => void): void {
+  listener = listen;
 }
 
 function report(): void {
   timer = undefined;
-  const answers = [...answered];
-  answered.clear();
-  listener?.(answers);
+  const responses = [...responseCounts];
+  responseCounts.clear();
+  listener?.(responses);
 }
 
 /** A port that a container declares. */
@@ -142,7 +141,7 @@ const http = createHttpServer((request, response) => {
     response.destroy();
     return;
   }
-  reportAnswer(owner, request.headers['user-agent']);
+  reportResponse(owner, request.headers['user-agent']);
   answerHttp(owner, request, response).catch(() => response.destroy());
 });
 
@@ -185,7 +184,7 @@ export class PodServer {
     if (protocol === 'UDP') {
       const socket = await host.datagram(address, port);
       socket.on('error', () => undefined);
-      socket.on('message', () => reportAnswer(identity));
+      socket.on('message', () => reportResponse(identity));
       echoDatagrams(socket, identity.pod);
       this.#datagrams.push(socket);
       return;
@@ -214,7 +213,7 @@ export class PodServer {
       const protocol = protocolOf(first);
       if (protocol === 'unclear') this.#chooseProtocol(socket, first);
       else if (protocol === 'echo') {
-        reportAnswer(this.#options.identity);
+        reportResponse(this.#options.identity);
         echoStream(socket, first, this.#options.identity.pod);
       } else {
         owners.set(socket, this.#options.identity);

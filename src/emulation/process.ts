@@ -1,9 +1,9 @@
-/** The process inside the namespaces that `sandbox.ts` makes. */
+/** The process inside the namespaces that `network-sandbox.ts` makes. */
 import { flushCompileCache } from 'node:module';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
-import { type AnswersMessage, answerCalls, type FirstMessage } from './calls.ts';
-import type { Inside } from './inside.ts';
+import { type ResponsesMessage, answerCalls, type FirstMessage } from './protocol.ts';
+import type { NetworkProcess } from './network-process.ts';
 import type { ProgramImages } from './program.ts';
 import { errorMessage } from '../objects/status.ts';
 
@@ -20,19 +20,19 @@ async function obstacle(): Promise<string | undefined> {
 
 /** Runs the cluster network in this process, as `up` says over the channel between the two. */
 export async function serveNetwork(images: ProgramImages): Promise<void> {
-  let inside: Inside | undefined;
+  let network: NetworkProcess | undefined;
   answerCalls(async (call) => {
     if (call.call === 'start') {
-      const { Inside } = await import('./inside.ts');
+      const { NetworkProcess } = await import('./network-process.ts');
       const { logLevel: level, logFormat: format } = call.config;
       const log = createLog({ level, format });
-      const started = await Inside.start(call.config, images, log);
+      const started = await NetworkProcess.start(call.config, images, log);
       returnFreedMemory(log);
-      inside = started.inside;
+      network = started.network;
       return { handle: started.listener };
     }
-    if (inside === undefined) throw new Error('the cluster network is not started yet');
-    const answer = await inside.answer(call);
+    if (network === undefined) throw new Error('the cluster network is not started yet');
+    const answer = await network.answer(call);
     // This process is killed, and only one that exits writes the compile cache.
     if (call.call === 'complete') flushCompileCache();
     return answer;
@@ -41,7 +41,7 @@ export async function serveNetwork(images: ProgramImages): Promise<void> {
   const found = await obstacle();
   process.send?.({ obstacle: found ?? '' } satisfies FirstMessage);
   if (found !== undefined) return;
-  const { reportAnswers } = await import('./pod-server.ts');
-  reportAnswers((answers) => void process.send?.({ answers } satisfies AnswersMessage));
-  await import('./inside.ts');
+  const { reportResponses } = await import('./pod-server.ts');
+  reportResponses((responses) => void process.send?.({ responses } satisfies ResponsesMessage));
+  await import('./network-process.ts');
 }

@@ -10,7 +10,7 @@ export interface ContainerProgram {
   readonly failed?: ContainerExit | undefined;
   /** `SIGKILL` ends it for certain. */
   signal(name: NodeJS.Signals): void;
-  /** The words that run another program in its namespaces; undefined where none can be. */
+  /** The command line that runs another program in its namespaces; undefined where none can be. */
   readonly exec?: ExecBeside | undefined;
   /** Bytes that it has in file systems of its own, but for volumes and logs. */
   readonly usage?: (() => Promise<number>) | undefined;

@@ -6,7 +6,7 @@ import { startClients } from '../commands/local-cluster/clients.ts';
 import { startLocalCluster } from '../commands/local-cluster/cluster.ts';
 import { openNetwork } from '../commands/local-cluster/network.ts';
 import { run } from '../host/local-host.ts';
-import type { Where } from '../emulation/calls.ts';
+import type { Target } from '../emulation/protocol.ts';
 import { createLog } from '../telemetry/log.ts';
 import { testServerConfig, type TestServerOptions } from './options.ts';
 
@@ -88,12 +88,12 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
     run: async (program, where = { namespace: 'default' }) => {
       if (open === undefined)
         throw new Error('there is no cluster network: startApiServer({ network: true })');
-      const entered = await open.enter(placeOf(where));
-      const [first = '', ...rest] = [...entered.words, ...program];
+      const entered = await open.enter(targetOf(where));
+      const [first = '', ...rest] = [...entered.argv, ...program];
       try {
         return await run(first, rest);
       } finally {
-        await entered.leave();
+        await entered.release();
       }
     },
     stop: async () => {
@@ -103,7 +103,7 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
   };
 }
 
-function placeOf(where: RunPlace): Where {
+function targetOf(where: RunPlace): Target {
   if ('outside' in where) return { kind: 'outside' };
   if ('node' in where) return { kind: 'node', name: where.node };
   if ('namespace' in where) return { kind: 'client', namespace: where.namespace };

@@ -7,7 +7,7 @@ import type { LogConfig } from '../../flags/shared.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { controlPlaneAddresses, lanCidrs } from '../../emulation/lan.ts';
 import { type End, endInReverse } from '../signals.ts';
-import { familiesOf, insideConfig } from './network.ts';
+import { familiesOf, networkConfig } from './network.ts';
 import { checkerName } from '../../controllers/names.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 import { readFile, rm, writeFile } from 'node:fs/promises';
@@ -70,7 +70,7 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
   try {
     const access = { url: server.url, ca: server.ca, token: server.token };
     const networkReady = network?.open.start(
-      insideConfig(config, server.port, access, server.issueKubeletCertificate(['kubelet']), network.log),
+      networkConfig(config, server.port, access, server.issueKubeletCertificate(['kubelet']), network.log),
       (connection) => server.accept(connection),
     );
     // Its user may wait for it later.

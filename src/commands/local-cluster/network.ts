@@ -8,7 +8,7 @@ import type { LocalClusterConfig, PublishedPort } from '../../flags/up.ts';
 import { attachmentsName, checkerName } from '../../controllers/names.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { programNamed } from '../../emulation/containers/images.ts';
-import type { InsideConfig } from '../../emulation/calls.ts';
+import type { NetworkConfig } from '../../emulation/protocol.ts';
 import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { entries } from '../../paths.ts';
@@ -32,7 +32,7 @@ export async function openNetwork(
   if (config.network === 'off' || (config.network === 'auto' && config.nodes === 0)) return undefined;
   const [network, { NetworkUnavailableError }] = await Promise.all([
     import('../../emulation/cluster-network.ts'),
-    import('../../emulation/sandbox.ts'),
+    import('../../emulation/network-sandbox.ts'),
   ]);
   try {
     const obstacle = obstacleOf(config);
@@ -70,13 +70,13 @@ export function familiesOf({ serviceCidrs }: LocalClusterConfig): readonly IPFam
 }
 
 /** The settings of the process inside. */
-export function insideConfig(
+export function networkConfig(
   config: LocalClusterConfig,
   port: number,
   { ca, token }: ServerAccess,
   kubelet: CertificatePair,
   { logLevel, logFormat }: LogConfig,
-): InsideConfig {
+): NetworkConfig {
   const { clusterCidrs, nodes } = config;
   const families = familiesOf(config);
   const [address = ''] = controlPlaneAddresses(families);

@@ -176,7 +176,7 @@ export interface LiveViewOptions {
   /** Commands to try, which stay on a terminal. */
   readonly hints?: readonly string[];
   /** Takes a listener for how often Pods have answered, by their keys. Absent: that is not counted. */
-  readonly onAnswers?: (tell: (answers: Iterable<readonly [ObjectKey, number]>) => void) => void;
+  readonly onResponses?: (tell: (answers: Iterable<readonly [ObjectKey, number]>) => void) => void;
 }
 
 /**
@@ -197,7 +197,7 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
       screen.changed();
     });
     const follower = new Follower(watched, log, namespace, { changed: () => screen.changed() });
-    options.onAnswers?.((answers) => follower.answered(answers));
+    options.onResponses?.((answers) => follower.answered(answers));
     screen.open();
     const leaveKeys = interruptByKey(process.stdin);
     try {

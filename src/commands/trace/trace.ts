@@ -73,8 +73,8 @@ class PacketChecker {
   async check(source: TraceSource, destination: TraceDestination, plan: Trace): Promise<CheckedPacket> {
     const place = await askControl(this.#socket, whereOf(source));
     const open = async (address: string, port: number): Promise<PacketOutcome> => {
-      const words = [...place.words, process.execPath, '-e', program, address, String(port)];
-      const { stdout, stderr } = await run(words[0] ?? '', words.slice(1));
+      const argv = [...place.argv, process.execPath, '-e', program, address, String(port)];
+      const { stdout, stderr } = await run(argv[0] ?? '', argv.slice(1));
       if (stdout === 'connected' || stdout === 'refused' || stdout === 'dropped') return stdout;
       throw new Error(`--check: no connection was tried: ${stderr.trim()}`);
     };

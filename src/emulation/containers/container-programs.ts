@@ -28,22 +28,22 @@ export function builtInCommand([program = '', argument = '', script]: readonly s
   ContainerProgram | undefined {
   const name = program.slice(program.lastIndexOf('/') + 1);
   if ((name === 'sh' || name === 'bash') && argument === '-c' && script !== undefined) {
-    const words = script
+    const argv = script
       .trim()
       .replace(/^exec /, '')
       .split(/ +/);
-    return words.length <= 2 ? builtInCommand(words) : undefined;
+    return argv.length <= 2 ? builtInCommand(argv) : undefined;
   }
   if (name === 'pause') return new Waiting(undefined, 0);
   if (name === 'true') return new Waiting(0, undefined);
   if (name === 'false') return new Waiting(0, undefined, 1);
   if (name !== 'sleep') return undefined;
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(argument) ?? [];
-  if (amount !== undefined) return new Waiting(Number(amount) * (units[unit] ?? 1000), undefined);
+  if (amount !== undefined) return new Waiting(Number(amount) * (unitsMs[unit] ?? 1000), undefined);
   return /^inf(?:inity)?$/.test(argument) ? new Waiting(undefined, undefined) : undefined;
 }
 
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const unitsMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** setTimeout's limit. */
 const maxTimeoutMs = 2 ** 31 - 1;
@@ -56,15 +56,15 @@ class Waiting implements ContainerProgram {
   readonly #timer: NodeJS.Timeout | undefined;
 
   /** @param onTerm the exit code by SIGTERM; undefined: as process 1 without a handler it does not hear it. */
-  constructor(milliseconds: number | undefined, onTerm: number | undefined, exitCode = 0) {
+  constructor(durationMs: number | undefined, onTerm: number | undefined, exitCode = 0) {
     const ended = Promise.withResolvers<ContainerExit>();
     this.ended = ended.promise;
     this.#end = ended.resolve;
     this.#onTerm = onTerm;
     this.#timer =
-      milliseconds === undefined
+      durationMs === undefined
         ? undefined
-        : setTimeout(() => ended.resolve({ exitCode }), Math.min(milliseconds, maxTimeoutMs));
+        : setTimeout(() => ended.resolve({ exitCode }), Math.min(durationMs, maxTimeoutMs));
   }
 
   signal(name: NodeJS.Signals): void {
@@ -75,9 +75,9 @@ class Waiting implements ContainerProgram {
 }
 
 /** A command that would need `--containers=processes`. */
-export function refusedCommand(words: readonly string[], log: ContainerLog): ContainerProgram {
-  log.write('stderr', Buffer.from(`${refusal(words)}\n`));
-  const failed = { exitCode: 127, reason: 'StartError', message: refusal(words) };
+export function refusedCommand(argv: readonly string[], log: ContainerLog): ContainerProgram {
+  log.write('stderr', Buffer.from(`${refusal(argv)}\n`));
+  const failed = { exitCode: 127, reason: 'StartError', message: refusal(argv) };
   return { failed, ended: Promise.resolve(failed), signal: () => undefined };
 }
 
@@ -169,7 +169,7 @@ export class ContainerPrograms {
         readFile: (path) => record.folder.readFile(container, path, pages?.path),
         exec: async (command) => {
           if (!runsProcesses) throw new Error(refusal(command));
-          const [first = '', ...rest] = await beside.words(command);
+          const [first = '', ...rest] = await beside.argv(command);
           return await run(first, rest);
         },
       };
@@ -188,7 +188,7 @@ export class ContainerPrograms {
     record: ProgramPod,
     network: PodNetwork,
     { pod, container, environment }: WantedContainer,
-    words: readonly string[],
+    argv: readonly string[],
     log: ContainerLog,
   ): Promise<ProcessContainer> {
     const folder = join(record.folder.path, 'containers', container.name);
@@ -218,7 +218,7 @@ export class ContainerPrograms {
         hasTerminal: container.tty === true,
       },
       network: network.path,
-      words,
+      argv,
       environment: { PATH: defaultPath, HOSTNAME: hostname, HOME: home, ...variables },
       workingDirectory: container.workingDir ?? '/',
       log,
@@ -258,7 +258,7 @@ class BesideProcess {
   }
 
   /** @throws {Error} where it cannot be made. */
-  async words(command: readonly string[]): Promise<readonly string[]> {
+  async argv(command: readonly string[]): Promise<readonly string[]> {
     this.#process ??= this.#start();
     return await (await this.#process).exec(command);
   }
@@ -274,7 +274,7 @@ class BesideProcess {
     return {
       ended,
       signal: (name) => program.signal(name),
-      exec: (command) => this.words(command),
+      exec: (command) => this.argv(command),
       usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
     };
   }

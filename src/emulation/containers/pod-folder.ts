@@ -100,8 +100,8 @@ export class PodFolder {
     if (known === undefined) {
       await mkdir(folder.path, { recursive: true, mode: 0o777 });
       if (sizeLimit !== undefined) {
-        const words = ['-t', 'tmpfs', '-o', `mode=1777,size=${sizeLimit}`, 'tmpfs', folder.path];
-        const { exitCode, stderr } = await run('mount', words);
+        const args = ['-t', 'tmpfs', '-o', `mode=1777,size=${sizeLimit}`, 'tmpfs', folder.path];
+        const { exitCode, stderr } = await run('mount', args);
         if (exitCode !== 0) throw new Error(stderr.trim());
         this.#mounted.push(folder.path);
       }

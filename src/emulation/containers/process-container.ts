@@ -17,7 +17,7 @@ import { folderBytes } from './pod-folder.ts';
 import {
   writtenIn,
   report,
-  sandboxWords,
+  sandboxArgv,
   type SandboxCommandOptions,
   withPrivileges,
 } from './sandbox-command.ts';
@@ -68,7 +68,8 @@ export interface ProcessOptions {
   readonly sandbox: SandboxCommandOptions;
   /** The file of its network namespace. */
   readonly network: string;
-  readonly words: readonly string[];
+  /** The program and its arguments. */
+  readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly workingDirectory: string;
   readonly log: ContainerLog;
@@ -78,9 +79,9 @@ export interface ProcessOptions {
   readonly hasTerminal: boolean;
 }
 
-/** Bytes of a log between two pauses of so many milliseconds: an endless writer leaves time for others. */
-const burst = 512 * 1024;
-const pause = 100;
+/** Between two bursts of a log, and the bytes of one: an endless writer leaves time for others. */
+const pauseMs = 100;
+const burstBytes = 512 * 1024;
 
 const exec128 =
   'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: ';
@@ -109,14 +110,14 @@ export class ProcessContainer implements ContainerProgram {
 
   /** Resolves when the program has started, or has failed to: then `ended` has the reason. */
   static async start(options: ProcessOptions): Promise<ProcessContainer> {
-    const { network, sandbox, words, workingDirectory, environment, log, hasStdin, hasTerminal } = options;
+    const { network, sandbox, argv, workingDirectory, environment, log, hasStdin, hasTerminal } = options;
     const terminal = hasTerminal ? openTerminal() : undefined;
     const [first = '', ...rest] = [
-      ...['nsenter', `--net=${network}`, '--', ...sandboxWords(sandbox)],
+      ...['nsenter', `--net=${network}`, '--', ...sandboxArgv(sandbox)],
       // Process 1 is to lead the session of its terminal: shells with jobs need that.
       ...(terminal === undefined ? [] : ['setsid', '--ctty']),
       ...withEnvironment(environment),
-      ...['sh', '-c', report, workingDirectory, ...words],
+      ...['sh', '-c', report, workingDirectory, ...argv],
     ];
     const end = terminal?.programEnd;
     const child = spawn(first, rest, {
@@ -284,12 +285,12 @@ function throttled(
   let heard = 0;
   stream?.on('data', (chunk: Buffer) => {
     heard += Math.max(chunk.length, hear(chunk));
-    const isBurst = heard >= burst;
+    const isBurst = heard >= burstBytes;
     const taken = room();
     if (!isBurst && taken === undefined) return;
     stream.pause();
     if (isBurst) heard = 0;
-    void Promise.all([taken, isBurst ? delay(pause, undefined, { ref: false }) : undefined]).then(() =>
+    void Promise.all([taken, isBurst ? delay(pauseMs, undefined, { ref: false }) : undefined]).then(() =>
       stream.resume(),
     );
   });
@@ -300,11 +301,14 @@ function isReadable(stream: unknown): stream is Readable {
   return typeof stream === 'object' && stream !== null && 'readable' in stream && 'on' in stream;
 }
 
-/** Programs that run beside those of a container: `kubectl exec`. */
-
-/** Runs words to their end, in a terminal of their own. @returns the exit code. @throws why the signal aborted. */
+/**
+ * Runs a program beside that of a container (`kubectl exec`) to its end, in a terminal of its own.
+ *
+ * @returns the exit code.
+ * @throws why the signal aborted.
+ */
 export async function runInTerminal(
-  words: readonly string[],
+  argv: readonly string[],
   { stdin, stdout, terminal: wanted, signal }: ExecStreams,
 ): Promise<number> {
   signal?.throwIfAborted();
@@ -312,7 +316,7 @@ export async function runInTerminal(
   const { programEnd, stream } = terminal;
   // Reading fails with EIO once no program has the terminal open.
   stream.on('error', () => stream.destroy());
-  const child = spawn('setsid', ['--ctty', '--wait', ...words], {
+  const child = spawn('setsid', ['--ctty', '--wait', ...argv], {
     stdio: [programEnd, programEnd, programEnd],
   });
   closeSync(programEnd);
@@ -340,8 +344,8 @@ async function exitOf(child: ChildProcess): Promise<number> {
   return await ended.promise;
 }
 
-/** Runs words to their end, between streams. @returns the exit code. @throws why the signal aborted. */
-export async function runWords(
+/** The same between streams. @returns the exit code. @throws why the signal aborted. */
+export async function runArgv(
   [program = '', ...args]: readonly string[],
   { stdin, stdout, stderr, signal }: ExecStreams,
 ): Promise<number> {

@@ -4,9 +4,10 @@ import { dirname, join } from 'node:path';
 import { ContainerError } from '../../controllers/kubelet/container-runtime.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 
-/** The file system of a container: this machine's, which stays as it is, with the container's own files in it. */
-
-/** A step in making a root, in order. */
+/**
+ * A step, in order, in making the root of a container: the machine's file system, which stays as it is, with the
+ * container's own files in it.
+ */
 export type MountStep =
   | { readonly kind: 'symlink'; readonly to: string; readonly at: string }
   | { readonly kind: 'bind'; readonly from: string; readonly at: string; readonly isReadOnly: boolean }
@@ -122,8 +123,7 @@ function resolveOnMachine(path: string): string {
   return join(realpathSync(known), clean.slice(known.length));
 }
 
-/** The words that run a program in a root and namespaces of its own, with bubblewrap or without it. */
-
+/** A root and namespaces of its own for a program, with bubblewrap or without it. */
 export interface SandboxCommandOptions {
   readonly root: Root;
   readonly hostname: string;
@@ -186,8 +186,8 @@ unset OLDPWD
 exec 3>&-
 exec "$@"`;
 
-/** The words before a program, which is process 1 there. Run in a network namespace that is the program's already. */
-export function sandboxWords(options: SandboxCommandOptions): readonly string[] {
+/** The command line before a program, which is process 1 there. Run in a network namespace that is the program's already. */
+export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
   const { root, capabilities, hasBubblewrap } = options;
   const overlays = root.overlays.map(overlayLine);
   if (hasBubblewrap) {
@@ -274,10 +274,8 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The users of a Pod's programs, as far as the namespaces of the network have such users (pkg/securitycontext). */
-
 /**
- * The user by a container's `securityContext` and that of its Pod.
+ * The user by a container's `securityContext` and that of its Pod (pkg/securitycontext).
  *
  * @returns undefined if they set none.
  * @throws {ContainerError} for root with `runAsNonRoot`.

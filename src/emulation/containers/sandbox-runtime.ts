@@ -27,7 +27,7 @@ import {
   type ContainerProgramsOptions,
   type ProgramPod,
 } from './container-programs.ts';
-import { runInTerminal, runWords } from './process-container.ts';
+import { runInTerminal, runArgv } from './process-container.ts';
 import { folderBytes, PodFolder, podsFolder } from './pod-folder.ts';
 import { isMapped } from './sandbox-command.ts';
 import { canBeAsked } from './images.ts';
@@ -99,7 +99,7 @@ interface Running {
   readonly program: ContainerProgram;
   readonly log: ContainerLog;
   /** When it is killed, by a monotonic clock. */
-  killAt: number;
+  killAtMs: number;
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -197,7 +197,7 @@ export class SandboxRuntime implements ContainerRuntime {
       log.close();
       return program.failed;
     }
-    const running: Running = { attempt, program, log, killAt: Infinity, timer: undefined };
+    const running: Running = { attempt, program, log, killAtMs: Infinity, timer: undefined };
     record.running.set(name, running);
     void program.ended.then(async (exit) => {
       clearTimeout(running.timer);
@@ -208,17 +208,17 @@ export class SandboxRuntime implements ContainerRuntime {
     return undefined;
   }
 
-  async stop(pod: Pod, name: string, grace: number): Promise<void> {
+  async stop(pod: Pod, name: string, graceMs: number): Promise<void> {
     const running = this.#pods.get(uidOf(pod))?.running.get(name);
     if (running === undefined) return;
     const { program } = running;
-    const killAt = performance.now() + grace;
-    if (grace === 0) program.signal('SIGKILL');
-    else if (killAt < running.killAt) {
-      if (running.killAt === Infinity) program.signal(stopSignalOf(pod, name));
-      running.killAt = killAt;
+    const killAtMs = performance.now() + graceMs;
+    if (graceMs === 0) program.signal('SIGKILL');
+    else if (killAtMs < running.killAtMs) {
+      if (running.killAtMs === Infinity) program.signal(stopSignalOf(pod, name));
+      running.killAtMs = killAtMs;
       clearTimeout(running.timer);
-      running.timer = setTimeout(() => program.signal('SIGKILL'), grace);
+      running.timer = setTimeout(() => program.signal('SIGKILL'), graceMs);
       running.timer.unref();
     }
     await program.ended;
@@ -231,8 +231,8 @@ export class SandboxRuntime implements ContainerRuntime {
       (terminal === undefined ? stderr : stdout).write(`${refusal(command)}\n`);
       return 127;
     }
-    const words = await exec(command);
-    return await (streams.terminal === undefined ? runWords(words, streams) : runInTerminal(words, streams));
+    const argv = await exec(command);
+    return await (streams.terminal === undefined ? runArgv(argv, streams) : runInTerminal(argv, streams));
   }
 
   async attach(

@@ -1,15 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Readable } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ContainerError, type ContainerRuntime } from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { logBytes, logOptions, logRefusal } from './streams.ts';
+import {
+  logBytes,
+  logOptions,
+  logRefusal,
+  checkRunning,
+  type RemoteCommand,
+  remoteCommandProtocols,
+  serveRemoteCommand,
+} from './streams.ts';
 import {
   channelProtocol,
   forwardChannels,
@@ -17,7 +24,6 @@ import {
   type PortForwardTarget,
   tunnelProtocol,
 } from './port-forward.ts';
-import { checkRunning, type RemoteCommand, remoteCommandProtocols, serveRemoteCommand } from './streams.ts';
 import { errorMessage } from '../../objects/status.ts';
 
 export interface KubeletApiOptions {

@@ -143,9 +143,10 @@ export class SpdySession {
   }
 }
 
-/** Port-forward over WebSocket (apimachinery `util/portforward`, kubelet `cri/streaming/portforward`). */
-
-/** The protocol of kubectl 1.31 and later: a SPDY connection inside a WebSocket. */
+/**
+ * The protocol of kubectl 1.31 and later: a SPDY connection inside a WebSocket (apimachinery `util/portforward`, kubelet
+ * `cri/streaming/portforward`).
+ */
 export const tunnelProtocol = 'SPDY/3.1+portforward.k8s.io';
 /** The protocol of channels: two for each port. */
 export const channelProtocol = 'v4.channel.k8s.io';

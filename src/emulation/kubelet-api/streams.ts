@@ -74,15 +74,15 @@ export interface PodLogOptions {
   /** Of the end of what is there; undefined: all. */
   readonly tailLines: number | undefined;
   /** Milliseconds since the epoch; undefined: from the beginning. */
-  readonly since: number | undefined;
+  readonly sinceMs: number | undefined;
   /** Undefined: no limit. */
   readonly limitBytes: number | undefined;
   /** Undefined: both. */
   readonly stream: LogLine['stream'] | undefined;
 }
 
-/** Reads the query of `/containerLogs`. @param now milliseconds since the epoch. */
-export function logOptions(query: URLSearchParams, now: number): PodLogOptions {
+/** Reads the query of `/containerLogs`. @param nowMs milliseconds since the epoch. */
+export function logOptions(query: URLSearchParams, nowMs: number): PodLogOptions {
   const number = (name: string): number | undefined => {
     const text = query.get(name) ?? '';
     return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
@@ -94,7 +94,7 @@ export function logOptions(query: URLSearchParams, now: number): PodLogOptions {
   return {
     ...{ follow: is('follow'), previous: is('previous'), timestamps: is('timestamps') },
     tailLines: number('tailLines'),
-    since: sinceSeconds === undefined ? sinceTime : now - sinceSeconds * 1000,
+    sinceMs: sinceSeconds === undefined ? sinceTime : nowMs - sinceSeconds * 1000,
     limitBytes: number('limitBytes'),
     stream: stream === 'stdout' || stream === 'stderr' ? stream : undefined,
   };
@@ -135,7 +135,7 @@ const pullProblems: ReadonlyMap<string, string> = new Map([
  */
 export async function* logBytes(
   lines: AsyncIterable<readonly LogLine[]>,
-  { timestamps, since = -Infinity, limitBytes = Infinity, stream }: PodLogOptions,
+  { timestamps, sinceMs = -Infinity, limitBytes = Infinity, stream }: PodLogOptions,
 ): AsyncGenerator<Buffer> {
   let left = limitBytes;
   let isStart = true;
@@ -147,7 +147,7 @@ export async function* logBytes(
       const begins = isStart;
       isStart = line.isWhole;
       if (stream !== undefined && line.stream !== stream) continue;
-      isSince ||= (parseTime(line.time) ?? Infinity) >= since;
+      isSince ||= (parseTime(line.time) ?? Infinity) >= sinceMs;
       if (!isSince) continue;
       if (timestamps && begins) parts.push(Buffer.from(`${line.time} `));
       parts.push(line.text);
@@ -163,9 +163,10 @@ export async function* logBytes(
 
 const lineEnd = Buffer.from('\n');
 
-/** Exec and attach over WebSocket (apimachinery `util/remotecommand`, kubelet `cri/streaming/remotecommand`). */
-
-/** The protocols that are spoken, the newest first. v5 can end standard input. */
+/**
+ * The protocols of exec and attach over WebSocket, the newest first (apimachinery `util/remotecommand`, kubelet
+ * `cri/streaming/remotecommand`). v5 can end standard input.
+ */
 export const remoteCommandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const;
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;

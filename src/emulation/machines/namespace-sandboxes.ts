@@ -1,13 +1,10 @@
 import { SandboxError, type WantedSandbox } from '../../controllers/kubelet/container-runtime.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import { lastingPorts } from '../../objects/pods.ts';
-import { ip, namespaceFolder } from '../namespaces.ts';
+import { ip, namespaceFolder, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
 import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
-import { NamespaceHost } from '../namespaces.ts';
-import { NetworkNamespace } from '../namespaces.ts';
-import type { HostPort } from './simulated-nodes.ts';
+import type { HostPort, NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
 import type { PodInterfaces } from './pod-interfaces.ts';
-import type { NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
 import { errorMessage } from '../../objects/status.ts';
 
 /** The network of a Pod. */

@@ -14,10 +14,9 @@ import { SecondLans } from './lan.ts';
 import type { NodeMachine } from './simulated-nodes.ts';
 import type { EgressRouterPlan } from '../../network/egress/egress-router.ts';
 
-/** A Pod's further interfaces, as lines for `ip -batch`. PURE. */
-
 /**
- * In the namespace of the node: makes the interface in that of the Pod. It goes with the Pod's.
+ * The lines of `ip -batch` in the namespace of the node: they make a further interface in that of the Pod. It goes with
+ * the Pod's. Pure.
  *
  * @param pod the name of the Pod's namespace.
  * @param port of the node, for an interface on a bridge: at most 15 bytes, of this interface alone.

@@ -113,9 +113,7 @@ async function masqueradePods(host: Host, podCIDRs: readonly string[]): Promise<
   ]);
 }
 
-/** The status endpoints of kube-proxy on its node (cmd/kube-proxy/app/server.go `serveMetrics`). */
-
-/** kube-proxy's default for `--metrics-bind-address`. */
+/** kube-proxy's default for `--metrics-bind-address`, where its status is (cmd/kube-proxy/app/server.go `serveMetrics`). */
 const address = '127.0.0.1';
 const port = 10249;
 

@@ -13,9 +13,7 @@ import { encode, RECURSION_DESIRED } from 'dns-packet';
 import { readAnswers } from '../../dns/query.ts';
 import { parseResolvConf } from '../../network/dns/resolv-conf.ts';
 
-/** `/dial` of netexec: calls another netexec, and returns its answers (test/images/agnhost/netexec `dialHandler`). */
-
-/** Milliseconds that one attempt has. */
+/** The time of one attempt. */
 const timeoutMs = 5000;
 /** Most bytes of an answer. */
 const maxBodyBytes = 1024 * 1024;
@@ -27,7 +25,11 @@ export interface DialAnswer {
   readonly body: { responses?: string[]; errors?: string[] } | string;
 }
 
-/** @param value of a query parameter: `host`, `port`, `request`, `protocol`, `tries`. */
+/**
+ * `/dial` of netexec: calls another netexec, and returns its answers (test/images/agnhost/netexec `dialHandler`).
+ *
+ * @param value of a query parameter: `host`, `port`, `request`, `protocol`, `tries`.
+ */
 export async function dial(
   { host, resolve }: Pick<AgnhostContainer, 'host' | 'resolve'>,
   value: (name: string) => string,
@@ -126,13 +128,11 @@ function askSctp(): Promise<string> {
   return Promise.reject(new Error('sctp dial failed. err:protocol not supported'));
 }
 
-/** Subcommands of agnhost that run as a process: connect, inclusterclient, and what shows files of DNS. */
-
 /** Connects to `HOST:PORT`, and reports the failure (test/images/agnhost/connect). */
 export async function connect(run: AgnhostRun): Promise<void> {
   const { args, container } = run;
   const [, name = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(args.others[0] ?? '') ?? [];
-  const timeout = args.duration('timeout', 1000);
+  const connectTimeoutMs = args.durationMs('timeout', 1000);
   const protocol = args.text('protocol', 'tcp').toLowerCase();
   const fail = (word: string): void => {
     container.write('stderr', `${word}\n`);
@@ -142,7 +142,8 @@ export async function connect(run: AgnhostRun): Promise<void> {
     fail('OTHER: SCTP is not available');
     return;
   }
-  const signal = timeout === 0 ? new AbortController().signal : AbortSignal.timeout(timeout);
+  const signal =
+    connectTimeoutMs === 0 ? new AbortController().signal : AbortSignal.timeout(connectTimeoutMs);
   try {
     if (protocol === 'udp') {
       const socket = await container.host.datagram(name.includes(':') ? '::' : '0.0.0.0', 0);
@@ -167,7 +168,7 @@ const accountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Asks the API server for its health, again and again, with the token of the moment. */
 export async function inClusterClient(run: AgnhostRun): Promise<void> {
   const { args, container } = run;
-  const interval = args.number('poll-interval', 30) * 1000;
+  const intervalMs = args.number('poll-interval', 30) * 1000;
   const host = container.environment.get('KUBERNETES_SERVICE_HOST') ?? 'kubernetes.default.svc';
   const port = Number(container.environment.get('KUBERNETES_SERVICE_PORT') ?? '443');
   for (;;) {
@@ -187,7 +188,7 @@ export async function inClusterClient(run: AgnhostRun): Promise<void> {
     } catch (error) {
       run.print(`error: ${errorMessage(error)}`);
     }
-    await delay(interval);
+    await delay(intervalMs);
   }
 }
 

@@ -130,8 +130,8 @@ export class AgnhostArguments {
     return (this.#flags.get(name) ?? 'false') !== 'false';
   }
 
-  /** Milliseconds of a Go duration. */
-  duration(name: string, fallback: number): number {
+  /** A Go duration. */
+  durationMs(name: string, fallback: number): number {
     const text = this.#flags.get(name);
     if (text === undefined) return fallback;
     let sum = 0;

@@ -8,7 +8,7 @@ import { errorMessage } from '../../objects/status.ts';
 
 /** Milliseconds that a replica tries to reach its primary, and between two tries. */
 const registrationMs = 15_000;
-const pause = 1000;
+const pauseMs = 1000;
 
 interface Answer {
   readonly status: number;
@@ -101,7 +101,7 @@ class Guestbook {
           `encountered error while registering to primary: ${errorMessage(error)}. Retrying in 1s.`,
         );
       }
-      await delay(pause);
+      await delay(pauseMs);
     }
     throw new Error('Timed out while registering to primary.');
   }

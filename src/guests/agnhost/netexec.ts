@@ -9,9 +9,11 @@ import { errorMessage } from '../../objects/status.ts';
 import { createServer as createTcpServer, type Socket } from 'node:net';
 import { isRecord } from '../../objects/json.ts';
 
-/** `agnhost netexec`: a server whose answers its clients choose (test/images/agnhost/netexec/netexec.go). */
-
-/** Starts the servers. @throws the system's error. */
+/**
+ * `agnhost netexec`: servers whose answers their clients choose (test/images/agnhost/netexec/netexec.go).
+ *
+ * @throws the system's error.
+ */
 export async function netexec(run: AgnhostRun): Promise<void> {
   const { args, container } = run;
   const certificate = args.text('tls-cert-file');
@@ -106,7 +108,7 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
       return;
     case '/exit':
       plain('');
-      await delay(seconds(value('wait')) + seconds(value('timeout')));
+      await delay(secondsAsMs(value('wait')) + secondsAsMs(value('timeout')));
       run.end(Number(value('code')) || 0);
       return;
     default:
@@ -157,7 +159,7 @@ async function shell(
 }
 
 /** Milliseconds of `10s`. */
-function seconds(text: string): number {
+function secondsAsMs(text: string): number {
   const [, amount = '0', unit = 's'] = /^([\d.]+)(ms|s|m)?$/.exec(text) ?? [];
   return Number(amount) * ({ ms: 1, s: 1000, m: 60_000 }[unit] ?? 1000);
 }
@@ -176,9 +178,10 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.concat(chunks).toString());
 }
 
-/** `agnhost net`: a connection that stays half closed, for tests of conntrack (test/images/agnhost/net). */
-
-/** Prints its steps, and throws if the peer behaves otherwise. */
+/**
+ * A runner of `agnhost net`, whose connection stays half closed for tests of conntrack (test/images/agnhost/net). Prints its
+ * steps, and throws if the peer behaves otherwise.
+ */
 type Runner = (run: AgnhostRun, options: Options, say: (text: string) => void) => Promise<void>;
 
 type Options = Readonly<Record<string, unknown>>;
@@ -296,8 +299,8 @@ async function closeWaitClient(
   socket.allowHalfOpen = true;
   run.keep({ close: () => void socket.destroy() });
   say('Connected to server');
-  const limit = secondsIn(options, 'TimeoutSeconds');
-  await halfClosed(socket, limit > 0 ? limit * 1000 : undefined);
+  const limitSeconds = secondsIn(options, 'TimeoutSeconds');
+  await halfClosed(socket, limitSeconds > 0 ? limitSeconds * 1000 : undefined);
   const seconds = secondsIn(options, 'PostFinTimeoutSeconds');
   say(`Server has half-closed the connection, waiting ${seconds} seconds`);
   const leaks = options['LeakConnection'] === true;
@@ -307,14 +310,13 @@ async function closeWaitClient(
   if (!leaks) socket.destroy();
 }
 
-/** @param limit in milliseconds. */
-async function halfClosed(socket: Socket, limit: number | undefined): Promise<void> {
+async function halfClosed(socket: Socket, limitMs: number | undefined): Promise<void> {
   const ended = Promise.withResolvers<undefined>();
   socket.once('end', () => ended.resolve(undefined));
   socket.once('error', ended.reject);
   socket.once('data', () => ended.reject(new Error('Got data but expected EOF')));
   const timer =
-    limit === undefined ? undefined : setTimeout(() => ended.reject(new Error('i/o timeout')), limit);
+    limitMs === undefined ? undefined : setTimeout(() => ended.reject(new Error('i/o timeout')), limitMs);
   try {
     await ended.promise;
   } finally {

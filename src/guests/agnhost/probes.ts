@@ -7,14 +7,15 @@ import { type DnsQuery, readQuery } from '../../dns/query.ts';
 import { readFile, stat, statfs, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** `agnhost grpc-health-checking`: a server of `grpc.health.v1.Health/Check` (test/images/agnhost/grpc-health-checking). */
-
 /** gRPC's status codes that are used here. */
 const codes = { ok: 0, notFound: 5, unimplemented: 12 };
 /** `HealthCheckResponse.ServingStatus`. */
 const servingStatus = { serving: 1, notServing: 2 };
 
-/** Healthy for `--delay-unhealthy-sec`, or as `/make-serving` and `/make-not-serving` say. */
+/**
+ * `agnhost grpc-health-checking`: a server of `grpc.health.v1.Health/Check` (test/images/agnhost/grpc-health-checking).
+ * Healthy for `--delay-unhealthy-sec`, or as `/make-serving` and `/make-not-serving` say.
+ */
 export async function grpcHealthChecking(run: AgnhostRun): Promise<void> {
   const { args } = run;
   const started = performance.now();
@@ -75,8 +76,8 @@ function answer(stream: ServerHttp2Stream, code: number, message: string, body?:
 /** CoreDNS, which the image of agnhost has too, as far as Kubernetes' tests configure it: the names of one `hosts` block. */
 
 const port = 53;
-/** Seconds (`plugin/hosts`). */
-const ttl = 3600;
+/** Of CoreDNS' `plugin/hosts`. */
+const ttlSeconds = 3600;
 /** Plugins that change no answer. */
 const silent: ReadonlySet<string> = new Set(['errors', 'log']);
 const serverBlocks: ReadonlySet<string> = new Set(['.', '.:53']);
@@ -103,7 +104,7 @@ export async function coredns(run: AgnhostRun): Promise<void> {
 function answersTo({ name, type }: DnsQuery, addresses: readonly string[]) {
   return addresses.flatMap((address) => {
     const own = isIPv6(address) ? 'AAAA' : 'A';
-    return type === own ? [{ type: own, name, ttl, address } as const] : [];
+    return type === own ? [{ type: own, name, ttl: ttlSeconds, address } as const] : [];
   });
 }
 
@@ -133,8 +134,6 @@ function hostsOf(path: string, text: string): ReadonlyMap<string, readonly strin
   return names;
 }
 
-/** Subcommands of agnhost that look at files, or only at their arguments: mounttest, entrypoint-tester (test/images/agnhost). */
-
 /** Prints the arguments that it was called with, as Go prints a slice. */
 export function entrypointTester(run: AgnhostRun): Promise<void> {
   run.print(`[${run.argv.join(' ')}]`);
@@ -145,8 +144,8 @@ export function entrypointTester(run: AgnhostRun): Promise<void> {
 const initialContent = 'mount-tester new file\n';
 /** Of statfs(2). */
 const tmpfsMagic = 0x01021994;
-/** Milliseconds between two readings of `--file_content_in_loop`. */
-const pause = 2000;
+/** Between two readings of `--file_content_in_loop`. */
+const pauseMs = 2000;
 
 /** Makes and describes files, in upstream's order: file system, new files, mode, permissions, owner, content. */
 export async function mountTest(run: AgnhostRun): Promise<void> {
@@ -213,7 +212,7 @@ async function readAgain(run: AgnhostRun, path: string): Promise<boolean> {
       isRead = false;
       run.print(`Error reading file ${path}: ${goError(error, path)}, retrying`);
     }
-    await delay(pause);
+    await delay(pauseMs);
   }
   return isRead;
 }

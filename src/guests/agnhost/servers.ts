@@ -8,8 +8,6 @@ import { errorMessage } from '../../objects/status.ts';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Servers of agnhost that say little: serve-hostname, porter, liveness, tcp-reset and others (test/images/agnhost). */
-
 /** Answers every request with the host name: HTTP, unless `--http=false`; then TCP, UDP or both. */
 export async function serveHostname(run: AgnhostRun): Promise<void> {
   const { args, container } = run;
@@ -70,8 +68,8 @@ export async function porter(run: AgnhostRun): Promise<void> {
   }
 }
 
-/** Milliseconds that `liveness` is healthy. */
-const healthyFor = 10_000;
+/** The time that `liveness` is healthy. */
+const healthyMs = 10_000;
 
 /** Healthy for ten seconds. */
 export async function liveness(run: AgnhostRun): Promise<void> {
@@ -84,7 +82,7 @@ export async function liveness(run: AgnhostRun): Promise<void> {
       if (url.pathname === '/started') response.end(`${age / 1000}`);
       else if (url.pathname === '/redirect') {
         response.writeHead(302, { Location: url.searchParams.get('loc') ?? '' }).end();
-      } else if (age > healthyFor) response.writeHead(500).end(`error: ${age / 1000}`);
+      } else if (age > healthyMs) response.writeHead(500).end(`error: ${age / 1000}`);
       else response.end('ok');
     }),
   );
@@ -196,8 +194,8 @@ export async function noSnatTest(run: AgnhostRun): Promise<void> {
 /** Lines like those of kube-apiserver's log: `--log-lines-total` of them within `--run-duration`. */
 export function logsGenerator(run: AgnhostRun): Promise<void> {
   const total = run.args.number('log-lines-total', run.args.number('t', 0));
-  const duration = run.args.duration('run-duration', run.args.duration('d', 0));
-  if (total <= 0 || duration < 0) {
+  const durationMs = run.args.durationMs('run-duration', run.args.durationMs('d', 0));
+  if (total <= 0 || durationMs < 0) {
     run.container.write('stderr', `Invalid total number of lines: ${total}\n`);
     run.end(255);
     return Promise.resolve();
@@ -213,7 +211,7 @@ export function logsGenerator(run: AgnhostRun): Promise<void> {
     clearInterval(timer);
     run.end(0);
   };
-  const timer = setInterval(print, Math.max(1, duration / total));
+  const timer = setInterval(print, Math.max(1, durationMs / total));
   run.keep({ close: () => clearInterval(timer) });
   return Promise.resolve();
 }
@@ -225,12 +223,13 @@ export function pause(run: AgnhostRun): Promise<void> {
   return Promise.resolve();
 }
 
-/** `agnhost port-forward-tester`: sends chunks to one client, and ends (test/images/agnhost/port-forward-tester). */
-
-/** Milliseconds that a client has to take the end before the connection is closed. */
+/** The time that a client has to take the end before the connection is closed. */
 const closingMs = 500;
 
-/** The settings in the environment, by upstream's names. */
+/**
+ * `agnhost port-forward-tester`: sends chunks to one client, and ends (test/images/agnhost/port-forward-tester). The
+ * settings are in the environment.
+ */
 export async function portForwardTester(run: AgnhostRun): Promise<void> {
   const { environment } = run.container;
   const text = (name: string): string => environment.get(name) ?? '';
@@ -241,7 +240,7 @@ export async function portForwardTester(run: AgnhostRun): Promise<void> {
   };
   const bind = text('BIND_ADDRESS');
   const addresses = bind === '' || bind === 'localhost' ? ['127.0.0.1'] : [bind];
-  const [chunks, size, interval] = [number('CHUNKS'), number('CHUNK_SIZE'), number('CHUNK_INTERVAL')];
+  const [chunks, size, intervalMs] = [number('CHUNKS'), number('CHUNK_SIZE'), number('CHUNK_INTERVAL')];
   let isTaken = false;
   const serve = async (socket: Socket): Promise<number> => {
     run.print('Accepted client connection');
@@ -260,7 +259,7 @@ export async function portForwardTester(run: AgnhostRun): Promise<void> {
     if (expected !== '') run.print('Received expected client data');
     socket.resume();
     for (let i = 0; i < chunks; i++) {
-      if (i > 0) await delay(interval);
+      if (i > 0) await delay(intervalMs);
       socket.write('x'.repeat(size));
     }
     run.print('Shutting down connection');

@@ -4,8 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AgnhostRun } from './context.ts';
 
-/** The decisions of the webhooks of Kubernetes' tests (test/images/agnhost/webhook). */
-
 /** The `response` of an AdmissionReview, without its uid. */
 type AdmissionResponse = JsonRecord & { readonly allowed: boolean };
 
@@ -124,9 +122,7 @@ function stages(data: JsonRecord): readonly JsonRecord[] {
   ];
 }
 
-/** `agnhost webhook` and `agnhost crd-conversion-webhook` (test/images/agnhost/webhook, crd-conversion-webhook). */
-
-/** Serves the webhooks of Kubernetes' tests with TLS. @throws the system's error. */
+/** `agnhost webhook`: the webhooks of Kubernetes' tests (test/images/agnhost/webhook), by TLS. @throws the system's error. */
 export async function webhook(run: AgnhostRun): Promise<void> {
   const { args } = run;
   await serve(run, args.number('port', 443), async (path, review) => {
@@ -137,7 +133,7 @@ export async function webhook(run: AgnhostRun): Promise<void> {
   });
 }
 
-/** Converts between `v1`, with `hostPort`, and `v2`, with `host` and `port`. @throws the system's error. */
+/** `agnhost crd-conversion-webhook`: converts between `v1`, with `hostPort`, and `v2`, with `host` and `port`. @throws the system's error. */
 export async function conversionWebhook(run: AgnhostRun): Promise<void> {
   await serve(run, run.args.number('port', 443), (path, review) => {
     if (path !== '/crdconvert') return Promise.resolve(undefined);

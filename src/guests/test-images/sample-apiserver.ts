@@ -83,8 +83,6 @@ function discoveryDocument(path: string): unknown {
   return documents.get(path);
 }
 
-/** The objects of the sample API server, in memory. */
-
 /** Which objects are meant. */
 export interface FlunderSelection {
   readonly plural: string;
@@ -253,15 +251,16 @@ function mergedRecord(target: JsonRecord, patch: JsonRecord): JsonRecord {
   return Object.fromEntries([...kept, ...changed]);
 }
 
-/**
- * Kubernetes' sample API server (staging/src/k8s.io/sample-apiserver): `wardle.example.com/v1alpha1` with its flunders and
- * fischers, in memory. Clients are not authenticated.
- */
-
 /** Most bytes of a body. */
 const maxBodyBytes = 3 * 1024 * 1024;
 
-/** Serves by TLS with the files of `--tls-cert-file` and `--tls-private-key-file`. @throws the system's error. */
+/**
+ * Kubernetes' sample API server (staging/src/k8s.io/sample-apiserver): `wardle.example.com/v1alpha1` with its flunders and
+ * fischers, in memory, by TLS with the files of `--tls-cert-file` and `--tls-private-key-file`. Clients are not
+ * authenticated.
+ *
+ * @throws the system's error.
+ */
 export async function sampleApiServer(run: AgnhostRun): Promise<void> {
   const { args, container } = run;
   const cert = await container.readFile(args.text('tls-cert-file'));

@@ -5,7 +5,7 @@ import { makeRoot } from '../../../src/emulation/containers/sandbox-command.ts';
 import {
   defaultCapabilities,
   report,
-  sandboxWords,
+  sandboxArgv,
 } from '../../../src/emulation/containers/sandbox-command.ts';
 
 const [way, kind, ...command] = process.argv.slice(2);
@@ -20,7 +20,7 @@ const mounts = [
 ];
 const root = await makeRoot(folder, mounts, kind === 'writable');
 const [first = '', ...rest] = [
-  ...sandboxWords({
+  ...sandboxArgv({
     ...{
       root,
       folder,

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type MockInstance, vi } from 'vitest';
-import { Sandbox } from '../../../src/emulation/sandbox.ts';
+import { NetworkSandbox } from '../../../src/emulation/network-sandbox.ts';
 import { until } from './pod-network.ts';
 import { insideOf } from './up-process.ts';
 
@@ -10,13 +10,13 @@ import { insideOf } from './up-process.ts';
 export class TurnsInside {
   readonly #folder = mkdtempSync(join(tmpdir(), 'servicenet-turns-'));
   readonly #file = join(this.#folder, 'turns');
-  readonly #opening: MockInstance<typeof Sandbox.open>;
+  readonly #opening: MockInstance<typeof NetworkSandbox.open>;
   #asked = 0;
 
   constructor() {
-    const open = Sandbox.open.bind(Sandbox);
+    const open = NetworkSandbox.open.bind(NetworkSandbox);
     const preload = new URL('turns-preload.ts', import.meta.url).href;
-    this.#opening = vi.spyOn(Sandbox, 'open').mockImplementation((options) =>
+    this.#opening = vi.spyOn(NetworkSandbox, 'open').mockImplementation((options) =>
       open({
         ...options,
         nodeOptions: [...options.nodeOptions, '--import', preload],

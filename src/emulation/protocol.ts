@@ -4,14 +4,14 @@ import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log.ts';
 import type { ImageProgram } from './containers/images.ts';
-import type { PodAnswers } from './pod-server.ts';
+import type { PodResponses } from './pod-server.ts';
 import { namespaceFolder } from './namespaces.ts';
 
 /**
  * The calls of `up` to the process inside its network, over the channel between the two. Sockets pass it as
  * descriptors: no byte of a connection is relayed.
  */
-export type InsideCall =
+export type NetworkCall =
   /** Once, first: answered with the server that listens for the API server, on the LAN. */
   | { readonly call: 'start'; readonly config: StartConfig }
   /** Answered when every node has its machine. */
@@ -25,10 +25,10 @@ export type InsideCall =
       readonly name: string;
       readonly port: string;
     }
-  /** Answered with a {@link Place}. */
-  | { readonly call: 'place'; readonly where: Where }
-  /** The program at a place has ended. */
-  | { readonly call: 'leave'; readonly place: Place };
+  /** Answered with a {@link NetworkLocation}. */
+  | { readonly call: 'locate'; readonly target: Target }
+  /** The program at a location has ended. */
+  | { readonly call: 'release'; readonly location: NetworkLocation };
 
 /** The first message of the process inside. */
 export interface FirstMessage {
@@ -41,16 +41,16 @@ export function isFirstMessage(message: unknown): message is FirstMessage {
 }
 
 /** Messages of the process inside that answer no call. */
-export interface AnswersMessage {
-  readonly answers: PodAnswers;
+export interface ResponsesMessage {
+  readonly responses: PodResponses;
 }
 
-function isAnswersMessage(message: unknown): message is AnswersMessage {
-  return isRecord(message) && Array.isArray(message['answers']);
+function isResponsesMessage(message: unknown): message is ResponsesMessage {
+  return isRecord(message) && Array.isArray(message['responses']);
 }
 
-/** The settings of the cluster, from `up`; plain values. */
-export interface InsideConfig {
+/** The settings of the cluster network, from `up`; plain values. */
+export interface NetworkConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: (typeof logFormats)[number];
   readonly server: { readonly port: number; readonly ca: string; readonly token: string };
@@ -86,20 +86,20 @@ export interface InsideConfig {
 export type Forwarding = 'nftables' | 'userspace';
 
 /** The settings of the process inside. */
-export interface StartConfig extends InsideConfig {
+export interface StartConfig extends NetworkConfig {
   readonly forwarding: Forwarding;
 }
 
-/** The place of a program. */
-export type Where =
+/** The target of a program, as its user names it. */
+export type Target =
   /** A Pod of this namespace that exists for the program alone. */
   | { readonly kind: 'client'; readonly namespace: string }
   | { readonly kind: 'pod'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'node'; readonly name: string }
   | { readonly kind: 'outside' };
 
-/** A place for a program. */
-export interface Place {
+/** The location that a program runs at. */
+export interface NetworkLocation {
   /** A network namespace, by its name for `ip netns`. */
   readonly namespace: string;
   /** A file that a program finds as `/etc/resolv.conf`; undefined: that of the machine. */
@@ -108,21 +108,21 @@ export interface Place {
   readonly client?: string;
 }
 
-export function isPlace(value: unknown): value is Place {
+export function isNetworkLocation(value: unknown): value is NetworkLocation {
   return isRecord(value) && typeof value['namespace'] === 'string';
 }
 
 type Handle = Server | Socket;
 
 /** The answer of a call. */
-export interface InsideAnswer {
+export interface NetworkAnswer {
   readonly result?: unknown;
   readonly handle?: Handle;
 }
 
 interface Request {
   readonly id: number;
-  readonly request: InsideCall;
+  readonly request: NetworkCall;
 }
 
 interface Reply {
@@ -143,15 +143,15 @@ function isReply(message: unknown): message is Reply {
 /** The end of `up`. */
 export class Caller {
   readonly #process: ChildProcess;
-  readonly #waiting = new Map<number, PromiseWithResolvers<InsideAnswer>>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<NetworkAnswer>>();
   #calls = 0;
 
-  /** @param answered is called with what Pods have answered. */
-  constructor(process: ChildProcess, answered: (answers: PodAnswers) => void) {
+  /** @param onResponses is called with what Pods have answered. */
+  constructor(process: ChildProcess, onResponses: (responses: PodResponses) => void) {
     this.#process = process;
     process.on('message', (message, handle) => {
       if (isReply(message)) this.#hear(message, handle);
-      else if (isAnswersMessage(message)) answered(message.answers);
+      else if (isResponsesMessage(message)) onResponses(message.responses);
     });
     process.once('disconnect', () => {
       for (const { reject } of this.#waiting.values()) reject(ended());
@@ -160,10 +160,10 @@ export class Caller {
   }
 
   /** @throws {Error} of the other side, with its `code`; or where that has ended. */
-  async call(request: InsideCall): Promise<InsideAnswer> {
+  async call(request: NetworkCall): Promise<NetworkAnswer> {
     if (!this.#process.connected) throw ended();
     const id = ++this.#calls;
-    const answer = Promise.withResolvers<InsideAnswer>();
+    const answer = Promise.withResolvers<NetworkAnswer>();
     this.#waiting.set(id, answer);
     this.#process.send({ id, request } satisfies Request, (error) => {
       if (error !== null && this.#waiting.delete(id)) answer.reject(error);
@@ -185,7 +185,7 @@ function ended(): Error {
 }
 
 /** The end inside. The process ends with the channel. */
-export function answerCalls(answer: (call: InsideCall) => Promise<InsideAnswer>): void {
+export function answerCalls(answer: (call: NetworkCall) => Promise<NetworkAnswer>): void {
   process.on('disconnect', () => process.exit());
   process.on('message', (message) => {
     if (!isRequest(message)) return;
@@ -213,13 +213,17 @@ function reply(message: Reply, handle?: Handle): void {
 export const insideKubeconfigPath = '/run/kubeconfig';
 
 /**
- * The command line before a program that runs at a place.
+ * The command line before a program that runs at a location.
  *
  * @param enter those that lead into the first namespaces.
  * @param folder where the program begins.
  */
-export function wordsAt(enter: readonly string[], place: Place, folder: string): readonly string[] {
-  const { namespace, resolvConf } = place;
+export function argvAt(
+  enter: readonly string[],
+  location: NetworkLocation,
+  folder: string,
+): readonly string[] {
+  const { namespace, resolvConf } = location;
   return [
     // Without these, the program would outlive its parent or nsenter.
     ...endWithParent,

@@ -3,11 +3,10 @@ import { once } from 'node:events';
 import { readFile, readlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { IPFamily } from '../objects/address.ts';
-import { type FirstMessage, type Forwarding, isFirstMessage } from './calls.ts';
+import { type FirstMessage, type Forwarding, isFirstMessage } from './protocol.ts';
 import { lanLines, outsideLines } from './lan.ts';
 
-/** Advice on what to install or to enable where the cluster network cannot be made. */
-
+/** The packages of programs, for advice on what to install. */
 const packages: ReadonlyMap<string, string> = new Map([
   ['setpriv', 'util-linux'],
   ['unshare', 'util-linux'],
@@ -40,8 +39,12 @@ const causes: readonly { readonly program?: string; readonly pattern: RegExp; re
   },
 ];
 
-/** One line from what the programs printed on their way in. */
-export function advice(printed: string): string {
+/**
+ * What to install or to enable where the cluster network cannot be made: one line.
+ *
+ * @param printed what the programs printed on their way in.
+ */
+export function explainUnavailable(printed: string): string {
   const [, program] =
     /(?:^|: |failed to execute )(\w+): (?:not found|command not found|No such file)/m.exec(printed) ??
     // There is a file of the name that is no program.
@@ -73,7 +76,7 @@ export class NetworkUnavailableError extends Error {
   override readonly name = 'NetworkUnavailableError';
 }
 
-export interface SandboxOptions {
+export interface NetworkSandboxOptions {
   /** A file of JavaScript or TypeScript, to be run inside with a channel to this process. */
   readonly entry: string;
   readonly nodeOptions: readonly string[];
@@ -85,12 +88,12 @@ export interface SandboxOptions {
  * Namespaces around a process: network, mount and PID; for an ordinary user a user namespace around them.
  * Everything inside ends with that process, which ends with this one, also by a signal.
  */
-export class Sandbox {
+export class NetworkSandbox {
   /**
    * The process inside, or the first of the programs that lead to it: messages are sent to it and received from it.
    */
   readonly channel: ChildProcess;
-  /** The words before a program that is to run inside, in its first network namespace. */
+  /** The command line before a program that is to run inside, in its first network namespace. */
   readonly enter: readonly string[];
   readonly #ended: Promise<unknown>;
 
@@ -115,7 +118,12 @@ export class Sandbox {
    *
    * @throws {NetworkUnavailableError}
    */
-  static async open({ entry, nodeOptions, environment, families }: SandboxOptions): Promise<Sandbox> {
+  static async open({
+    entry,
+    nodeOptions,
+    environment,
+    families,
+  }: NetworkSandboxOptions): Promise<NetworkSandbox> {
     if (process.platform !== 'linux') throw new NetworkUnavailableError('it needs Linux');
     const isRoot = process.getuid?.() === 0;
     const child = spawn(
@@ -145,7 +153,7 @@ export class Sandbox {
     const forwarding = await entered(child);
     const first = forwarding === undefined ? undefined : await beginning;
     if (forwarding === undefined || first === undefined) {
-      throw new NetworkUnavailableError(advice(Buffer.concat(said).toString()));
+      throw new NetworkUnavailableError(explainUnavailable(Buffer.concat(said).toString()));
     }
     if (first.obstacle !== '') {
       child.kill('SIGKILL');
@@ -154,7 +162,7 @@ export class Sandbox {
     stderr.off('data', hear);
     for (const chunk of said) process.stderr.write(chunk);
     stderr.pipe(process.stderr, { end: false });
-    return new Sandbox(child, stderr, await wordsInto(child, isRoot), forwarding);
+    return new NetworkSandbox(child, stderr, await argvInto(child, isRoot), forwarding);
   }
 
   /** Ends all that runs inside, and the namespaces with it. */
@@ -229,7 +237,7 @@ function isReadable(stream: unknown): stream is Readable {
 }
 
 /** Process 1 inside, seen from here: the only child of `unshare`. */
-async function wordsInto({ pid = 0 }: ChildProcess, isRoot: boolean): Promise<readonly string[]> {
+async function argvInto({ pid = 0 }: ChildProcess, isRoot: boolean): Promise<readonly string[]> {
   const inside = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim();
   const user = isRoot ? [] : ['--user', '--preserve-credentials'];
   return ['nsenter', '--target', inside, ...user, '--mount', '--net', '--pid'];

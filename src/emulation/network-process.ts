@@ -11,8 +11,10 @@ import {
   services as servicesResource,
 } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { connectivityCheckerController } from '../platforms/openshift/connectivity-check/checker.ts';
-import type { CheckNetwork } from '../platforms/openshift/connectivity-check/checker.ts';
+import {
+  connectivityCheckerController,
+  type CheckNetwork,
+} from '../platforms/openshift/connectivity-check/checker.ts';
 import { checkerName } from '../controllers/names.ts';
 import { kubeletController } from '../controllers/kubelet/controller.ts';
 import { type CatalogEntry, runControllers } from '../controllers/run.ts';
@@ -24,29 +26,32 @@ import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { joinKey, keyOf } from '../objects/meta.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import { runnableOf } from '../runtime/key-loop.ts';
-import type { InsideAnswer, InsideCall, Place, StartConfig, Where } from './calls.ts';
-import { ClientPods } from './client-pods.ts';
-import { ClusterDns } from './addons.ts';
-import { ClusterRouter } from './addons.ts';
+import {
+  type NetworkAnswer,
+  type NetworkCall,
+  type NetworkLocation,
+  type StartConfig,
+  type Target,
+  insideKubeconfigPath,
+} from './protocol.ts';
+import { ClientPods, lookUpInPod } from './client-pods.ts';
+import { ClusterDns, ClusterRouter } from './addons.ts';
 import { Images } from './containers/images.ts';
 import { SandboxRuntime } from './containers/sandbox-runtime.ts';
 import { KubeletApi } from './kubelet-api/kubelet-api.ts';
 import { controlPlaneAddresses, lanCidrs } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
-import { OnLinkPools } from './machines/lan.ts';
-import { LanGateways } from './machines/lan.ts';
+import { OnLinkPools, LanGateways } from './machines/lan.ts';
 import type { ProgramImages } from './program.ts';
 import { PodInterfaces } from './machines/pod-interfaces.ts';
 import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
-import { lookUpInPod } from './client-pods.ts';
 import { MetricsApi } from './metrics-api.ts';
-import { insideKubeconfigPath } from './calls.ts';
 
 /**
  * The process inside the network: machines, the kubelet, and the access for `up`. It has the control plane's place
  * on the LAN.
  */
-export class Inside {
+export class NetworkProcess {
   readonly #config: StartConfig;
   readonly #nodes: SimulatedNodes;
   readonly #sandboxes: NamespaceSandboxes;
@@ -124,7 +129,7 @@ export class Inside {
     config: StartConfig,
     images: ProgramImages,
     log: Logger,
-  ): Promise<{ inside: Inside; listener: Server }> {
+  ): Promise<{ network: NetworkProcess; listener: Server }> {
     const { port, ca, token } = config.server;
     await writeFile(insideKubeconfigPath, config.kubeconfig, { mode: 0o600 });
     const [address = ''] = controlPlaneAddresses(config.families);
@@ -134,7 +139,7 @@ export class Inside {
     await once(listener, 'listening');
     const host = address.includes(':') ? `[${address}]` : address;
     const transport = await createTransport({ kind: 'endpoint', url: `https://${host}:${port}`, ca, token });
-    const started = Promise.withResolvers<Inside>();
+    const started = Promise.withResolvers<NetworkProcess>();
     const entry = (name: string, start: CatalogEntry['start']): CatalogEntry => ({
       ...{ name, onByDefault: true, eventSource: 'kubelet' },
       start: (context) => start({ ...context, events: budgetEvents(context.events, context.clock) }),
@@ -146,21 +151,21 @@ export class Inside {
       namespaces: announceCaches.namespaces,
       catalog: [
         entry('emulation', (context) => {
-          const inside = new Inside(config, images, context, transport);
-          started.resolve(inside);
-          const services = (): Iterable<Service> => inside.#services.cache.values();
+          const network = new NetworkProcess(config, images, context, transport);
+          started.resolve(network);
+          const services = (): Iterable<Service> => network.#services.cache.values();
           const { awaitsNetworks } = config;
-          const pods = kubeletController({ runtime: inside.#runtime, services, awaitsNetworks });
+          const pods = kubeletController({ runtime: network.#runtime, services, awaitsNetworks });
           const ofPods = config.kubelet ? [runnableOf(pods, context)] : [];
           const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
           const taken = [...config.clusterCidrs, ...config.serviceCidrs, ...lanCidrs(config.families)];
-          const gateways = new LanGateways(context, inside.#nodes.lans, taken);
+          const gateways = new LanGateways(context, network.#nodes.lans, taken);
           const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
           return [
-            inside.#nodes,
-            inside.#dns,
-            inside.#router,
-            inside.#clientPods,
+            network.#nodes,
+            network.#dns,
+            network.#router,
+            network.#clientPods,
             metrics,
             gateways,
             ...onLink,
@@ -170,18 +175,18 @@ export class Inside {
         {
           ...{ name: checkerName, onByDefault: config.checksEndpoints, eventSource: 'check-endpoints' },
           start: (context) => {
-            const inside = started.promise;
-            const networkOf = async (pod: Pod) => (await inside).#networkOf(pod, context.clock);
+            const network = started.promise;
+            const networkOf = async (pod: Pod) => (await network).#networkOf(pod, context.clock);
             return [runnableOf(connectivityCheckerController({ networkOf }), context)];
           },
         },
       ],
     });
-    return { inside: await started.promise, listener };
+    return { network: await started.promise, listener };
   }
 
   /** Answers all calls but `start`. @throws {Error} with a `code` where the system gave one. */
-  async answer(call: Exclude<InsideCall, { call: 'start' }>): Promise<InsideAnswer> {
+  async answer(call: Exclude<NetworkCall, { call: 'start' }>): Promise<NetworkAnswer> {
     switch (call.call) {
       case 'complete':
         await this.#nodes.complete(this.#config.nodes);
@@ -192,10 +197,10 @@ export class Inside {
         const { address, port } = this.#portOf(call.namespace, call.name, call.port);
         return { handle: await dial(address, port) };
       }
-      case 'place':
-        return { result: await this.#place(call.where) };
-      case 'leave':
-        if (call.place.client !== undefined) await this.#clientPods.remove(call.place.client);
+      case 'locate':
+        return { result: await this.#locate(call.target) };
+      case 'release':
+        if (call.location.client !== undefined) await this.#clientPods.remove(call.location.client);
         return {};
     }
   }
@@ -210,23 +215,23 @@ export class Inside {
     return { address, port: found.port };
   }
 
-  async #place(where: Where): Promise<Place> {
-    switch (where.kind) {
+  async #locate(target: Target): Promise<NetworkLocation> {
+    switch (target.kind) {
       case 'outside':
         return { namespace: 'outside' };
       case 'node': {
-        const machine = this.#nodes.get(where.name);
-        if (machine === undefined) throw new Error(`there is no node ${where.name}`);
+        const machine = this.#nodes.get(target.name);
+        if (machine === undefined) throw new Error(`there is no node ${target.name}`);
         return { namespace: machine.namespace.name };
       }
       case 'pod': {
-        const pod = this.#pods.cache.get(`${where.namespace}/${where.name}`);
+        const pod = this.#pods.cache.get(`${target.namespace}/${target.name}`);
         if (pod === undefined)
-          throw new Error(`there is no Pod ${where.name} in namespace ${where.namespace}`);
+          throw new Error(`there is no Pod ${target.name} in namespace ${target.namespace}`);
         return await this.#inPod(pod);
       }
       case 'client': {
-        const pod = await this.#clientPods.create(where.namespace);
+        const pod = await this.#clientPods.create(target.namespace);
         return { ...(await this.#inPod(pod)), client: pod.metadata.uid ?? '' };
       }
     }
@@ -241,7 +246,7 @@ export class Inside {
     };
   }
 
-  async #inPod(pod: Pod): Promise<Place> {
+  async #inPod(pod: Pod): Promise<NetworkLocation> {
     const { uid = '' } = pod.metadata;
     const namespace = this.#sandboxes.namespaceOf(pod);
     if (namespace === undefined) {

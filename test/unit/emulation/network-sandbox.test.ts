@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { advice, missingProgram } from '../../../src/emulation/sandbox.ts';
+import { explainUnavailable, missingProgram } from '../../../src/emulation/network-sandbox.ts';
 
 // What util-linux 2.38, dash, bash and iproute2 print.
 describe('what to do where the programs print', () => {
@@ -17,16 +17,16 @@ describe('what to do where the programs print', () => {
     ['sh: 2: mount: not found\n', 'there is no mount: install the package mount'],
     ['setpriv: failed to execute unshare: No such file or directory\n', 'install the package util-linux'],
   ])('%j', (printed, expected) => {
-    expect(advice(printed)).toContain(expected);
+    expect(explainUnavailable(printed)).toContain(expected);
   });
 
   test('something else: its first line; nothing: that', () => {
-    expect(advice('sh: 9: surprise\nand more\n')).toBe('sh: 9: surprise');
-    expect(advice('')).toBe('the namespaces ended without a word');
+    expect(explainUnavailable('sh: 9: surprise\nand more\n')).toBe('sh: 9: surprise');
+    expect(explainUnavailable('')).toBe('the namespaces ended without a word');
   });
 
   test.each(['No space left on device', 'Operation not permitted'])('says that root can: %s', (reason) => {
-    expect(advice(`unshare: unshare failed: ${reason}\n`)).toContain('sudo servicenet up');
+    expect(explainUnavailable(`unshare: unshare failed: ${reason}\n`)).toContain('sudo servicenet up');
   });
 });
 
