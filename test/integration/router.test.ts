@@ -20,6 +20,7 @@ import {
   startBackend,
   startRouter,
 } from '../support/router/router.ts';
+import { Stopwatch } from '../support/reference-time.ts';
 
 const validity = { now: new Date() };
 const authority = createCertificateAuthority('test', validity);
@@ -44,7 +45,7 @@ function secret(name: string, { certificate, key }: CertificatePair): object {
 
 /** Asks until the answer is as expected: what was written takes a moment to arrive. */
 async function eventually<T>(look: () => Promise<T>, isRight: (got: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 60_000;
   for (;;) {
     const got = await look();
     if (isRight(got)) return got;
@@ -137,13 +138,12 @@ describe('requests', () => {
     await objects.patch('/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/moving-1', {
       ports: [{ name: 'http', protocol: 'TCP', port: other.port }],
     });
-    const changed = performance.now();
+    const sinceChange = new Stopwatch();
     await eventually(
       () => ask(http, 'moving.test'),
       ({ headers }) => headers['x-backend'] === 'other',
     );
-    // A loaded machine gets ten times as long.
-    expect(performance.now() - changed).toBeLessThan(1000);
+    expect(sinceChange.elapsedMs()).toBeLessThan(100);
     expect(await running).toMatchObject({ status: 200, body: 'slow' });
   });
 

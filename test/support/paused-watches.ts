@@ -6,6 +6,7 @@ import { recordAt, textAt } from '../../src/objects/json.ts';
 import { Connection } from '../bench/connection.ts';
 import { serverAlone } from '../bench/requests.ts';
 import { ServerProcess } from '../bench/server-process.ts';
+import { slowness } from './reference-time.ts';
 
 const updates = 400;
 const updateBytes = 50_000;
@@ -26,14 +27,14 @@ async function pausedWatch({ target }: ServerProcess, resourceVersion: string): 
   return socket.pause();
 }
 
-/** Seconds of CPU time of the server from now on, and how many MiB it needed at most so far. */
+/** Seconds of CPU that the work costs the server on the reference machine, and how many MiB it needed at most so far. */
 async function measure(
   server: ServerProcess,
   work: () => Promise<void>,
 ): Promise<{ seconds: number; highest: number }> {
   const before = await server.cpu();
   await work();
-  return { seconds: ((await server.cpu()) - before) / 1e6, highest: await server.highestMiB() };
+  return { seconds: ((await server.cpu()) - before) / 1e6 / slowness(), highest: await server.highestMiB() };
 }
 
 /** So many watches whose clients stop to read while an object changes, and then go: neither memory nor time is lost. */

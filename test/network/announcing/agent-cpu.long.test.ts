@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AnnouncingCluster } from '../support/announcing.ts';
 import { missingFor } from '../support/gate.ts';
+import { slowness } from '../../support/reference-time.ts';
 
 const missing = missingFor('user');
 /** 192.0.16.0 and up: of named interfaces, pools need no subnet of the nodes. */
@@ -37,7 +38,7 @@ describe.skipIf(missing !== '')(
       const after = await usage();
       const elapsed = performance.now() - begun;
       for (const [index, node] of cluster.nodes.entries()) {
-        const percent = (((after[index] ?? 0) - (before[index] ?? 0)) / elapsed) * 100;
+        const percent = (((after[index] ?? 0) - (before[index] ?? 0)) / slowness() / elapsed) * 100;
         expect(percent, node).toBeLessThanOrEqual(1 + (0.3 * (own.get(node)?.length ?? 0)) / 100);
       }
     });

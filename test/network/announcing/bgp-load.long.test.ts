@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AnnouncingCluster } from '../support/announcing.ts';
 import { Bird, birdRoutes } from '../support/bird.ts';
 import { missingFor, missingProgram } from '../support/gate.ts';
+import { slowness } from '../../support/reference-time.ts';
 
 const missing = [missingFor('user'), missingProgram('bird', 'bird2')]
   .filter((what) => what !== '')
@@ -41,7 +42,7 @@ describe.skipIf(missing !== '')(`an agent with BGP${missing === '' ? '' : ` (mis
     const began = performance.now();
     await sleep(20_000);
     const { cpuMs } = await agent.usage();
-    const share = (cpuMs - before.cpuMs) / (performance.now() - began);
+    const share = (cpuMs - before.cpuMs) / slowness() / (performance.now() - began);
     expect(share).toBeLessThan(0.01 + (0.003 * addresses) / 100);
   });
 });

@@ -169,12 +169,7 @@ describePods('[sig-api-machinery] webhooks in Pods', () => {
       await pod('disallowed-pod', { 'webhook-e2e-test': 'webhook-disallow' }),
       'unwanted container name',
     );
-    const [begun, late] = [
-      performance.now(),
-      await pod('hanging-pod', { 'webhook-e2e-test': 'wait-forever' }, '2s'),
-    ];
-    denied(late, 'deadline');
-    expect(performance.now() - begun).toBeLessThan(60_000);
+    denied(await pod('hanging-pod', { 'webhook-e2e-test': 'wait-forever' }, '2s'), 'deadline');
     denied(
       await configMap('disallowed', { 'webhook-e2e-test': 'webhook-disallow' }),
       'unwanted key and value',

@@ -8,9 +8,10 @@ import { textAt } from '../../../src/objects/json.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { TestCluster } from '../support/cluster.ts';
 import { missingFor } from '../support/gate.ts';
+import { Stopwatch } from '../../support/reference-time.ts';
 
 const missing = missingFor('user');
-const patience = { timeout: 30_000 };
+const patience = { timeout: 60_000 };
 
 describe.skipIf(missing !== '')(
   `the agent of policies${missing === '' ? '' : ` (missing: ${missing})`}`,
@@ -80,9 +81,9 @@ describe.skipIf(missing !== '')(
           await cluster.send('POST', path, { metadata: { name: 'none' }, spec });
           await expect.poll(() => ask('b-2', 200), { ...patience, interval: 1 }).toBe(false);
           await cluster.send('DELETE', `${path}/none`);
-          const begun = performance.now();
+          const sinceChange = new Stopwatch();
           await expect.poll(() => ask('b-2', 20), { ...patience, interval: 1 }).toBe(true);
-          took.push(performance.now() - begun);
+          took.push(sinceChange.elapsedMs());
         }
       } finally {
         await agent.stop();

@@ -3,7 +3,7 @@ import { definitionOf, heavyDefinition, type HeavyRequest } from './heavy-reques
 import { untilFound } from '../test-server.ts';
 import { WatchedServer } from './watched-server.ts';
 
-/** Milliseconds of CPU that one request may hold the event loop (SECURITY.md). */
+/** Milliseconds of CPU of the reference machine that one request may hold the event loop (SECURITY.md). */
 export const maxTurnMs = 200;
 /** As often is a request sent that held it for longer: loading, compiling and collecting garbage are not its own. */
 const tries = 5;

@@ -6,7 +6,7 @@ import type { Transport } from '../../../src/client/transport.ts';
 import { numberAt, textAt } from '../../../src/objects/json.ts';
 
 export interface Measures {
-  /** CPU time of the longest turn of the server's event loop since the last question. */
+  /** CPU time of the longest turn of the server's event loop since the last question, as the reference machine takes it. */
   readonly longestTurnMs: number;
   /** CPU time of all threads of the process, since its start. */
   readonly cpuMs: number;

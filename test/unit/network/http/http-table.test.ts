@@ -7,6 +7,7 @@ import { keyOf } from '../../../../src/objects/meta.ts';
 import type { Ingress } from '../../../../src/objects/types/networking.generated.ts';
 import type { Route } from '../../../../src/objects/types/route.generated.ts';
 import { ingress, route, rule } from './objects.ts';
+import { cpuMs } from '../../../support/reference-time.ts';
 
 const options: RouteClaimOptions = {
   domain: 'apps.example.com',
@@ -352,24 +353,25 @@ describe('against a search through all rules', () => {
   });
 });
 
-test('10,000 Routes: the median change takes 5 ms at most', () => {
+test('10,000 Routes: a change takes 5 ms of CPU at most', () => {
   const table = new HttpTable({ ...options, wildcards: true });
   const routes = Array.from({ length: 10_000 }, (_, i) =>
     route(`ns${i % 50}/r${i}`, { host: `h${i}.x${i % 100}.test` }, i),
   );
   for (const one of routes) table.setRoute(keyOf(one), one);
-  const times = routes.slice(0, 101).map((one) => {
-    const began = performance.now();
-    table.setRoute(keyOf(one), undefined);
-    table.setRoute(keyOf(one), one);
-    return performance.now() - began;
+  const changes = routes.slice(0, 100);
+  const taken = cpuMs(() => {
+    for (const one of changes) {
+      table.setRoute(keyOf(one), undefined);
+      table.setRoute(keyOf(one), one);
+    }
   });
-  expect(times.sort((a, b) => a - b)[50]).toBeLessThan(5);
+  expect(taken / changes.length).toBeLessThan(5);
 });
 
 test('a request with thousands of slashes is looked up in no time', () => {
   const table = tableOf([ingress('a/i', { rules: [rule('x.test', ['/a/b', 'Prefix', 'web'])] })]);
-  const began = performance.now();
-  expect(ask(table, `http://x.test${'/'.repeat(16_000)}`)).toBe('404 NoPath');
-  expect(performance.now() - began).toBeLessThan(200);
+  const look = (): string => ask(table, `http://x.test${'/'.repeat(16_000)}`);
+  expect(look()).toBe('404 NoPath');
+  expect(cpuMs(look)).toBeLessThan(200);
 });

@@ -286,10 +286,8 @@ describe('input that is meant to do harm', () => {
   });
 
   test('cannot make a pattern slow', () => {
-    const started = process.cpuUsage().user;
+    // A backtracking engine needs 2^5000 steps: it would not come back.
     expect(faults({ type: 'string', pattern: '^(a+)+$' }, `${'a'.repeat(5000)}!`)).toHaveLength(1);
-    // A backtracking engine needs 2^5000 steps; the bound only tells the two apart.
-    expect(process.cpuUsage().user - started).toBeLessThan(10_000_000);
   });
 
   test('finds no members that objects inherit', () => {
