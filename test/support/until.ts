@@ -1,6 +1,21 @@
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Resolves when the condition holds, looking again after every turn of the event loop. The test's timeout bounds it. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await setImmediate();
+/** Milliseconds after which a condition is given up: less than a test has, whose worker it would keep busy for ever. */
+const patienceMs = 110_000;
+
+/**
+ * Resolves when the condition holds.
+ *
+ * @param turn comes between two looks; by default a millisecond, which leaves the processor to others.
+ * @throws {Error} when it does not hold for nearly as long as a test may take.
+ */
+export async function until(
+  condition: () => boolean,
+  turn: () => Promise<unknown> = async () => sleep(1),
+): Promise<void> {
+  const end = performance.now() + patienceMs;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`still not: ${condition.toString()}`);
+    await turn();
+  }
 }
