@@ -14,7 +14,7 @@ const name = `v1.${group}`;
 const things = `/apis/${group}/v1/namespaces/default/things`;
 
 /** A failed check is repeated after 30 s at most. */
-const patience = { timeout: 30_000, interval: 50 };
+const patience = { timeout: 60_000, interval: 50 };
 
 let api: TestServer;
 let extension: ExtensionApiServer;

@@ -18,7 +18,7 @@ beforeAll(async () => {
     spec: { myASN: 64512, peerASN: 64513, peerAddress: '192.0.2.1' },
   };
   // A new kind is served shortly after its definition is stored.
-  await vi.waitFor(() => new ResourceClient(server.client, bgpPeers).create(peer), { timeout: 10_000 });
+  await vi.waitFor(() => new ResourceClient(server.client, bgpPeers).create(peer), { timeout: 60_000 });
 });
 afterAll(async () => server.stop());
 

@@ -96,7 +96,7 @@ async function withCloud(
   }
 }
 
-const patience = { timeout: 20_000 };
+const patience = { timeout: 60_000 };
 const added = ['a Unknown Adding IP address', 'a True IP address successfully added'];
 
 describe('a CloudPrivateIPConfig', () => {

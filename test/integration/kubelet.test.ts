@@ -101,7 +101,7 @@ async function seen<T>(look: () => Promise<T> | T, expected: T): Promise<void> {
     await clock.advance(100);
     return await look();
   };
-  await expect.poll(looked, { timeout: 30_000, interval: 20 }).toEqual(expected);
+  await expect.poll(looked, { timeout: 60_000, interval: 20 }).toEqual(expected);
 }
 
 async function statusOf(name: string): Promise<Pod['status']> {

@@ -262,8 +262,8 @@ describe('load-balancer-controller', () => {
       (await listed(cluster)).flatMap((service) =>
         loadBalancerReadyCondition(service)?.reason === reason ? [service.metadata.name ?? ''] : [],
       );
-    await expect.poll(async () => (await having('Assigned')).length, { timeout: 20_000 }).toBe(16);
-    await expect.poll(async () => (await having('PoolExhausted')).length, { timeout: 20_000 }).toBe(4);
+    await expect.poll(async () => (await having('Assigned')).length).toBe(16);
+    await expect.poll(async () => (await having('PoolExhausted')).length).toBe(4);
     const [assigned = ''] = await having('Assigned');
     const versions = (list: Service[]): string[] =>
       list.map(({ metadata }) => `${metadata.name ?? ''}@${metadata.resourceVersion ?? ''}`);
@@ -287,6 +287,6 @@ describe('load-balancer-controller', () => {
     );
 
     await cluster.clients.for(services).delete('default', assigned);
-    await expect.poll(async () => (await having('PoolExhausted')).length, { timeout: 20_000 }).toBe(3);
+    await expect.poll(async () => (await having('PoolExhausted')).length).toBe(3);
   });
 });

@@ -149,10 +149,10 @@ describe('EgressIPs', () => {
       listAt((await call(server.client, 'GET', '/api/v1/namespaces/default/events')).body, 'items').map(
         (event) => textAt(event, 'reason'),
       );
-    await expect.poll(events, { timeout: 30_000 }).toContain('InvalidEgressIP');
+    await expect.poll(events).toContain('InvalidEgressIP');
     await call(server.client, 'DELETE', '/api/v1/nodes/egress-1');
     await itemsAre('web', '10.0.0.11 egress-2');
-    await expect.poll(events, { timeout: 30_000 }).toContain('UnassignedRequest');
+    await expect.poll(events).toContain('UnassignedRequest');
     await makeNode('egress-3', '10.0.0.3');
     await itemsAre('web', '10.0.0.11 egress-2', '10.0.0.10 egress-3');
     // The status is an ordinary field: who takes it away gets it again.
@@ -305,7 +305,7 @@ test('controllers do not start beside a project that does their work, and name i
   });
   try {
     await expect
-      .poll(() => beside, { timeout: 20_000 })
+      .poll(() => beside)
       .toMatchObject([
         {
           ...{

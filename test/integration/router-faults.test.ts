@@ -188,8 +188,8 @@ describe('clients', () => {
     const socket = connect(router.ports.http, '127.0.0.1', () =>
       socket.write('GET / HTTP/1.1\r\nHost: left.test\r\n\r\n'),
     );
-    await expect.poll(() => isOpen, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => isOpen).toBe(true);
     socket.destroy();
-    await expect.poll(() => isOpen, { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isOpen).toBe(false);
   });
 });

@@ -94,7 +94,7 @@ async function createRoute(name: string, spec: object, namespace = 'shop'): Prom
   });
 }
 
-const wait = { timeout: 30_000, interval: 20 };
+const wait = { timeout: 60_000, interval: 20 };
 
 beforeAll(async () => {
   api = await startApiServer({ controllers: [], nodes: 0 });

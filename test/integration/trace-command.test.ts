@@ -23,8 +23,8 @@ beforeAll(async () => {
     metadata: { name: 'world' },
     spec: { type: 'ExternalName', externalName: 'world.invalid' },
   });
-  await vi.waitUntil(async () => (await endpointsOf('catalog')) === 1, { timeout: 20_000 });
-  await vi.waitUntil(async () => (await endpointsOf('peers')) === 1, { timeout: 20_000 });
+  await vi.waitUntil(async () => (await endpointsOf('catalog')) === 1, { timeout: 60_000 });
+  await vi.waitUntil(async () => (await endpointsOf('peers')) === 1, { timeout: 60_000 });
 });
 afterAll(async () => {
   await api.stop();
@@ -44,7 +44,7 @@ async function pod(name: string, app = name): Promise<void> {
   });
   const phase = async (): Promise<string> =>
     textAt((await call(api.client, 'GET', `/api/v1/namespaces/shop/pods/${name}`)).body, 'status', 'phase');
-  await vi.waitUntil(async () => (await phase()) === 'Running', { timeout: 20_000 });
+  await vi.waitUntil(async () => (await phase()) === 'Running', { timeout: 60_000 });
 }
 
 async function service(name: string, spec: object): Promise<void> {
@@ -194,7 +194,7 @@ describe('servicenet trace', () => {
       'TCP 198.51.100.7 port 443',
     ]);
     await pod('api-1', 'catalog');
-    await vi.waitUntil(async () => (await endpointsOf('catalog')) === 2, { timeout: 20_000 });
+    await vi.waitUntil(async () => (await endpointsOf('catalog')) === 2, { timeout: 60_000 });
     const { output } = await trace('pod/shop/cart', 'svc/shop/catalog');
     expect(output).toMatch(/^Pod shop\/api-1 \(10\.244\.\S+ port 8080\): reachable$/m);
     const { errors } = await trace('pod/shop/api', 'svc/shop/catalog');

@@ -173,7 +173,7 @@ describe.skipIf(missing !== '')(
       await cluster.service('second', { clusterIP: '10.96.0.51', externalIPs: ['203.0.113.50'] });
       await endpoints('second', ['a-1']);
       const ownEvents = (): string[] => running.events.filter((event) => event.includes('203.0.113.50'));
-      await expect.poll(ownEvents, { timeout: 20_000 }).toHaveLength(nodes.length);
+      await expect.poll(ownEvents).toHaveLength(nodes.length);
       await expectFrom('client', '10.96.0.51', 'a-1');
       await endpoints('second', ['b-2']);
       await expectFrom('client', '10.96.0.51', 'b-2');
@@ -202,11 +202,11 @@ describe.skipIf(missing !== '')(
       };
       const own = (name: string): string => network.at(name).addresses.IPv4;
       // While no Pod can be recognised, nothing is masqueraded.
-      await expect.poll(() => clientSeen('outside'), { timeout: 20_000 }).toBe(own('outside'));
+      await expect.poll(() => clientSeen('outside')).toBe(own('outside'));
       const podCIDRs = ['10.244.1.0/24'];
       await cluster.send('PATCH', '/api/v1/nodes/node-1', { spec: { podCIDR: podCIDRs[0], podCIDRs } });
       // The node's address on the Pod's link.
-      await expect.poll(() => clientSeen('outside'), { timeout: 20_000 }).toBe('10.244.1.1');
+      await expect.poll(() => clientSeen('outside')).toBe('10.244.1.1');
       expect(await clientSeen('client')).toBe(own('client'));
       await running.stop();
     });

@@ -60,7 +60,7 @@ describe.skipIf(missing !== '')(`agents with BGP${missing === '' ? '' : ` (missi
   const hops = async (to: string): Promise<readonly string[]> =>
     (await birdRoutes(cluster.cluster.network.outside)).get(to) ?? [];
   const settled = (): Promise<void> =>
-    vi.waitFor(async () => expect(await hops(address)).toEqual(both), { timeout: 30_000 });
+    vi.waitFor(async () => expect(await hops(address)).toEqual(both), { timeout: 60_000 });
   const cordon = (node: string, unschedulable: boolean): Promise<void> =>
     cluster.cluster.send('PATCH', `/api/v1/nodes/${node}`, { spec: { unschedulable } });
 

@@ -80,7 +80,7 @@ describe.skipIf(missing !== '')(`BGP with BIRD${missing === '' ? '' : ` (missing
     // Counted where they are: reading them all takes a part of the time.
     const count = ['-c', 'ip route show proto bird | wc -l'];
     const counted = async (): Promise<string> => (await router.machine.host.exec('sh', count)).stdout.trim();
-    await expect.poll(counted, { timeout: 20_000 }).toBe('10000');
+    await expect.poll(counted).toBe('10000');
     expect(sinceSync.elapsedMs()).toBeLessThan(1000);
   });
 

@@ -74,7 +74,7 @@ describe.skipIf(missing !== '')(`a crash${missing === '' ? '' : ` (missing: ${mi
       const watch = cluster.watch(address, owner, gapTimeout);
       const macs = await cluster.watchMacs(address);
       await crash(cluster, owner);
-      await expect.poll(() => watch.owners.length, { timeout: 20_000 }).toBe(2);
+      await expect.poll(() => watch.owners.length).toBe(2);
       const next = await cluster.owner(address);
       await expect.poll(() => cluster.holders(address)).toEqual([next]);
       const { gap, owners } = await watch.stop();

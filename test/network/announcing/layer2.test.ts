@@ -32,7 +32,7 @@ describe.skipIf(missing !== '')(`layer 2${missing === '' ? '' : ` (missing: ${mi
         const { host } = network.at(machine).machine;
         return (await host.exec('ip', ['-oneline', '-6', 'address', 'show', 'tentative'])).stdout;
       };
-      await vi.waitFor(async () => expect(await tentative()).toBe(''), { timeout: 20_000 });
+      await vi.waitFor(async () => expect(await tentative()).toBe(''), { timeout: 60_000 });
     }
   });
   afterEach(async () => {

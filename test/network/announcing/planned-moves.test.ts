@@ -98,7 +98,7 @@ describe.skipIf(missing !== '')(`a planned move${missing === '' ? '' : ` (missin
     const taken = '192.0.2.220';
     await cluster.ip('outside', 'address', 'add', `${taken}/32`, 'dev', 'eth0');
     await cluster.service('taken', [taken], {});
-    await expect.poll(() => cluster.refused(), { timeout: 30_000 }).toContain(`${taken} AddressConflict`);
+    await expect.poll(() => cluster.refused()).toContain(`${taken} AddressConflict`);
     expect(await cluster.holders(taken)).toEqual([]);
     await cluster.remove('taken', [taken]);
   });

@@ -27,7 +27,7 @@ describe.skipIf(missing !== '')(
       expect(exitCode, stderr).toBe(0);
       cluster.startAgent('node-2');
       const isThere = async (): Promise<boolean> => (await cluster.announced()).has('node-2');
-      await expect.poll(isThere, { timeout: 30_000 }).toBe(true);
+      await expect.poll(isThere).toBe(true);
     }
 
     it('stays where it is while another node has an agent, until its own comes back', async () => {
@@ -72,11 +72,11 @@ describe.skipIf(missing !== '')(
       cluster.startAgent('node-2');
       await expect.poll(() => cluster.holders(address), { timeout: 60_000 }).toEqual(['node-1']);
       const isThere = async (): Promise<boolean> => (await cluster.announced()).has('node-2');
-      await expect.poll(isThere, { timeout: 30_000 }).toBe(true);
+      await expect.poll(isThere).toBe(true);
       const ended = cluster.agent('node-1').signal('TERM');
       // The Lease is given back, and says what stays.
       const isLeaving = async (): Promise<boolean> => (await cluster.announced()).has('');
-      await expect.poll(isLeaving, { timeout: 30_000 }).toBe(true);
+      await expect.poll(isLeaving).toBe(true);
       await cluster.label('node-2', { [excluded]: null });
       const { exitCode, stderr } = await ended;
       expect(exitCode, stderr).toBe(0);

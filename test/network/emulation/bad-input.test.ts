@@ -91,7 +91,7 @@ describePods('The cluster network says what is wrong and goes on:', () => {
       return (body as unknown as Pod).status.containerStatuses?.[0]?.state;
     };
     await expect
-      .poll(() => stateOf('once'), { timeout: 30_000 })
+      .poll(() => stateOf('once'))
       .toMatchObject({
         terminated: {
           exitCode: 127,
@@ -99,9 +99,7 @@ describePods('The cluster network says what is wrong and goes on:', () => {
           message: expect.stringContaining('--containers=processes') as string,
         },
       });
-    await expect
-      .poll(() => stateOf('again'), { timeout: 30_000 })
-      .toMatchObject({ waiting: { reason: 'CrashLoopBackOff' } });
+    await expect.poll(() => stateOf('again')).toMatchObject({ waiting: { reason: 'CrashLoopBackOff' } });
     expect(await eventOf('again', 'Failed')).toMatch(/^Error: exec: "\/manager": .*--containers=processes/);
     await goesOn();
   });

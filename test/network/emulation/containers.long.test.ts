@@ -47,7 +47,7 @@ it.skipIf(missing !== '')(
       expect(sleepers(word)).toBeGreaterThanOrEqual(count);
       await call(server.client, 'DELETE', `${core}/pods`);
       await expect.poll(() => pods(''), { timeout: 120_000, interval: 500 }).toBe(0);
-      await expect.poll(() => sleepers(word), { timeout: 10_000 }).toBe(0);
+      await expect.poll(() => sleepers(word)).toBe(0);
       const left = 'ls /run/pods; ls /run/netns | grep -c ^pod-; grep -c /run/pods/ /proc/self/mounts';
       const found = async (): Promise<string> =>
         (await server.run(['sh', '-c', left], { node: 'node-1' })).stdout.trim();

@@ -267,7 +267,7 @@ describe.skipIf(missing !== '')(
     });
 
     async function untilEvent(name: string, reason: string, start: string): Promise<void> {
-      const end = performance.now() + 20_000;
+      const end = performance.now() + 60_000;
       for (;;) {
         const { body } = await call(server.client, 'GET', `${core}/events`);
         const messages = listAt(body, 'items')
@@ -281,7 +281,7 @@ describe.skipIf(missing !== '')(
     }
 
     async function untilLogged(name: string, text: string): Promise<void> {
-      const end = performance.now() + 20_000;
+      const end = performance.now() + 60_000;
       for (;;) {
         const lines = await logOf(await until(name, () => true), 'main');
         if (lines.includes(text)) return;
@@ -299,7 +299,7 @@ describe.skipIf(missing !== '')(
     }
 
     async function until(name: string, holds: (pod: Pod) => boolean): Promise<Pod> {
-      const end = performance.now() + 20_000;
+      const end = performance.now() + 60_000;
       for (;;) {
         const { body } = await call(server.client, 'GET', `${core}/pods/${name}`);
         if (isPod(body) && holds(body)) return body;

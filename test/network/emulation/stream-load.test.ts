@@ -175,7 +175,7 @@ describePods('many and slow streams of containers', () => {
         const more = bytes - (before[name] ?? 0);
         return more < 64 * mebibyte ? [] : [`${name}: ${more}`];
       });
-    await expect.poll(growing, { timeout: 30_000, interval: 500 }).toEqual([]);
+    await expect.poll(growing, { timeout: 60_000, interval: 500 }).toEqual([]);
     for (const request of followers) request.destroy();
     const attached = connect('endless/attach?stdout=1');
     await once(attached, 'open');

@@ -46,7 +46,7 @@ describe.skipIf(missing !== '')(
       };
       kubectl(JSON.stringify(policy), 'apply', '-f', '-');
       const denied = { status: 1, packet: { agrees: true, outcome: 'dropped' } };
-      await expect.poll(() => trace(`pod/shop/${catalog}:8080`), { timeout: 30_000 }).toMatchObject(denied);
+      await expect.poll(() => trace(`pod/shop/${catalog}:8080`)).toMatchObject(denied);
       // The agent does not look again for an hour.
       expect(home.run(['--node', node], 'nft', 'delete', 'table', 'inet', 'servicenet-policy').stderr).toBe(
         '',

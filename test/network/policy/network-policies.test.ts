@@ -26,7 +26,7 @@ describePods('[sig-network] Netpol NetworkPolicy between server and client', () 
     // Asks on the connection of before, once there are no new ones.
     const script = `exec 3<>/dev/tcp/${address}/80; touch ${folder}/open; while ${isOpen}; do sleep 0.05; done; ${asked}`;
     const before = cluster.network.server.run(['bash', '-c', script], { pod: 'y/a' });
-    await expect.poll(() => existsSync(join(folder, 'open')), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => existsSync(join(folder, 'open'))).toBe(true);
     await cluster.apply('x', 'p', { podSelector: {}, ingress: [] });
     expect((await before).stdout.trim().split('\n').at(-1)).toBe('a');
     rmSync(folder, { recursive: true });
@@ -52,7 +52,7 @@ describePods('[sig-network] Netpol NetworkPolicy between server and client', () 
         ),
       );
     await expect
-      .poll(messages, { timeout: 30_000 })
+      .poll(messages)
       .toEqual(
         expect.arrayContaining([
           'loopback: tcp connection to 127.0.0.1:80 succeeded',

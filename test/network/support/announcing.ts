@@ -272,7 +272,7 @@ export class AnnouncingCluster {
       [...(await host.exec('cat', [file])).stdout.matchAll(/\[([0-9A-F:]{17})\]/g)].map(([, mac = '']) =>
         mac.toLowerCase(),
       );
-    await vi.waitFor(async () => expect(await macs()).not.toEqual([]), { timeout: 20_000 });
+    await vi.waitFor(async () => expect(await macs()).not.toEqual([]), { timeout: 60_000 });
     const nodes = await this.#nodesByMac();
     return {
       answerers: async () => {
