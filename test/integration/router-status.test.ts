@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
-import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
@@ -23,6 +22,7 @@ import {
   startRouter,
 } from '../support/router/router.ts';
 import { call } from '../support/test-server.ts';
+import { nextSecond } from '../support/next-second.ts';
 
 const routes = '/apis/route.openshift.io/v1/namespaces/shop/routes';
 const ingresses = '/apis/networking.k8s.io/v1/namespaces/shop/ingresses';
@@ -233,8 +233,7 @@ test('a Route is served and says so; entries of other routers stay', async () =>
 test('a host that another namespace has is refused, and admitted when it goes', async () => {
   await createRoute('first', { host: 'claimed.test' });
   await vi.waitUntil(async () => (await admitted('first')) === 'True', wait);
-  // creationTimestamp has whole seconds.
-  await delay(1100);
+  await nextSecond();
   await createRoute('second', { host: 'claimed.test' }, 'other');
   await objects.create(routes, {
     apiVersion: 'route.openshift.io/v1',

@@ -18,6 +18,7 @@ import { startApiServer, type TestServer, type TestServerOptions } from '../../s
 import { fastClock } from '../support/fast-clock.ts';
 import { call } from '../support/test-server.ts';
 import { UnreliableTransport } from '../support/unreliable-transport.ts';
+import { nextSecond } from '../support/next-second.ts';
 
 const silent = pino({ enabled: false });
 const ports = '30000-30039';
@@ -163,7 +164,7 @@ describe('service-allocation on a server that does not allocate', () => {
   it('keeps a value of two Services with the older one, and reports the problem and its end at the younger', async () => {
     run('controller');
     await create('older', { clusterIP: '10.96.0.88' });
-    await sleep(1100); // creationTimestamps have whole seconds
+    await nextSecond();
     await create('younger', { clusterIP: '10.96.0.88' });
     const all = await eventually((now) => reasonOf(now.get('younger')) !== '');
     expect(reasonOf(all.get('younger'))).toBe('ClusterIPAlreadyAllocated');
