@@ -40,6 +40,9 @@ export const options = {
   expect: { poll: { timeout: 60_000, interval: 40 } },
 };
 
+/** Of a test of which the gate runs as much as begins in its time (SERVICENET_TESTS_UNTIL). */
+export const inTime = { setupFiles: [...options.setupFiles, 'test/support/time-limit.ts'] };
+
 /** Measures CPU time, which is longer beside others that use the same caches: runs behind all others, by itself. */
 const alone = 'test/integration/heavy-requests.test.ts';
 

@@ -17,7 +17,9 @@ const fixedText = JSON.stringify(
 function fixedWork(): void {
   for (let round = 0; round < 20; round++) {
     const values: unknown = JSON.parse(fixedText);
-    const byText = new Map(Array.isArray(values) ? values.map((value) => [JSON.stringify(value), value]) : []);
+    const byText = new Map(
+      Array.isArray(values) ? values.map((value) => [JSON.stringify(value), value]) : [],
+    );
     for (const text of [...byText.keys()].sort()) text.replaceAll(/object-(\d+)/g, 'o$1');
   }
 }

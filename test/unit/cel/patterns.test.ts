@@ -8,6 +8,7 @@ import { Program } from '../../../src/cel/program.ts';
 import { stringType } from '../../../src/cel/types.ts';
 import { compileSteps } from '../../../src/cel/patterns/syntax.ts';
 import { issuesOf, valueOf } from './evaluating.ts';
+import { runs } from '../../support/runs.ts';
 
 function meter(): Meter {
   return new Meter(1_000_000);
@@ -87,7 +88,7 @@ describe('matches of a pattern', () => {
         expect(found).toEqual(expected(source, text));
         expect(hasMatch(compilePattern(source), text, meter())).toBe(found.length > 0);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(500, 2000) },
     );
   });
 

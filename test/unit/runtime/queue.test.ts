@@ -8,6 +8,7 @@ import { recordQueue } from '../../../src/runtime/work-queue.ts';
 import { RateLimitedQueue } from '../../../src/runtime/work-queue.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { runs } from '../../support/runs.ts';
 
 const drain = (queue: WorkQueue): string[] => {
   const keys: string[] = [];
@@ -116,7 +117,7 @@ describe('WorkQueue', () => {
           expect(queue.running).toBe(running.size);
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(300, 1000) },
     );
   });
 });

@@ -10,6 +10,7 @@ import {
   treeSet,
   treeSlice,
 } from '../../../../src/apiserver/storage/ordered-tree.ts';
+import { runs as cases } from '../../../support/runs.ts';
 
 interface Item {
   key: string;
@@ -72,7 +73,7 @@ describe('ordered tree', () => {
         }
         expect(treeSlice(tree, 31, 77)).toEqual(items.slice(31, 77));
       }),
-      { numRuns: 40 },
+      { numRuns: cases(10, 40) },
     );
   });
 

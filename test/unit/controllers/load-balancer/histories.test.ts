@@ -12,6 +12,7 @@ import {
   type ServiceSpec,
   type Step,
 } from './history-cluster.ts';
+import { runs } from '../../../support/runs.ts';
 
 const spec: fc.Arbitrary<ServiceSpec> = fc.record({
   isLoadBalancer: fc.constantFrom(true, true, true, true, false),
@@ -152,7 +153,7 @@ function waitsOnlyForFullPools(cluster: HistoryCluster): void {
   }
 }
 
-// HISTORIES=20000 runs more; the seed and path of a failure are in its message.
+// The seed and path of a failure are in its message.
 test('in no history an address is assigned twice, moved without cause or leaked, or a Service waits for a free one', () => {
   fc.assert(
     fc.property(fc.array(steps, { minLength: 5, maxLength: 40 }), (history) => {
@@ -174,6 +175,6 @@ test('in no history an address is assigned twice, moved without cause or leaked,
         if (event === end[1]) expect(statusesOf(cluster.services)).toEqual(statusesOf(before));
       }
     }),
-    { numRuns: Number(process.env['HISTORIES'] ?? 250) },
+    { numRuns: runs(100, 5000) },
   );
 }, 600_000);

@@ -7,6 +7,7 @@ import {
 } from '../../../../src/controllers/service-allocation/plan-needs.ts';
 import type { ServiceSpec } from '../../../../src/objects/types/core.generated.ts';
 import { ClusterModel, InstanceModel } from './cluster-model.ts';
+import { runs } from '../../../support/runs.ts';
 
 const names = ['a', 'b', 'c', 'd'];
 const clusterIP: ServiceSpec = { type: 'ClusterIP', ports: [{ port: 80 }] };
@@ -113,7 +114,7 @@ describe('two instances at one time', () => {
         }
         settle(cluster, instances);
       }),
-      { numRuns: 600 },
+      { numRuns: runs(150, 600) },
     );
   });
 

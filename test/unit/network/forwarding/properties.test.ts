@@ -10,6 +10,7 @@ import { ForwardingPlanner } from '../../../../src/network/forwarding/planner.ts
 import { verdictFor } from '../../../../src/network/forwarding/verdict.ts';
 import { ownNodeIP, node, options, plan, told } from './fixtures.ts';
 import { type Arrival, expected, type World } from './reference.ts';
+import { runs } from '../../../support/runs.ts';
 
 const serviceNames = ['a', 'b', 'c', 'd'];
 const serviceIPs = ['10.96.0.1', '10.96.0.2', '10.96.0.3', '10.96.0.4'];
@@ -156,7 +157,7 @@ describe('a random plan', () => {
         );
         for (const packet of packets) expect(actual(planned, packet)).toBe(expected(world, packet));
       }),
-      { numRuns: 500 },
+      { numRuns: runs(150, 500) },
     );
   });
 
@@ -185,7 +186,7 @@ describe('a random plan', () => {
         expect(planner.plan).toEqual(scratch);
         expect(followed).toEqual(scratch.services);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100, 300) },
     );
   });
 

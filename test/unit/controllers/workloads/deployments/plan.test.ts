@@ -8,6 +8,7 @@ import {
 import { revisionOf } from '../../../../../src/controllers/workloads/deployments/plan-status.ts';
 import type { Deployment, ReplicaSet } from '../../../../../src/objects/types/apps.generated.ts';
 import { deployment, now, settled } from '../samples.ts';
+import { runs } from '../../../../support/runs.ts';
 
 /** A cluster with one Deployment: what its plans write is there at once, Pods become available on request. */
 class Model {
@@ -154,7 +155,7 @@ describe('planDeployment', () => {
           expect(model.replicaSets.map(({ spec }) => spec.replicas)).toEqual([0, replicas]);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(80, 200) },
     );
   });
 

@@ -4,6 +4,7 @@ import { parseAddress } from '../../../../../src/objects/address.ts';
 import type { ServicePort, ServiceSpec } from '../../../../../src/objects/types/core.generated.ts';
 import { StatusError } from '../../../../../src/objects/status.ts';
 import { ServiceWorld, type Cluster } from './world.ts';
+import { runs } from '../../../../support/runs.ts';
 
 /** Ranges so small that they are full now and then. */
 const clusters: Cluster[] = [
@@ -130,7 +131,7 @@ test('over random histories the allocators hold exactly what the stored Services
         for (let i = 0; i < 6; i++) expect(world.allocators.allocateNext('IPv4', () => random)).toBeTruthy();
       },
     ),
-    { numRuns: 400 },
+    { numRuns: runs(200, 400) },
   );
   expect(
     Math.min(answered.ok, answered.refused),
