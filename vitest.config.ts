@@ -41,7 +41,10 @@ export const options = {
 };
 
 /** Of a test of which the gate runs as much as begins in its time (SERVICENET_TESTS_UNTIL). */
-export const inTime = { setupFiles: [...options.setupFiles, 'test/support/time-limit.ts'] };
+export const inTime = {
+  runner: 'test/support/in-time-runner.ts',
+  setupFiles: [...options.setupFiles, 'test/support/time-limit.ts'],
+};
 
 /** Measures CPU time, which is longer beside others that use the same caches: runs behind all others, by itself. */
 const alone = 'test/integration/heavy-requests.test.ts';
