@@ -111,6 +111,8 @@ describe('planJob', () => {
       next: now + 1000,
     });
     expect(planJob(job({}, running), [failed('a', 10)], now).create).toHaveLength(1);
+    const within = planJob(job({ backoffLimit: 1 }, running), [failed('a', 10)], now);
+    expect([within.create.length, within.status.conditions ?? []]).toEqual([1, []]);
     const over = planJob(job({ backoffLimit: 1 }, running), [failed('a', 9), failed('b', 8)], now).status;
     expect(over.conditions?.map(({ type, reason }) => `${type} ${reason ?? ''}`)).toEqual([
       'FailureTarget BackoffLimitExceeded',
