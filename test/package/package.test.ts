@@ -66,24 +66,24 @@ try {
 
 beforeAll(async () => {
   // As `npm pack` does before it, but that the types of the sources are not checked: `npm run typecheck` does so.
-  await run('npm', ['run', 'build', '--', '--noCheck'], { cwd: repository, timeout: 300 * seconds });
-}, 480_000);
+  await run('npm', ['run', 'build', '--', '--noCheck'], { cwd: repository, timeout: 900 * seconds });
+}, 1_800_000);
 
 describe('the package, as npm installs it into an empty directory', () => {
   let directory: string;
   const inside = (file: string, args: readonly string[]): Promise<{ stdout: string }> =>
-    run(file, args, { cwd: directory, timeout: 180 * seconds });
+    run(file, args, { cwd: directory, timeout: 600 * seconds });
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'servicenet-package-'));
     const pack = ['pack', '--ignore-scripts', '--pack-destination', directory];
-    await run('npm', pack, { cwd: repository, timeout: 300 * seconds });
+    await run('npm', pack, { cwd: repository, timeout: 900 * seconds });
     const [tarball = ''] = readdirSync(directory);
     writeFileSync(join(directory, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
     // With install scripts: a package must not have one that needs a file which is not in it.
     const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--dangerously-allow-all-scripts'];
     await inside('npm', ['install', ...quiet, `./${tarball}`]);
-  }, 480_000);
+  }, 1_800_000);
 
   afterAll(() => {
     rmSync(directory, { recursive: true });
