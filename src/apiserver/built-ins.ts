@@ -3,6 +3,7 @@ import { jsonEqual } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
 import { builtInResources } from '../registry/catalog.ts';
+import type { GrantChecks } from '../registry/rbac/roles.ts';
 import type { ReviewAccess } from '../registry/route/custom-host.ts';
 import { customResourceDefinitionStrategy } from '../registry/apiextensions/customresourcedefinition/strategy.ts';
 import type { ResourceDefinition } from '../registry/generic/strategy.ts';
@@ -55,11 +56,13 @@ const customResourceDefinitions: ResourceDefinition = {
  * Serves all built-in kinds. What Services hold in the store is taken in the allocators first.
  *
  * @param openshift serves OpenShift's own kinds too: what their rules ask.
+ * @param grants what writers of roles and bindings may grant; undefined: anything.
  */
 export function registerBuiltIns(
   core: ServerCore,
   ranges: ServiceRangeOptions,
   openshift: ReviewAccess | undefined,
+  grants: GrantChecks | undefined,
 ): void {
   const [primary, secondary] = ranges.cidrs;
   const allocators = new ServiceAllocators({
@@ -72,7 +75,13 @@ export function registerBuiltIns(
       ? createUnallocatedServiceStrategy(allocators.families)
       : createServiceStrategy(allocators);
   const resources = [
-    ...builtInResources({ service, addresses: allocators, certificates: certificateReader, openshift }),
+    ...builtInResources({
+      service,
+      addresses: allocators,
+      certificates: certificateReader,
+      openshift,
+      grants,
+    }),
     customResourceDefinitions,
   ];
   for (const definition of resources) {

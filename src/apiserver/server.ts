@@ -6,9 +6,6 @@ import type { ServiceCidr } from '../allocation/address-range.ts';
 import { formatAddress } from '../objects/address.ts';
 import { Aggregator } from './aggregation/aggregator.ts';
 import { createFrontProxy } from './aggregation/front-proxy.ts';
-import { CertificateAdmission } from './admission/built-in.ts';
-import { PriorityClassAdmission } from './admission/built-in.ts';
-import { ServiceAccountAdmission } from './admission/service-accounts.ts';
 import { createAuthenticator } from './authentication/authenticator.ts';
 import {
   type ServiceAccountTokens,
@@ -16,8 +13,8 @@ import {
 } from './authentication/service-account-tokens.ts';
 import { type StaticToken, staticTokens } from './authentication/authenticator.ts';
 import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
-import { CreateOnUpdateCheck } from './admission/permission-checks.ts';
-import { EscalationCheck } from './admission/permission-checks.ts';
+import { checkCreateOnUpdate, EscalationCheck } from './admission/permission-checks.ts';
+import { admissionChain } from './admission/chain.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
 import type { ReviewAccess } from '../registry/route/custom-host.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
@@ -38,10 +35,6 @@ import { type HttpLimits, createHttpServer } from './http/server.ts';
 import type { CertificateAuthority, CertificatePair } from './pki/certificates.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createServing, type Serving } from './serving.ts';
-import { LimitRangeAdmission } from './admission/built-in.ts';
-import { MutatingPolicies } from './admission/mutating-policies.ts';
-import { ValidatingPolicies } from './admission/validating-policies.ts';
-import { QuotaAdmission } from './admission/quota.ts';
 import { openshiftRoles } from './bootstrap/openshift-roles.ts';
 import { QuotaStatuses } from './admission/quota.ts';
 import { Admission } from './rest/admission.ts';
@@ -137,7 +130,12 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   const review: ReviewAccess = (user, { verb, ...resource }) =>
     authorizer.authorize(user, { verb, path: '', resource }).allowed;
   const isOpenshift = options.platform === 'openshift';
-  registerBuiltIns(core, ranges, isOpenshift ? review : undefined);
+  registerBuiltIns(
+    core,
+    ranges,
+    isOpenshift ? review : undefined,
+    rbac === undefined ? undefined : new EscalationCheck(rbac),
+  );
   const network = webhookNetwork(core, options.dialPod, options.lanCidrs ?? []);
   const definitions = new CustomResourceDefinitions(core, (webhook) => createWebhookClient(webhook, network));
   definitions.start();
@@ -147,18 +145,17 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   const extension = { network, frontProxy };
   const aggregator = new Aggregator(core, extension);
   const webhooks = new AdmissionWebhooks(core, network, authorizer);
-  if (rbac !== undefined) core.admission.add(new CreateOnUpdateCheck(rbac));
-  core.admission.add(new LimitRangeAdmission(storage));
-  if (options.admitServiceAccounts === true) core.admission.add(new ServiceAccountAdmission(core));
-  core.admission.add(new MutatingPolicies(core, authorizer));
-  core.admission.add(new ValidatingPolicies(core, authorizer));
-  core.admission.add(new CertificateAdmission(authorizer));
-  core.admission.add(new PriorityClassAdmission(core));
-  core.admission.add(webhooks);
-  webhooks.start();
-  if (rbac !== undefined) core.admission.add(new EscalationCheck(rbac));
   const quotas = new QuotaStatuses(core);
-  core.admission.add(new QuotaAdmission(core, quotas));
+  core.admission = new Admission(
+    admissionChain(core, {
+      authorizer,
+      webhooks,
+      quotas,
+      serviceAccounts: options.admitServiceAccounts === true,
+    }),
+  );
+  if (rbac !== undefined) core.checkCreateOnUpdate = (attributes) => checkCreateOnUpdate(rbac, attributes);
+  webhooks.start();
   quotas.start();
   const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);
   const tokens = [staticTokens(options.tokens), serviceAccountTokens];

@@ -43,12 +43,7 @@ import { persistentVolumeClaimStrategy } from './core/persistentvolumeclaim.ts';
 import { podStrategy } from './core/pod/strategy.ts';
 import { podDisruptionBudgetStrategy } from './policy/poddisruptionbudget.ts';
 import { podTemplateStrategy } from './core/podtemplate.ts';
-import {
-  clusterRoleBindingStrategy,
-  roleBindingStrategy,
-  clusterRoleStrategy,
-  roleStrategy,
-} from './rbac/roles.ts';
+import { type GrantChecks, roleBindingStrategy, roleStrategy } from './rbac/roles.ts';
 import { replicaSetStrategy } from './apps/replicaset.ts';
 import { replicationControllerStrategy } from './core/replicationcontroller.ts';
 import { resourceQuotaStrategy } from './core/resourcequota/strategy.ts';
@@ -159,6 +154,8 @@ export interface CatalogOptions {
   readonly service: Strategy<Service>;
   readonly addresses: AddressBook;
   readonly certificates: CertificateReader;
+  /** What writers of roles and bindings may grant; without it anything. */
+  readonly grants?: GrantChecks | undefined;
   /** Asked by the rules of OpenShift's own kinds; without it they are not served. */
   readonly openshift?: ReviewAccess | undefined;
 }
@@ -177,7 +174,7 @@ export function builtInResources(options: CatalogOptions): ResourceDefinition[] 
     ...core(options),
     ...workloads(),
     ...networking(options),
-    ...security(),
+    ...security(options),
     ...others(),
     ...clusterKinds(options.certificates),
     ...(options.openshift === undefined ? [] : openshift(options.openshift)),
@@ -272,14 +269,20 @@ function networking({ addresses }: CatalogOptions): ResourceDefinition[] {
   ];
 }
 
-function security(): ResourceDefinition[] {
+function security({ grants }: CatalogOptions): ResourceDefinition[] {
   const rbac = rowsOf('rbac.authorization.k8s.io', 'rbac');
   const row = rowsOf('admissionregistration.k8s.io', 'admissionregistration');
   return [
-    rbac('ClusterRoleBinding', 'clusterrolebindings', '48tpQ8gZHFc=', clusterRoleBindingStrategy, cluster),
-    rbac('ClusterRole', 'clusterroles', 'bYE5ZWDrJ44=', clusterRoleStrategy, cluster),
-    rbac('RoleBinding', 'rolebindings', 'eGsCzGH6b1g=', roleBindingStrategy),
-    rbac('Role', 'roles', '7FuwZcIIItM=', roleStrategy),
+    rbac(
+      'ClusterRoleBinding',
+      'clusterrolebindings',
+      '48tpQ8gZHFc=',
+      roleBindingStrategy('clusterrolebindings', grants),
+      cluster,
+    ),
+    rbac('ClusterRole', 'clusterroles', 'bYE5ZWDrJ44=', roleStrategy('clusterroles', grants), cluster),
+    rbac('RoleBinding', 'rolebindings', 'eGsCzGH6b1g=', roleBindingStrategy('rolebindings', grants)),
+    rbac('Role', 'roles', '7FuwZcIIItM=', roleStrategy('roles', grants)),
     row(
       'MutatingAdmissionPolicy',
       'mutatingadmissionpolicies',

@@ -1,173 +1,208 @@
-import type { LimitRange } from '../../objects/types/core.generated.ts';
+import type { Ingress } from '../../objects/types/networking.generated.ts';
+import type { Namespace, Node } from '../../objects/types/core.generated.ts';
+import { at, jsonEqual, textAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { isRecord, recordAt, at, jsonEqual, textAt } from '../../objects/json.ts';
-import { forbidden } from '../../objects/status.ts';
-import { applyDefaultLimits, brokenClaimLimits, brokenPodLimits } from '../../registry/core/limitrange.ts';
-import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
-import { listPrefix, type Storage } from '../storage/storage.ts';
-import { isPod } from '../subresources/pod-binding.ts';
-import { defaultPriorityClass } from '../../registry/core/pod/admission.ts';
-import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass.ts';
-import { type ServerCore, strategyContext } from '../rest/server-core.ts';
+import { forbidden, notFound } from '../../objects/status.ts';
+import {
+  hasCondition,
+  isCustomResourceDefinition,
+} from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
+import { addNotReadyTaint } from '../../registry/core/node.ts';
+import { protectClaim } from '../../registry/core/persistentvolumeclaim.ts';
+import { setDefaultClass } from '../../registry/networking/ingress.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import { requestedOrganizations } from '../pki/signing-request.ts';
-import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { type AdmissionAttributes, type AdmissionPlugin, refusal } from '../rest/admission.ts';
+import { type ServerCore, strategyContext } from '../rest/server-core.ts';
+import { objectKey, type Storage } from '../storage/storage.ts';
 
-/**
- * The LimitRanger plugin: containers get the default requests and limits of the LimitRanges of their namespace; Pods
- * and PersistentVolumeClaims that break a limit are refused.
- */
-export class LimitRangeAdmission implements AdmissionPlugin {
-  readonly #storage: Storage;
+/** Plugins for kinds other than Pods. The rules themselves are in `registry`. */
 
-  constructor(storage: Storage) {
-    this.#storage = storage;
-  }
-
-  /** Updates of Pods are skipped, since the resources of a Pod do not change; claims may grow. */
-  handles({ operation, resource: { definition }, subresource, namespace }: AdmissionAttributes): boolean {
-    if (definition.group !== '' || subresource !== '') return false;
-    const { plural } = definition;
-    const concerned =
-      (plural === 'pods' && operation === 'CREATE') ||
-      (plural === 'persistentvolumeclaims' && (operation === 'CREATE' || operation === 'UPDATE'));
-    return concerned && this.#storage.count(listPrefix('', 'limitranges', namespace)) > 0;
-  }
-
-  mutate({ object, namespace }: AdmissionAttributes): Promise<KubeObject | undefined> {
-    if (object !== undefined && isPod(object)) {
-      for (const range of this.#ranges(namespace)) applyDefaultLimits(range, object);
-    }
-    return Promise.resolve(object);
-  }
-
-  /** @throws {StatusError} 403 that names all broken limits of the first LimitRange that has any. */
-  validate({ object, resource, name, namespace }: AdmissionAttributes): Promise<void> {
-    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return Promise.resolve();
-    for (const range of this.#ranges(namespace)) {
-      const broken = isPod(object)
-        ? brokenPodLimits(range, object)
-        : brokenClaimLimits(range, requestsOf(object));
-      if (broken.length === 0) continue;
-      const text = broken.length === 1 ? (broken[0] ?? '') : `[${[...new Set(broken)].join(', ')}]`;
-      throw forbidden(resource.groupResource, name, text);
-    }
-    return Promise.resolve();
-  }
-
-  #ranges(namespace: string): LimitRange[] {
-    const { items } = this.#storage.list(listPrefix('', 'limitranges', namespace));
-    return items.map(({ object }) => object).filter(isLimitRange);
-  }
-}
-
-function requestsOf(claim: KubeObject): Record<string, string> {
-  const requests = recordAt(claim, 'spec', 'resources', 'requests');
-  return Object.fromEntries(
-    Object.entries(requests).flatMap(([name, quantity]) =>
-      typeof quantity === 'string' ? [[name, quantity]] : [],
-    ),
-  );
-}
-
-function isLimitRange(object: KubeObject): object is LimitRange {
-  return object.kind === 'LimitRange' && 'spec' in object && isRecord(object.spec);
+/** Whether a write is of a resource itself, not of a subresource. */
+export function isMainResource(
+  { resource: { definition }, subresource }: AdmissionAttributes,
+  group: string,
+  plural: string,
+): boolean {
+  return definition.plural === plural && definition.group === group && subresource === '';
 }
 
 /**
- * At most one PriorityClass is the default (admission Priority), and the system's classes cannot be deleted
- * (`pkg/registry/scheduling/priorityclass/storage`).
+ * Refuses new objects while those of their definition are being deleted (apiextensions `customresource_handler.go`
+ * forbidCreateAdmission, which wraps the chain).
  */
-export class PriorityClassAdmission implements AdmissionPlugin {
-  readonly #core: ServerCore;
-
-  constructor(core: ServerCore) {
-    this.#core = core;
-  }
-
-  handles({ resource: { definition }, operation, object }: AdmissionAttributes): boolean {
-    if (definition.group !== schedulingGroup || definition.plural !== 'priorityclasses') return false;
-    return operation === 'DELETE' || at(object, 'globalDefault') === true;
-  }
-
-  /** @throws {StatusError} 403 */
-  validate(attributes: AdmissionAttributes): Promise<void> {
-    return new Promise((resolve) => {
-      if (attributes.operation === 'DELETE') refuseSystemClass(attributes);
-      else this.#refuseSecondDefault(attributes);
-      resolve();
-    });
-  }
-
-  #refuseSecondDefault({ operation, object, resource, name }: AdmissionAttributes): void {
-    if (at(object, 'globalDefault') !== true) return;
-    const present = defaultPriorityClass(strategyContext(this.#core, false).cluster)?.metadata.name;
-    if (present === undefined || (operation === 'UPDATE' && present === name)) return;
-    const why = `PriorityClass ${present} is already marked as default. Only one default can exist`;
-    throw forbidden(resource.groupResource, name, why);
-  }
+export function terminatingDefinitions(storage: Storage): AdmissionPlugin {
+  return {
+    name: 'forbidCreateAdmission',
+    handles: ({ operation, resource }) => resource.custom && operation === 'CREATE',
+    validate(attributes) {
+      const { group, plural } = attributes.resource.definition;
+      const key = objectKey('apiextensions.k8s.io', 'customresourcedefinitions', '', `${plural}.${group}`);
+      const definition = storage.getForUpdate(key)?.object;
+      if (definition === undefined || !isCustomResourceDefinition(definition)) return;
+      if (!hasCondition(definition, 'Terminating')) return;
+      throw refusal(attributes, 'create not allowed while custom resource definition is terminating');
+    },
+  };
 }
 
-function refuseSystemClass({ resource, name }: AdmissionAttributes): void {
-  if (!systemPriorityClasses.some(({ metadata }) => metadata.name === name)) return;
-  const why = 'this is a system priority class and cannot be deleted';
-  throw forbidden(resource.groupResource, name, why);
+/** Namespaces that cannot be deleted. */
+const immortal = new Set(['default', 'kube-system', 'kube-public']);
+
+/**
+ * Nothing is created or updated in a namespace that does not exist, nothing is created in one that terminates, and the
+ * system's namespaces cannot be deleted.
+ */
+export function namespaceLifecycle(storage: Storage): AdmissionPlugin {
+  return {
+    name: 'NamespaceLifecycle',
+    handles({ operation, resource: { definition }, namespace }) {
+      if (operation === 'CONNECT') return false;
+      if (definition.group === '' && definition.plural === 'namespaces') return operation === 'DELETE';
+      if (!definition.namespaced || operation === 'DELETE' || namespace === '') return false;
+      // Access reviews work in namespaces that do not exist.
+      return definition.plural !== 'localsubjectaccessreviews';
+    },
+    mutate(attributes) {
+      const { operation, namespace, name } = attributes;
+      if (operation === 'DELETE') {
+        if (immortal.has(name)) throw refusal(attributes, 'this namespace may not be deleted');
+        return undefined;
+      }
+      const stored = storage.getForUpdate(objectKey('', 'namespaces', '', namespace));
+      if (stored === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+      if (operation !== 'CREATE' || !isTerminating(stored.object)) return undefined;
+      throw refusal(
+        attributes,
+        `unable to create new content in namespace ${namespace} because it is being terminated`,
+        [
+          {
+            reason: 'NamespaceTerminating',
+            message: `namespace ${namespace} is being terminated`,
+            field: 'metadata.namespace',
+          },
+        ],
+      );
+    },
+  };
 }
 
-const group = 'certificates.k8s.io';
+function isTerminating(namespace: KubeObject): boolean {
+  return isNamespace(namespace) && namespace.status.phase === 'Terminating';
+}
+
+function isNamespace(object: KubeObject): object is Namespace {
+  return object.kind === 'Namespace' && 'status' in object;
+}
+
+/** New Nodes take no Pods until they are ready. */
+export const taintNodesByCondition: AdmissionPlugin = {
+  name: 'TaintNodesByCondition',
+  handles: (attributes) => attributes.operation === 'CREATE' && isMainResource(attributes, '', 'nodes'),
+  mutate({ object }) {
+    if (object !== undefined && isNode(object)) addNotReadyTaint(object);
+    return undefined;
+  },
+};
+
+function isNode(object: KubeObject): object is Node {
+  return object.kind === 'Node' && 'spec' in object;
+}
+
+/** New PersistentVolumeClaims get a finalizer. */
+export const storageObjectInUseProtection: AdmissionPlugin = {
+  name: 'StorageObjectInUseProtection',
+  handles: (attributes) =>
+    attributes.operation === 'CREATE' && isMainResource(attributes, '', 'persistentvolumeclaims'),
+  mutate({ object }) {
+    if (object !== undefined) protectClaim(object);
+    return undefined;
+  },
+};
+
+/** New Ingresses without a class get the default class. */
+export function defaultIngressClass(core: ServerCore): AdmissionPlugin {
+  return {
+    name: 'DefaultIngressClass',
+    handles: (attributes) =>
+      attributes.operation === 'CREATE' && isMainResource(attributes, 'networking.k8s.io', 'ingresses'),
+    mutate({ object }) {
+      if (object !== undefined && isIngress(object)) {
+        setDefaultClass(object, strategyContext(core, false).cluster);
+      }
+      return undefined;
+    },
+  };
+}
+
+function isIngress(object: KubeObject): object is Ingress {
+  return object.kind === 'Ingress' && 'spec' in object;
+}
+
+const certificates = 'certificates.k8s.io';
 const clientSigner = 'kubernetes.io/kube-apiserver-client';
 const superusers = 'system:masters';
 
-/**
- * Permissions to approve and sign requests for a signer (admission CertificateApproval, CertificateSigning), and no
- * certificates for system:masters (CertificateSubjectRestriction).
- */
-export class CertificateAdmission implements AdmissionPlugin {
-  readonly #authorizer: Authorizer;
-
-  constructor(authorizer: Authorizer) {
-    this.#authorizer = authorizer;
-  }
-
-  handles({ resource: { definition }, operation }: AdmissionAttributes): boolean {
-    return definition.group === group && (operation === 'CREATE' || operation === 'UPDATE');
-  }
-
-  /** @throws {StatusError} 403 */
-  validate(attributes: AdmissionAttributes): Promise<void> {
-    return new Promise((resolve) => {
-      const { operation, subresource, object, oldObject } = attributes;
-      if (operation === 'CREATE') refuseSuperusers(attributes);
-      else if (subresource === 'approval') this.#require('approve', attributes);
-      else if (subresource === 'status' && changes(object, oldObject)) this.#require('sign', attributes);
-      resolve();
-    });
-  }
-
-  #require(verb: 'approve' | 'sign', { user, oldObject, resource, name }: AdmissionAttributes): void {
-    const signer = textAt(oldObject, 'spec', 'signerName');
-    const [domain = ''] = signer.split('/');
-    if (this.#may(user, verb, signer) || this.#may(user, verb, `${domain}/*`)) return;
-    const why = `user not permitted to ${verb} requests with signerName ${JSON.stringify(signer)}`;
-    throw forbidden(resource.groupResource, name, why);
-  }
-
-  #may(user: UserInfo, verb: string, name: string): boolean {
-    const resource = { group, resource: 'signers', subresource: '', namespace: '', name };
-    return this.#authorizer.authorize(user, { verb, path: '', resource }).allowed;
-  }
+/** Approving a request needs the permission for its signer. */
+export function certificateApproval(authorizer: Authorizer): AdmissionPlugin {
+  return {
+    name: 'CertificateApproval',
+    handles: ({ operation, resource: { definition }, subresource }) =>
+      definition.group === certificates && operation === 'UPDATE' && subresource === 'approval',
+    validate(attributes) {
+      requireSigner(authorizer, 'approve', attributes);
+    },
+  };
 }
 
-function changes(object: unknown, old: unknown): boolean {
-  return ['certificate', 'conditions'].some(
-    (member) => !jsonEqual(at(object, 'status', member), at(old, 'status', member)),
-  );
+/** Writing the certificate or a condition needs the permission for the request's signer. */
+export function certificateSigning(authorizer: Authorizer): AdmissionPlugin {
+  return {
+    name: 'CertificateSigning',
+    handles: ({ operation, resource: { definition }, subresource }) =>
+      definition.group === certificates && operation === 'UPDATE' && subresource === 'status',
+    validate(attributes) {
+      const { object, oldObject } = attributes;
+      const changes = ['certificate', 'conditions'].some(
+        (member) => !jsonEqual(at(object, 'status', member), at(oldObject, 'status', member)),
+      );
+      if (changes) requireSigner(authorizer, 'sign', attributes);
+    },
+  };
 }
 
-function refuseSuperusers({ object, resource, name }: AdmissionAttributes): void {
-  if (textAt(object, 'spec', 'signerName') !== clientSigner) return;
-  const request = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
-  if (!requestedOrganizations(request).includes(superusers)) return;
-  const why = `use of ${clientSigner} signer with ${superusers} group is not allowed`;
+function requireSigner(
+  authorizer: Authorizer,
+  verb: 'approve' | 'sign',
+  { user, oldObject, resource, name }: AdmissionAttributes,
+): void {
+  const signer = textAt(oldObject, 'spec', 'signerName');
+  const [domain = ''] = signer.split('/');
+  const isAllowed = (allowed: string): boolean => {
+    const access = {
+      group: certificates,
+      resource: 'signers',
+      subresource: '',
+      namespace: '',
+      name: allowed,
+    };
+    return authorizer.authorize(user, { verb, path: '', resource: access }).allowed;
+  };
+  if (isAllowed(signer) || isAllowed(`${domain}/*`)) return;
+  const why = `user not permitted to ${verb} requests with signerName ${JSON.stringify(signer)}`;
   throw forbidden(resource.groupResource, name, why);
 }
+
+/** Nobody gets a client certificate for system:masters. */
+export const certificateSubjectRestriction: AdmissionPlugin = {
+  name: 'CertificateSubjectRestriction',
+  handles: ({ operation, resource: { definition } }) =>
+    definition.group === certificates && operation === 'CREATE',
+  validate(attributes) {
+    const { object } = attributes;
+    if (textAt(object, 'spec', 'signerName') !== clientSigner) return;
+    const request = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
+    if (!requestedOrganizations(request).includes(superusers)) return;
+    throw refusal(attributes, `use of ${clientSigner} signer with ${superusers} group is not allowed`);
+  },
+};

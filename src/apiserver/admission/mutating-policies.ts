@@ -39,6 +39,7 @@ interface Failure {
 
 /** The plugin MutatingAdmissionPolicy: applies the bound policies to objects (KEP 3962). */
 export class MutatingPolicies implements AdmissionPlugin {
+  readonly name = 'MutatingAdmissionPolicy';
   readonly #core: ServerCore;
   readonly #authorizer: Authorizer;
 
@@ -67,22 +68,22 @@ export class MutatingPolicies implements AdmissionPlugin {
       why: `failed to configure binding: ${found.why}`,
     }));
     let { object } = attributes;
-    const turn = rounds.of('policies');
-    turn.begin(object);
+    const calls = rounds.of(this.name);
+    calls.begin(object);
     const slice = new TimeSlice();
     for (const invocation of invocations) {
       const id = idOf(invocation);
-      if (!turn.asks(id)) continue;
+      if (!calls.shouldCall(id)) continue;
       const versioned = await versionedFor(invocation.resource, { ...attributes, object });
       const next = await runInSlices(this.#apply(invocation, versioned, failures));
       if (next !== undefined && !jsonEqual(next, versioned.object)) {
         object = await requestedForm(attributes, next);
-        turn.changed();
+        calls.recordChange();
       }
-      if (invocation.policy.spec.reinvocationPolicy === 'IfNeeded') turn.asked(id);
+      if (invocation.policy.spec.reinvocationPolicy === 'IfNeeded') calls.recordCall(id);
       if (slice.isOver) await slice.giveWay();
     }
-    turn.end(object);
+    calls.end(object);
     const fatal = failures.filter(({ policy }) => policy.spec.failurePolicy !== 'Ignore');
     if (fatal.length > 0) throw refused(attributes, fatal);
     return object;

@@ -1,126 +1,122 @@
-import { forbidden, notFound } from '../../objects/status.ts';
-import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
+import { forbidden, notFound, type StatusError } from '../../objects/status.ts';
+import type { UserInfo } from '../../registry/generic/strategy.ts';
+import { type GrantChecks, rbacGroup } from '../../registry/rbac/roles.ts';
+import type { ClusterRole, RoleBinding } from '../../objects/types/rbac.generated.ts';
+import type { AdmissionAttributes } from '../rest/admission.ts';
 import { isSuperuser, type RbacAuthorizer, type WholeRule, policyRulesOf } from '../authorization/rbac.ts';
-import { jsonEqual, listAt, textAt } from '../../objects/json.ts';
+import { jsonEqual, listAt } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { describeRule, missingRules, quoted } from '../authorization/rule-cover.ts';
-import { rbacGroup } from '../../registry/rbac/roles.ts';
+
+/**
+ * Permissions that a write needs besides that of its verb. They are no plugins of admission: verbs and strategies call
+ * them.
+ */
 
 /**
  * An update or an apply that creates its object also needs the right to create (apiserver
  * `endpoints/handlers/update.go`, withAuthorization).
+ *
+ * @throws {StatusError} 403
  */
-export class CreateOnUpdateCheck implements AdmissionPlugin {
-  readonly #rbac: RbacAuthorizer;
-
-  constructor(rbac: RbacAuthorizer) {
-    this.#rbac = rbac;
-  }
-
-  handles({ operation, options, user }: AdmissionAttributes): boolean {
-    const kind = options?.['kind'];
-    return (
-      operation === 'CREATE' && (kind === 'UpdateOptions' || kind === 'PatchOptions') && !isSuperuser(user)
-    );
-  }
-
-  /** Runs after the rules of the kind and before other plugins validate. @throws {StatusError} 403 */
-  validate({ resource, subresource, namespace, name, user }: AdmissionAttributes): Promise<void> {
-    return new Promise((resolve) => {
-      const { group, plural } = resource.definition;
-      const access = { group, resource: plural, subresource, namespace, name };
-      const { allowed, reason } = this.#rbac.authorize(user, { verb: 'create', path: '', resource: access });
-      if (!allowed) throw forbidden(resource.groupResource, name, reason);
-      resolve();
-    });
-  }
+export function checkCreateOnUpdate(
+  rbac: RbacAuthorizer,
+  { resource, subresource, namespace, name, user }: AdmissionAttributes,
+): void {
+  const { group, plural } = resource.definition;
+  const access = { group, resource: plural, subresource, namespace, name };
+  const { allowed, reason } = rbac.authorize(user, { verb: 'create', path: '', resource: access });
+  if (!allowed) throw forbidden(resource.groupResource, name, reason);
 }
 
-const roles = new Set(['roles', 'clusterroles']);
-const bindings = new Set(['rolebindings', 'clusterrolebindings']);
 const everything: readonly WholeRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'], resourceNames: [], nonResourceURLs: [] },
   { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: ['*'] },
 ];
 
+/** A write of a role or a binding, and who makes it. */
+interface Grant {
+  /** Plural of the written kind. */
+  readonly resource: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly user: UserInfo;
+}
+
 /**
  * Users may only grant permissions that they have (`pkg/registry/rbac/{role,rolebinding}/policybased`), unless they
  * have the verb `escalate` on the role, or `bind` for a binding to it.
  */
-export class EscalationCheck implements AdmissionPlugin {
+export class EscalationCheck implements GrantChecks {
   readonly #rbac: RbacAuthorizer;
 
   constructor(rbac: RbacAuthorizer) {
     this.#rbac = rbac;
   }
 
-  handles({ resource: { definition }, operation, user }: AdmissionAttributes): boolean {
-    if (definition.group !== rbacGroup || (operation !== 'CREATE' && operation !== 'UPDATE')) return false;
-    return !isSuperuser(user);
-  }
-
-  /** Runs after mutating webhooks and before the rules of the kind. @throws {StatusError} 403 */
-  mutate(attributes: AdmissionAttributes): Promise<undefined> {
-    return new Promise((resolve) => {
-      const { plural } = attributes.resource.definition;
-      if (roles.has(plural)) this.#checkRole(attributes);
-      else if (bindings.has(plural)) this.#checkBinding(attributes);
-      resolve(undefined);
-    });
-  }
-
-  #checkRole(attributes: AdmissionAttributes): void {
-    const { object, oldObject, resource, namespace, name, operation, user } = attributes;
-    if (object === undefined || changesOnlyGCFields(object, oldObject)) return;
+  checkRole(
+    resource: string,
+    role: ClusterRole,
+    old: ClusterRole | undefined,
+    user: UserInfo | undefined,
+  ): void {
+    if (user === undefined || isSuperuser(user) || changesOnlyGCFields(role, old)) return;
+    const grant = grantOf(resource, role, old, user);
     // The path of a POST has no name.
-    const pathName = operation === 'CREATE' ? '' : name;
-    if (this.#isAllowed('escalate', attributes, resource.definition.plural, pathName, namespace)) return;
-    this.#confirmNoEscalation(attributes, policyRulesOf(object));
+    if (this.#isAllowed('escalate', grant, resource, old === undefined ? '' : grant.name)) return;
+    this.#confirmNoEscalation(grant, policyRulesOf(role));
     // Users who can label a role can add any rule to an aggregating role.
-    if (!aggregates(object) && !aggregates(oldObject)) return;
+    if (!aggregates(role) && !aggregates(old)) return;
     if (missingRules(this.#rbac.rulesOf(user, ''), everything).length > 0) {
-      throw forbidden(
-        resource.groupResource,
-        name,
-        'must have cluster-admin privileges to use the aggregationRule',
-      );
+      throw refused(grant, 'must have cluster-admin privileges to use the aggregationRule');
     }
   }
 
-  #checkBinding(attributes: AdmissionAttributes): void {
-    const { object, oldObject, namespace } = attributes;
-    if (object === undefined || changesOnlyGCFields(object, oldObject)) return;
-    const kind = textAt(object, 'roleRef', 'kind');
-    const name = textAt(object, 'roleRef', 'name');
-    const plural = kind === 'ClusterRole' ? 'clusterroles' : 'roles';
-    if (this.#isAllowed('bind', attributes, plural, name, namespace)) return;
-    const rules = this.#rbac.rulesOfRole(kind, name, namespace);
-    if (rules === undefined) throw notFound({ group: rbacGroup, resource: kind.toLowerCase() }, name);
-    this.#confirmNoEscalation(attributes, rules);
-  }
-
-  #isAllowed(
-    verb: string,
-    { user }: AdmissionAttributes,
+  checkBinding(
     resource: string,
-    name: string,
-    namespace: string,
-  ): boolean {
-    const attributes = { group: rbacGroup, resource, subresource: '', namespace, name };
-    return this.#rbac.authorize(user, { verb, path: '', resource: attributes }).allowed;
+    binding: RoleBinding,
+    old: RoleBinding | undefined,
+    user: UserInfo | undefined,
+  ): void {
+    if (user === undefined || isSuperuser(user) || changesOnlyGCFields(binding, old)) return;
+    const grant = grantOf(resource, binding, old, user);
+    const { kind, name } = binding.roleRef;
+    const plural = kind === 'ClusterRole' ? 'clusterroles' : 'roles';
+    if (this.#isAllowed('bind', grant, plural, name)) return;
+    const rules = this.#rbac.rulesOfRole(kind, name, grant.namespace);
+    if (rules === undefined) throw notFound({ group: rbacGroup, resource: kind.toLowerCase() }, name);
+    this.#confirmNoEscalation(grant, rules);
   }
 
-  #confirmNoEscalation(
-    { user, namespace, resource, name }: AdmissionAttributes,
-    wanted: readonly WholeRule[],
-  ): void {
+  #isAllowed(verb: string, { user, namespace }: Grant, resource: string, name: string): boolean {
+    const access = { group: rbacGroup, resource, subresource: '', namespace, name };
+    return this.#rbac.authorize(user, { verb, path: '', resource: access }).allowed;
+  }
+
+  #confirmNoEscalation(grant: Grant, wanted: readonly WholeRule[]): void {
+    const { user, namespace } = grant;
     const missing = missingRules(this.#rbac.rulesOf(user, namespace), wanted);
     if (missing.length === 0) return;
     const lines = [...new Set(missing.map(describeRule))].sort();
     const subject = `user ${JSON.stringify(user.name)} (groups=${quoted(user.groups)})`;
     const why = `${subject} is attempting to grant RBAC permissions not currently held:\n${lines.join('\n')}`;
-    throw forbidden(resource.groupResource, name, why);
+    throw refused(grant, why);
   }
+}
+
+/** Admission may have changed the namespace and the name of an object, which is refused later. */
+function grantOf(
+  resource: string,
+  { metadata }: KubeObject,
+  old: KubeObject | undefined,
+  user: UserInfo,
+): Grant {
+  const { namespace = '', name = '' } = old?.metadata ?? metadata;
+  return { resource, namespace, name, user };
+}
+
+function refused({ resource, name }: Grant, why: string): StatusError {
+  return forbidden({ group: rbacGroup, resource }, name, why);
 }
 
 function aggregates(object: KubeObject | undefined): boolean {

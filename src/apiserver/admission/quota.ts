@@ -32,6 +32,7 @@ const maxAttempts = 20;
  * quota's `status.used` is raised before the object is stored, so that two writes cannot both take the rest of it.
  */
 export class QuotaAdmission implements AdmissionPlugin {
+  readonly name = 'ResourceQuota';
   readonly #core: ServerCore;
   readonly #reservations: QuotaReservations;
 

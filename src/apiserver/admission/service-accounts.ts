@@ -1,8 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Container, Pod, ServiceAccount, Volume } from '../../objects/types/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { forbidden } from '../../objects/status.ts';
-import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
+import type { StatusError } from '../../objects/status.ts';
+import {
+  type AdmissionAttributes,
+  type AdmissionPlugin,
+  type MaybePromise,
+  refusal,
+} from '../rest/admission.ts';
 import { generateName } from '../rest/system-fields.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
@@ -16,13 +21,14 @@ const mirrorAnnotation = 'kubernetes.io/config.mirrorAnnotation';
 /** Reads of the account `default`, which the service account controller creates after its namespace. */
 const attempts = 10;
 /** Between two reads; up to twice as much, at random. */
-const retryMilliseconds = 100;
+const retryMs = 100;
 
 /**
  * The ServiceAccount plugin (`plugin/pkg/admission/serviceaccount`): Pods get the account `default` unless they name
  * another, its pull secrets, and a volume with a token for the API server, the server's CA and the namespace.
  */
 export class ServiceAccountAdmission implements AdmissionPlugin {
+  readonly name = 'ServiceAccount';
   readonly #core: ServerCore;
 
   constructor(core: ServerCore) {
@@ -36,60 +42,60 @@ export class ServiceAccountAdmission implements AdmissionPlugin {
   }
 
   /** @throws {StatusError} 403 where the account does not exist. */
-  async mutate({ object, namespace }: AdmissionAttributes): Promise<KubeObject | undefined> {
-    if (object === undefined || !isPod(object) || isMirror(object)) return object;
-    const { spec } = object;
-    const name = spec.serviceAccountName || defaultAccount;
-    const account = await this.#account(object, namespace, name);
+  mutate(attributes: AdmissionAttributes): MaybePromise<KubeObject | undefined> {
+    const { object, namespace } = attributes;
+    if (object === undefined || !isPod(object) || isMirror(object)) return undefined;
+    const name = object.spec.serviceAccountName || defaultAccount;
+    const account = this.#read(namespace, name);
+    if (account !== undefined) return this.#use(object, name, account);
+    if (name !== defaultAccount) throw notFound(attributes, name);
+    return this.#awaitDefault(attributes).then((made) => this.#use(object, name, made));
+  }
+
+  #use(pod: Pod, name: string, account: ServiceAccount): Pod {
+    const { spec } = pod;
     spec.serviceAccountName = name;
     spec.serviceAccount = name;
     const mounts = spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
-    if (mounts) mountToken(object, () => generateName(volumePrefix, () => this.#core.random()));
+    if (mounts) mountToken(pod, () => generateName(volumePrefix, () => this.#core.random()));
     if ((spec.imagePullSecrets ?? []).length === 0 && (account.imagePullSecrets ?? []).length > 0) {
       spec.imagePullSecrets = structuredClone(account.imagePullSecrets ?? []);
     }
-    return object;
+    return pod;
   }
 
   /** @throws {StatusError} 403 for a Pod whose account is gone, and for mirrorAnnotation Pods with one. */
-  validate({ object, namespace, name, resource }: AdmissionAttributes): Promise<void> {
-    return new Promise((resolve) => {
-      if (object !== undefined && isPod(object)) {
-        const { serviceAccountName = '' } = object.spec;
-        if (isMirror(object) && serviceAccountName !== '') {
-          throw forbidden(
-            resource.groupResource,
-            name,
-            'a mirrorAnnotation pod may not reference service accounts',
-          );
-        }
-        if (!isMirror(object)) this.#find(object, namespace, serviceAccountName);
-      }
-      resolve();
-    });
+  validate(attributes: AdmissionAttributes): void {
+    const { object, namespace } = attributes;
+    if (object === undefined || !isPod(object)) return;
+    const { serviceAccountName = '' } = object.spec;
+    if (isMirror(object)) {
+      if (serviceAccountName === '') return;
+      throw refusal(attributes, 'a mirrorAnnotation pod may not reference service accounts');
+    }
+    if (this.#read(namespace, serviceAccountName) === undefined)
+      throw notFound(attributes, serviceAccountName);
   }
 
-  /** Waits for the account `default`, which may be on its way. @throws {StatusError} 403 */
-  async #account(pod: Pod, namespace: string, name: string): Promise<ServiceAccount> {
-    for (let i = 1; i < attempts && name === defaultAccount; i++) {
-      const found = this.#read(namespace, name);
+  /** The account `default`, which may be on its way. @throws {StatusError} 403 */
+  async #awaitDefault(attributes: AdmissionAttributes): Promise<ServiceAccount> {
+    for (let i = 1; i < attempts; i++) {
+      await delay(retryMs * (1 + this.#core.random()));
+      const found = this.#read(attributes.namespace, defaultAccount);
       if (found !== undefined) return found;
-      await delay(retryMilliseconds * (1 + this.#core.random()));
     }
-    return this.#find(pod, namespace, name);
+    throw notFound(attributes, defaultAccount);
   }
 
   #read(namespace: string, name: string): ServiceAccount | undefined {
     return this.#core.storage.get(objectKey('', 'serviceaccounts', namespace, name))?.object;
   }
+}
 
-  #find(pod: Pod, namespace: string, name: string): ServiceAccount {
-    const found = this.#read(namespace, name);
-    if (found !== undefined) return found;
-    const shown = pod.metadata.name ?? pod.metadata.generateName ?? '';
-    const why = `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`;
-    throw forbidden({ group: '', resource: 'pods' }, shown, why);
-  }
+function notFound(attributes: AdmissionAttributes, name: string): StatusError {
+  const { namespace } = attributes;
+  const why = `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`;
+  return refusal(attributes, why);
 }
 
 function isMirror({ metadata }: Pod): boolean {

@@ -206,6 +206,7 @@ const codes: ReadonlyMap<string, number> = new Map([
  * say what a refusal does (apiserver `admission/plugin/policy/validating`).
  */
 export class ValidatingPolicies implements AdmissionPlugin {
+  readonly name = 'ValidatingAdmissionPolicy';
   readonly #core: ServerCore;
   readonly #authorizer: Authorizer;
 

@@ -4,7 +4,7 @@ import type {
   CustomResourceDefinitionVersion,
 } from '../../objects/types/apiextensions.generated.ts';
 import { type KubeObject, hasMetadata } from '../../objects/meta.ts';
-import { plainError, forbidden } from '../../objects/status.ts';
+import { plainError } from '../../objects/status.ts';
 import { dropNulls, mayDefault, withDefaults } from '../../registry/apiextensions/schema/defaulting.ts';
 import {
   type VersionConversion,
@@ -22,7 +22,6 @@ import { encodeSorted } from '../schema/encode.ts';
 import { createHash } from 'node:crypto';
 import { customScale, customResourceStrategy } from '../../registry/apiextensions/customresource.ts';
 import { hasCondition } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
-import type { Strategy } from '../../registry/generic/strategy.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 
 /** The schemas of one version of a definition. */
@@ -315,10 +314,7 @@ function serveVersion(
       categories,
       verbs: hasCondition(definition, 'Terminating') ? verbsWhileTerminating : verbs,
       schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
-      strategy: {
-        ...customResourceStrategy({ apiVersion, ...storedForm, kind, namespaced, version }),
-        ...creationRefusal(definition),
-      },
+      strategy: customResourceStrategy({ apiVersion, ...storedForm, kind, namespaced, version }),
       ...(storage?.served === true
         ? { storageVersionHash: storageVersionHash(spec.group, storage.name, kind) }
         : {}),
@@ -344,18 +340,6 @@ function storageVersionHash(group: string, version: string, kind: string): strin
     .digest()
     .subarray(0, 8)
     .toString('base64');
-}
-
-/** Refuses new objects while those of a definition are being deleted (`customresource_handler.go` forbidCreateAdmission). */
-function creationRefusal(definition: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
-  if (!hasCondition(definition, 'Terminating')) return {};
-  const { spec, status } = definition;
-  return {
-    admitCreate: ({ metadata: { name = '' } }) => {
-      const resource = { group: spec.group, resource: status.acceptedNames.plural };
-      throw forbidden(resource, name, 'create not allowed while custom resource definition is terminating');
-    },
-  };
 }
 
 /**

@@ -1,89 +1,10 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { forbidden, notFound } from '../../objects/status.ts';
-import type { Namespace } from '../../objects/types/core.generated.ts';
-import { objectKey, type Storage } from '../storage/storage.ts';
-import type { ServedResource } from './served-resource.ts';
+import { forbidden, type StatusCause, type StatusError } from '../../objects/status.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
+import type { ServedResource } from './served-resource.ts';
 
-/** Which plugins are called again for a write that others have changed (apiserver `admission/reinvocation.go`). */
-
-/** The rounds of the mutating plugins on one write: a second one when a policy or a webhook changed the object in the first. */
-export class Reinvocation {
-  #isSecond = false;
-  #isWanted = false;
-  readonly #plugins = new Map<string, PluginRounds>();
-
-  get isSecond(): boolean {
-    return this.#isSecond;
-  }
-
-  /** True when the first round changed the object and some plugin must be called again. */
-  get isWanted(): boolean {
-    return this.#isWanted;
-  }
-
-  want(): void {
-    this.#isWanted = true;
-  }
-
-  startSecond(): void {
-    this.#isSecond = true;
-  }
-
-  /** What a plugin keeps from one round to the next. */
-  of(plugin: string): PluginRounds {
-    const known = this.#plugins.get(plugin) ?? new PluginRounds(this);
-    this.#plugins.set(plugin, known);
-    return known;
-  }
-}
-
-/**
- * Which webhooks or policies of a plugin are called (`plugin/webhook/mutating/reinvocationcontext.go` and
- * `plugin/policy/mutating/reinvocationcontext.go`): all in the first round; in the second those with IfNeeded that were
- * called before another one changed the object.
- */
-class PluginRounds {
-  readonly #rounds: Reinvocation;
-  #asked = new Set<string>();
-  readonly #again = new Set<string>();
-  #output: KubeObject | undefined;
-
-  constructor(rounds: Reinvocation) {
-    this.#rounds = rounds;
-  }
-
-  /** Begins a round. What other plugins have changed since is news to all. */
-  begin(object: KubeObject | undefined): void {
-    if (this.#rounds.isSecond && !jsonEqual(object, this.#output)) this.#askAgain();
-  }
-
-  /** Webhooks that were not called in the first round are not called in the second. */
-  asks(id: string): boolean {
-    return !this.#rounds.isSecond || this.#again.has(id);
-  }
-
-  /** Records that a plugin has changed the object, before {@link asked} records that it was called. */
-  changed(): void {
-    this.#askAgain();
-    this.#rounds.want();
-  }
-
-  /** Records a call of a webhook with IfNeeded. */
-  asked(id: string): void {
-    this.#asked.add(id);
-  }
-
-  end(object: KubeObject | undefined): void {
-    this.#output = object;
-  }
-
-  #askAgain(): void {
-    for (const id of this.#asked) this.#again.add(id);
-    this.#asked = new Set();
-  }
-}
+/** Admission as the verbs call it: its plugins, what they get, and who is called twice. The plugins are in `../admission`. */
 
 /** A write as admission sees it (`admission/v1` AdmissionRequest). */
 export interface AdmissionAttributes {
@@ -116,115 +37,184 @@ export interface AdmissionReply {
   warn(text: string): void;
 }
 
-/** An admission plugin: throws a StatusError to refuse. */
+/** An answer at once, or later. */
+export type MaybePromise<T> = T | Promise<T>;
+
+/** A plugin of admission. Named as in kube-apiserver, so that its documentation applies. */
 export interface AdmissionPlugin {
-  /** May replace the object; runs before allocation and validation. */
+  readonly name: string;
+  /** Whether the plugin has anything to say about this write. Cheap: it is asked about every write. */
+  handles(attributes: AdmissionAttributes): boolean;
+  /**
+   * Runs before allocation and validation. Changes `attributes.object` in place and returns undefined, or returns another
+   * object. Returns a promise only where it must wait: other writes stay within one turn. Called again when a later
+   * plugin requests a second round.
+   *
+   * @throws {StatusError} refuses the write.
+   */
   mutate?(
     attributes: AdmissionAttributes,
     reply: AdmissionReply,
     rounds: Reinvocation,
-  ): Promise<KubeObject | undefined>;
-  /** Runs after validation, before the store. */
-  validate?(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void>;
-  /** False when the plugin does not handle the resource: no promise is made then. */
-  handles(attributes: AdmissionAttributes): boolean;
+  ): MaybePromise<KubeObject | undefined>;
+  /** Runs after validation, before the store. @throws {StatusError} refuses the write. */
+  validate?(attributes: AdmissionAttributes, reply: AdmissionReply): MaybePromise<void>;
 }
 
-/** The chain of plugins, in order. */
+/** Calls the plugins for a write, in order. */
 export class Admission {
-  readonly #plugins: AdmissionPlugin[];
+  readonly #plugins: readonly AdmissionPlugin[];
 
   constructor(plugins: readonly AdmissionPlugin[]) {
-    this.#plugins = [...plugins];
+    this.#plugins = plugins;
   }
 
-  add(plugin: AdmissionPlugin): void {
-    this.#plugins.push(plugin);
-  }
-
-  /** True when a plugin handles the write: without one, callers stay synchronous. */
-  handles(attributes: AdmissionAttributes): boolean {
-    return this.#plugins.some((plugin) => plugin.handles(attributes));
-  }
-
-  /** The object after all mutating plugins, which are called twice when a policy or a webhook has changed it. */
-  async mutate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined> {
+  /**
+   * The object after all mutating plugins, which are called twice when a policy or a webhook has changed it.
+   *
+   * @throws {StatusError}
+   */
+  mutate(attributes: AdmissionAttributes, reply: AdmissionReply): MaybePromise<KubeObject | undefined> {
     const rounds = new Reinvocation();
-    const object = await this.#round(attributes, reply, rounds);
-    if (!rounds.isWanted) return object;
-    rounds.startSecond();
-    // A copy: plugins compare it with their result, and some write into it.
-    return this.#round({ ...attributes, object: structuredClone(object) }, reply, rounds);
+    const first = this.#mutateFrom(0, attributes, reply, rounds);
+    const second = (object: KubeObject | undefined): MaybePromise<KubeObject | undefined> => {
+      if (!rounds.isRequested) return object;
+      rounds.startSecond();
+      // A copy: plugins compare it with their result, and some write into it.
+      return this.#mutateFrom(0, { ...attributes, object: structuredClone(object) }, reply, rounds);
+    };
+    return first instanceof Promise ? first.then(second) : second(first);
   }
 
-  async #round(
+  #mutateFrom(
+    index: number,
     attributes: AdmissionAttributes,
     reply: AdmissionReply,
     rounds: Reinvocation,
-  ): Promise<KubeObject | undefined> {
-    let { object } = attributes;
-    for (const plugin of this.#plugins) {
-      if (plugin.mutate === undefined || !plugin.handles(attributes)) continue;
-      object = (await plugin.mutate({ ...attributes, object }, reply, rounds)) ?? object;
+  ): MaybePromise<KubeObject | undefined> {
+    let seen = attributes;
+    for (const [i, plugin] of this.#plugins.entries()) {
+      if (i < index || plugin.mutate === undefined || !plugin.handles(seen)) continue;
+      const mutated = plugin.mutate(seen, reply, rounds);
+      if (mutated instanceof Promise) {
+        const before = seen;
+        return mutated.then((object) => this.#mutateFrom(i + 1, withObject(before, object), reply, rounds));
+      }
+      seen = withObject(seen, mutated);
     }
-    return object;
+    return seen.object;
   }
 
-  async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
-    for (const plugin of this.#plugins) {
-      if (plugin.validate !== undefined && plugin.handles(attributes))
-        await plugin.validate(attributes, reply);
+  /** @throws {StatusError} */
+  validate(attributes: AdmissionAttributes, reply: AdmissionReply): MaybePromise<void> {
+    return this.#validateFrom(0, attributes, reply);
+  }
+
+  #validateFrom(index: number, attributes: AdmissionAttributes, reply: AdmissionReply): MaybePromise<void> {
+    for (const [i, plugin] of this.#plugins.entries()) {
+      if (i < index || plugin.validate === undefined || !plugin.handles(attributes)) continue;
+      const validated = plugin.validate(attributes, reply);
+      if (validated instanceof Promise) {
+        return validated.then(() => this.#validateFrom(i + 1, attributes, reply));
+      }
     }
+    return undefined;
   }
 }
 
-/** Namespaces that cannot be deleted (`NamespaceLifecycle`). */
-const immortal = new Set(['default', 'kube-system', 'kube-public']);
+function withObject(attributes: AdmissionAttributes, object: KubeObject | undefined): AdmissionAttributes {
+  return object === undefined || object === attributes.object ? attributes : { ...attributes, object };
+}
+
+/** A plugin's refusal (apiserver `admission.NewForbidden`). The object may have no name yet. */
+export function refusal(
+  { resource, name, object }: AdmissionAttributes,
+  why: string,
+  causes?: StatusCause[],
+): StatusError {
+  const { name: own, generateName } = object?.metadata ?? {};
+  return forbidden(resource.groupResource, name || own || generateName || 'Unknown', why, causes);
+}
 
 /**
- * The NamespaceLifecycle plugin: nothing is created or updated in a namespace that does not exist, nothing is
- * created in one that terminates, no eviction either, and the system's namespaces cannot be deleted.
- *
- * @throws {StatusError} 404 or 403
+ * The rounds of the mutating plugins on one write (apiserver `admission/reinvocation.go`): a second one when a policy or
+ * a webhook changed the object in the first.
  */
-export function checkNamespaceLifecycle(storage: Storage, attributes: AdmissionAttributes): void {
-  const { operation, resource, namespace, name } = attributes;
-  const { definition, groupResource } = resource;
-  if (definition.group === '' && definition.plural === 'namespaces') {
-    if (operation === 'DELETE' && immortal.has(name)) {
-      throw forbidden(groupResource, name, 'this namespace may not be deleted');
-    }
-    return;
+export class Reinvocation {
+  #isSecond = false;
+  #isRequested = false;
+  readonly #plugins = new Map<string, PluginRounds>();
+
+  get isSecond(): boolean {
+    return this.#isSecond;
   }
-  if (!definition.namespaced || operation === 'DELETE' || namespace === '') return;
-  // Access reviews work in namespaces that do not exist.
-  if (definition.plural === 'localsubjectaccessreviews') return;
-  const stored = storage.getForUpdate(objectKey('', 'namespaces', '', namespace));
-  if (stored === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-  if (operation !== 'CREATE' || !isTerminating(stored.object)) return;
-  throw forbidden(
-    groupResource,
-    shownName(attributes),
-    `unable to create new content in namespace ${namespace} because it is being terminated`,
-    [
-      {
-        reason: 'NamespaceTerminating',
-        message: `namespace ${namespace} is being terminated`,
-        field: 'metadata.namespace',
-      },
-    ],
-  );
+
+  /** True when the first round changed the object and some plugin must be called again. */
+  get isRequested(): boolean {
+    return this.#isRequested;
+  }
+
+  /** Requests a second round. */
+  request(): void {
+    this.#isRequested = true;
+  }
+
+  startSecond(): void {
+    this.#isSecond = true;
+  }
+
+  /** What a plugin keeps from one round to the next. */
+  of(plugin: string): PluginRounds {
+    const known = this.#plugins.get(plugin) ?? new PluginRounds(this);
+    this.#plugins.set(plugin, known);
+    return known;
+  }
 }
 
-/** The name of an object in a refusal; it may have none yet (apiserver `admission/errors.go` extractResourceName). */
-function shownName({ name, object }: AdmissionAttributes): string {
-  return name || object?.metadata.name || object?.metadata.generateName || 'Unknown';
-}
+/**
+ * Which webhooks or policies of a plugin are called (`plugin/webhook/mutating/reinvocationcontext.go` and
+ * `plugin/policy/mutating/reinvocationcontext.go`): all in the first round; in the second those with IfNeeded that were
+ * called before another one changed the object.
+ */
+class PluginRounds {
+  readonly #rounds: Reinvocation;
+  /** Called in this round, with IfNeeded, since the last change. */
+  #called = new Set<string>();
+  /** To be called in the second round. */
+  readonly #again = new Set<string>();
+  #output: KubeObject | undefined;
 
-function isTerminating(namespace: KubeObject): boolean {
-  return isNamespace(namespace) && namespace.status.phase === 'Terminating';
-}
+  constructor(rounds: Reinvocation) {
+    this.#rounds = rounds;
+  }
 
-function isNamespace(object: KubeObject): object is Namespace {
-  return object.kind === 'Namespace' && 'status' in object;
+  /** Begins a round. A change that other plugins have made since concerns all webhooks that were called. */
+  begin(object: KubeObject | undefined): void {
+    if (this.#rounds.isSecond && !jsonEqual(object, this.#output)) this.#callAgain();
+  }
+
+  /** Webhooks that were not called in the first round are not called in the second. */
+  shouldCall(id: string): boolean {
+    return !this.#rounds.isSecond || this.#again.has(id);
+  }
+
+  /** Records that a webhook has changed the object, before {@link recordCall} records that it was called. */
+  recordChange(): void {
+    this.#callAgain();
+    this.#rounds.request();
+  }
+
+  /** Records a call of a webhook with IfNeeded. */
+  recordCall(id: string): void {
+    this.#called.add(id);
+  }
+
+  end(object: KubeObject | undefined): void {
+    this.#output = object;
+  }
+
+  #callAgain(): void {
+    for (const id of this.#called) this.#again.add(id);
+    this.#called = new Set();
+  }
 }

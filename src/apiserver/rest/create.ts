@@ -6,7 +6,7 @@ import { validateCustomObjectMeta } from '../../registry/generic/metadata.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import { type Reservation, type StrategyContext, type UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
-import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
+import type { AdmissionAttributes } from './admission.ts';
 import { commitWith, nothing } from './commit.ts';
 import { generateName, matchNamespace } from './system-fields.ts';
 import {
@@ -28,6 +28,8 @@ export interface Creation {
   readonly subresource: string;
   readonly user: UserInfo;
   readonly dryRun: boolean;
+  /** An update or an apply makes it, which needs the right to create besides. */
+  readonly byUpdate?: true;
   /** CreateOptions as JSON, for webhooks. */
   readonly options?: Readonly<Record<string, unknown>>;
   warn(text: string): void;
@@ -109,19 +111,16 @@ async function createOnce(
     ...(creation.options === undefined ? {} : { options: creation.options }),
   };
   const reply = { warn: (text: string) => creation.warn(text) };
-  checkNamespaceLifecycle(core.storage, attributes);
   // Before admission: fields that plugins and webhooks add have no owner (apiserver `handlers/create.go`).
   const tracking = creation.track(object);
   if (tracking instanceof Promise) await tracking;
   if (slice.isOver) await slice.giveWay();
-  const webhooks = core.admission.handles(attributes);
-  if (webhooks) {
-    object = (await core.admission.mutate(attributes, reply)) ?? object;
-    matchNamespace(object, resource.definition.namespaced ? namespace : '');
-  }
+  const mutated = core.admission.mutate(attributes, reply);
+  object = (mutated instanceof Promise ? await mutated : mutated) ?? object;
+  matchNamespace(object, resource.definition.namespaced ? namespace : '');
   dedupOwnerReferences(object, 'admitted', reply.warn);
+  strategy.authorize?.(object, undefined, context);
   nameObject(core, object);
-  strategy.admitCreate?.(object, context);
   fillSystemFields(core, object, context.now);
   // The store of a subresource has no hooks: a Service that a PUT to /status creates gets no address.
   const begin = subresource === '' ? strategy.beginCreate?.(object, context) : undefined;
@@ -136,9 +135,10 @@ async function createOnce(
     if (slice.isOver) await slice.giveWay();
     // Strategies may have named it: LimitRanges need no name of a client.
     key = storageKeyOf(resource, namespace, object.metadata.name ?? '');
-    if (webhooks) {
-      await core.admission.validate({ ...attributes, name: object.metadata.name ?? '', object }, reply);
-    }
+    const admitted = { ...attributes, name: object.metadata.name ?? '', object };
+    if (creation.byUpdate === true) core.checkCreateOnUpdate?.(admitted);
+    const validated = core.admission.validate(admitted, reply);
+    if (validated instanceof Promise) await validated;
     if (!dryRun) checkNoResourceVersion(object);
     if (resource.conversion !== undefined) stored = await resource.conversion.write(object);
     if (slice.isOver) await slice.giveWay();

@@ -3,7 +3,7 @@ import type { StatusError } from '../../objects/status.ts';
 import { conflict, notFound } from '../../objects/status.ts';
 import type { Strategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
-import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
+import type { AdmissionAttributes } from './admission.ts';
 import { commitWith, nothing } from './commit.ts';
 import { type CheckedDeleteOptions, deleteOptionsObject } from './options.ts';
 import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
@@ -63,12 +63,11 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
   };
   if (live === undefined) throw notFound(resource.groupResource, name);
   checkPreconditions(resource, live.object, name, options);
-  checkNamespaceLifecycle(core.storage, attributes);
-  if (core.admission.handles(attributes)) {
-    const reply = { warn: (text: string) => deletion.warn(text) };
-    await core.admission.mutate(attributes, reply);
-    await core.admission.validate(attributes, reply);
-  }
+  const reply = { warn: (text: string) => deletion.warn(text) };
+  const mutated = core.admission.mutate(attributes, reply);
+  if (mutated instanceof Promise) await mutated;
+  const validated = core.admission.validate(attributes, reply);
+  if (validated instanceof Promise) await validated;
   const now = core.now();
   const next = markForDeletion(resource.definition.strategy, live.object, options, now);
   if (next === 'pending') return { object: live.object, removed: false };

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { ClusterReader, StrategyContext, UserInfo } from '../../registry/generic/strategy.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
-import type { Admission } from './admission.ts';
+import type { Admission, AdmissionAttributes } from './admission.ts';
 import type { OpenWatches } from './watch/open-watches.ts';
 import type { ResourceTable } from './served-resource.ts';
 
@@ -9,7 +9,9 @@ import type { ResourceTable } from './served-resource.ts';
 export interface ServerCore {
   readonly storage: Storage;
   readonly resources: ResourceTable;
-  readonly admission: Admission;
+  admission: Admission;
+  /** Refuses an update or an apply that creates its object, unless the user may create it. @throws {StatusError} 403 */
+  checkCreateOnUpdate?: (attributes: AdmissionAttributes) => void;
   readonly log: Logger;
   readonly watches: OpenWatches;
   /**

@@ -6,7 +6,7 @@ import { invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
-import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
+import type { AdmissionAttributes, BodyKind } from './admission.ts';
 import { commitWith, nothing } from './commit.ts';
 import { matchNamespace } from './system-fields.ts';
 import { createObject, type Creation, type WriteResult } from './create.ts';
@@ -138,31 +138,30 @@ async function updateOnce(
     ...(update.options === undefined ? {} : { options: update.options }),
   };
   const reply = { warn: (text: string) => update.warn(text) };
-  checkNamespaceLifecycle(core.storage, attributes);
   const tracking = update.track(object, old);
   if (tracking instanceof Promise) await tracking;
   if (slice.isOver) await slice.giveWay();
   const { view } = update;
   const seen = view === undefined ? attributes : seenThrough(view, attributes, object, old);
-  const webhooks = core.admission.handles(seen);
-  if (webhooks) {
-    const mutated = await core.admission.mutate(seen, reply);
-    if (mutated !== undefined) object = view === undefined ? mutated : view.write(object, mutated);
-  }
+  const mutating = core.admission.mutate(seen, reply);
+  const mutated = mutating instanceof Promise ? await mutating : mutating;
+  if (mutated !== undefined) object = view === undefined ? mutated : view.write(object, mutated);
   dedupOwnerReferences(object, 'admitted', reply.warn);
-  checkResourceVersion(resource, object, live);
   const context = strategyContext(core, update.dryRun, update.user);
+  if (update.subresource === '') strategy.authorize?.(object, old, context);
+  checkResourceVersion(resource, object, live);
   const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);
   const begin = update.subresource === '' ? strategy.beginUpdate?.(object, old, context) : undefined;
   let reservation = begin ?? nothing;
   let removed: boolean;
   let next: KubeObject;
   try {
-    if (webhooks) matchNamespace(object, resource.definition.namespaced ? update.namespace : '');
+    matchNamespace(object, resource.definition.namespaced ? update.namespace : '');
     const preparing = strategy.prepareValidation?.(object);
     if (preparing !== undefined) await runInSlices(preparing);
     finishObject(resource, rules, object, old, context, update);
-    if (webhooks) await core.admission.validate({ ...seen, object: view?.read(object) ?? object }, reply);
+    const validated = core.admission.validate({ ...seen, object: view?.read(object) ?? object }, reply);
+    if (validated instanceof Promise) await validated;
     removed = isFinished(resource, object, old);
     if (removed) {
       // The stored object is deleted: the next version never held anything.
@@ -236,6 +235,7 @@ async function createByUpdate(
     subresource: update.subresource,
     user,
     dryRun,
+    byUpdate: true,
     ...(update.options === undefined ? {} : { options: update.options }),
     warn: (text) => update.warn(text),
     track: (next) => update.track(next, undefined),

@@ -1,11 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
-import {
-  type AdmissionAttributes,
-  type AdmissionReply,
-  type BodyKind,
-  checkNamespaceLifecycle,
-} from '../rest/admission.ts';
+import type { AdmissionAttributes, AdmissionReply, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { booleanParameter, type CheckedWriteOptions, writeOptions } from '../rest/options.ts';
@@ -43,7 +38,6 @@ export async function admitPosted(
     user,
     dryRun: options.dryRun,
   };
-  checkNamespaceLifecycle(core.storage, attributes);
   return admit(core, reply, attributes);
 }
 
@@ -99,7 +93,6 @@ async function admit(
   reply: AdmissionReply,
   attributes: AdmissionAttributes & { readonly object: KubeObject },
 ): Promise<KubeObject> {
-  if (!core.admission.handles(attributes)) return attributes.object;
   const object = (await core.admission.mutate(attributes, reply)) ?? attributes.object;
   await core.admission.validate({ ...attributes, object }, reply);
   return object;

@@ -2,12 +2,7 @@ import type { Pod } from '../../objects/types/core.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound, plainError } from '../../objects/status.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
-import {
-  bindPod,
-  type PostedBinding,
-  validateBinding,
-  copyTopologyLabels,
-} from '../../registry/core/pod/admission.ts';
+import { bindPod, type PostedBinding, validateBinding } from '../../registry/core/pod/admission.ts';
 import { responderTo } from '../rest/responder.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchNamespace } from '../rest/system-fields.ts';
@@ -34,7 +29,6 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   if ((read.metadata.name ?? '') !== name) {
     throw badRequest('name in URL does not match name in Binding object');
   }
-  labelTopology(core, read);
   const object = await admitPosted(core, resource, request, reply, {
     name,
     object: read,
@@ -50,13 +44,6 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   await bind(core, namespace, name, { binding, meant, dryRun: options.dryRun });
   await respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
-
-/** Admission PodTopologyLabels, which looks at Bindings to Nodes only. */
-function labelTopology(core: ServerCore, binding: PostedBinding): void {
-  const { kind: targetKind, name = '' } = binding.target ?? {};
-  if (targetKind !== 'Node') return;
-  copyTopologyLabels(binding.metadata, core.storage.get(objectKey('', 'nodes', '', name))?.object);
-}
 
 /** How to bind a Pod. */
 interface Assignment {

@@ -51,7 +51,14 @@ function repeated({ key, value = '', effect, timeAdded }: Taint, field: string):
 const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
 const taintsPath = 'metadata.taints';
 
-/** The rules of Nodes (`pkg/registry/core/node/strategy.go`, `ValidateNode`, admission TaintNodesByCondition). */
+/** Admission TaintNodesByCondition: a new Node takes no Pods until a controller finds it ready. */
+export function addNotReadyTaint({ spec }: Pick<Node, 'spec'>): void {
+  const taints = (spec.taints ??= []);
+  if (taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect)) return;
+  taints.push({ ...notReady });
+}
+
+/** The rules of Nodes (`pkg/registry/core/node/strategy.go`, `ValidateNode`). */
 export const nodeStrategy = genericStrategy<Node>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
@@ -63,12 +70,6 @@ export const nodeStrategy = genericStrategy<Node>({
     alignPodCIDRs(spec);
     if (status.allocatable === undefined && status.capacity !== undefined) {
       status.allocatable = { ...status.capacity };
-    }
-  },
-  admitCreate({ spec }) {
-    const taints = (spec.taints ??= []);
-    if (!taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect)) {
-      taints.push({ ...notReady });
     }
   },
   validateCreate: ({ metadata, spec, status }) => [

@@ -1,4 +1,5 @@
 import type { PersistentVolumeClaim } from '../../objects/types/core.generated.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { compareQuantities } from '../../objects/quantity.ts';
 import {
@@ -15,7 +16,13 @@ const protection = 'kubernetes.io/pvc-protection';
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 const volumeModes = ['Block', 'Filesystem'];
 
-/** The rules of PersistentVolumeClaims (`ValidatePersistentVolumeClaim`, admission StorageObjectInUseProtection). */
+/** Admission StorageObjectInUseProtection: a claim stays while a Pod uses it. */
+export function protectClaim({ metadata }: KubeObject): void {
+  const finalizers = (metadata.finalizers ??= []);
+  if (!finalizers.includes(protection)) finalizers.push(protection);
+}
+
+/** The rules of PersistentVolumeClaims (`ValidatePersistentVolumeClaim`). */
 export const persistentVolumeClaimStrategy = genericStrategy<PersistentVolumeClaim>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
@@ -26,10 +33,6 @@ export const persistentVolumeClaimStrategy = genericStrategy<PersistentVolumeCla
     fillParts(claim);
     claim.spec.volumeMode ??= 'Filesystem';
     claim.status.phase ??= 'Pending';
-  },
-  admitCreate({ metadata }) {
-    const finalizers = (metadata.finalizers ??= []);
-    if (!finalizers.includes(protection)) finalizers.push(protection);
   },
   prepareForCreate(claim) {
     claim.status = { phase: 'Pending' };

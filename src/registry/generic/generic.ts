@@ -67,7 +67,8 @@ export interface KindRules<T extends KubeObject> {
   statusWarnings?(object: T): string[];
   warningsOnCreate?(object: T): string[];
   warningsOnUpdate?(object: T, old: T): string[];
-  admitCreate?(object: T, context: StrategyContext): void;
+  /** See {@link Strategy.authorize}. */
+  authorize?(object: T, old: T | undefined, context: StrategyContext): void;
   fields?(object: T): Record<string, string>;
   gracePeriodSeconds?(object: T, requested: number | undefined): number;
   readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
@@ -172,7 +173,7 @@ function optionalMethods<T extends KubeObject>(rules: KindRules<T>): Partial<Str
     ...(rules.deletionWarning !== undefined && { deletionWarning: rules.deletionWarning }),
     ...(rules.warningsOnCreate && { warningsOnCreate: rules.warningsOnCreate.bind(rules) }),
     ...(rules.warningsOnUpdate && { warningsOnUpdate: rules.warningsOnUpdate.bind(rules) }),
-    ...(rules.admitCreate && { admitCreate: rules.admitCreate.bind(rules) }),
+    ...(rules.authorize && { authorize: rules.authorize.bind(rules) }),
     ...(rules.fields && { fields: rules.fields.bind(rules) }),
     ...(rules.gracePeriodSeconds && { gracePeriodSeconds: rules.gracePeriodSeconds.bind(rules) }),
     ...(rules.subresources && { subresources: rules.subresources }),

@@ -64,8 +64,8 @@ export interface SideObject extends SideObjectKey {
  * fields dropped, defaults of {@link setDefaults} applied) and belong to the callee, who may change them in place;
  * `old` never changes.
  *
- * Order of a create: `setDefaults` (on decode) → `beginCreate` → `prepareValidation` → `prepareForCreate` →
- * `validateCreate` → `warningsOnCreate` → store. Of an update: `setDefaults` → `beginUpdate` → `prepareValidation` →
+ * Order of a create: `setDefaults` (on decode) → `authorize` → `beginCreate` → `prepareValidation` → `prepareForCreate` →
+ * `validateCreate` → `warningsOnCreate` → store. Of an update: `setDefaults` → `authorize` → `beginUpdate` → `prepareValidation` →
  * `prepareForUpdate` → `validateUpdate` → `warningsOnUpdate` → store.
  *
  * Methods, not function properties: a `Strategy<Service>` must be usable where any kind's strategy is held.
@@ -92,6 +92,13 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
    * refused.
    */
   setAppliedDefaults?(object: T): void;
+  /**
+   * What the user must be allowed besides the write itself; `old` is undefined for a create. Called when admission has
+   * changed the object (`policybased.Storage` of RBAC).
+   *
+   * @throws {StatusError} 403
+   */
+  authorize?(object: T, old: T | undefined, context: StrategyContext): void;
   /** Allocates what the object needs; may throw a StatusError, with nothing allocated. */
   beginCreate?(object: T, context: StrategyContext): Reservation;
   beginUpdate?(object: T, old: T, context: StrategyContext): Reservation;
@@ -111,8 +118,6 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];
   warningsOnCreate?(object: T): string[];
   warningsOnUpdate?(object: T, old: T): string[];
-  /** Refuses a create, update or delete by policy (a built-in admission plugin): throws a StatusError. */
-  admitCreate?(object: T, context: StrategyContext): void;
   /**
    * Changes what clients read (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or
    * the object itself.

@@ -179,7 +179,15 @@ const ingressClassAnnotation = 'kubernetes.io/ingress.class';
 
 const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';
 
-/** The rules of Ingresses (`pkg/registry/networking/ingress/strategy.go`, admission DefaultIngressClass). */
+/** Admission DefaultIngressClass: a new Ingress that names no class gets the default class. */
+export function setDefaultClass(ingress: Pick<Ingress, 'metadata' | 'spec'>, cluster: ClusterReader): void {
+  const { spec } = ingress;
+  if (spec.ingressClassName !== undefined || namedClass(ingress) !== undefined) return;
+  const name = defaultClass(cluster);
+  if (name !== undefined) spec.ingressClassName = name;
+}
+
+/** The rules of Ingresses (`pkg/registry/networking/ingress/strategy.go`). */
 export const ingressStrategy = genericStrategy<Ingress>({
   ...namespacedSubdomain,
   hasStatus: true,
@@ -187,11 +195,6 @@ export const ingressStrategy = genericStrategy<Ingress>({
   setDefaults(ingress: Partial<Pick<Ingress, 'spec' | 'status'>>) {
     ingress.spec ??= {};
     ingress.status ??= {};
-  },
-  admitCreate({ metadata, spec }, { cluster }) {
-    if (spec.ingressClassName !== undefined || namedClass({ metadata }) !== undefined) return;
-    const name = defaultClass(cluster);
-    if (name !== undefined) spec.ingressClassName = name;
   },
   validateCreate({ metadata, spec }) {
     const errors = validateIngressSpec(spec);

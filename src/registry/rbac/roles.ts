@@ -10,21 +10,43 @@ import { type FieldError, invalid, required, notSupported } from '../validation/
 import { genericStrategy } from '../generic/generic.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';
 import { nameIsPathSegment, isDNS1123Subdomain } from '../../objects/names.ts';
-import type { Strategy } from '../generic/strategy.ts';
+import type { Strategy, UserInfo } from '../generic/strategy.ts';
 import { jsonEqual } from '../../objects/json.ts';
 
 /** The API group of roles and bindings. */
 export const rbacGroup = 'rbac.authorization.k8s.io';
 
-/** The rules of Roles (`apis/rbac/validation` ValidateRole). */
-export const roleStrategy = strategyOf(true);
+/** Refuses to grant permissions that the user of the write does not have. @throws {StatusError} 403 */
+export interface GrantChecks {
+  /** `resource` is `roles` or `clusterroles`; `old` is undefined for a create. */
+  checkRole(
+    resource: string,
+    role: ClusterRole,
+    old: ClusterRole | undefined,
+    user: UserInfo | undefined,
+  ): void;
+  /** `resource` is `rolebindings` or `clusterrolebindings`. */
+  checkBinding(
+    resource: string,
+    binding: RoleBinding,
+    old: RoleBinding | undefined,
+    user: UserInfo | undefined,
+  ): void;
+}
 
-/** The rules of ClusterRoles, which may also name paths and aggregate others. */
-export const clusterRoleStrategy = strategyOf(false);
-
-function strategyOf(namespaced: boolean): Strategy<ClusterRole> {
+/** The rules of Roles, and of ClusterRoles, which may also name paths and aggregate others (`apis/rbac/validation`). */
+export function roleStrategy(
+  resource: 'roles' | 'clusterroles',
+  checks: GrantChecks | undefined,
+): Strategy<ClusterRole> {
+  const namespaced = resource === 'roles';
   return genericStrategy<ClusterRole>({
     namespaced,
+    ...(checks && {
+      authorize: (role, old, { user }) => {
+        checks.checkRole(resource, role, old, user);
+      },
+    }),
     nameRule: nameIsPathSegment,
     allowCreateOnUpdate: true,
     repeatsCreate: 'before',
@@ -66,16 +88,23 @@ function validateRule(rule: PolicyRule, namespaced: boolean, path: string): Fiel
   return errors;
 }
 
-/** The rules of RoleBindings (`apis/rbac/v1/defaults.go`, `apis/rbac/validation` ValidateRoleBinding). */
-export const roleBindingStrategy = bindingStrategy(true);
-
-/** The rules of ClusterRoleBindings, which refer to ClusterRoles only. */
-export const clusterRoleBindingStrategy = bindingStrategy(false);
-
-function bindingStrategy(namespaced: boolean): Strategy<RoleBinding> {
+/**
+ * The rules of RoleBindings, and of ClusterRoleBindings, which refer to ClusterRoles only (`apis/rbac/v1/defaults.go`,
+ * `apis/rbac/validation` ValidateRoleBinding).
+ */
+export function roleBindingStrategy(
+  resource: 'rolebindings' | 'clusterrolebindings',
+  checks: GrantChecks | undefined,
+): Strategy<RoleBinding> {
+  const namespaced = resource === 'rolebindings';
   const kinds = namespaced ? ['Role', 'ClusterRole'] : ['ClusterRole'];
   return genericStrategy<RoleBinding>({
     namespaced,
+    ...(checks && {
+      authorize: (binding, old, { user }) => {
+        checks.checkBinding(resource, binding, old, user);
+      },
+    }),
     nameRule: nameIsPathSegment,
     allowCreateOnUpdate: true,
     repeatsCreate: 'before',

@@ -76,12 +76,11 @@ export function read(definition: ResourceDefinition, body: object): KubeObject {
   return stored;
 }
 
-/** The path of a create up to the store. `body` needs no name. */
+/** The path of a create from admission to the store. `body` needs no name. */
 export function create(definition: ResourceDefinition, body: object, context = contextOf()): Decision {
   const { strategy } = definition;
   const stored = read(definition, { metadata: { name: 'a' }, ...body });
   stored.metadata.uid ??= 'uid';
-  strategy.admitCreate?.(stored, context);
   const reservation = strategy.beginCreate?.(stored, context);
   strategy.prepareForCreate(stored, context);
   const errors = strategy.validateCreate(stored, context);

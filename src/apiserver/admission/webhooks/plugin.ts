@@ -87,112 +87,156 @@ interface VersionedInvocation extends WebhookInvocation {
   readonly attributes: AdmissionAttributes;
 }
 
-/**
- * The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook: they call the webhooks of the stored
- * configurations.
- */
-export class AdmissionWebhooks implements AdmissionPlugin {
-  readonly #core: ServerCore;
-  readonly #authorizer: Authorizer;
-  readonly #mutating: WebhookConfigurations;
-  readonly #validating: WebhookConfigurations;
-  /** Whether any rule matches, by resource, then by operation, scope and subresource. */
-  #handled = new WeakMap<ServedResource, Map<string, boolean>>();
-  #resourcesVersion = -1;
+/** The two plugins that call webhooks; between them, validating policies are evaluated. */
+export class AdmissionWebhooks {
+  readonly mutating: MutatingWebhooks;
+  readonly validating: ValidatingWebhooks;
 
   constructor(core: ServerCore, network: WebhookNetwork, authorizer: Authorizer) {
-    this.#core = core;
-    this.#authorizer = authorizer;
-    const make = (plural: string) =>
-      new WebhookConfigurations(
-        core.storage,
-        plural,
-        (webhook) => createWebhookClient(webhook, network),
-        core.log,
-        () => this.#forget(),
-      );
-    this.#mutating = make('mutatingwebhookconfigurations');
-    this.#validating = make('validatingwebhookconfigurations');
+    this.mutating = new MutatingWebhooks(new WebhookCalls(core, network, authorizer, 'mutating'));
+    this.validating = new ValidatingWebhooks(new WebhookCalls(core, network, authorizer, 'validating'));
   }
 
   /** Follows the stored configurations from here on. */
   start(): void {
-    this.#mutating.start();
-    this.#validating.start();
+    this.mutating.calls.start();
+    this.validating.calls.start();
   }
 
   /** Closes all connections to webhooks. */
   async close(): Promise<void> {
-    await Promise.all([this.#mutating.close(), this.#validating.close()]);
+    await Promise.all([this.mutating.calls.close(), this.validating.calls.close()]);
+  }
+}
+
+/** The plugin MutatingAdmissionWebhook: calls the webhooks of the stored configurations, one after the other. */
+class MutatingWebhooks implements AdmissionPlugin {
+  readonly name = 'MutatingAdmissionWebhook';
+  readonly calls: WebhookCalls;
+
+  constructor(calls: WebhookCalls) {
+    this.calls = calls;
   }
 
   handles(attributes: AdmissionAttributes): boolean {
-    if (this.#mutating.hooks.length === 0 && this.#validating.hooks.length === 0) return false;
-    if (this.#resourcesVersion !== this.#core.resources.version) this.#forget();
-    const { resource, operation, subresource, namespace } = attributes;
-    const known = this.#handled.get(resource) ?? new Map<string, boolean>();
-    this.#handled.set(resource, known);
-    const key = `${operation}/${namespace === '' ? 'cluster' : 'namespace'}/${subresource}`;
-    let handled = known.get(key);
-    if (handled === undefined) {
-      handled = this.#matchesAny(attributes);
-      known.set(key, handled);
-    }
-    return handled;
+    return this.calls.matchesAny(attributes);
   }
 
-  #matchesAny(attributes: AdmissionAttributes): boolean {
-    if (isExempt(attributes)) return false;
-    const hooks = [...this.#mutating.hooks, ...this.#validating.hooks];
-    return hooks.some((hook) => matchRules(this.#core, hook, attributes) !== undefined);
-  }
-
-  /** Called when configurations or resources have changed. */
-  #forget(): void {
-    this.#handled = new WeakMap();
-    this.#resourcesVersion = this.#core.resources.version;
-  }
-
-  /** Calls the mutating webhooks, one after the other. */
   async mutate(
     attributes: AdmissionAttributes,
     reply: AdmissionReply,
     rounds: Reinvocation,
   ): Promise<KubeObject | undefined> {
     let { object } = attributes;
-    const turn = rounds.of('webhooks');
-    turn.begin(object);
-    for (const hook of this.#mutating.hooks) {
-      if (!turn.asks(hook.id)) continue;
-      const next = await this.#mutateOne(hook, { ...attributes, object }, reply);
+    const calls = rounds.of(this.name);
+    calls.begin(object);
+    for (const hook of this.calls.hooks) {
+      if (!calls.shouldCall(hook.id)) continue;
+      const next = await this.calls.mutate(hook, { ...attributes, object }, reply);
       if (next === undefined) continue;
       if (next.changed) {
         object = next.object;
-        turn.changed();
+        calls.recordChange();
       }
-      if (hook.reinvokes) turn.asked(hook.id);
+      if (hook.reinvokes) calls.recordCall(hook.id);
     }
-    turn.end(object);
+    calls.end(object);
     return object;
   }
+}
 
-  /** Calls the validating webhooks in parallel. @throws {StatusError} the refusal of the first that refuses. */
+/** The plugin ValidatingAdmissionWebhook: calls the webhooks of the stored configurations in parallel. */
+class ValidatingWebhooks implements AdmissionPlugin {
+  readonly name = 'ValidatingAdmissionWebhook';
+  readonly calls: WebhookCalls;
+
+  constructor(calls: WebhookCalls) {
+    this.calls = calls;
+  }
+
+  handles(attributes: AdmissionAttributes): boolean {
+    return this.calls.matchesAny(attributes);
+  }
+
+  /** @throws {StatusError} the refusal of the first that refuses. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
     const invocations: VersionedInvocation[] = [];
-    for (const hook of this.#validating.hooks) {
-      const invocation = await this.#invocation(hook, attributes);
+    for (const hook of this.calls.hooks) {
+      const invocation = await this.calls.invocation(hook, attributes);
       if (invocation !== undefined) invocations.push(invocation);
     }
     const answers = await Promise.allSettled(
-      invocations.map(async (invocation) => {
-        const response = await this.#call(invocation, false);
-        if (response !== undefined) throwIfDenied(invocation.hook, response, reply);
-      }),
+      invocations.map(async (invocation) => this.calls.validate(invocation, reply)),
     );
     for (const answer of answers) if (answer.status === 'rejected') throw answer.reason;
   }
+}
 
-  async #invocation(hook: Hook, attributes: AdmissionAttributes): Promise<VersionedInvocation | undefined> {
+/** The webhooks of one kind of configuration: which of them match a write, and their calls. */
+class WebhookCalls {
+  readonly #core: ServerCore;
+  readonly #authorizer: Authorizer;
+  readonly #configurations: WebhookConfigurations;
+  /** Whether any rule matches, by resource, then by operation, scope and subresource. */
+  #matches = new WeakMap<ServedResource, Map<string, boolean>>();
+  #resourcesVersion = -1;
+
+  constructor(
+    core: ServerCore,
+    network: WebhookNetwork,
+    authorizer: Authorizer,
+    kind: 'mutating' | 'validating',
+  ) {
+    this.#core = core;
+    this.#authorizer = authorizer;
+    this.#configurations = new WebhookConfigurations(
+      core.storage,
+      `${kind}webhookconfigurations`,
+      (webhook) => createWebhookClient(webhook, network),
+      core.log,
+      () => this.#forget(),
+    );
+  }
+
+  start(): void {
+    this.#configurations.start();
+  }
+
+  async close(): Promise<void> {
+    await this.#configurations.close();
+  }
+
+  /** In the order in which they are called. */
+  get hooks(): readonly Hook[] {
+    return this.#configurations.hooks;
+  }
+
+  /** Whether the rules of any webhook match, without regard to selectors. */
+  matchesAny(attributes: AdmissionAttributes): boolean {
+    if (this.hooks.length === 0) return false;
+    if (this.#resourcesVersion !== this.#core.resources.version) this.#forget();
+    const { resource, operation, subresource, namespace } = attributes;
+    const known = this.#matches.get(resource) ?? new Map<string, boolean>();
+    this.#matches.set(resource, known);
+    const key = `${operation}/${namespace === '' ? 'cluster' : 'namespace'}/${subresource}`;
+    let matches = known.get(key);
+    if (matches === undefined) {
+      matches =
+        !isExempt(attributes) &&
+        this.hooks.some((hook) => matchRules(this.#core, hook, attributes) !== undefined);
+      known.set(key, matches);
+    }
+    return matches;
+  }
+
+  /** Called when configurations or resources have changed. */
+  #forget(): void {
+    this.#matches = new WeakMap();
+    this.#resourcesVersion = this.#core.resources.version;
+  }
+
+  /** The call of a webhook for a write; undefined where the webhook does not match. @throws {StatusError} */
+  async invocation(hook: Hook, attributes: AdmissionAttributes): Promise<VersionedInvocation | undefined> {
     if (isExempt(attributes)) return undefined;
     const resource = matchRules(this.#core, hook, attributes);
     if (resource === undefined || !matchSelectors(this.#core, hook, attributes)) return undefined;
@@ -222,12 +266,13 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     throw forbidden(attributes.resource.groupResource, attributes.name, held);
   }
 
-  async #mutateOne(
+  /** The object after a mutating webhook; undefined where the webhook does not match. @throws {StatusError} */
+  async mutate(
     hook: Hook,
     attributes: AdmissionAttributes,
     reply: AdmissionReply,
   ): Promise<{ readonly object: KubeObject | undefined; readonly changed: boolean } | undefined> {
-    const invocation = await this.#invocation(hook, attributes);
+    const invocation = await this.invocation(hook, attributes);
     if (invocation === undefined) return undefined;
     const response = await this.#call(invocation, true);
     const { object } = attributes;
@@ -237,6 +282,12 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     return patched === undefined
       ? { object, changed: false }
       : { object: await requestedForm(attributes, patched), changed: true };
+  }
+
+  /** @throws {StatusError} when a validating webhook denies the write. */
+  async validate(invocation: VersionedInvocation, reply: AdmissionReply): Promise<void> {
+    const response = await this.#call(invocation, false);
+    if (response !== undefined) throwIfDenied(invocation.hook, response, reply);
   }
 
   /** The webhook's response; undefined when the call failed and `failurePolicy` is Ignore. @throws {StatusError} */

@@ -1,7 +1,7 @@
 import type { PriorityClass } from '../../../objects/types/scheduling.generated.ts';
 import type { PodSpec, Toleration, Binding, Pod } from '../../../objects/types/core.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
-import { forbidden, conflict } from '../../../objects/status.ts';
+import { conflict } from '../../../objects/status.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../scheduling/priorityclass.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
 import type { RuntimeClass } from '../../../objects/types/node.generated.ts';
@@ -13,30 +13,36 @@ import { type FieldError, notSupported, required } from '../../validation/field-
 const noClass: PriorityClass = { metadata: {}, value: 0, preemptionPolicy: 'PreemptLowerPriority' };
 
 /**
- * Admission Priority: sets a Pod's priority and preemption policy from its class.
+ * Admission Priority: sets the priority and the preemption policy of a new Pod from its class.
  *
- * @throws {StatusError} 403 for an unknown class, or for a priority or policy that differs from the class.
+ * @returns why the Pod is refused: an unknown class, or a priority or policy that differs from the class.
  */
-export function admitPriority({ metadata }: KubeObject, spec: PodSpec, cluster: ClusterReader): void {
-  const refuse = (why: string) => forbidden({ group: '', resource: 'pods' }, metadata.name ?? '', why);
+export function setPriority(spec: PodSpec, cluster: ClusterReader): string | undefined {
   const { priorityClassName = '' } = spec;
   const found =
     priorityClassName === ''
       ? (defaultPriorityClass(cluster) ?? noClass)
       : priorityClassOf(cluster, priorityClassName);
-  if (found === undefined) throw refuse(`no PriorityClass with name ${priorityClassName} was found`);
+  if (found === undefined) return `no PriorityClass with name ${priorityClassName} was found`;
   const { value = 0, preemptionPolicy = 'PreemptLowerPriority' } = found;
   if (priorityClassName === '' && found !== noClass) spec.priorityClassName = found.metadata.name ?? '';
   const computed = (member: string, given: string, right: string) =>
     `the ${member} (${given}) must not be provided in pod spec; priority admission controller computed ${right} from the given PriorityClass name`;
   if (spec.priority !== undefined && spec.priority !== value) {
-    throw refuse(computed('integer value of priority', String(spec.priority), String(value)));
+    return computed('integer value of priority', String(spec.priority), String(value));
   }
   if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== preemptionPolicy) {
-    throw refuse(computed('string value of PreemptionPolicy', spec.preemptionPolicy, preemptionPolicy));
+    return computed('string value of PreemptionPolicy', spec.preemptionPolicy, preemptionPolicy);
   }
   spec.priority = value;
   spec.preemptionPolicy = preemptionPolicy;
+  return undefined;
+}
+
+/** Admission Priority: an update that leaves out priority and preemption policy keeps them. */
+export function keepPriority(spec: PodSpec, { priority, preemptionPolicy }: PodSpec): void {
+  if (priority !== undefined) spec.priority ??= priority;
+  if (preemptionPolicy !== undefined) spec.preemptionPolicy ??= preemptionPolicy;
 }
 
 /** The default class; of several the one with the lowest value. */
@@ -61,41 +67,53 @@ function priorityClassOf(cluster: ClusterReader, name: string): PriorityClass | 
 const otherOverhead = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 const noOverhead = 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead';
 
+/** The runtime class of a Pod, undefined where it names none; a string says why the Pod is refused. */
+function runtimeClassOf(
+  { runtimeClassName: name }: PodSpec,
+  cluster: ClusterReader,
+): (KubeObject & Partial<RuntimeClass>) | string | undefined {
+  if (name === undefined) return undefined;
+  const found = cluster.get('node.k8s.io', 'runtimeclasses', '', name);
+  return found ?? `pod rejected: RuntimeClass ${JSON.stringify(name)} not found`;
+}
+
 /**
- * Admission RuntimeClass: the class of a Pod must exist; its overhead, node selector and tolerations are copied to the
- * Pod (`plugin/pkg/admission/runtimeclass`).
+ * Admission RuntimeClass: copies the overhead, the node selector and the tolerations of a Pod's class to the Pod
+ * (`plugin/pkg/admission/runtimeclass` Admit).
  *
- * @throws {StatusError} 403
+ * @returns why the Pod is refused.
  */
-export function admitRuntimeClass({ metadata }: KubeObject, spec: PodSpec, cluster: ClusterReader): void {
-  const refuse = (why: string) => forbidden({ group: '', resource: 'pods' }, metadata.name ?? '', why);
-  const { runtimeClassName: name } = spec;
-  const found: (KubeObject & Partial<RuntimeClass>) | undefined =
-    name === undefined ? undefined : cluster.get('node.k8s.io', 'runtimeclasses', '', name);
-  if (name !== undefined && found === undefined) {
-    throw refuse(`pod rejected: RuntimeClass ${JSON.stringify(name)} not found`);
-  }
+export function applyRuntimeClass(spec: PodSpec, cluster: ClusterReader): string | undefined {
+  const found = runtimeClassOf(spec, cluster);
+  if (typeof found === 'string') return found;
   const { overhead, scheduling } = found ?? {};
-  if (overhead === undefined && spec.overhead !== undefined) throw refuse(noOverhead);
   if (overhead !== undefined) {
     const { podFixed } = overhead;
-    if (spec.overhead !== undefined && !sameAmounts(spec.overhead, podFixed ?? {}))
-      throw refuse(otherOverhead);
+    if (spec.overhead !== undefined && !sameAmounts(spec.overhead, podFixed ?? {})) return otherOverhead;
     if (podFixed !== undefined) spec.overhead = { ...podFixed };
   }
-  if (scheduling === undefined) return;
+  if (scheduling === undefined) return undefined;
   const { nodeSelector = {}, tolerations = [] } = scheduling;
   const selector = { ...spec.nodeSelector };
   for (const [key, value] of Object.entries(nodeSelector)) {
     const own = Object.hasOwn(selector, key) ? selector[key] : undefined;
     if (own !== undefined && own !== value) {
       const classes = `runtimeClass.scheduling.nodeSelector[${key}] = ${value}`;
-      throw refuse(`conflict: ${classes}; pod.spec.nodeSelector[${key}] = ${own}`);
+      return `conflict: ${classes}; pod.spec.nodeSelector[${key}] = ${own}`;
     }
     selector[key] = value;
   }
   if (Object.keys(selector).length > 0) spec.nodeSelector = selector;
   spec.tolerations = mergeTolerations(spec.tolerations ?? [], tolerations);
+  return undefined;
+}
+
+/** Admission RuntimeClass: the overhead of a Pod is that of its class (Validate). @returns why the Pod is refused. */
+export function validateOverhead(spec: PodSpec, cluster: ClusterReader): string | undefined {
+  const found = runtimeClassOf(spec, cluster);
+  if (typeof found === 'string') return found;
+  if (found?.overhead === undefined) return spec.overhead === undefined ? undefined : noOverhead;
+  return sameAmounts(found.overhead.podFixed ?? {}, spec.overhead ?? {}) ? undefined : otherOverhead;
 }
 
 function sameAmounts(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {

@@ -2,11 +2,10 @@ import type { Container, PodSpec, Toleration, Pod } from '../../../objects/types
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { validateTolerations, applyMatchKeys, addDefaultTolerations } from './scheduling.ts';
+import { validateTolerations, applyMatchKeys } from './scheduling.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './field-checks.ts';
 import { setPodDefaults } from './defaults.ts';
-import { admitPriority, admitRuntimeClass, copyTopologyLabels } from './admission.ts';
 import { qosClass, keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
 import { ephemeralContainers, resize } from './subresources.ts';
 import { validateMetadataAndSpec, validatePodOnly, validatePodSpec } from './validation.ts';
@@ -125,9 +124,8 @@ function withoutUndefined(spec: { [Member in keyof PodSpec]?: unknown }): PodSpe
 }
 
 /**
- * The rules of Pods (`pkg/registry/core/pod/strategy.go`, `ValidatePodCreate`), with the admission plugins
- * Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels. The ServiceAccount plugin is
- * `apiserver/admission/service-accounts.ts`; it is off where Pods are only simulated, as in the recorded cluster.
+ * The rules of Pods (`pkg/registry/core/pod/strategy.go`, `ValidatePodCreate`). Those of the admission plugins are in
+ * `admission.ts`.
  */
 export const podStrategy = genericStrategy<Pod>({
   ...namespacedSubdomain,
@@ -135,13 +133,6 @@ export const podStrategy = genericStrategy<Pod>({
   deleteReturnsObject: true,
   generationChanges: specChanges,
   setDefaults: setPodDefaults,
-  admitCreate(pod, { cluster }) {
-    admitPriority(pod, pod.spec, cluster);
-    addDefaultTolerations(pod.spec);
-    admitRuntimeClass(pod, pod.spec, cluster);
-    const { nodeName = '' } = pod.spec;
-    if (nodeName !== '') copyTopologyLabels(pod.metadata, cluster.get('', 'nodes', '', nodeName));
-  },
   prepareForCreate(pod, { now }) {
     pod.status = { phase: 'Pending', qosClass: qosClass(pod.spec) };
     applyPodKeys(pod);

@@ -4,10 +4,9 @@ import { create, definitionOf, update } from '../../decide.ts';
 const nodes = definitionOf('Node');
 
 describe('a Node', () => {
-  it('is tainted until it is ready, and brings its own status', () => {
+  it('brings its own status', () => {
     const { object } = create(nodes, { status: { capacity: { cpu: '2' } } });
     expect(object).toMatchObject({
-      spec: { taints: [{ key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' }] },
       status: { capacity: { cpu: '2' }, allocatable: { cpu: '2' } },
     });
   });

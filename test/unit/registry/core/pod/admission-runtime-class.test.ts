@@ -1,7 +1,7 @@
 import type { PodSpec } from '../../../../../src/objects/types/core.generated.ts';
 import type { RuntimeClass } from '../../../../../src/objects/types/node.generated.ts';
 import { describe, expect, test } from 'vitest';
-import { admitRuntimeClass } from '../../../../../src/registry/core/pod/admission.ts';
+import { applyRuntimeClass, validateOverhead } from '../../../../../src/registry/core/pod/admission.ts';
 
 const kata: RuntimeClass = {
   metadata: { name: 'kata' },
@@ -16,13 +16,15 @@ const kata: RuntimeClass = {
   },
 };
 
+const cluster = {
+  list: () => [kata],
+  get: (_group: string, _plural: string, _namespace: string, name: string) =>
+    name === 'kata' ? kata : undefined,
+};
+
 function admitted(spec: PodSpec): PodSpec {
-  const cluster = {
-    list: () => [kata],
-    get: (_group: string, _plural: string, _namespace: string, name: string) =>
-      name === 'kata' ? kata : undefined,
-  };
-  admitRuntimeClass({ metadata: { name: 'a' } }, spec, cluster);
+  expect(applyRuntimeClass(spec, cluster)).toBeUndefined();
+  expect(validateOverhead(spec, cluster)).toBeUndefined();
   return spec;
 }
 
@@ -32,9 +34,9 @@ describe('a Pod', () => {
   });
 
   test('may name no class that does not exist', () => {
-    expect(() => admitted({ runtimeClassName: 'gvisor' })).toThrow(
-      'pods "a" is forbidden: pod rejected: RuntimeClass "gvisor" not found',
-    );
+    const why = 'pod rejected: RuntimeClass "gvisor" not found';
+    expect(applyRuntimeClass({ runtimeClassName: 'gvisor' }, cluster)).toBe(why);
+    expect(validateOverhead({ runtimeClassName: 'gvisor' }, cluster)).toBe(why);
   });
 
   test('gets the overhead of its class, and where it may run', () => {
@@ -49,16 +51,17 @@ describe('a Pod', () => {
     expect(admitted({ runtimeClassName: 'kata', overhead: { cpu: '0.25' } }).overhead).toEqual({
       cpu: '250m',
     });
-    expect(() => admitted({ runtimeClassName: 'kata', overhead: { cpu: '1' } })).toThrow(
-      "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
-    );
-    expect(() => admitted({ overhead: { cpu: '1' } })).toThrow(
+    const other = { runtimeClassName: 'kata', overhead: { cpu: '1' } };
+    const why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+    expect(applyRuntimeClass(other, cluster)).toBe(why);
+    expect(validateOverhead(other, cluster)).toBe(why);
+    expect(validateOverhead({ overhead: { cpu: '1' } }, cluster)).toBe(
       'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead',
     );
   });
 
   test('may not ask for nodes that its class does not run on', () => {
-    expect(() => admitted({ runtimeClassName: 'kata', nodeSelector: { runtime: 'runc' } })).toThrow(
+    expect(applyRuntimeClass({ runtimeClassName: 'kata', nodeSelector: { runtime: 'runc' } }, cluster)).toBe(
       'conflict: runtimeClass.scheduling.nodeSelector[runtime] = kata; pod.spec.nodeSelector[runtime] = runc',
     );
   });

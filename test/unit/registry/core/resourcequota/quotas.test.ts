@@ -132,9 +132,8 @@ describe('a PersistentVolumeClaim', () => {
   const claims = definitionOf('PersistentVolumeClaim');
   const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
 
-  it('waits for a volume under the protection of a finalizer', () => {
+  it('waits for a volume', () => {
     expect(create(claims, { spec, status: { phase: 'Bound' } }).object).toMatchObject({
-      metadata: { finalizers: ['kubernetes.io/pvc-protection'] },
       spec: { volumeMode: 'Filesystem' },
       status: { phase: 'Pending' },
     });

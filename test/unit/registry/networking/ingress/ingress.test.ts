@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { setDefaultClass } from '../../../../../src/registry/networking/ingress.ts';
 import { contextOf, create, definitionOf, update } from '../../decide.ts';
 
 const ingresses = definitionOf('Ingress');
@@ -20,20 +21,23 @@ describe('the default class', () => {
     ['the newest', [ingressClass('a', older), ingressClass('b', newer)], 'b'],
     ['the first by name of equals', [ingressClass('b', newer), ingressClass('a', newer)], 'a'],
   ])('is %s', (_, classes, name) => {
-    const { object } = create(ingresses, { spec }, contextOf(classes));
-    expect(object).toMatchObject({ spec: name === undefined ? {} : { ingressClassName: name } });
-    if (name === undefined) expect(object).not.toHaveProperty('spec.ingressClassName');
+    const ingress = { metadata: {}, spec: {} };
+    setDefaultClass(ingress, contextOf(classes).cluster);
+    expect(ingress.spec).toEqual(name === undefined ? {} : { ingressClassName: name });
   });
 
-  it('is not filled in beside a class or the old annotation, which is warned of', () => {
-    const context = contextOf([ingressClass('a', newer)]);
-    expect(create(ingresses, { spec: { ...spec, ingressClassName: 'x' } }, context).object).toMatchObject({
-      spec: { ingressClassName: 'x' },
-    });
+  it.each([
+    { metadata: {}, spec: { ingressClassName: 'x' } },
+    { metadata: { annotations: { 'kubernetes.io/ingress.class': 'x' } }, spec: {} },
+  ])('is not filled in beside the class or the old annotation of %j', (ingress) => {
+    const filled = structuredClone(ingress);
+    setDefaultClass(filled, contextOf([ingressClass('a', newer)]).cluster);
+    expect(filled).toEqual(ingress);
+  });
+
+  it('named by the old annotation is warned of', () => {
     const metadata = { name: 'a', annotations: { 'kubernetes.io/ingress.class': 'x' } };
-    const { object, warnings } = create(ingresses, { metadata, spec }, context);
-    expect(object).not.toHaveProperty('spec.ingressClassName');
-    expect(warnings).toEqual([
+    expect(create(ingresses, { metadata, spec }).warnings).toEqual([
       `annotation "kubernetes.io/ingress.class" is deprecated, please use 'spec.ingressClassName' instead`,
     ]);
   });
