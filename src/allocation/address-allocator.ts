@@ -52,7 +52,7 @@ export interface AllocatorSnapshot {
 const nearLimit = 2n ** 52n;
 
 /**
- * The allocator of one Service CIDR or address pool, as a bitmap over its usable addresses.
+ * The allocator of one Service CIDR, or of the Pod addresses of a node, as a bitmap over its usable addresses.
  *
  *     network   first            first+band                  last   broadcast
  *        |        |---- static ----|-------- dynamic ---------|        |
@@ -70,7 +70,7 @@ export class AddressAllocator implements AddressAllocation {
   readonly #base: string;
   readonly #firstWords: readonly [number, number, number, number]; // of the first usable address, IPv6
   readonly #taken: Bitmap; // offset in the usable range
-  readonly #far = new Set<bigint>(); // values with an offset of NEAR_LIMIT and more
+  readonly #far = new Set<bigint>(); // values with an offset of nearLimit and more
 
   constructor(cidr: ServiceCidr) {
     this.family = cidr.usable.family;
@@ -101,7 +101,7 @@ export class AddressAllocator implements AddressAllocation {
 
   allocate(address: string): void {
     const value = this.#valueOf(address);
-    if (!this.#take(value)) throw new AlreadyAllocatedError('IP', address);
+    if (!this.#allocate(value)) throw new AlreadyAllocatedError('IP', address);
   }
 
   allocateNext(random: () => number): string {
@@ -158,7 +158,7 @@ export class AddressAllocator implements AddressAllocation {
       const end = Math.min(first + (snapshot.runs[i + 1] ?? 0), this.#taken.size);
       for (let offset = first; offset < end; offset++) this.#taken.set(offset);
     }
-    for (const address of snapshot.far) this.#take(this.#valueOf(address));
+    for (const address of snapshot.far) this.#allocate(this.#valueOf(address));
   }
 
   /**
@@ -193,7 +193,7 @@ export class AddressAllocator implements AddressAllocation {
     return this.#usable.contains(parsed.family, parsed.value) ? parsed.value : undefined;
   }
 
-  #take(value: bigint): boolean {
+  #allocate(value: bigint): boolean {
     const offset = Number(value - this.#usable.first);
     if (offset < this.#taken.size) return this.#taken.set(offset);
     if (this.#far.has(value)) return false;

@@ -124,7 +124,7 @@ function seed(core: ServerCore, allocators: ServiceAllocators): void {
   const cidrs = storage.list(prefix);
   for (const { object } of cidrs.items) followCidr(allocators, object);
   const addresses = listPrefix(networking, 'ipaddresses', '');
-  for (const { key } of storage.list(addresses).items) allocators.hold(key.slice(addresses.length));
+  for (const { key } of storage.list(addresses).items) allocators.commit(key.slice(addresses.length));
   for (const service of storage.list(listPrefix('', 'services')).items) {
     if (!nodePortField.test(service.text())) continue;
     const { object } = service;

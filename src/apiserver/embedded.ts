@@ -2,7 +2,7 @@ import { networkInterfaces } from 'node:os';
 import { formatAddress } from '../objects/address.ts';
 import type { StaticToken } from './authentication/authenticator.ts';
 import { fileProblem } from './storage/disk/files.ts';
-import { type ServerIdentity, identityFile, keptIdentity, newIdentity } from './pki/identity.ts';
+import { type ServerIdentity, identityFile, loadIdentity, createIdentity } from './pki/identity.ts';
 import { kubeconfig } from './pki/identity.ts';
 import { openStore, type Store } from './built-ins.ts';
 import { type CertificatePair, issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
@@ -86,7 +86,7 @@ async function startOn(dataDirectory: string | undefined, options: EmbeddedOptio
   const store = await openStore(new ResourceTable(), options.log, dataDirectory);
   try {
     const now = new Date();
-    const identity = dataDirectory === undefined ? newIdentity(now) : keptIdentity(dataDirectory, now);
+    const identity = dataDirectory === undefined ? createIdentity(now) : loadIdentity(dataDirectory, now);
     return await startWith(options, store, identity, now);
   } catch (error) {
     await store.storage.close();

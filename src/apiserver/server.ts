@@ -22,19 +22,15 @@ import { ApiServices } from './bootstrap/api-services.ts';
 import { ensureAuthenticationConfigMap } from './bootstrap/system-objects.ts';
 import { ensureFlowControl } from './bootstrap/system-objects.ts';
 import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
-import { expireEvents, every, type Stop } from './loops.ts';
+import { expireEvents, runPeriodically, type Stop } from './periodic.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
-import {
-  ensureSystemObjects,
-  reconcileMilliseconds,
-  type SystemObjects,
-} from './bootstrap/system-objects.ts';
+import { ensureSystemObjects, reconcileIntervalMs, type SystemObjects } from './bootstrap/system-objects.ts';
 import { RequestMetrics } from './http/request-metrics.ts';
 import type { RefuseRequest } from './http/exchange.ts';
 import { type HttpLimits, createHttpServer } from './http/server.ts';
 import type { CertificateAuthority, CertificatePair } from './pki/certificates.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
-import { createServing, type Serving } from './serving.ts';
+import { createHandlerChain, type HandlerChain } from './handler-chain.ts';
 import { openshiftRoles } from './bootstrap/openshift-roles.ts';
 import { QuotaStatuses } from './admission/quota.ts';
 import { Admission } from './rest/admission.ts';
@@ -164,7 +160,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     const definition = core.resources.find(group, version, resource)?.definition;
     return definition !== undefined && hasSubresource(definition, subresource);
   });
-  const serving: Serving = createServing({
+  const chain: HandlerChain = createHandlerChain({
     core,
     authorizer,
     reviews: { authorizer, tokens, rulesOf: (user, namespace) => rbac?.rulesOf(user, namespace) },
@@ -189,8 +185,8 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
       anonymousPaths: options.authorizationMode === 'RBAC' ? 'all' : ['/healthz', '/livez', '/readyz'],
       now: () => core.now(),
     }),
-    handler: serving.handler,
-    upgrade: serving.upgrade,
+    handler: chain.handler,
+    upgrade: chain.upgrade,
     observe: metrics.observe,
     log,
     ...(options.limits === undefined ? {} : { limits: options.limits }),
@@ -222,9 +218,9 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     throw error;
   }
   if (isNew) core.firstRevision = storage.revision;
-  stops.push(every(reconcileMilliseconds, 'system objects', log, ensureOwn));
-  stops.push(every(60_000, 'event expiry', log, () => expireEvents(core)));
-  serving.ready();
+  stops.push(runPeriodically(reconcileIntervalMs, 'system objects', log, ensureOwn));
+  stops.push(runPeriodically(60_000, 'event expiry', log, () => expireEvents(core)));
+  chain.ready();
   return {
     url: `https://${host}`,
     port: address.port,

@@ -5,7 +5,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keptIdentity, newIdentity } from '../../src/apiserver/pki/identity.ts';
+import { loadIdentity, createIdentity } from '../../src/apiserver/pki/identity.ts';
 import { DamagedStorageError, StorageLockedError } from '../../src/apiserver/storage/disk/directory-lock.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
@@ -244,25 +244,25 @@ test('a damaged identity refuses the start, and names the file', async () => {
 test('an identity in which any bit has flipped refuses the start, and names the file and what to do', () => {
   fs.mkdirSync(directory);
   const now = new Date();
-  const made = keptIdentity(directory, now);
-  expect(keptIdentity(directory, now).adminToken).toBe(made.adminToken);
+  const made = loadIdentity(directory, now);
+  expect(loadIdentity(directory, now).adminToken).toBe(made.adminToken);
   const file = path.join(directory, 'identity.json');
   const bytes = fs.readFileSync(file);
   for (let at = 0; at < bytes.length; at++) {
     const damaged = Buffer.from(bytes);
     damaged.writeUInt8(damaged.readUInt8(at) ^ (1 << (at % 8)), at);
     fs.writeFileSync(file, damaged);
-    expect(() => keptIdentity(directory, now), `byte ${at}`).toThrow(
+    expect(() => loadIdentity(directory, now), `byte ${at}`).toThrow(
       `${file} does not hold the keys of a server, or not as they were written. Restore it from a backup, or remove it`,
     );
   }
   // One without a checksum, as earlier versions wrote it, is checked by its keys.
   const { checksum: _checksum, ...members } = recordAt(JSON.parse(bytes.toString()));
   fs.writeFileSync(file, JSON.stringify(members));
-  expect(keptIdentity(directory, now).adminToken).toBe(made.adminToken);
-  const other = newIdentity(now).authority.certificate;
+  expect(loadIdentity(directory, now).adminToken).toBe(made.adminToken);
+  const other = createIdentity(now).authority.certificate;
   fs.writeFileSync(file, JSON.stringify({ ...members, caCertificate: other }));
-  expect(() => keptIdentity(directory, now)).toThrow(file);
+  expect(() => loadIdentity(directory, now)).toThrow(file);
 });
 
 test.each([

@@ -267,7 +267,7 @@ describe('a proxied request', () => {
       echo(request, response);
     });
     // Every half second is looked who is late; a handshake may take five.
-    const { send, port } = await front(target, { headersTimeout: 5_000, requestTimeout: 200 });
+    const { send, port } = await front(target, { headersTimeoutMs: 5_000, requestTimeoutMs: 200 });
     const slow = new PassThrough();
     slow.write('one ');
     const answer = send(`${proxyPath}/a`, { method: 'POST', body: slow });

@@ -417,7 +417,7 @@ describe('bodies', () => {
   });
 
   test('that come too slowly time out', async () => {
-    const { rawSocket } = await start(echo, { limits: { headersTimeout: 1000, requestTimeout: 1000 } });
+    const { rawSocket } = await start(echo, { limits: { headersTimeoutMs: 1000, requestTimeoutMs: 1000 } });
     const slowHeaders = await rawSocket();
     slowHeaders.write('GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n');
     const refused = readAll(slowHeaders);
@@ -431,7 +431,7 @@ describe('bodies', () => {
   });
 
   test('that trickle are closed when their time is over, and not a time later', async () => {
-    const { rawSocket } = await start(echo, { limits: { headersTimeout: 1000, requestTimeout: 1000 } });
+    const { rawSocket } = await start(echo, { limits: { headersTimeoutMs: 1000, requestTimeoutMs: 1000 } });
     const closedAfter = async (socket: TLSSocket, drop: string): Promise<number> => {
       const stopwatch = new Stopwatch();
       const trickle = setInterval(() => socket.writable && socket.write(drop), 50);
@@ -659,7 +659,7 @@ describe('requests that take too long', () => {
   const large = Buffer.alloc(32 * 1024 * 1024);
 
   test('are answered with 504', async () => {
-    const { send } = await start(() => new Promise(() => undefined), { limits: { requestTimeout: 50 } });
+    const { send } = await start(() => new Promise(() => undefined), { limits: { requestTimeoutMs: 50 } });
     const answer = await send('/x');
     expect(answer.status).toBe(504);
     expect(status(answer)).toMatchObject({
@@ -676,7 +676,7 @@ describe('requests that take too long', () => {
         asked.resolve(undefined);
         return Promise.resolve();
       },
-      { limits: { maxReadOnlyInFlight: 1, requestTimeout: 500 } },
+      { limits: { maxReadOnlyInFlight: 1, requestTimeoutMs: 500 } },
     );
     const socket = await rawSocket();
     socket.pause();
@@ -698,7 +698,7 @@ describe('requests that take too long', () => {
         stream.end();
         if (info.name === 'unread') ended.resolve(undefined);
       },
-      { limits: { requestTimeout: 200 } },
+      { limits: { requestTimeoutMs: 200 } },
     );
     const patient = send('/api/v1/watch/services/patient');
     const socket = await rawSocket();

@@ -4,7 +4,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
-import { checkTypesOnDemand } from '../../src/registry/admissionregistration/policy/check-types-on-demand.ts';
+import { lazyTypeChecker } from '../../src/registry/admissionregistration/policy/lazy-type-checker.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answer, call } from '../support/test-server.ts';
 import { untilObject } from '../support/with-controllers.ts';
@@ -56,7 +56,7 @@ test('does not say that a policy was checked while a group that it is about cann
   };
   const running = runControllers({
     transport,
-    catalog: clusterControllers({ transport, rootCa: '', checkPolicyTypes: checkTypesOnDemand }),
+    catalog: clusterControllers({ transport, rootCa: '', checkPolicyTypes: lazyTypeChecker }),
     controllers: ['validatingadmissionpolicy-status-controller'],
     log: pino({ enabled: false }),
   });

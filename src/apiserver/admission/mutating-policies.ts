@@ -4,8 +4,12 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { textAt } from '../../objects/json.ts';
 import { forbidden } from '../../objects/status.ts';
 import { StatusError } from '../../objects/status.ts';
-import { mutationsMeant, type Patch, patchOf } from '../../registry/admissionregistration/policy/mutate.ts';
-import type { PolicyBinding } from '../../registry/admissionregistration/policy/judge.ts';
+import {
+  evaluateMutations,
+  type Patch,
+  patchOf,
+} from '../../registry/admissionregistration/policy/mutate.ts';
+import type { PolicyBinding } from '../../registry/admissionregistration/policy/evaluate.ts';
 import { mergeValues } from '../patch/apply/typed-value.ts';
 import { joinErrors, validateConfig } from '../patch/apply/config.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
@@ -99,7 +103,7 @@ export class MutatingPolicies implements AdmissionPlugin {
     const spec = policy.spec;
     let { object } = attributes;
     const input = () => policyInput(this.#core, invocation, { ...attributes, object }, this.#authorizer);
-    const meant = mutationsMeant(spec, input());
+    const meant = evaluateMutations(spec, input());
     if (typeof meant === 'string') failures.push({ policy, binding, why: meant });
     if (meant !== true) return undefined;
     for (const index of (spec.mutations ?? []).keys()) {

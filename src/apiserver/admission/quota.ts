@@ -2,7 +2,7 @@ import type { ResourceQuota } from '../../objects/types/core.generated.ts';
 import { forbidden, internalError } from '../../objects/status.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import {
-  judgeQuota,
+  evaluateQuota,
   missingRequests,
   increase,
   type Usage,
@@ -100,7 +100,7 @@ export class QuotaAdmission implements AdmissionPlugin {
         if (added.size === 0) return [];
         const unspecified = plural === 'pods' ? missingRequests(quota, object) : undefined;
         if (unspecified !== undefined) throw refuse(unspecified);
-        const answer = judgeQuota(quota, added);
+        const answer = evaluateQuota(quota, added);
         if (answer === undefined) return [];
         if ('refusal' in answer) throw refuse(answer.refusal);
         const next: ResourceQuota = {
@@ -156,9 +156,9 @@ function isQuota(object: KubeObject): object is ResourceQuota {
 
 const quotaPrefix = listPrefix('', 'resourcequotas');
 /** The delay of a count, which takes in a burst of changes. */
-const settleMilliseconds = 100;
+const settleMs = 100;
 /** The time after which a reserved write that is not stored counts as failed. */
-const reservationMilliseconds = 2000;
+const reservationMs = 2000;
 
 /**
  * Keeps `status` of ResourceQuotas equal to the usage of their namespaces (`pkg/controller/resourcequota`): at once for
@@ -196,14 +196,14 @@ export class QuotaStatuses implements QuotaReservations {
   }
 
   add(quota: string, write: ReservedWrite): () => void {
-    const reserved = { ...write, until: performance.now() + reservationMilliseconds };
+    const reserved = { ...write, until: performance.now() + reservationMs };
     const writes = this.#reserved.get(quota) ?? new Set();
     this.#reserved.set(quota, writes.add(reserved));
     this.#enqueue(quota);
     return () => void writes.delete(reserved);
   }
 
-  /** Counts a quota after {@link settleMilliseconds}. */
+  /** Counts a quota after {@link settleMs}. */
   #enqueue(key: string): void {
     this.#dirty.add(key);
     this.#timer ??= setTimeout(() => {
@@ -211,7 +211,7 @@ export class QuotaStatuses implements QuotaReservations {
       const keys = [...this.#dirty];
       this.#dirty.clear();
       for (const dirty of keys) this.#count(dirty);
-    }, settleMilliseconds).unref();
+    }, settleMs).unref();
   }
 
   #quotaChanged(key: string, object: KubeObject, count = false): void {

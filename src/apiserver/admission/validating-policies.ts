@@ -5,9 +5,9 @@ import type { PolicyInput } from '../../registry/admissionregistration/expressio
 import {
   type CommonPolicySpec,
   type PolicyBinding,
-  judgePolicy,
+  evaluatePolicy,
   type PolicyRefusal,
-} from '../../registry/admissionregistration/policy/judge.ts';
+} from '../../registry/admissionregistration/policy/evaluate.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
@@ -236,7 +236,7 @@ export class ValidatingPolicies implements AdmissionPlugin {
       const actions = binding.spec.validationActions ?? [];
       const versioned = await versionedFor(invocation.resource, attributes);
       const input = policyInput(this.#core, invocation, versioned, this.#authorizer);
-      for (const refusal of await runInSlices(judgePolicy(policy.spec, input))) {
+      for (const refusal of await runInSlices(evaluatePolicy(policy.spec, input))) {
         if (refusal.always === true || actions.includes('Deny')) deny(policy, binding, refusal);
         if (refusal.always !== true && actions.includes('Warn')) {
           reply.warn(`Validation failed for ${nameOf(policy, binding)}: ${refusal.message}`);

@@ -10,7 +10,7 @@ import {
 } from './extension-server.ts';
 import { localAvailability } from '../../registry/apiregistration/apiservice.ts';
 import { aggregatorGroup, type RemoteGroupVersion } from '../discovery/documents.ts';
-import { every, type Stop } from '../loops.ts';
+import { runPeriodically, type Stop } from '../periodic.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import {
   listPrefix,
@@ -122,9 +122,9 @@ function availableCondition(
 const plural = 'apiservices';
 const serviceNameLabel = 'kubernetes.io/service-name';
 /** The interval at which every extension API server is checked, changed or not. */
-const checkMilliseconds = 30_000;
-/** The delay after a failed check, doubled with each further failure up to {@link checkMilliseconds}. */
-const firstRetryMilliseconds = 250;
+const checkIntervalMs = 30_000;
+/** The delay after a failed check, doubled with each further failure up to {@link checkIntervalMs}. */
+const firstRetryMs = 250;
 
 /** An APIService that names a Service. */
 interface Remote extends RemoteGroupVersion {
@@ -189,7 +189,7 @@ export class Aggregator {
         this.#checkBackedBy(current, ({ labels }) => labels?.[serviceNameLabel]);
       }),
     );
-    this.#stopChecks = every(checkMilliseconds, 'extension API servers', log, async () => {
+    this.#stopChecks = runPeriodically(checkIntervalMs, 'extension API servers', log, async () => {
       for (const remote of this.#remotes.values()) this.#check(nameOf(remote));
       await Promise.resolve();
     });
@@ -295,10 +295,7 @@ export class Aggregator {
   }
 
   #retryLater(name: string): void {
-    const delay = Math.min(
-      (this.#retries.get(name)?.delay ?? firstRetryMilliseconds / 2) * 2,
-      checkMilliseconds,
-    );
+    const delay = Math.min((this.#retries.get(name)?.delay ?? firstRetryMs / 2) * 2, checkIntervalMs);
     clearTimeout(this.#retries.get(name)?.timer);
     this.#retries.set(name, { timer: setTimeout(() => this.#check(name), delay).unref(), delay });
   }

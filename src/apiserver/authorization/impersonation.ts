@@ -12,8 +12,11 @@ import { domainPrefixedPathErrors } from '../../registry/validation/names.ts';
 import { type AccessAttributes, accessForbidden, type Authorizer, requireAccess } from './authorizer.ts';
 
 /**
- * Reads the impersonation headers of a request (apiserver `endpoints/filters/impersonation`). Whether they are allowed
- * is decided in `authorization/impersonation-modes.ts`.
+ * - Reads the impersonation headers of a request (apiserver `endpoints/filters/impersonation`). Whether they are
+ *   allowed is decided in `authorization/impersonation-modes.ts`.
+ * - The permissions for impersonation (KEP-5284, apiserver `endpoints/filters/impersonation/mode.go`): a request is
+ *   allowed by the first mode whose permissions its user has. The mode `associated-node` is left out: it needs tokens
+ *   of Pods that name their node.
  */
 
 const serviceAccountPrefix = 'system:serviceaccount:';
@@ -86,12 +89,6 @@ function decodeKey(key: string): string {
     return key;
   }
 }
-
-/**
- * The permissions for impersonation (KEP-5284, apiserver `endpoints/filters/impersonation/mode.go`): a request is
- * allowed by the first mode whose permissions its user has. The mode `associated-node` is left out: it needs tokens of
- * Pods that name their node.
- */
 
 const authentication = 'authentication.k8s.io';
 const masters = 'system:masters';

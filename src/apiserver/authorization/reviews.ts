@@ -19,7 +19,12 @@ import { timestamp } from '../rest/server-core.ts';
 import { writeOptions } from '../rest/options.ts';
 import { decodeBody } from '../schema/decode-body.ts';
 
-/** Validation of access reviews (`pkg/apis/authorization/validation`). */
+/**
+ * - Validation of access reviews (`pkg/apis/authorization/validation`).
+ * - Selectors of access reviews (`pkg/registry/authorization/util/helpers.go`, KEP-4601). The authorizers ignore
+ *   them, as RBAC does: parse errors are reported and have no other effect.
+ * - Reviews: resources that are created and never stored (authentication.k8s.io, authorization.k8s.io).
+ */
 
 /**
  * Checks a review of the caller (`self`), of any user (`subject`), or of any user in one namespace (`local`).
@@ -141,11 +146,6 @@ function goAttributes(spec: JsonRecord): JsonRecord {
   return { Path: path, Verb: verb };
 }
 
-/**
- * Selectors of access reviews (`pkg/registry/authorization/util/helpers.go`, KEP-4601). The authorizers ignore them, as
- * RBAC does: parse errors are reported and have no other effect.
- */
-
 /** The `status.evaluationError` of a review; "" when all selectors can be parsed. */
 function selectorErrors(spec: JsonRecord): string {
   const attributes = spec['resourceAttributes'];
@@ -197,8 +197,6 @@ function succeeds(parse: () => unknown): boolean {
     return false;
   }
 }
-
-/** Reviews: resources that are created and never stored (authentication.k8s.io, authorization.k8s.io). */
 
 /** What reviews are answered from. */
 export interface ReviewSources {

@@ -1,5 +1,10 @@
 import type { PolicyRule } from '../../objects/types/rbac.generated.ts';
 
+/**
+ * - The roles of the components of a cluster other than controllers (`bootstrappolicy/policy.go`).
+ * - Roles and RoleBindings in the system's namespaces (`bootstrappolicy/namespace_policy.go`).
+ */
+
 /** A policy rule: verbs, API groups (`core` for ""), resources and resource names, each separated by spaces. */
 export type Row = readonly [verbs: string, groups: string, resources: string, names?: string];
 
@@ -42,8 +47,6 @@ export interface BootstrapBinding {
   /** ServiceAccounts in kube-system. */
   readonly accounts?: readonly string[];
 }
-
-/** The roles of the components of a cluster other than controllers (`bootstrappolicy/policy.go`). */
 
 const reviews: readonly Row[] = [
   ['create', 'authentication.k8s.io', 'tokenreviews'],
@@ -171,8 +174,6 @@ export const componentBindings: readonly BootstrapBinding[] = [
   // Without subjects: the Node authorizer authorizes nodes.
   { name: 'system:node' },
 ];
-
-/** Roles and RoleBindings in the system's namespaces (`bootstrappolicy/namespace_policy.go`). */
 
 const leaderLocking: readonly Row[] = [
   ['create get list update watch', 'coordination.k8s.io', 'leases'],

@@ -31,7 +31,7 @@ export interface SystemObjects {
 const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
 /** The interval at which system objects are restored, as in kube-apiserver. */
-export const reconcileMilliseconds = 10_000;
+export const reconcileIntervalMs = 10_000;
 
 /**
  * Creates missing system objects: the system namespaces and priority classes, the ServiceCIDR `kubernetes`, and

@@ -10,19 +10,19 @@ import {
 import { customResourceCleanupFinalizer } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
-import { trackAs } from '../rest/commit.ts';
+import { recordFieldManager } from '../rest/commit.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
-import { emptyResource } from './empty.ts';
-import { areNamesAccepted, establish, judgeNames, type NamedDefinition } from './names.ts';
+import { deleteCustomObjects } from './delete-custom-objects.ts';
+import { areNamesAccepted, setEstablished, acceptNames, type NamedDefinition } from './names.ts';
 import { type Generation, resourcesOf, storageResourceOf } from './serve.ts';
 import { type ConverterContext, WebhookConverter } from './webhook-converter.ts';
 
 const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
 
 /** The time for requests with a replaced definition: twice the longest conversion, as in `tearDown`. */
-const drainMilliseconds = 60_000;
+const drainMs = 60_000;
 /** The delay after an object of a deleted definition could not be deleted. */
-const retryMilliseconds = 2_000;
+const retryMs = 2_000;
 
 interface RunningGeneration extends Generation {
   readonly end: AbortController;
@@ -139,7 +139,7 @@ export class CustomResourceDefinitions {
     return { since: Number(definition.metadata.resourceVersion), replaced: end.signal, converter, end };
   }
 
-  /** Ends watches. Requests that have begun keep their conversion webhook for {@link drainMilliseconds}. */
+  /** Ends watches. Requests that have begun keep their conversion webhook for {@link drainMs}. */
   #end({ end, converter }: RunningGeneration): void {
     end.abort();
     if (converter === undefined) return;
@@ -151,7 +151,7 @@ export class CustomResourceDefinitions {
       close().catch((error: unknown) =>
         this.#core.log.debug({ err: error }, 'closing a webhook client failed'),
       );
-    }, drainMilliseconds).unref();
+    }, drainMs).unref();
   }
 
   #unserve(key: string): void {
@@ -220,7 +220,7 @@ export class CustomResourceDefinitions {
     setTimeout(() => {
       this.#retrying.delete(key);
       this.#enqueue(key);
-    }, retryMilliseconds).unref();
+    }, retryMs).unref();
   }
 
   async #finalizeStored(key: string): Promise<void> {
@@ -234,13 +234,13 @@ export class CustomResourceDefinitions {
     const group = [...this.#named.values()].filter((named) => named.group === definition.spec.group);
     const now = timestamp(this.#core.now());
     const approved = withApproval(definition, now);
-    const judged = { ...approved.status, ...judgeNames(approved, group, now) };
-    if (!jsonEqual(judged, definition.status)) {
-      await this.#write(stored, definition, judged);
+    const status = { ...approved.status, ...acceptNames(approved, group, now) };
+    if (!jsonEqual(status, definition.status)) {
+      await this.#write(stored, definition, status);
       this.#enqueueConflicting(stored.key);
       return true;
     }
-    const conditions = establish(definition, now);
+    const conditions = setEstablished(definition, now);
     if (conditions === definition.status.conditions) return false;
     await this.#write(stored, definition, { ...definition.status, conditions });
     return true;
@@ -257,7 +257,7 @@ export class CustomResourceDefinitions {
     const next: CustomResourceDefinition = { ...definition, metadata: { ...metadata }, status };
     const resource = resources.find('apiextensions.k8s.io', 'v1', 'customresourcedefinitions');
     if (resource !== undefined)
-      await trackAs(this.#core, resource, 'kube-apiserver', 'status')(next, definition);
+      await recordFieldManager(this.#core, resource, 'kube-apiserver', 'status')(next, definition);
     await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
   }
 
@@ -275,7 +275,7 @@ export class CustomResourceDefinitions {
     const generation = this.#served.get(stored.key)?.generation;
     const hasObjects = generation !== undefined && !this.#isBuiltIn(definition);
     const resource = hasObjects ? storageResourceOf(definition, generation) : undefined;
-    const emptied = resource === undefined ? undefined : await emptyResource(this.#core, resource);
+    const emptied = resource === undefined ? undefined : await deleteCustomObjects(this.#core, resource);
     if (resource !== undefined && emptied?.isEmpty === false) {
       this.#waitUntilEmpty(stored.key, resource);
       const { failure } = emptied;

@@ -29,7 +29,7 @@ interface NameDecision {
  * @param group all definitions of the group.
  * @param now RFC 3339.
  */
-export function judgeNames(
+export function acceptNames(
   definition: CustomResourceDefinition,
   group: readonly NamedDefinition[],
   now: string,
@@ -84,7 +84,7 @@ export function areNamesAccepted({ spec, status }: CustomResourceDefinition): bo
  * The conditions with Established once the first names are accepted; it stays when names change (apiextensions
  * `pkg/controller/establish`). A definition whose conversion webhook has an invalid CA bundle is not established.
  */
-export function establish(
+export function setEstablished(
   definition: CustomResourceDefinition,
   now: string,
 ): CustomResourceDefinitionCondition[] | null {

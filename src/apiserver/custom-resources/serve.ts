@@ -8,7 +8,7 @@ import { plainError } from '../../objects/status.ts';
 import { dropNulls, mayDefault, withDefaults } from '../../registry/apiextensions/schema/defaulting.ts';
 import {
   type VersionConversion,
-  type ServedForm,
+  type VersionForm,
   serveResource,
   type ServedResource,
 } from '../rest/served-resource.ts';
@@ -346,7 +346,7 @@ function storageVersionHash(group: string, version: string, kind: string): strin
  * For the conversion strategy None: versions differ in their apiVersion only. An object of another version is left as
  * it is, and the strategy refuses it.
  */
-function sameFieldsForm(group: string, version: string, storage: string): ServedForm {
+function sameFieldsForm(group: string, version: string, storage: string): VersionForm {
   return {
     toStored: (object) =>
       object.apiVersion === `${group}/${version}`

@@ -16,7 +16,10 @@ import type { CustomResourceDefinition } from '../../objects/types/apiextensions
 import { plainError, errorMessage } from '../../objects/status.ts';
 import { encodeSorted } from '../schema/encode.ts';
 
-/** What a conversion may change of an object (apiextensions `apiserver/conversion/webhook_converter.go`). */
+/**
+ * - What a conversion may change of an object (apiextensions `apiserver/conversion/webhook_converter.go`).
+ * - ConversionReview, v1 and v1beta1 (apiextensions `apiserver/conversion/webhook_converter.go`).
+ */
 
 /** @throws {Error} when the converted object is another one than the original (`validateConvertedObject`). */
 function checkSameObject(original: KubeObject, converted: JsonRecord): void {
@@ -89,8 +92,6 @@ function goType(value: unknown): string {
   if (typeof value === 'boolean') return 'bool';
   return typeof value === 'string' ? 'string' : 'map[string]interface {}';
 }
-
-/** ConversionReview, v1 and v1beta1 (apiextensions `apiserver/conversion/webhook_converter.go`). */
 
 const group = 'apiextensions.k8s.io';
 const kind = 'ConversionReview';

@@ -1,7 +1,11 @@
 import type { DiscoveredResource, SubresourceRow } from './discovered-resource.ts';
 import type { RemoteDocumentV2 } from './openapi/merge-v2.ts';
 
-/** The order of groups and versions in `/apis`, by which kubectl chooses among kinds of the same name. */
+/**
+ * - The order of groups and versions in `/apis`, by which kubectl chooses among kinds of the same name.
+ * - The discovery documents (apimachinery `meta/v1/types.go`) of the served resources, with the members in the order
+ *   of kube-apiserver.
+ */
 
 /** The priorities in the spec of an APIService; the highest comes first. */
 interface ApiPriority {
@@ -85,11 +89,6 @@ export interface RemoteGroupVersion {
   /** Its part of the server's OpenAPI v2 document; undefined for none. */
   readonly openApiV2: RemoteDocumentV2 | undefined;
 }
-
-/**
- * The discovery documents (apimachinery `meta/v1/types.go`) of the served resources, with the members in the order of
- * kube-apiserver.
- */
 
 interface GroupVersionForDiscovery {
   groupVersion: string;

@@ -1,5 +1,11 @@
 import { unsupportedMediaType, type StatusError, notAcceptable } from '../../objects/status.ts';
 
+/**
+ * - The media types of bodies and patches.
+ * - Which form of an answer a client gets: the Accept rules of go-restful (the gate in front of built-in resources)
+ *   and of apiserver `pkg/endpoints/handlers/negotiation`, which differ in what a wildcard matches.
+ */
+
 /** What a body may be written as. */
 export type MediaType = 'application/json' | 'application/yaml' | 'application/vnd.kubernetes.protobuf';
 
@@ -54,11 +60,6 @@ export function patchType(contentType: string | undefined, customResource: boole
     `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
   );
 }
-
-/**
- * Which form of an answer a client gets: the Accept rules of go-restful (the gate in front of built-in
- * resources) and of apiserver `pkg/endpoints/handlers/negotiation`, which differ in what a wildcard matches.
- */
 
 /** The conversions of meta.k8s.io that a client can ask for with `as=`; "" is the object itself. */
 type Conversion = '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';

@@ -45,13 +45,13 @@ function refuseSocket(error: Error & { code?: string }, socket: Duplex): void {
  * their body has arrived.
  */
 class LateBodies {
-  readonly #milliseconds: number;
+  readonly #limitMs: number;
   /** The start of the wait for each, by `performance.now()`. */
   readonly #expected = new Map<IncomingMessage, number>();
 
-  /** @param milliseconds in which a body must be there. */
-  constructor(milliseconds: number) {
-    this.#milliseconds = milliseconds;
+  /** @param limitMs in which a body must be there. */
+  constructor(limitMs: number) {
+    this.#limitMs = limitMs;
   }
 
   /**
@@ -66,7 +66,7 @@ class LateBodies {
 
   /** Closes the connections of late requests. */
   sweep(): void {
-    const latest = performance.now() - this.#milliseconds;
+    const latest = performance.now() - this.#limitMs;
     for (const [incoming, since] of this.#expected) {
       const isLate = !incoming.complete && !incoming.destroyed && since <= latest;
       if (isLate) incoming.socket.destroy();
@@ -106,19 +106,19 @@ export interface HttpLimits {
    * Milliseconds in which a request must be answered and the client must have taken the answer (`--request-timeout`,
    * 60,000), and in which its body must be there. For watches and proxies it begins when their answer ends.
    */
-  readonly requestTimeout: number;
+  readonly requestTimeoutMs: number;
   /** Milliseconds an idle connection is kept, 90,000. */
-  readonly keepAliveTimeout: number;
+  readonly keepAliveTimeoutMs: number;
   /** Milliseconds for the headers, 10,000. */
-  readonly headersTimeout: number;
+  readonly headersTimeoutMs: number;
 }
 
 const defaultLimits: HttpLimits = {
   maxMutatingInFlight: 200,
   maxReadOnlyInFlight: 400,
-  requestTimeout: 60_000,
-  keepAliveTimeout: 90_000,
-  headersTimeout: 10_000,
+  requestTimeoutMs: 60_000,
+  keepAliveTimeoutMs: 90_000,
+  headersTimeoutMs: 10_000,
 };
 
 /**
@@ -146,7 +146,7 @@ export interface HttpServer {
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const limits = { ...defaultLimits, ...options.limits };
   const { clientCa } = options.tls;
-  const checkEvery = Math.ceil(limits.headersTimeout / 10);
+  const checkIntervalMs = Math.ceil(limits.headersTimeoutMs / 10);
   const server = createServer({
     cert: options.tls.certificate,
     key: options.tls.key,
@@ -155,22 +155,22 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: 0,
-    headersTimeout: limits.headersTimeout,
-    handshakeTimeout: limits.headersTimeout,
-    keepAliveTimeout: limits.keepAliveTimeout,
-    connectionsCheckingInterval: checkEvery,
+    headersTimeout: limits.headersTimeoutMs,
+    handshakeTimeout: limits.headersTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: checkIntervalMs,
   });
   server.maxHeadersCount = maxHeaders;
   const closer = createCloser(server);
-  const lateBodies = new LateBodies(limits.requestTimeout);
-  const sweeping = setInterval(() => lateBodies.sweep(), checkEvery).unref();
+  const lateBodies = new LateBodies(limits.requestTimeoutMs);
+  const sweeping = setInterval(() => lateBodies.sweep(), checkIntervalMs).unref();
   server.once('close', () => clearInterval(sweeping));
-  const front = new Front(options, limits, closer, lateBodies);
-  server.on('request', (incoming, response) => front.serve(incoming, response));
+  const listener = new Listener(options, limits, closer, lateBodies);
+  server.on('request', (incoming, response) => listener.serve(incoming, response));
   if (options.upgrade !== undefined) {
     const { upgrade } = options;
     server.on('upgrade', (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
-      front.serveUpgrade(upgrade, incoming, socket, head);
+      listener.serveUpgrade(upgrade, incoming, socket, head);
     });
   }
   server.on('clientError', refuseSocket);
@@ -201,10 +201,10 @@ async function listen(server: Server, port: number, host: string): Promise<Addre
 }
 
 /** Turns Node's requests into those of handlers, and their errors into responses. */
-class Front {
+class Listener {
   readonly #options: HttpServerOptions;
   readonly #inFlight: InFlight;
-  readonly #requestTimeout: number;
+  readonly #requestTimeoutMs: number;
   readonly #closer: Closer;
   readonly #lateBodies: LateBodies;
   readonly #hostCheck: HostCheck;
@@ -216,7 +216,7 @@ class Front {
       readOnly: limits.maxReadOnlyInFlight,
       mutating: limits.maxMutatingInFlight,
     });
-    this.#requestTimeout = limits.requestTimeout;
+    this.#requestTimeoutMs = limits.requestTimeoutMs;
     this.#closer = closer;
     this.#lateBodies = lateBodies;
     this.#hostCheck = new HostCheck(options.tls.certificate);
@@ -269,7 +269,7 @@ class Front {
       const timer = setTimeout(() => {
         if (reply.begun) reply.abandon();
         else reply.sendError(timedOut('request did not complete within the allotted timeout'));
-      }, this.#requestTimeout);
+      }, this.#requestTimeoutMs);
       timer.unref();
       response.once('close', () => clearTimeout(timer));
     };

@@ -21,7 +21,11 @@ import { goPrint, StrategicPatchError } from './strategic-lists.ts';
 import { applyJsonPatch, PatchOperationError } from './json-patch.ts';
 import { applyMergePatch, withoutNulls, strategicMerge, restOfPatch } from './strategic-merge.ts';
 
-/** Reads the body of a patch (apiserver `endpoints/handlers/patch.go` applyJSPatch, strategicPatchObject). */
+/**
+ * - Reads the body of a patch (apiserver `endpoints/handlers/patch.go` applyJSPatch, strategicPatchObject).
+ * - How Go's encoding/json spells strings.
+ * - The three patch types that change a stored object as a text or map (apiserver `endpoints/handlers/patch.go`).
+ */
 
 /** The patch types except apply (see `apply/`). Custom resources have no strategic merge. */
 export type ParsedPatchType = 'json' | 'merge' | 'strategic';
@@ -163,8 +167,6 @@ function mismatch(value: unknown, type: string): Error {
   return badRequest(`json: cannot unmarshal ${jsonTypeName(value)} into Go value of type jsonpatch.${type}`);
 }
 
-/** How Go's encoding/json spells strings. */
-
 /** What Go escapes in strings and JavaScript does not. */
 const escapedByGo = /[<>&\u2028\u2029]/g;
 
@@ -198,8 +200,6 @@ function goLiteral(value: string): string {
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
-
-/** The three patch types that change a stored object as a text or map (apiserver `endpoints/handlers/patch.go`). */
 
 export type { ParsedPatchType as PatchType };
 

@@ -2,7 +2,12 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/json.ts';
 import { goQuote } from '../../objects/go-text.ts';
 
-/** Values as Go's `fmt` prints them with %v: what patch errors show of a patch. */
+/**
+ * - Values as Go's `fmt` prints them with %v: what patch errors show of a patch.
+ * - What a strategic merge patch may get wrong, in the words of apimachinery `util/mergepatch/errors.go`.
+ * - How a strategic merge patch merges and orders lists (apimachinery `util/strategicpatch/patch.go`, and the design
+ *   "preserve order in strategic merge patch").
+ */
 
 /** `map[a:1 b:[x y]]`: members sorted, strings bare, null as `<nil>`. */
 export function goPrint(value: unknown): string {
@@ -26,8 +31,6 @@ function printFloat(value: number): string {
   const text = size >= 1e6 || (size > 0 && size < 1e-4) ? value.toExponential() : String(value);
   return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
-
-/** What a strategic merge patch may get wrong, in the words of apimachinery `util/mergepatch/errors.go`. */
 
 /** A patch that cannot be merged. */
 export class StrategicPatchError extends Error {
@@ -91,11 +94,6 @@ function goType(value: unknown): string {
   if (typeof value === 'string') return 'string';
   return Array.isArray(value) ? '[]interface {}' : 'map[string]interface {}';
 }
-
-/**
- * How a strategic merge patch merges and orders lists (apimachinery `util/strategicpatch/patch.go`, and the design
- * "preserve order in strategic merge patch").
- */
 
 /** Merges an element of the patch into the live one with the same key. */
 export type MergeItem = (live: JsonRecord, patch: JsonRecord) => JsonRecord;

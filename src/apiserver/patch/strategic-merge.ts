@@ -17,7 +17,14 @@ import {
   scalar,
 } from './strategic-lists.ts';
 
-/** JSON Merge Patch (RFC 7386). */
+/**
+ * - JSON Merge Patch (RFC 7386).
+ * - Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch in which the schema says which lists
+ *   are merged by a key, with directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`,
+ *   `$setElementOrder/…`).
+ * - The rest of a patch after a strategic merge. Go's merge removes directives, ordered lists and nulls from the
+ *   patch as it goes, and later errors show the rest (apimachinery `util/strategicpatch` mergeMap).
+ */
 
 /**
  * `target` with the patch merged in; neither is changed, and the result may share parts of both. Members of merged
@@ -55,11 +62,6 @@ export function withoutNulls(value: unknown): unknown {
   }
   return kept;
 }
-
-/**
- * Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch in which the schema says which lists are
- * merged by a key, with directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`).
- */
 
 const retainKeys = '$retainKeys';
 const deleteFromList = '$deleteFromPrimitiveList';
@@ -225,11 +227,6 @@ function withoutDirectives(value: unknown, keepNulls = false): unknown {
 function newItems(list: readonly unknown[], keepNulls = false): unknown[] {
   return list.flatMap((item) => (item === null ? [null] : (withoutDirectives(item, keepNulls) ?? [])));
 }
-
-/**
- * The rest of a patch after a strategic merge. Go's merge removes directives, ordered lists and nulls from the
- * patch as it goes, and later errors show the rest (apimachinery `util/strategicpatch` mergeMap).
- */
 
 /** The rest of a patch that was merged into `live`; the patch stays as it is. */
 export function restOfPatch(schema: Schema | undefined, live: JsonRecord, patch: JsonRecord): JsonRecord {

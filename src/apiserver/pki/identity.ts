@@ -32,7 +32,7 @@ const frontProxyCommonName = 'front-proxy-ca';
 const fileName = 'identity.json';
 
 /** A new identity. */
-export function newIdentity(now: Date): ServerIdentity {
+export function createIdentity(now: Date): ServerIdentity {
   return {
     authority: createCertificateAuthority(commonName, { now }),
     adminToken: randomBytes(24).toString('base64url'),
@@ -47,7 +47,7 @@ export function newIdentity(now: Date): ServerIdentity {
  *
  * @throws {Error} naming the file when it has no valid identity.
  */
-export function keptIdentity(directory: string, now: Date): ServerIdentity {
+export function loadIdentity(directory: string, now: Date): ServerIdentity {
   const file = path.join(directory, fileName);
   const text = readIfThere(file);
   if (text !== undefined) {
@@ -65,7 +65,7 @@ export function keptIdentity(directory: string, now: Date): ServerIdentity {
         'which invalidates the kubeconfigs and tokens that were given out.',
     );
   }
-  const identity = newIdentity(now);
+  const identity = createIdentity(now);
   writeDurably(directory, file, format(identity));
   return identity;
 }

@@ -2,6 +2,12 @@ import { createPublicKey, verify, X509Certificate } from 'node:crypto';
 import type { CertificateReader } from '../../registry/certificates/certificatesigningrequest.ts';
 import { errorMessage } from '../../objects/status.ts';
 
+/**
+ * - DER (X.690).
+ * - Validates PKCS#10 requests and PEM certificates (crypto/x509 ParseCertificateRequest,
+ *   `apis/certificates/helpers.go`).
+ */
+
 /** A DER value (X.690). */
 export interface DerValue {
   readonly tag: number;
@@ -57,8 +63,6 @@ function oidText({ content }: DerValue): string {
   const top = Math.min(2, Math.floor(first / 40));
   return [top, first - top * 40, ...rest].join('.');
 }
-
-/** Validates PKCS#10 requests and PEM certificates (crypto/x509 ParseCertificateRequest, `apis/certificates/helpers.go`). */
 
 interface PemBlock {
   readonly type: string;

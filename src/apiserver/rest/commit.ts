@@ -16,15 +16,15 @@ import { objectKey, PreconditionError, type StoredObject, type Write } from '../
 
 type Track = (object: KubeObject, live?: KubeObject) => void | Promise<void>;
 
-/** Records the request's manager as the owner of the fields that it changes. */
-export function tracker(
+/** Records the request's manager, `named` or "", as the owner of the fields that it changes. */
+export function fieldManager(
   core: ServerCore,
   resource: ServedResource,
   request: ApiRequest,
-  fieldManager: string,
+  named: string,
 ): Track {
-  const manager = managerName(fieldManager === '' ? null : fieldManager, request.headers['user-agent']);
-  return trackAs(core, resource, manager, request.info.subresource);
+  const manager = managerName(named === '' ? null : named, request.headers['user-agent']);
+  return recordFieldManager(core, resource, manager, request.info.subresource);
 }
 
 /** The fields that writers of an endpoint can own; `subresource` is "" for the main resource. */
@@ -38,7 +38,7 @@ export function ownableFields({ definition }: ServedResource, subresource: strin
 const everything: OwnableFields = {};
 
 /** Records a manager as the owner of the fields that it changes through a subresource, "" for the main resource. */
-export function trackAs(
+export function recordFieldManager(
   core: ServerCore,
   resource: ServedResource,
   manager: string,
@@ -99,7 +99,7 @@ function nameOf(userAgent: string): string {
 }
 
 /** A reservation of nothing. */
-export const nothing: Reservation = { creates: [], deletes: [], commit: noop, rollback: noop };
+export const emptyReservation: Reservation = { creates: [], deletes: [], commit: noop, rollback: noop };
 
 function noop(): void {
   // Nothing was taken.
@@ -112,7 +112,7 @@ function noop(): void {
  * @throws {PreconditionError} when the object itself is not as expected.
  * @throws {StatusError} of the reservation when a side object exists already.
  */
-export async function commitWith(
+export async function commit(
   core: ServerCore,
   reservation: Reservation,
   write: Write,
@@ -128,16 +128,16 @@ export async function commitWith(
     stored = await core.storage.commit(writes);
   } catch (error) {
     reservation.rollback();
-    throw takenSide(reservation, error) ?? error;
+    throw sideObjectExists(reservation, error) ?? error;
   }
   reservation.commit();
   return stored[reservation.creates.length];
 }
 
 /** Another request stored an object with the name of a side object meanwhile. */
-function takenSide(reservation: Reservation, error: unknown): StatusError | undefined {
+function sideObjectExists(reservation: Reservation, error: unknown): StatusError | undefined {
   if (!(error instanceof PreconditionError)) return undefined;
-  return reservation.creates.find((side) => keyOfSide(side) === error.key)?.taken();
+  return reservation.creates.find((side) => keyOfSide(side) === error.key)?.nameTaken();
 }
 
 const sideManager = 'kube-apiserver';

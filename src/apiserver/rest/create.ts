@@ -7,13 +7,13 @@ import { nameIsPathSegment } from '../../objects/names.ts';
 import { type Reservation, type StrategyContext, type UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import type { AdmissionAttributes } from './admission.ts';
-import { commitWith, nothing } from './commit.ts';
+import { commit, emptyReservation } from './commit.ts';
 import { generateName, matchNamespace } from './system-fields.ts';
 import {
   storageKeyOf,
   type ServedResource,
-  servedAgain,
-  servedVersion,
+  toServedVersion,
+  readServedVersion,
   invalidSubjectOf,
 } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
@@ -21,7 +21,7 @@ import { dedupOwnerReferences, fillSystemFields, isVersion } from './system-fiel
 import { runInSlices, TimeSlice } from '../../telemetry/time-slice.ts';
 
 /** An object on its way into the store. */
-export interface Creation {
+export interface CreateRequest {
   /** Decoded, defaulted, with its namespace. Belongs to the callee. */
   readonly object: KubeObject;
   readonly namespace: string;
@@ -55,7 +55,7 @@ const maxNameTries = 8;
 export async function createObject(
   core: ServerCore,
   resource: ServedResource,
-  creation: Creation,
+  creation: CreateRequest,
 ): Promise<WriteResult> {
   for (let attempt = 1; ; attempt++) {
     const generated =
@@ -91,7 +91,7 @@ function lastNameTried(error: unknown, generateName = ''): unknown {
 async function createOnce(
   core: ServerCore,
   resource: ServedResource,
-  creation: Creation,
+  creation: CreateRequest,
 ): Promise<WriteResult> {
   const { strategy } = resource.definition;
   const { namespace, subresource, dryRun, user } = creation;
@@ -124,7 +124,7 @@ async function createOnce(
   fillSystemFields(core, object, context.now);
   // The store of a subresource has no hooks: a Service that a PUT to /status creates gets no address.
   const begin = subresource === '' ? strategy.beginCreate?.(object, context) : undefined;
-  const reservation = begin ?? nothing;
+  const reservation = begin ?? emptyReservation;
   let key: string;
   /** In the version that is stored, where that is another one. */
   let stored: KubeObject | undefined;
@@ -149,7 +149,7 @@ async function createOnce(
   }
   if (dryRun) {
     reservation.rollback();
-    return { object: await servedAgain(resource, object, stored), stored: undefined };
+    return { object: await toServedVersion(resource, object, stored), stored: undefined };
   }
   return store(core, resource, key, stored ?? object, reservation, context);
 }
@@ -165,7 +165,7 @@ function finishObject(
   resource: ServedResource,
   object: KubeObject,
   context: StrategyContext,
-  creation: Creation,
+  creation: CreateRequest,
 ): void {
   const { strategy } = resource.definition;
   strategy.prepareForCreate(object, context);
@@ -187,10 +187,10 @@ function checkNoResourceVersion({ metadata: { resourceVersion = '' } }: KubeObje
 
 function checkAbsent(core: ServerCore, resource: ServedResource, key: string, object: KubeObject): void {
   const present = core.storage.getForUpdate(key);
-  if (present !== undefined) throw taken(resource, object.metadata.name ?? '', present.object);
+  if (present !== undefined) throw nameTaken(resource, object.metadata.name ?? '', present.object);
 }
 
-function taken(resource: ServedResource, name: string, present: KubeObject | undefined): StatusError {
+function nameTaken(resource: ServedResource, name: string, present: KubeObject | undefined): StatusError {
   return alreadyExists(resource.groupResource, name, present?.metadata.deletionTimestamp !== undefined);
 }
 
@@ -203,13 +203,13 @@ async function store(
   context: StrategyContext,
 ): Promise<WriteResult> {
   try {
-    const stored = await commitWith(core, reservation, { key, expect: 'absent', object }, context);
+    const stored = await commit(core, reservation, { key, expect: 'absent', object }, context);
     if (resource.conversion === undefined) return { object, stored };
-    const shown = await servedVersion(resource, stored);
+    const shown = await readServedVersion(resource, stored);
     return { object: shown?.object ?? object, stored: shown };
   } catch (error) {
     if (error instanceof PreconditionError && error.key === key)
-      throw taken(resource, object.metadata.name ?? '', error.present?.object);
+      throw nameTaken(resource, object.metadata.name ?? '', error.present?.object);
     throw error;
   }
 }

@@ -4,9 +4,9 @@ import { conflict, notFound } from '../../objects/status.ts';
 import type { Strategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import type { AdmissionAttributes } from './admission.ts';
-import { commitWith, nothing } from './commit.ts';
+import { commit, emptyReservation } from './commit.ts';
 import { type CheckedDeleteOptions, deleteOptionsObject } from './options.ts';
-import { storageKeyOf, type ServedResource, servedVersion } from './served-resource.ts';
+import { storageKeyOf, type ServedResource, readServedVersion } from './served-resource.ts';
 import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
 
 export interface Deletion {
@@ -76,7 +76,7 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
     if (options.dryRun) return { object: next, removed: removable };
     const object = conversion === undefined ? next : await conversion.write(next);
     const [written] = await core.storage.commit([{ key: live.key, expect: live.revision, object }]);
-    const marked = await servedVersion(resource, written);
+    const marked = await readServedVersion(resource, written);
     if (!removable || marked === undefined) return { object: marked?.object ?? next, removed: false };
     return removeNow(core, resource, marked, false);
   }
@@ -272,13 +272,13 @@ async function removeNow(
   dryRun: boolean,
 ): Promise<Deleted> {
   const context = strategyContext(core, dryRun);
-  const reservation = resource.definition.strategy.beginDelete?.(live.object, context) ?? nothing;
+  const reservation = resource.definition.strategy.beginDelete?.(live.object, context) ?? emptyReservation;
   if (dryRun) {
     reservation.rollback();
     return { object: live.object, removed: true };
   }
   const write = { key: live.key, expect: live.revision, object: undefined };
-  const removed = await commitWith(core, reservation, write, context);
+  const removed = await commit(core, reservation, write, context);
   const last = resource.conversion === undefined ? removed : undefined;
   return { object: last?.object ?? live.object, removed: true };
 }

@@ -12,8 +12,8 @@ import {
 } from './options.ts';
 import { deleteObject, warnOfDeletion } from './delete.ts';
 import { type Listed, listObjects, waitForRevision } from './list.ts';
-import { type Selection, outputOf, selectionOf } from './output.ts';
-import { type ServedResource, storageKeyOf, servedVersion } from './served-resource.ts';
+import { type ListFilter, outputOf, listFilterOf } from './output.ts';
+import { type ServedResource, storageKeyOf, readServedVersion } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 import { TimeSlice, runInSlices } from '../../telemetry/time-slice.ts';
 import type { KubeObject } from '../../objects/meta.ts';
@@ -31,10 +31,12 @@ import {
   wipeSystemFields,
 } from './system-fields.ts';
 import { responderTo } from './responder.ts';
-import { ownableFields, tracker } from './commit.ts';
+import { ownableFields, fieldManager } from './commit.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
 import { watchObjects } from './watch/watch.ts';
+
+/** One function per verb: reads options and body, calls the verb, writes the answer. */
 
 /**
  * Deletes the objects of a list, one delete each (`Store.DeleteCollection`): not atomic, and an object that is gone
@@ -48,12 +50,12 @@ async function deleteCollection(
   request: ApiRequest,
   reply: Reply,
   options: ListOptions,
-  selection: Selection,
+  filter: ListFilter,
   deletion: CheckedDeleteOptions,
 ): Promise<Listed> {
   const { namespace } = request.info;
   warnOfDeletion(resource.definition.strategy, deletion, (text) => reply.warn(text));
-  const listed = await listObjects(core, resource, namespace, asPage(options), selection, request.signal);
+  const listed = await listObjects(core, resource, namespace, asPage(options), filter, request.signal);
   const slice = new TimeSlice();
   for (const { object } of listed.items) {
     if (slice.isOver) await slice.giveWay();
@@ -80,8 +82,6 @@ function asPage(options: ListOptions): ListOptions {
   return { ...options, resourceVersionMatch: 'Exact' };
 }
 
-/** One function per verb: reads options and body, calls the verb, writes the answer. */
-
 /** Serves one request for a resource that exists and has the verb. */
 export type ResourceHandler = (
   core: ServerCore,
@@ -101,19 +101,19 @@ export const handleGet: ResourceHandler = async (core, resource, request, reply)
   if (revision > 0n) await waitForRevision(core, resource, revision, request.signal);
   const stored = core.storage.get(storageKeyOf(resource, namespace, name));
   if (stored === undefined) throw notFound(resource.groupResource, name);
-  await respond.stored(200, await servedVersion(resource, stored));
+  await respond.stored(200, await readServedVersion(resource, stored));
 };
 
 export const handleList: ResourceHandler = async (core, resource, request, reply) => {
   const respond = responderTo(core, resource, request, reply, 'collection');
   const options = listOptions(request.query, false);
-  const selection = selectionOf(resource, options, request.info.name);
+  const filter = listFilterOf(resource, options, request.info.name);
   const { items, metadata } = await listObjects(
     core,
     resource,
     request.info.namespace,
     options,
-    selection,
+    filter,
     request.signal,
   );
   await respond.list(items, metadata);
@@ -122,9 +122,9 @@ export const handleList: ResourceHandler = async (core, resource, request, reply
 export const handleWatch: ResourceHandler = async (core, resource, request, reply) => {
   const output = outputOf(request, resource, 'watch');
   const options = listOptions(request.query, true);
-  const selection = selectionOf(resource, options, request.info.name);
+  const filter = listFilterOf(resource, options, request.info.name);
   const { namespace } = request.info;
-  await watchObjects(core, request, reply, { resource, namespace, options, selection, output });
+  await watchObjects(core, request, reply, { resource, namespace, options, filter, output });
 };
 
 export const handleCreate: ResourceHandler = async (core, resource, request, reply) => {
@@ -155,7 +155,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     dryRun: options.dryRun,
     options: writeOptionsObject('CreateOptions', options),
     warn: (text) => reply.warn(text),
-    track: tracker(core, resource, request, options.fieldManager),
+    track: fieldManager(core, resource, request, options.fieldManager),
   });
   await respond.written(201, created);
 };
@@ -201,7 +201,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
       first = undefined;
       return object;
     },
-    track: tracker(core, resource, request, options.fieldManager),
+    track: fieldManager(core, resource, request, options.fieldManager),
   });
   await respond.written(updated.created ? 201 : 200, updated);
 };
@@ -267,7 +267,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     uid: '',
     warn: (text) => reply.warn(text),
     produce,
-    track: type === 'apply' ? () => undefined : tracker(core, resource, request, options.fieldManager),
+    track: type === 'apply' ? () => undefined : fieldManager(core, resource, request, options.fieldManager),
   });
   await respond.written(updated.created ? 201 : 200, updated);
 };
@@ -308,7 +308,7 @@ export const handleDelete: ResourceHandler = async (core, resource, request, rep
 export const handleDeleteCollection: ResourceHandler = async (core, resource, request, reply) => {
   const respond = responderTo(core, resource, request, reply, 'object');
   const options = listOptions(request.query, false);
-  const selection = selectionOf(resource, options, request.info.name);
+  const filter = listFilterOf(resource, options, request.info.name);
   const deletion = await deleteOptions(request);
   const { items, metadata } = await deleteCollection(
     core,
@@ -316,7 +316,7 @@ export const handleDeleteCollection: ResourceHandler = async (core, resource, re
     request,
     reply,
     options,
-    selection,
+    filter,
     deletion,
   );
   await respond.list(items, metadata);

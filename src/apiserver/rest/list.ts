@@ -10,7 +10,7 @@ import type { ServerCore } from './server-core.ts';
 import type { ListMeta } from '../../objects/meta.ts';
 import { CompactedError, type ListResult, type StoredObject } from '../storage/storage.ts';
 import { type ListOptions, parseResourceVersion } from './options.ts';
-import type { Selection } from './output.ts';
+import type { ListFilter } from './output.ts';
 import { TimeSlice } from '../../telemetry/time-slice.ts';
 
 /** The position at which a chunked list continues (apiserver `storage/continue.go`). */
@@ -104,8 +104,8 @@ function invalidToken(why: string): Error {
 }
 
 /** Milliseconds that a read waits for a resourceVersion in the future (`blockTimeout` of the watch cache). */
-const futureTimeout = 3000;
-const pollInterval = 20;
+const futureTimeoutMs = 3000;
+const pollIntervalMs = 20;
 
 /**
  * Waits until the store has reached a revision that a client named.
@@ -121,9 +121,9 @@ export async function waitForRevision(
   if (resource.definition.uncached === true) {
     throw resourceVersionTooLarge(revision, core.storage.revision, 0);
   }
-  const deadline = core.now() + futureTimeout;
+  const deadline = core.now() + futureTimeoutMs;
   while (core.now() < deadline && !signal.aborted) {
-    await sleep(pollInterval);
+    await sleep(pollIntervalMs);
     if (core.storage.revision >= revision) return;
   }
   throw resourceVersionTooLarge(revision, core.storage.revision);
@@ -156,7 +156,7 @@ export async function listObjects(
   resource: ServedResource,
   namespace: string,
   options: ListOptions,
-  selection: Selection,
+  filter: ListFilter,
   signal: AbortSignal,
 ): Promise<Listed> {
   const prefix = storagePrefixOf(resource, namespace);
@@ -167,7 +167,7 @@ export async function listObjects(
   const limit = unlimited ? Infinity : options.limit;
   let page: Page;
   try {
-    page = await readPage(core, resource, prefix, start, limit, selection);
+    page = await readPage(core, resource, prefix, start, limit, filter);
   } catch (error) {
     throw error instanceof CompactedError ? tooOld(start.from?.slice(root.length)) : error;
   }
@@ -175,7 +175,7 @@ export async function listObjects(
   const metadata: ListMeta = { resourceVersion: String(page.revision) };
   if (page.remaining > 0 && last !== undefined) {
     metadata.continue = encodeContinue({ revision: page.revision, start: `${last.slice(root.length)}\0` });
-    if (selection.everything) metadata.remainingItemCount = page.remaining;
+    if (filter.everything) metadata.remainingItemCount = page.remaining;
   }
   return { items: page.items, metadata };
 }
@@ -231,10 +231,10 @@ async function readPage(
   prefix: string,
   start: Start,
   limit: number,
-  selection: Selection,
+  filter: ListFilter,
 ): Promise<Page> {
   const items: StoredObject[] = [];
-  const count = selection.everything ? limit : Math.min(selectivePage, limit);
+  const count = filter.everything ? limit : Math.min(selectivePage, limit);
   let { from, revision } = start;
   let lastKey: string | undefined;
   const slice = new TimeSlice();
@@ -245,8 +245,8 @@ async function readPage(
       resource.conversion === undefined ? result.items : await resource.conversion.read(result.items);
     let looked = 0;
     for (const item of served) {
-      if (!selection.everything && slice.isOver) await slice.giveWay();
-      if (selection.everything || isSelected(selection, resource, item)) items.push(item);
+      if (!filter.everything && slice.isOver) await slice.giveWay();
+      if (filter.everything || isSelected(filter, resource, item)) items.push(item);
       lastKey = item.key;
       looked++;
       if (items.length === limit) break;
@@ -257,9 +257,9 @@ async function readPage(
   }
 }
 
-function isSelected(selection: Selection, resource: ServedResource, item: StoredObject): boolean {
-  if (!selection.mayMatch(item.text())) return false;
-  return selection.matches(resource.shared === undefined ? presented(resource, item.object) : item.object);
+function isSelected(filter: ListFilter, resource: ServedResource, item: StoredObject): boolean {
+  if (!filter.mayMatch(item.text())) return false;
+  return filter.matches(resource.shared === undefined ? presented(resource, item.object) : item.object);
 }
 
 function read(core: ServerCore, prefix: string, { revision, from }: Start, limit: number): ListResult {

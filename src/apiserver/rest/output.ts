@@ -62,7 +62,7 @@ export function inOrderOf({ schema }: ServedResource): (object: KubeObject) => u
 }
 
 /** What a list or watch shows: objects whose labels and fields match. */
-export interface Selection {
+export interface ListFilter {
   /** No selector at all: everything matches. */
   readonly everything: boolean;
   /** False when the JSON of an object alone shows that it does not match: spares making objects of texts. */
@@ -77,7 +77,7 @@ export interface Selection {
  * @throws {StatusError} 400 for selectors that do not parse, for unknown fields of the kind, and for a field
  *   selector that contradicts the name (apiserver `pkg/endpoints/handlers/get.go`).
  */
-export function selectionOf(resource: ServedResource, options: ListOptions, name = ''): Selection {
+export function listFilterOf(resource: ServedResource, options: ListOptions, name = ''): ListFilter {
   const labels = parseLabels(options.labelSelector);
   const fields = parseFields(resource, options.fieldSelector);
   if (name !== '') requireName(fields, name);

@@ -23,7 +23,7 @@ export interface ServedResource {
   /** Its table. */
   readonly table: TableConverter;
   /** Objects are stored in another form than they are served in (events.k8s.io; further versions of custom resources). */
-  readonly shared: ServedForm | undefined;
+  readonly shared: VersionForm | undefined;
   /** Custom resources whose versions a webhook converts (`spec.conversion`). */
   readonly conversion?: VersionConversion;
   /** Custom resources: aborts when the definition is another one, or gone: then watches end. */
@@ -33,7 +33,7 @@ export interface ServedResource {
 }
 
 /** The two forms of objects that several resources share. Both directions return new objects or the argument. */
-export interface ServedForm {
+export interface VersionForm {
   toStored(object: KubeObject): KubeObject;
   fromStored(object: KubeObject): KubeObject;
 }
@@ -145,7 +145,7 @@ export function otherJson(resource: ServedResource, stored: StoredObject): strin
 }
 
 /** A stored version as the resource serves it; the webhook of its definition is called. @throws {StatusError} 500 */
-export async function servedVersion<T extends StoredObject | undefined>(
+export async function readServedVersion<T extends StoredObject | undefined>(
   { conversion }: ServedResource,
   stored: T,
 ): Promise<T | StoredObject> {
@@ -158,7 +158,7 @@ export async function servedVersion<T extends StoredObject | undefined>(
  * @param stored as it would be stored; undefined if that is the object itself.
  * @throws {StatusError} 500
  */
-export async function servedAgain(
+export async function toServedVersion(
   { conversion }: ServedResource,
   object: KubeObject,
   stored: KubeObject | undefined,

@@ -7,14 +7,14 @@ import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy, UserInfo } from '../../registry/generic/strategy.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import type { AdmissionAttributes, BodyKind } from './admission.ts';
-import { commitWith, nothing } from './commit.ts';
+import { commit, emptyReservation } from './commit.ts';
 import { matchNamespace } from './system-fields.ts';
-import { createObject, type Creation, type WriteResult } from './create.ts';
+import { createObject, type CreateRequest, type WriteResult } from './create.ts';
 import {
   storageKeyOf,
   type ServedResource,
-  servedAgain,
-  servedVersion,
+  toServedVersion,
+  readServedVersion,
   invalidSubjectOf,
 } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
@@ -152,7 +152,7 @@ async function updateOnce(
   checkResourceVersion(resource, object, live);
   const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);
   const begin = update.subresource === '' ? strategy.beginUpdate?.(object, old, context) : undefined;
-  let reservation = begin ?? nothing;
+  let reservation = begin ?? emptyReservation;
   let removed: boolean;
   let next: KubeObject;
   try {
@@ -166,8 +166,8 @@ async function updateOnce(
     if (removed) {
       // The stored object is deleted: the next version never held anything.
       reservation.rollback();
-      reservation = nothing;
-      reservation = strategy.beginDelete?.(old, context) ?? nothing;
+      reservation = emptyReservation;
+      reservation = strategy.beginDelete?.(old, context) ?? emptyReservation;
     }
     next = conversion === undefined || removed ? object : await conversion.write(object);
     if (slice.isOver) await slice.giveWay();
@@ -179,16 +179,16 @@ async function updateOnce(
     reservation.rollback();
     return update.dryRun
       ? {
-          object: removed ? object : await servedAgain(resource, object, next),
+          object: removed ? object : await toServedVersion(resource, object, next),
           stored: undefined,
           created: false,
         }
       : { object: old, stored: live, created: false };
   }
   const write: Write = { key: stored.key, expect: stored.revision, object: removed ? undefined : next };
-  const written = await commitWith(core, reservation, write, context);
+  const written = await commit(core, reservation, write, context);
   if (!removed) {
-    const shown = await servedVersion(resource, written);
+    const shown = await readServedVersion(resource, written);
     return {
       object: conversion === undefined ? object : (shown?.object ?? object),
       stored: shown,
@@ -229,7 +229,7 @@ async function createByUpdate(
   checkVersionIsNumber(object.metadata.resourceVersion);
   // The resourceVersion is of no stored object; a dry run, which stores nothing, returns it.
   if (!dryRun) delete object.metadata.resourceVersion;
-  const creation: Creation = {
+  const creation: CreateRequest = {
     object,
     namespace,
     subresource: update.subresource,

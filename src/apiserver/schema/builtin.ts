@@ -4,8 +4,9 @@ import { isRecord } from '../../objects/json.ts';
 import { RawNumber } from './json.ts';
 
 /**
- * The schemas of the built-in types, read from `builtin.generated.json` (see hack/generate-schemas.ts for its
- * notation). A type is parsed at its first use, so that the start costs one JSON.parse.
+ * - The schemas of the built-in types, read from `builtin.generated.json` (see hack/generate-schemas.ts for its
+ *   notation). A type is parsed at its first use, so that the start costs one JSON.parse.
+ * - Finds apiVersion and kind of a body, as apimachinery's SimpleMetaFactory and gvkWithDefaults do.
  */
 
 /** A kind in the server's scheme. */
@@ -176,8 +177,6 @@ function innerOptions(goType: string | undefined, prefix: string): ReadonlyMap<s
 function listTypeOf(word: string | undefined): ListSchema['listType'] {
   return word === 'set' || word === 'map' ? word : 'atomic';
 }
-
-/** Finds apiVersion and kind of a body, as apimachinery's SimpleMetaFactory and gvkWithDefaults do. */
 
 export interface GroupVersionKind {
   readonly group: string;

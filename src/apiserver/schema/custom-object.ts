@@ -18,9 +18,11 @@ import {
 } from './schema.ts';
 
 /**
- * Reads custom resources: pruning of undeclared fields, and metadata read as the typed ObjectMeta
- * (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`,
- * `schema/objectmeta`). Values of a wrong type stay, without undeclared fields: validation refuses them.
+ * - Reads custom resources: pruning of undeclared fields, and metadata read as the typed ObjectMeta
+ *   (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`,
+ *   `schema/objectmeta`). Values of a wrong type stay, without undeclared fields: validation refuses them.
+ * - Builds schemas from the structural schemas of CustomResourceDefinitions (apiextensions-apiserver
+ *   `apiserver/schema/structural.go`).
  */
 
 /** The depth below which nothing is declared. */
@@ -188,11 +190,6 @@ function pathText(path: readonly Segment[], brackets: boolean): string {
   }
   return text;
 }
-
-/**
- * Builds schemas from the structural schemas of CustomResourceDefinitions (apiextensions-apiserver
- * `apiserver/schema/structural.go`).
- */
 
 /** Nesting that a definition may have; deeper parts take any value. */
 const maxSchemaDepth = 200;

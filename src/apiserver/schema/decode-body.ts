@@ -20,8 +20,9 @@ import { ProtobufError } from './protobuf/wire.ts';
 import { notMarshalable } from './protobuf/write-protobuf.ts';
 
 /**
- * Reads request bodies: the path from bytes to a typed object through kube-apiserver's codecs
- * (`serializer/json`, `serializer/versioning`, `endpoints/handlers/rest.go` transformDecodeError), wording included.
+ * - Reads request bodies: the path from bytes to a typed object through kube-apiserver's codecs (`serializer/json`,
+ *   `serializer/versioning`, `endpoints/handlers/rest.go` transformDecodeError), wording included.
+ * - Reads the DeleteOptions that a DELETE may carry (apiserver `endpoints/handlers/delete.go`).
  */
 
 /** What an endpoint expects to read. */
@@ -218,8 +219,6 @@ function summarize(bytes: Buffer): string {
   const shown = bytes.subarray(0, 30).toString(encoding);
   return bytes.length > 30 ? `${shown} ...` : shown;
 }
-
-/** Reads the DeleteOptions that a DELETE may carry (apiserver `endpoints/handlers/delete.go`). */
 
 const internalScheme = 'k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27';
 const expected = { group: '', version: 'v1', kind: 'DeleteOptions' };

@@ -4,7 +4,11 @@ import { DecodeError, literalOf, UnmarshalTypeError, type Walk } from './decode-
 import { RawNumber } from './json.ts';
 import { type LeafSchema, type Schema, setMember } from './schema.ts';
 
-/** Base64 as Go's base64.StdEncoding reads it, its error texts included. */
+/**
+ * - Base64 as Go's base64.StdEncoding reads it, its error texts included.
+ * - RFC 3339 times as Go's time.Parse reads them, its error texts included.
+ * - Decodes scalars: types checked with Go's texts, times, quantities and base64 put into canonical form.
+ */
 
 /** A text that is no base64; the message is Go's CorruptInputError. */
 class Base64Error extends Error {
@@ -53,8 +57,6 @@ function checkQuanta(text: string): void {
     }
   }
 }
-
-/** RFC 3339 times as Go's time.Parse reads them, its error texts included. */
 
 /** A text that is no time, or a value out of range; the message is Go's. */
 class TimeSyntaxError extends Error {
@@ -155,8 +157,6 @@ function parse(text: string, layout: string, micro: boolean): { milliseconds: nu
   date.setUTCHours(hour, minute - offsetMinutes, second);
   return { milliseconds: date.getTime(), fraction };
 }
-
-/** Decodes scalars: types checked with Go's texts, times, quantities and base64 put into canonical form. */
 
 interface Width {
   readonly bits: number;

@@ -4,7 +4,12 @@ import type { Schema } from './schema.ts';
 import { isRecord, countJsonValues } from '../../objects/json.ts';
 import { tooLarge } from '../../objects/status.ts';
 
-/** The path of a decode, its errors, and their texts in Go. */
+/**
+ * - The path of a decode, its errors, and their texts in Go.
+ * - Repeated keys of values that are not decoded into a type: patches, custom resources.
+ * - Limits of one body. kube-apiserver limits bytes, and has many threads. Here one request must not hold the event
+ *   loop, and its cost depends on the number of its values.
+ */
 
 /** A value that does not fit its type; the message is Go's. */
 export class DecodeError extends Error {
@@ -118,8 +123,6 @@ export function literalOf(value: number | RawNumber): string {
   return typeof value === 'number' ? String(value) : value.literal;
 }
 
-/** Repeated keys of values that are not decoded into a type: patches, custom resources. */
-
 /** Nesting below which repeated keys are not looked for. */
 const maxDepth = 1_000;
 
@@ -150,11 +153,6 @@ function collectRepeated(
     }
   }
 }
-
-/**
- * Limits of one body. kube-apiserver limits bytes, and has many threads. Here one request must not hold the event
- * loop, and its cost depends on the number of its values.
- */
 
 /**
  * Values of a JSON body at all depths: objects, lists, strings, numbers, booleans and nulls. A value of a write takes up

@@ -1,6 +1,13 @@
 import { setMember } from './schema.ts';
 import { isRecord } from '../../objects/json.ts';
 
+/**
+ * - The exact JSON parser of parse-json.ts: it reports repeated keys, number literals, and the position of errors.
+ * - JSON with the error texts of Go's encoding/json, which reach clients inside 400 answers. The value itself comes
+ *   from the native parser; a linear scan beside it finds what that parser hides (repeated keys, the spelling of
+ *   numbers). Only a text that has such things, or an error, is read again by the slow parser.
+ */
+
 /** A number whose spelling matters: `80.0`, `8e1`, an integer that a double cannot hold. */
 export class RawNumber {
   readonly literal: string;
@@ -37,8 +44,6 @@ export interface ParsedJson {
 export class YamlSyntaxError extends Error {
   override readonly name = 'YamlSyntaxError';
 }
-
-/** The exact JSON parser of parse-json.ts: it reports repeated keys, number literals, and the position of errors. */
 
 /**
  * Go stops at 10,000 levels (`maxNestingDepth`). No object of any kind needs a hundred, and everything behind the
@@ -260,12 +265,6 @@ function quoteByte(codePoint: number): string {
   if (first >= 0x80 && first < 0xa1) return `'\\u00${first.toString(16)}'`;
   return `'${String.fromCharCode(first)}'`;
 }
-
-/**
- * JSON with the error texts of Go's encoding/json, which reach clients inside 400 answers. The value itself comes
- * from the native parser; a linear scan beside it finds what that parser hides (repeated keys, the spelling of
- * numbers). Only a text that has such things, or an error, is read again by the slow parser.
- */
 
 /** Nesting from which the slow parser is used, which checks the limit. */
 const fastDepth = 200;

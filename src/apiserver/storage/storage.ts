@@ -50,7 +50,7 @@ export interface Storage {
 /** Ends a watch. */
 export type Unsubscribe = () => void;
 
-/** A stored version of an object. It never changes. */
+/** A stored version of an object. Only `isDecorated` of it ever changes. */
 export interface StoredObject {
   readonly key: string;
   /** The revision of the write that made this version. */

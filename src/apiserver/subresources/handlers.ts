@@ -5,7 +5,7 @@ import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import { loadedVersion } from '../storage/multi-version.ts';
 import { listOptions } from '../rest/options.ts';
 import { responderTo } from '../rest/responder.ts';
-import { selectionOf } from '../rest/output.ts';
+import { listFilterOf } from '../rest/output.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import type { ServiceAccountTokens } from '../authentication/service-account-tokens.ts';
 import type { Handler } from '../http/exchange.ts';
@@ -70,9 +70,9 @@ const componentStatusHandler: ResourceHandler = async (core, resource, request, 
   const { name } = request.info;
   if (request.method !== 'GET') throw methodNotAllowed(['GET']);
   if (name === '') {
-    const selection = selectionOf(resource, listOptions(request.query, false));
+    const filter = listFilterOf(resource, listOptions(request.query, false));
     const item = loadedVersion(`/componentstatuses/${storageStatus.metadata.name}`, 0, storageStatusJson);
-    const items = [item].filter(({ object }) => selection.matches(object));
+    const items = [item].filter(({ object }) => filter.matches(object));
     await responderTo(core, resource, request, reply, 'collection').list(items, {});
     return;
   }

@@ -21,6 +21,11 @@ import {
 } from '../../registry/validation/field-errors.ts';
 import { copy } from '../proxy/forwarding.ts';
 
+/**
+ * - exec, attach and port-forward of Pods (`pkg/registry/core/pod/rest/subresources.go`).
+ * - The log of a container (`pkg/registry/core/pod/rest/log.go`).
+ */
+
 /** The connection to kubelets, and this server's identity there. */
 export interface KubeletAccess {
   readonly dialPod: DialPod;
@@ -97,8 +102,6 @@ function noContainer({ resource, subresource, name }: ApiRequest['info']): Statu
     { details: { name, kind: resource } },
   );
 }
-
-/** exec, attach and port-forward of Pods (`pkg/registry/core/pod/rest/subresources.go`). */
 
 /** Subresources of Pods that clients ask for by an upgrade. */
 const streams: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward']);
@@ -184,8 +187,6 @@ function portsOf(query: URLSearchParams): string {
     .map((ports) => `ports=${encodeURIComponent(ports)}`)
     .join('&');
 }
-
-/** The log of a container (`pkg/registry/core/pod/rest/log.go`). */
 
 /** Bytes of an error's text that are read. */
 const maxErrorText = 2048;

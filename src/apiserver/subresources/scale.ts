@@ -20,8 +20,8 @@ import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchName, matchNamespace } from '../rest/system-fields.ts';
 import type { Output } from '../rest/output.ts';
 import { Responder } from '../rest/responder.ts';
-import { storageKeyOf, type ServedResource, servedVersion } from '../rest/served-resource.ts';
-import { tracker } from '../rest/commit.ts';
+import { storageKeyOf, type ServedResource, readServedVersion } from '../rest/served-resource.ts';
+import { fieldManager } from '../rest/commit.ts';
 import { updateObject } from '../rest/update.ts';
 import { writeOptions, type CheckedWriteOptions } from '../rest/options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
@@ -52,8 +52,9 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     if (scale === undefined) throw notFound(resource.groupResource, name);
     return scale;
   };
-  const stored = (await servedVersion(resource, core.storage.get(storageKeyOf(resource, namespace, name))))
-    ?.object;
+  const stored = (
+    await readServedVersion(resource, core.storage.get(storageKeyOf(resource, namespace, name)))
+  )?.object;
   let scaled = scaleOfStored(stored);
   if (request.method === 'GET' || request.method === 'HEAD') {
     if (stored !== undefined) form.check?.(stored);
@@ -91,7 +92,9 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
       return live === undefined ? wanted : form.write(live.object, wanted);
     },
     // Of custom objects kube-apiserver fails to track it, silently: it finds no version of theirs called autoscaling/v1.
-    track: resource.custom ? () => undefined : tracker(core, resource, request, change.options.fieldManager),
+    track: resource.custom
+      ? () => undefined
+      : fieldManager(core, resource, request, change.options.fieldManager),
   });
   scaled = form.read(object) ?? scaled;
   await send(scaled);

@@ -20,7 +20,12 @@ import {
   textAt,
 } from '../../objects/json.ts';
 
-/** Tables of nodes, namespaces, configuration, access and admission. */
+/**
+ * - Tables of nodes, namespaces, configuration, access and admission.
+ * - Tables of CertificateSigningRequests and APIServices.
+ * - Tables of admission policies and their bindings.
+ * - Tables of flowcontrol.apiserver.k8s.io.
+ */
 
 const rolePrefix = 'node-role.kubernetes.io/';
 
@@ -206,8 +211,6 @@ export const otherKindsTable: TableConverter = {
   cells: (object) => [nameOf(object), object.metadata.creationTimestamp ?? ''],
 };
 
-/** Tables of CertificateSigningRequests and APIServices. */
-
 export const certificateSigningRequestsTable: TableConverter = {
   columns: [
     nameColumn,
@@ -263,8 +266,6 @@ export const apiServicesTable: TableConverter = {
     ];
   },
 };
-
-/** Tables of admission policies and their bindings. */
 
 const unset = '<unset>';
 const paramKindColumn = column('ParamKind', 'The kind of its parameters.');
@@ -347,8 +348,6 @@ function goSelector(selector: unknown): string {
   ];
   return `&LabelSelector{${parts.join('')}}`;
 }
-
-/** Tables of flowcontrol.apiserver.k8s.io. */
 
 const none = '<none>';
 

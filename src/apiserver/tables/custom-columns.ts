@@ -5,8 +5,9 @@ import { timeSince, type TableConverter, ageOf, column, nameColumn, nameOf } fro
 import type { CustomResourceColumnDefinition } from '../../objects/types/apiextensions.generated.ts';
 
 /**
- * Parses JSONPath as client-go does (`util/jsonpath/parser.go`): the text between the braces of a template. Unlike
- * elsewhere, keys in brackets have single quotes and dots separate them; `$` and `@` are ignored.
+ * - Parses JSONPath as client-go does (`util/jsonpath/parser.go`): the text between the braces of a template. Unlike
+ *   elsewhere, keys in brackets have single quotes and dots separate them; `$` and `@` are ignored.
+ * - Evaluates the JSONPath of columns in CustomResourceDefinitions (client-go `util/jsonpath/jsonpath.go`).
  */
 
 /** A bound of a slice; undefined where none is given. `derived` for the index after that of `[index]`. */
@@ -161,8 +162,6 @@ function parseBracket(text: string, nesting: number): PathNode[] | undefined {
 function sliceEnd(text: string): SliceEnd {
   return { value: text === ':' ? undefined : Number(text.slice(1)) };
 }
-
-/** Evaluates the JSONPath of columns in CustomResourceDefinitions (client-go `util/jsonpath/jsonpath.go`). */
 
 /** Finds the values in an object, in order; none where a step does not apply to a value. */
 export type JsonPath = (value: unknown) => unknown[];

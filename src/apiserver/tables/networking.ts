@@ -12,7 +12,11 @@ import {
 import { at, listAt, numberAt, textAt, recordAt } from '../../objects/json.ts';
 import { joinHostPort } from '../../objects/address.ts';
 
-/** Tables of Services and their endpoints (`pkg/printers/internalversion/printers.go`). */
+/**
+ * - Tables of Services and their endpoints (`pkg/printers/internalversion/printers.go`).
+ * - Tables of networking.k8s.io.
+ * - The table of Routes (openshift-apiserver `route/printers/internalversion`).
+ */
 
 /** Further entries are counted. */
 const shownEntries = 3;
@@ -123,8 +127,6 @@ function withMore(entries: readonly string[]): string {
   return entries.length > shownEntries ? `${first} + ${entries.length - shownEntries} more...` : first;
 }
 
-/** Tables of networking.k8s.io. */
-
 /** Rules after so many hosts are counted. */
 const shownHosts = 3;
 
@@ -214,8 +216,6 @@ export const ipAddressesTable: TableConverter = {
     return [nameOf(object), resource === '' ? '<none>' : path.join('/'), ageOf(object, now)];
   },
 };
-
-/** The table of Routes (openshift-apiserver `route/printers/internalversion`). */
 
 export const routesTable: TableConverter = {
   columns: [

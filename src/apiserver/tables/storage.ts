@@ -2,7 +2,10 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { at, listAt, textAt, numberAt, scalarAt } from '../../objects/json.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
 
-/** Tables of volumes, claims and the statuses of components. */
+/**
+ * - Tables of volumes, claims and the statuses of components.
+ * - Tables of classes of Pods and volumes, and of CSI objects.
+ */
 
 const accessModes: readonly (readonly [mode: string, short: string])[] = [
   ['ReadWriteOnce', 'RWO'],
@@ -114,8 +117,6 @@ export const componentStatusesTable: TableConverter = {
     ];
   },
 };
-
-/** Tables of classes of Pods and volumes, and of CSI objects. */
 
 const defaultAnnotations = [
   'storageclass.kubernetes.io/is-default-class',

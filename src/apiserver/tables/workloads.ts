@@ -23,7 +23,10 @@ import {
   isRecord,
 } from '../../objects/json.ts';
 
-/** Tables of apps, batch, PodDisruptionBudgets and ResourceQuotas. */
+/**
+ * - Tables of apps, batch, PodDisruptionBudgets and ResourceQuotas.
+ * - The tables of autoscalers and Scales (`printers/internalversion/printers.go`, formatHPAMetrics, printScale).
+ */
 
 const templateColumns = [
   wideColumn('Containers', 'Names of the containers of the Pod template.'),
@@ -293,8 +296,6 @@ export const resourceQuotasTable: TableConverter = {
     ];
   },
 };
-
-/** The tables of autoscalers and Scales (`printers/internalversion/printers.go`, formatHPAMetrics, printScale). */
 
 /** Further targets are counted. */
 const shownTargets = 2;

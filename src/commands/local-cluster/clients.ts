@@ -18,7 +18,7 @@ import { specEntry } from '../../controllers/run.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/agent-report.ts';
 import { parseAddress } from '../../objects/address.ts';
-import { checkTypesOnDemand } from '../../registry/admissionregistration/policy/check-types-on-demand.ts';
+import { lazyTypeChecker } from '../../registry/admissionregistration/policy/lazy-type-checker.ts';
 import { Metrics } from '../../telemetry/metrics.ts';
 import { offerAddresses } from '../default-pool.ts';
 import { type End, endInReverse } from '../signals.ts';
@@ -209,7 +209,7 @@ function catalog(config: ClientsConfig, transport: Transport, rootCa: string): r
   const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
   const checker = specEntry(connectivityCheckerController({ isSimulated: isInAny(simulatedRanges(config)) }));
   const controllers = allControllers({
-    ...{ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, cloud: new InMemoryCloud() },
+    ...{ transport, rootCa, checkPolicyTypes: lazyTypeChecker, cloud: new InMemoryCloud() },
     ...{ ...simulation, ingressToRoute: config.platform === 'openshift' },
     attachmentRules: config.attachments,
   });

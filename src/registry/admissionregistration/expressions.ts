@@ -17,6 +17,13 @@ import { pushAll } from '../../objects/lists.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../validation/field-errors.ts';
 import { isQualifiedName } from '../../objects/names.ts';
 
+/**
+ * - The variables of admission expressions: the objects of a write and the request
+ *   (`apiserver/pkg/admission/plugin/cel`).
+ * - Whether the conditions of webhooks and policies hold (apiserver `admission/plugin/webhook/matchconditions`).
+ * - `matchConditions` of webhooks and policies: CEL over the request.
+ */
+
 /** The write as expressions see it. */
 export interface AdmissionInput {
   /** Null for a deletion. */
@@ -38,11 +45,6 @@ export interface PolicyInput extends AdmissionInput {
   /** The Namespace of the request; null for cluster-scoped resources. */
   readonly namespaceObject: unknown;
 }
-
-/**
- * The variables of admission expressions: the objects of a write and the request
- * (`apiserver/pkg/admission/plugin/cel`).
- */
 
 function object(name: string, fields: Readonly<Record<string, CelType>>): CelType {
   return { kind: 'object', name: `kubernetes.${name}`, fields: new Map(Object.entries(fields)) };
@@ -155,8 +157,6 @@ export function compileExpression(
   }
 }
 
-/** Whether the conditions of webhooks and policies hold (apiserver `admission/plugin/webhook/matchconditions`). */
-
 /** Units of cost for all conditions of a webhook (`apiserver/pkg/apis/cel/config.go`). */
 const conditionsBudget = 2_500_000;
 
@@ -215,8 +215,6 @@ function compileCondition(source: string): Program | string {
   compiled.set(source, made);
   return made;
 }
-
-/** `matchConditions` of webhooks and policies: CEL over the request. */
 
 const maxConditions = 64;
 

@@ -16,8 +16,8 @@ import type { KubeObject } from '../../objects/meta.ts';
 const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const scopes = ['*', 'Cluster', 'Namespaced'];
 const reviewVersions = ['v1', 'v1beta1'];
-const minTimeout = 1;
-const maxTimeout = 30;
+const minTimeoutSeconds = 1;
+const maxTimeoutSeconds = 30;
 
 /** The rules of webhooks (`apis/admissionregistration/validation`). */
 function validateWebhooks(webhooks: readonly MutatingWebhook[], mutating: boolean): FieldError[] {
@@ -55,8 +55,11 @@ function validateWebhook(webhook: MutatingWebhook, mutating: boolean, path: stri
     errors.push(notSupported(`${path}.sideEffects`, effects, ['None', 'NoneOnDryRun']));
   }
   const { timeoutSeconds } = webhook;
-  if (timeoutSeconds !== undefined && (timeoutSeconds < minTimeout || timeoutSeconds > maxTimeout)) {
-    const detail = `the timeout value must be between ${minTimeout} and ${maxTimeout} seconds`;
+  if (
+    timeoutSeconds !== undefined &&
+    (timeoutSeconds < minTimeoutSeconds || timeoutSeconds > maxTimeoutSeconds)
+  ) {
+    const detail = `the timeout value must be between ${minTimeoutSeconds} and ${maxTimeoutSeconds} seconds`;
     errors.push(invalid(`${path}.timeoutSeconds`, timeoutSeconds, detail));
   }
   pushAll(errors, validateLabelSelector(webhook.namespaceSelector, `${path}.namespaceSelector`));

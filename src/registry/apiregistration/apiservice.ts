@@ -1,7 +1,7 @@
 import type { APIService } from '../../objects/types/apiregistration.generated.ts';
 import { goQuote } from '../../objects/go-text.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
-import { genericStrategy, resetMetaForStatus, fillParts } from '../generic/generic.ts';
+import { genericStrategy, resetMetaForStatus, addEmptyParts } from '../generic/generic.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../generic/metadata.ts';
 import { isDNS1035Label, isDNS1123Subdomain, nameIsPathSegment } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
@@ -27,7 +27,7 @@ const rules = genericStrategy<APIService>({
   statusResets: [['metadata']],
   prepareStatus: resetMetaForStatus,
   setDefaults(service) {
-    fillParts(service);
+    addEmptyParts(service);
     if (service.spec.service !== undefined) service.spec.service.port ??= httpsPort;
   },
   prepareForCreate(service, { now }) {

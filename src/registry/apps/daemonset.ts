@@ -1,7 +1,7 @@
 import type { DaemonSet } from '../../objects/types/apps.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
 import { templateWarnings, workloadUpdateWarnings } from '../core/pod/warnings.ts';
@@ -32,10 +32,10 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   repeatsCreate: 'before',
   setDefaults(daemonSet) {
-    fillParts(daemonSet);
+    addEmptyParts(daemonSet);
     countTemplates(daemonSet, countedTemplates(daemonSet));
     const { spec } = daemonSet;
     const strategy = (spec.updateStrategy ??= {});

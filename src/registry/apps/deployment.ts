@@ -7,7 +7,7 @@ import {
   notSupported,
   required,
 } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
@@ -31,11 +31,11 @@ export const deploymentStrategy = genericStrategy<Deployment>({
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
   generationChanges: (deployment, old) =>
-    specChanges(deployment, old) ||
+    isSpecChanged(deployment, old) ||
     // The annotations go down to the ReplicaSets.
     !jsonEqual(deployment.metadata.annotations ?? {}, old.metadata.annotations ?? {}),
   setDefaults(deployment) {
-    fillParts(deployment);
+    addEmptyParts(deployment);
     const { spec } = deployment;
     spec.replicas ??= 1;
     const strategy = (spec.strategy ??= {});

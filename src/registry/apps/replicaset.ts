@@ -1,6 +1,6 @@
 import type { ReplicaSet, ReplicaSetSpec } from '../../objects/types/apps.generated.ts';
 import type { FieldError } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
 import { workloadUpdateWarnings, workloadWarnings } from '../core/pod/warnings.ts';
@@ -19,10 +19,10 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   repeatsCreate: 'before',
   setDefaults(replicaSet) {
-    fillParts(replicaSet);
+    addEmptyParts(replicaSet);
     replicaSet.spec.replicas ??= 1;
     setTemplateDefaults((replicaSet.spec.template ??= {}));
   },

@@ -8,7 +8,7 @@ import {
   notSupported,
   required,
 } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import {
   isEmptySelector,
   labelSelectorMatches,
@@ -36,9 +36,9 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   setDefaults(statefulSet) {
-    fillParts(statefulSet);
+    addEmptyParts(statefulSet);
     const { spec } = statefulSet;
     if ((spec.podManagementPolicy ?? '') === '') spec.podManagementPolicy = 'OrderedReady';
     const strategy = (spec.updateStrategy ??= {});

@@ -1,7 +1,7 @@
 import type { CronJob } from '../../objects/types/batch.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { validateGeneratedSelector, validateJobSpec } from './job.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
@@ -18,9 +18,9 @@ export const cronJobStrategy = genericStrategy<CronJob>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   setDefaults(cronJob) {
-    fillParts(cronJob);
+    addEmptyParts(cronJob);
     const { spec } = cronJob;
     if ((spec.concurrencyPolicy ?? '') === '') spec.concurrencyPolicy = 'Allow';
     spec.suspend ??= false;

@@ -1,7 +1,7 @@
 import type { Job, JobSpec } from '../../objects/types/batch.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { labelSelectorMatches, validateLabelSelector } from '../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from '../core/pod/defaults.ts';
@@ -19,14 +19,14 @@ export const jobStrategy = genericStrategy<Job>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   // for clients older than the garbage collector
   defaultGarbageCollectionPolicy: 'OrphanDependents',
   deletionWarning:
     'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning',
   repeatsCreate: 'before',
   setDefaults(job) {
-    fillParts(job);
+    addEmptyParts(job);
     const { spec, metadata } = job;
     if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
     spec.parallelism ??= 1;

@@ -13,7 +13,7 @@ import {
   tooLong,
 } from '../validation/field-errors.ts';
 import { pushAll } from '../../objects/lists.ts';
-import { genericStrategy, takeSpec, fillParts } from '../generic/generic.ts';
+import { genericStrategy, restoreSpec, addEmptyParts } from '../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../generic/metadata.ts';
 import type { Strategy, SubresourceStrategy } from '../generic/strategy.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../../objects/names.ts';
@@ -154,7 +154,7 @@ export function certificateSigningRequestStrategy(reader: CertificateReader): St
     nameRule: () => [],
     allowUnconditionalUpdate: true,
     hasStatus: true,
-    setDefaults: fillParts,
+    setDefaults: addEmptyParts,
     prepareForCreate(request, { user }) {
       const { name = '', uid = '', groups = [], extra = {} } = user ?? {};
       const { username: _name, uid: _uid, groups: _groups, extra: _extra, ...spec } = request.spec;
@@ -166,7 +166,7 @@ export function certificateSigningRequestStrategy(reader: CertificateReader): St
         ...(Object.keys(extra).length === 0 ? {} : { extra: copied(extra) }),
       };
     },
-    prepareForUpdate: takeSpec,
+    prepareForUpdate: restoreSpec,
     fields: ({ spec }: Partial<Pick<Csr, 'spec'>>) => ({ 'spec.signerName': spec?.signerName ?? '' }),
   });
   const validate = (request: Csr, old: Csr | undefined): FieldError[] => [
@@ -184,7 +184,7 @@ export function certificateSigningRequestStrategy(reader: CertificateReader): St
     resetFields: [['spec'], ['status', 'certificate']],
     prepareForUpdate(request, old, { now }) {
       fillConditionTimes(request, old, now);
-      takeSpec(request, old);
+      restoreSpec(request, old);
       const { conditions = [] } = request.status;
       request.status = { ...old.status, conditions };
     },
@@ -201,7 +201,7 @@ export function certificateSigningRequestStrategy(reader: CertificateReader): St
     status: {
       resetFields: [['spec'], ['status', 'conditions']],
       prepareForUpdate(request, old, { now }) {
-        takeSpec(request, old);
+        restoreSpec(request, old);
         keepDecisions(request, old);
         fillConditionTimes(request, old, now);
       },

@@ -1,6 +1,6 @@
 import type { Namespace } from '../../objects/types/core.generated.ts';
 import { type FieldError, invalid } from '../validation/field-errors.ts';
-import { genericStrategy, takeSpec } from '../generic/generic.ts';
+import { genericStrategy, restoreSpec } from '../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../generic/metadata.ts';
 import { isQualifiedName, nameIsDNSLabel } from '../../objects/names.ts';
 import type { Strategy, SubresourceStrategy } from '../generic/strategy.ts';
@@ -40,7 +40,7 @@ const rules = genericStrategy<Namespace>({
     const finalizers = (namespace.spec.finalizers ??= []);
     if (!finalizers.includes(kubernetesFinalizer)) finalizers.push(kubernetesFinalizer);
   },
-  prepareForUpdate: takeSpec,
+  prepareForUpdate: restoreSpec,
   validateCreate: validateFinalizers,
   repeatsCreate: 'before',
   validateStatus(namespace) {

@@ -9,7 +9,7 @@ import {
   notSupported,
   required,
 } from '../validation/field-errors.ts';
-import { genericStrategy, fillParts } from '../generic/generic.ts';
+import { genericStrategy, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 
 const protection = 'kubernetes.io/pvc-protection';
@@ -30,7 +30,7 @@ export const persistentVolumeClaimStrategy = genericStrategy<PersistentVolumeCla
   hasStatus: true,
   repeatsCreate: 'before',
   setDefaults(claim) {
-    fillParts(claim);
+    addEmptyParts(claim);
     claim.spec.volumeMode ??= 'Filesystem';
     claim.status.phase ??= 'Pending';
   },

@@ -1,7 +1,7 @@
 import type { ReplicationController } from '../../objects/types/core.generated.ts';
 import { containsLabels } from '../../objects/labels/labels.ts';
 import { type FieldError, required } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { setTemplateDefaults } from './pod/defaults.ts';
 
@@ -22,12 +22,12 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   // for clients older than the garbage collector
   defaultGarbageCollectionPolicy: 'OrphanDependents',
   repeatsCreate: 'before',
   setDefaults(controller) {
-    fillParts(controller);
+    addEmptyParts(controller);
     const { spec, metadata } = controller;
     const labels = spec.template?.metadata?.labels;
     if (labels !== undefined) {

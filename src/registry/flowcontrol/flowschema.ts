@@ -17,8 +17,13 @@ import {
   required,
 } from '../validation/field-errors.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../objects/names.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import type { Strategy } from '../generic/strategy.ts';
+
+/**
+ * - The FlowSchemas that a server has from the start (apiserver `apis/flowcontrol/bootstrap`).
+ * - The rules of FlowSchemas (`pkg/apis/flowcontrol/validation`).
+ */
 
 /** Every request. */
 const everything: Omit<PolicyRulesWithSubjects, 'subjects'> = {
@@ -106,8 +111,6 @@ function schema(
     status: {},
   };
 }
-
-/** The rules of FlowSchemas (`pkg/apis/flowcontrol/validation`). */
 
 const maxPrecedence = 10_000;
 const methods = ['ByNamespace', 'ByUser'];
@@ -339,9 +342,9 @@ export const flowSchemaStrategy: Strategy<FlowSchema> = {
     namespaced: false,
     nameRule: nameIsDNSSubdomain,
     hasStatus: true,
-    generationChanges: specChanges,
+    generationChanges: isSpecChanged,
     setDefaults(schema) {
-      fillParts(schema);
+      addEmptyParts(schema);
       schema.spec.matchingPrecedence ||= 1000;
     },
     validateCreate: validateFlowSchema,

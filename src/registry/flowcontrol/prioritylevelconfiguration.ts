@@ -19,9 +19,14 @@ import {
   required,
 } from '../validation/field-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { genericStrategy, specChanges, takeSpec, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, restoreSpec, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import type { Strategy, SubresourceStrategy } from '../generic/strategy.ts';
+
+/**
+ * - The priority levels that a server has from the start (apiserver `apis/flowcontrol/bootstrap`).
+ * - The rules of PriorityLevelConfigurations (`pkg/apis/flowcontrol/validation`).
+ */
 
 /** The group of both kinds. */
 export const flowcontrolGroup = 'flowcontrol.apiserver.k8s.io';
@@ -69,8 +74,6 @@ function queued(name: string, { shares, lendable, queues, hand }: Numbers): Prio
     },
   });
 }
-
-/** The rules of PriorityLevelConfigurations (`pkg/apis/flowcontrol/validation`). */
 
 /** A condition of a PriorityLevelConfiguration or a FlowSchema. */
 export type FlowCondition = FlowSchemaCondition | PriorityLevelConfigurationCondition;
@@ -236,7 +239,7 @@ export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = {
     namespaced: false,
     nameRule: nameIsDNSSubdomain,
     hasStatus: true,
-    generationChanges: specChanges,
+    generationChanges: isSpecChanged,
     setDefaults,
     validateCreate: validatePriorityLevel,
     repeatsCreate: 'instead',
@@ -246,7 +249,7 @@ export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = {
 
 /** `pkg/apis/flowcontrol/v1/defaults.go`. */
 function setDefaults(level: PriorityLevelConfiguration): void {
-  fillParts(level);
+  addEmptyParts(level);
   const { limited, exempt } = level.spec;
   if (exempt !== undefined) {
     exempt.nominalConcurrencyShares ??= 0;
@@ -269,7 +272,7 @@ export function flowStatus<
   return {
     resetFields: [['metadata'], ['spec']],
     prepareForUpdate(object, old) {
-      takeSpec(object, old);
+      restoreSpec(object, old);
       const { managedFields, resourceVersion } = object.metadata;
       object.metadata = { ...old.metadata };
       if (managedFields !== undefined) object.metadata.managedFields = managedFields;

@@ -81,7 +81,7 @@ interface Parts extends KubeObject {
 }
 
 /** True when the spec differs: the usual reason for a new generation. */
-export function specChanges(object: Parts, old: Parts): boolean {
+export function isSpecChanged(object: Parts, old: Parts): boolean {
   return !jsonEqual(object.spec ?? {}, old.spec ?? {});
 }
 
@@ -103,7 +103,7 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
       rules.prepareForCreate?.(object, context);
     },
     prepareForUpdate(object, old, context) {
-      if (rules.hasStatus === true) takeStatus(object, old);
+      if (rules.hasStatus === true) restoreStatus(object, old);
       rules.prepareForUpdate?.(object, old, context);
       raiseGeneration(rules, object, old);
     },
@@ -154,7 +154,7 @@ function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceS
     resetFields: [['spec'], ...(rules.statusResets ?? [])],
     prepareForUpdate(object, old) {
       keepGeneration(object, old);
-      takeSpec(object, old);
+      restoreSpec(object, old);
       rules.prepareStatus?.(object, old);
     },
     validateUpdate: (object, old) => [
@@ -219,19 +219,19 @@ export function resetMetaForStatus(object: KubeObject, old: KubeObject): void {
 }
 
 /** The stored part is shared, not copied: a prepared object does not change. */
-function takeStatus(object: Parts, old: Parts): void {
+function restoreStatus(object: Parts, old: Parts): void {
   if (old.status === undefined) delete object.status;
   else object.status = old.status;
 }
 
 /** Restores the stored spec, for subresources that do not write it. */
-export function takeSpec(object: Parts, old: Parts): void {
+export function restoreSpec(object: Parts, old: Parts): void {
   if (old.spec === undefined) delete object.spec;
   else object.spec = old.spec;
 }
 
 /** Adds parts that decoding leaves out when they are empty. */
-export function fillParts(workload: { spec?: object; status?: object }): void {
+export function addEmptyParts(workload: { spec?: object; status?: object }): void {
   workload.spec ??= {};
   workload.status ??= {};
 }

@@ -56,7 +56,7 @@ export interface SideObjectKey {
 export interface SideObject extends SideObjectKey {
   readonly object: KubeObject;
   /** The error when an object of that name was stored during the request. */
-  taken(): StatusError;
+  nameTaken(): StatusError;
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   required,
   tooLong,
 } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged } from '../generic/generic.ts';
 import { validateImmutableField } from '../generic/metadata.ts';
 import {
   isDNS1123Subdomain,
@@ -27,7 +27,7 @@ const scopes = ['Cluster', 'Namespace'];
 export const ingressClassStrategy = genericStrategy<IngressClass>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   repeatsCreate: 'after',
   setDefaults(ingressClass: Partial<Pick<IngressClass, 'spec'>>) {
     const { parameters } = (ingressClass.spec ??= {});

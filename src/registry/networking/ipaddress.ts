@@ -9,7 +9,7 @@ import type { Reservation, Strategy } from '../generic/strategy.ts';
 /** The allocators of cluster IPs, as IPAddress objects use them. */
 export interface AddressBook {
   /** An IPAddress object has the address, in canonical form. Idempotent. */
-  hold(address: string): void;
+  commit(address: string): void;
   /** The address is free again. Idempotent. */
   release(address: string): void;
 }
@@ -38,7 +38,7 @@ export function ipAddressStrategy(addresses: AddressBook): Strategy<IPAddress> {
         validateImmutableField(shown(spec.parentRef), shown(old.spec.parentRef), 'spec.parentRef'),
     }),
     // Allocated only once it is stored: until then the address may belong to an IPAddress of the same name.
-    beginCreate: ({ metadata }) => onCommit(() => addresses.hold(metadata.name ?? '')),
+    beginCreate: ({ metadata }) => onCommit(() => addresses.commit(metadata.name ?? '')),
     beginDelete: ({ metadata }) => onCommit(() => addresses.release(metadata.name ?? '')),
   };
 }

@@ -15,7 +15,7 @@ import {
 import { validateLabelSelector } from '../validation/label-selector.ts';
 import { isValidPortName, nameIsDNSSubdomain } from '../../objects/names.ts';
 import { isValidPortNumber, validateLegacyCidr, warningsForCidr } from '../validation/network.ts';
-import { genericStrategy, specChanges } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged } from '../generic/generic.ts';
 
 const protocols = ['TCP', 'UDP', 'SCTP'];
 const policyTypes = ['Ingress', 'Egress'];
@@ -141,7 +141,7 @@ function rulesOf({ ingress = [], egress = [] }: NetworkPolicy['spec']): PlacedRu
 export const networkPolicyStrategy = genericStrategy<NetworkPolicy>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   repeatsCreate: 'before',
   setDefaults(policy: Partial<Pick<NetworkPolicy, 'spec'>>) {
     const spec = (policy.spec ??= { podSelector: {} });

@@ -4,7 +4,7 @@ import { StatusError } from '../../objects/status.ts';
 import { labelSelectorMatches } from '../validation/label-selector.ts';
 
 /** Seconds after which a refused client may try again. */
-const retryAfter = 10;
+const retryAfterSeconds = 10;
 
 /**
  * Decides `POST /eviction` before the Pod is deleted (`pkg/registry/core/pod/storage/eviction.go`).
@@ -52,7 +52,7 @@ function refused({ metadata, status }: PodDisruptionBudget): StatusError {
   const budget = `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`;
   const message = "Cannot evict pod as it would violate the pod's disruption budget.";
   return new StatusError(429, 'TooManyRequests', message, {
-    details: { causes: [{ reason: 'DisruptionBudget', message: budget }], retryAfterSeconds: retryAfter },
-    headers: { 'Retry-After': String(retryAfter) },
+    details: { causes: [{ reason: 'DisruptionBudget', message: budget }], retryAfterSeconds },
+    headers: { 'Retry-After': String(retryAfterSeconds) },
   });
 }

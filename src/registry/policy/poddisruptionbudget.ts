@@ -1,7 +1,7 @@
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, notSupported } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges, fillParts } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged, addEmptyParts } from '../generic/generic.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import { validateAtMost100Percent, validateCountOrPercent, validateCounts } from '../core/podtemplate.ts';
@@ -15,9 +15,9 @@ export const podDisruptionBudgetStrategy = genericStrategy<PodDisruptionBudget>(
   metadataRules: 'none',
   allowUnconditionalUpdate: false,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   repeatsCreate: 'instead',
-  setDefaults: fillParts,
+  setDefaults: addEmptyParts,
   validateCreate: ({ spec }) => validateSpec(spec),
   validateStatus: ({ status }) =>
     validateCounts(status, ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods']),

@@ -25,7 +25,7 @@ import {
   validateHostUpdate,
 } from './custom-host.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../../objects/names.ts';
-import { genericStrategy, specChanges } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged } from '../generic/generic.ts';
 import {
   validateImmutableField,
   validateObjectMeta,
@@ -33,7 +33,11 @@ import {
   namespacedSubdomain,
 } from '../generic/metadata.ts';
 
-/** The rules of a Route's TLS (library-go `route/validation` validateTLS). */
+/**
+ * - The rules of a Route's TLS (library-go `route/validation` validateTLS).
+ * - The rules of a Route's header actions (library-go `route/validation` validateHeaders).
+ * - The rules of a Route's spec but TLS (library-go `route/validation` validateRoute).
+ */
 
 /** The router must be able to read the Secrets of Routes; the owner of a Secret grants that right. */
 const routerAccount = {
@@ -123,8 +127,6 @@ function validateInsecurePolicy({
   const message = `invalid value for InsecureEdgeTerminationPolicy option, ${values}`;
   return [invalid(`${field}.insecureEdgeTerminationPolicy`, policy, message)];
 }
-
-/** The rules of a Route's header actions (library-go `route/validation` validateHeaders). */
 
 const maxActions = 20;
 const maxName = 255;
@@ -218,8 +220,6 @@ function headerNameError(name: string, path: string): FieldError | undefined {
   }
   return namePattern.test(name) ? undefined : invalid(path, name, nameMessage);
 }
-
-/** The rules of a Route's spec but TLS (library-go `route/validation` validateRoute). */
 
 /** Allows labels of a host longer than 63 characters, which routers other than OpenShift's may serve. */
 const allowAnyHostAnnotation = 'route.openshift.io/allow-non-dns-compliant-host';
@@ -326,7 +326,7 @@ export function routeStrategy(review: ReviewAccess): Strategy<Route> {
     metadataRules: 'none',
     hasStatus: true,
     allowUnconditionalUpdate: false,
-    generationChanges: specChanges,
+    generationChanges: isSpecChanged,
     setDefaults: setRouteDefaults,
     prepareForUpdate({ spec }, old) {
       // An apply without a host does not remove the generated one.

@@ -8,7 +8,7 @@ import {
   required,
   tooLong,
 } from '../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../generic/generic.ts';
+import { genericStrategy, isSpecChanged } from '../generic/generic.ts';
 import { validateImmutableField } from '../generic/metadata.ts';
 import { isDNS1123Subdomain, nameIsDNSSubdomain } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
@@ -38,7 +38,7 @@ const rules = genericStrategy<CSIDriver>({
   prepareForUpdate(driver, old) {
     if (old.spec.preventPodSchedulingIfMissing === undefined) dropScheduling(driver.spec);
   },
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   immutable: ['spec.volumeLifecycleModes'],
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => [

@@ -2,7 +2,7 @@ import type { VolumeAttachment, VolumeError } from '../../objects/types/storage.
 import { jsonEqual } from '../../objects/json.ts';
 import { validateCsiDriverName } from './csidriver.ts';
 import { type FieldError, forbiddenField, invalid, required, tooLong } from '../validation/field-errors.ts';
-import { genericStrategy, resetMetaForStatus, takeSpec, fillParts } from '../generic/generic.ts';
+import { genericStrategy, resetMetaForStatus, restoreSpec, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
 
@@ -16,7 +16,7 @@ const rules = genericStrategy<VolumeAttachment>({
   deleteReturnsObject: true,
   allowUnconditionalUpdate: false,
   hasStatus: true,
-  setDefaults: fillParts,
+  setDefaults: addEmptyParts,
   validateCreate: ({ spec, status }) => [...validateSpec(spec), ...validateStatus(status)],
 });
 
@@ -34,7 +34,7 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
   status: {
     resetFields: [['spec'], ['metadata']],
     prepareForUpdate(attachment, old) {
-      takeSpec(attachment, old);
+      restoreSpec(attachment, old);
       resetMetaForStatus(attachment, old);
     },
     validateUpdate: (attachment, old, context) => [

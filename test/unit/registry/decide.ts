@@ -27,7 +27,7 @@ const allocators = new ServiceAllocators({
 export const definitions: readonly ResourceDefinition[] = builtInResources({
   service: createServiceStrategy(allocators),
   addresses: {
-    hold: (address) => addressLog.push(`hold ${address}`),
+    commit: (address) => addressLog.push(`hold ${address}`),
     release: (address) => addressLog.push(`release ${address}`),
   },
   certificates: certificateReader,

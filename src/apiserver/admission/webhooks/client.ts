@@ -12,8 +12,10 @@ import { describeDialFailure, type DialPod, dialInTime, noClusterNetwork } from 
 import { joinHostPort } from '../../../objects/address.ts';
 
 /**
- * Reads the response of a webhook as client-go does (`rest/request.go`: `transformResponse`, `Into`), with its error
- * texts and those of the codec that kube-apiserver calls webhooks with (`apiserver/pkg/util/webhook/client.go`).
+ * - Reads the response of a webhook as client-go does (`rest/request.go`: `transformResponse`, `Into`), with its
+ *   error texts and those of the codec that kube-apiserver calls webhooks with
+ *   (`apiserver/pkg/util/webhook/client.go`).
+ * - Retries of webhook calls, as client-go's REST client does them.
  */
 
 /** The HTTP response of a webhook. */
@@ -144,8 +146,6 @@ function codeMessage({ status, contentType, bytes }: WebhookAnswer): string {
     : `the server responded with the status code ${status} but did not return more information`;
 }
 
-/** Retries of webhook calls, as client-go's REST client does them. */
-
 /** Retries of a webhook that responds with Retry-After (client-go `rest/request.go` maxRetries). */
 const maxRetries = 10;
 const headers = {
@@ -176,7 +176,7 @@ async function postUntilAnswered(
   const path = `${pathname}${search}`;
   for (let attempt = 0; ; attempt++) {
     const answer = await dispatcher.request({ origin, path, method: 'POST', headers, body, signal });
-    const seconds = attempt < maxRetries ? retryAfter(answer) : undefined;
+    const seconds = attempt < maxRetries ? retryAfterSeconds(answer) : undefined;
     if (seconds === undefined) return answer;
     await answer.body.dump();
     try {
@@ -188,7 +188,7 @@ async function postUntilAnswered(
 }
 
 /** Seconds until the next attempt; undefined where the answer is final. */
-function retryAfter({ statusCode, headers }: Dispatcher.ResponseData): number | undefined {
+function retryAfterSeconds({ statusCode, headers }: Dispatcher.ResponseData): number | undefined {
   if (statusCode !== 429 && (statusCode < 500 || statusCode > 599)) return undefined;
   const header = headers['retry-after'];
   return typeof header === 'string' && /^[+-]?\d{1,9}$/.test(header)
@@ -226,7 +226,7 @@ export interface WebhookNetwork {
 }
 
 /** Seconds, where a webhook has no `timeoutSeconds`. */
-const defaultTimeout = 10;
+const defaultTimeoutSeconds = 10;
 /** A review has an object and a base64 patch of it, of at most 3 MiB each. */
 const maxAnswerBytes = 12 * 1024 * 1024;
 
@@ -237,7 +237,7 @@ export type ConnectedWebhook = Partial<Pick<MutatingWebhook, 'clientConfig' | 't
 export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookNetwork): WebhookClient {
   const { caBundle = '', service, url = '' } = webhook.clientConfig ?? {};
   const ca = Buffer.from(caBundle, 'base64').toString();
-  const seconds = webhook.timeoutSeconds ?? defaultTimeout;
+  const seconds = webhook.timeoutSeconds ?? defaultTimeoutSeconds;
   const base = service === undefined ? url : serviceUrl(service);
   const address = `${base}?timeout=${seconds}s`;
   const open = async (): Promise<Agent> => {

@@ -23,6 +23,11 @@ import { listAt, textAt } from '../../../objects/json.ts';
 import type { DialPod } from '../../proxy/dial-pod.ts';
 import { createEndpointResolver } from '../../proxy/endpoint-resolver.ts';
 
+/**
+ * - The webhooks of the stored configurations, ready to be called.
+ * - Which webhooks are called for a write (apiserver `admission/plugin/webhook/generic` and `predicates`).
+ */
+
 /** One webhook of a stored configuration, ready to be matched and called. */
 export interface Hook {
   /** Unique among all webhooks of a kind: configuration, index and name. */
@@ -132,8 +137,6 @@ export class WebhookConfigurations {
     this.#changed();
   }
 }
-
-/** Which webhooks are called for a write (apiserver `admission/plugin/webhook/generic` and `predicates`). */
 
 /** A webhook with the resource in whose version it gets the object: the request's own, or an equivalent one. */
 export interface WebhookInvocation {

@@ -10,6 +10,11 @@ import {
 import type { DiscoveredResource } from '../discovered-resource.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 
+/**
+ * - The schema of a custom resource as documents publish it.
+ * - Component schemas of OpenAPI v3: those of built-in kinds, and those of custom resources.
+ */
+
 const metaReference = '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const intOrString = [{ type: 'integer' }, { type: 'string' }];
 const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
@@ -83,8 +88,6 @@ function unfoldIntOrString(schema: JsonRecord): void {
   if (anyOf === undefined) schema['anyOf'] = intOrString;
   else schema['allOf'] = [{ anyOf: intOrString }, ...parts];
 }
-
-/** Component schemas of OpenAPI v3: those of built-in kinds, and those of custom resources. */
 
 /** Schemas by component name. */
 export type Components = ReadonlyMap<string, JsonRecord>;

@@ -11,6 +11,11 @@ import type { DiscoveredResource } from '../discovered-resource.ts';
 import { describeCode, documentInfo } from './document-v3.ts';
 import { type Operation, pathItemsOf, pathItem, answerTypes, type Parameter } from './operations.ts';
 
+/**
+ * - The schemas of custom resources in OpenAPI v2.
+ * - The OpenAPI v2 (Swagger) document of all served resources, with the schema keywords of v2.
+ */
+
 const groupVersionKind = 'x-kubernetes-group-version-kind';
 const selectableFields = 'x-kubernetes-selectable-fields';
 const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
@@ -81,8 +86,6 @@ function isReference({ allOf }: JsonRecord): boolean {
   const only: unknown = Array.isArray(allOf) ? allOf[0] : undefined;
   return isRecord(only) && only['$ref'] !== undefined;
 }
-
-/** The OpenAPI v2 (Swagger) document of all served resources, with the schema keywords of v2. */
 
 /** Deeper schemas are empty. */
 const maxSchemaDepth = 100;

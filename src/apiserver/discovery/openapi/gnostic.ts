@@ -20,7 +20,10 @@ import {
   documentWriter,
 } from './gnostic-fields.ts';
 
-/** The OpenAPI v2 document as protobuf: field numbers of gnostic's `openapiv2/OpenAPIv2.proto`. */
+/**
+ * - The OpenAPI v2 document as protobuf: field numbers of gnostic's `openapiv2/OpenAPIv2.proto`.
+ * - OpenAPI v3 documents as protobuf: field numbers of gnostic's `openapiv3/OpenAPIv3.proto`.
+ */
 
 const schema: WriteField = messageField((writer, value) => schemaContent(writer, value));
 
@@ -177,8 +180,6 @@ const document = object([
  * between steps.
  */
 export const writeGnosticV2 = documentWriter(document);
-
-/** OpenAPI v3 documents as protobuf: field numbers of gnostic's `openapiv3/OpenAPIv3.proto`. */
 
 const reference = messageField(
   object([

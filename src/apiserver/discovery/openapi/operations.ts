@@ -2,7 +2,12 @@ import type { DiscoveredResource, SubresourceRow } from '../discovered-resource.
 import { listComponentOf, metaV1 } from './components.ts';
 import type { JsonRecord } from '../../../objects/json.ts';
 
-/** The parameters of operations. The descriptions are not those of Kubernetes. */
+/**
+ * - The parameters of operations. The descriptions are not those of Kubernetes.
+ * - The operations of resources, from which documents of both versions of OpenAPI are written. Operation ids are
+ *   those of kube-apiserver (apiserver `pkg/endpoints/installer.go`), since the methods of generated clients are
+ *   named after them.
+ */
 
 /** A parameter in the path or the query. */
 export interface Parameter {
@@ -66,11 +71,6 @@ const listParameters: readonly Parameter[] = [
   query('timeoutSeconds', 'integer', 'Seconds after which a list or watch ends.'),
   query('watch', 'boolean', 'Follows changes instead of listing.'),
 ];
-
-/**
- * The operations of resources, from which documents of both versions of OpenAPI are written. Operation ids are those of
- * kube-apiserver (apiserver `pkg/endpoints/installer.go`), since the methods of generated clients are named after them.
- */
 
 type HttpMethod = 'get' | 'put' | 'post' | 'delete' | 'patch';
 

@@ -17,8 +17,9 @@ import { checkConfigKind, parseConfig } from './config.ts';
 import type { Patched } from '../patch.ts';
 
 /**
- * Takes away what a manager applied the last time and not now, unless another one owns it, and never anything that this
- * manager did not apply (structured-merge-diff `merge/update.go`, `prune`).
+ * - Takes away what a manager applied the last time and not now, unless another one owns it, and never anything that
+ *   this manager did not apply (structured-merge-diff `merge/update.go`, `prune`).
+ * - Server-side apply (apiserver `endpoints/handlers/patch.go` applyPatcher, apimachinery `util/managedfields`).
  */
 
 /**
@@ -111,8 +112,6 @@ function* takeGone(
 function withoutFields(schema: StructSchema, value: unknown, fields: FieldSet): unknown {
   return removeFields(schema, value, fields) ?? {};
 }
-
-/** Server-side apply (apiserver `endpoints/handlers/patch.go` applyPatcher, apimachinery `util/managedfields`). */
 
 /**
  * Server-side apply: merges a configuration into the stored object, removes what its manager no longer applies, and

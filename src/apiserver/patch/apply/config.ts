@@ -11,7 +11,10 @@ import { goPrint } from '../strategic-lists.ts';
 import { itemElement, PathElementError, showElement } from './field-set.ts';
 import { memberSchema, membersOf } from './typed-value.ts';
 
-/** Reads the body of an apply: a configuration in YAML or JSON. */
+/**
+ * - Reads the body of an apply: a configuration in YAML or JSON.
+ * - Checks an applied configuration against its schema (structured-merge-diff `typed/validate.go`), wording included.
+ */
 
 /**
  * The configuration, and the strict errors of repeated keys. JSON is YAML too, but has a parser of its own.
@@ -73,8 +76,6 @@ function splitVersion(apiVersion: string): { group: string; version: string } {
     throw error;
   }
 }
-
-/** Checks an applied configuration against its schema (structured-merge-diff `typed/validate.go`), wording included. */
 
 /** The errors of a configuration, one text per place: `.spec.bogus: field not declared in schema`. */
 export function validateConfig(schema: Schema, value: unknown): string[] {

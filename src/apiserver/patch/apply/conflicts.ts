@@ -13,7 +13,10 @@ import {
 import type { Managed, Managers } from './managers.ts';
 import type { FieldPath, OwnableFields } from '../../../registry/generic/strategy.ts';
 
-/** The 409 of an apply that would change what others own (apimachinery `managedfields/internal/conflict.go`). */
+/**
+ * - The 409 of an apply that would change what others own (apimachinery `managedfields/internal/conflict.go`).
+ * - Which fields count for a write (apimachinery `managedfields/internal/stripmeta.go`, strategies' GetResetFields).
+ */
 
 /** Fields that an apply would change although another manager owns them. */
 export interface Conflict {
@@ -69,8 +72,6 @@ function showManager({ manager, operation, apiVersion, subresource }: Managed): 
   if (operation === 'Apply') return name;
   return `${name} using ${apiVersion}`;
 }
-
-/** Which fields count for a write (apimachinery `managedfields/internal/stripmeta.go`, strategies' GetResetFields). */
 
 /** Fields that identify an object, or that only the server sets: they have no owner. */
 const unowned: FieldSet = setOf(

@@ -1,7 +1,11 @@
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { ListSchema } from '../../schema/schema.ts';
 
-/** One step of a field path, in the spelling of FieldsV1 (structured-merge-diff `fieldpath/element.go`). */
+/**
+ * - One step of a field path, in the spelling of FieldsV1 (structured-merge-diff `fieldpath/element.go`).
+ * - Sets of fields as a trie: what a manager owns, or what a write changed (structured-merge-diff `fieldpath.Set`).
+ *   Sets never change; the operations share what stays the same.
+ */
 
 /** The keys of a list's elements, sorted, with their defaults. */
 interface ListKey {
@@ -171,11 +175,6 @@ function compareValues(a: unknown, b: unknown): number {
 function typeRank(value: unknown): number {
   return ['number', 'string', 'boolean'].indexOf(typeof value);
 }
-
-/**
- * Sets of fields as a trie: what a manager owns, or what a write changed (structured-merge-diff `fieldpath.Set`).
- * Sets never change; the operations share what stays the same.
- */
 
 /** A node of the trie, at the path that leads to it; `owned` is true when that path itself is in the set. */
 export interface FieldSet {

@@ -21,7 +21,13 @@ import { compareText } from '../../../objects/go-text.ts';
 import type { StructSchema } from '../../schema/schema.ts';
 import { changedFields, removedFields } from './typed-value.ts';
 
-/** Field sets as `managedFields[].fieldsV1` holds them (structured-merge-diff `fieldpath/serialize.go`). */
+/**
+ * - Field sets as `managedFields[].fieldsV1` holds them (structured-merge-diff `fieldpath/serialize.go`).
+ * - The owners of fields: `metadata.managedFields` as a table (apimachinery `util/managedfields/internal`, files
+ *   managedfields.go, capmanagers.go and pathelement… for the identifiers).
+ * - Ownership of fields in other versions than that of a request, for kinds whose versions have different fields
+ *   (structured-merge-diff `merge/update.go`, which uses a Converter).
+ */
 
 /** Invalid fields; the message has the reason. */
 export class FieldsV1Error extends Error {
@@ -164,11 +170,6 @@ function canonicalElement(key: string): string {
   }
   throw new FieldsV1Error(`unknown path element in fieldsV1: ${JSON.stringify(key)}`);
 }
-
-/**
- * The owners of fields: `metadata.managedFields` as a table (apimachinery `util/managedfields/internal`, files
- * managedfields.go, capmanagers.go and pathelement… for the identifiers).
- */
 
 /** One manager's fields. */
 export interface Managed {
@@ -330,11 +331,6 @@ export function capUpdaters(managers: Managers): void {
 export function dropEmptyRows(managers: Managers): void {
   for (const [id, { fields }] of managers) if (isEmptySet(fields)) managers.delete(id);
 }
-
-/**
- * Ownership of fields in other versions than that of a request, for kinds whose versions have different fields
- * (structured-merge-diff `merge/update.go`, which uses a Converter).
- */
 
 /** The versions of a kind whose objects have other fields in each. */
 export interface OtherVersions {

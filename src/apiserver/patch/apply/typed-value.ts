@@ -19,8 +19,12 @@ import {
 } from './field-set.ts';
 
 /**
- * How a value is seen by server-side apply, given its schema: what is one whole (a leaf), what is made of fields, and
- * what is a list of items with an identity (structured-merge-diff `schema`).
+ * - How a value is seen by server-side apply, given its schema: what is one whole (a leaf), what is made of fields,
+ *   and what is a list of items with an identity (structured-merge-diff `schema`).
+ * - What differs between two versions of an object, as field sets (structured-merge-diff `typed/compare.go`).
+ * - Merges an applied configuration into the stored object (structured-merge-diff `typed/merge.go`,
+ *   `typed/remove.go`).
+ * - What of a new object decides which fields its creator owns: the names it has, and the identities of list items.
  */
 
 /** A schema whose values are merged field by field. `any`: objects without a schema. */
@@ -95,8 +99,6 @@ function indexItems(list: ListSchema, value: unknown): Map<string, unknown[]> {
   }
   return index;
 }
-
-/** What differs between two versions of an object, as field sets (structured-merge-diff `typed/compare.go`). */
 
 /** The paths that `to` adds to `from`, or has with another value. */
 export function changedFields(schema: Schema, from: unknown, to: unknown): FieldSet {
@@ -184,8 +186,6 @@ export function fieldsOf(schema: Schema, value: unknown): FieldSet {
   }
   return leafSet;
 }
-
-/** Merges an applied configuration into the stored object (structured-merge-diff `typed/merge.go`, `typed/remove.go`). */
 
 /** `live` with everything that `config` sets. Neither is changed; the result shares parts of both. */
 export function mergeValues(schema: Schema, live: unknown, config: unknown): unknown {
@@ -286,8 +286,6 @@ export function withNamedParents(schema: Schema, set: FieldSet): FieldSet {
   }
   return setOf(set.owned, children);
 }
-
-/** What of a new object decides which fields its creator owns: the names it has, and the identities of list items. */
 
 /**
  * A text that is equal for objects of one schema only when `changedFields` from an empty object is equal. Members are

@@ -19,12 +19,12 @@ const maxUnread = 64 * 2 ** 20;
 /** Beyond these bytes, those that have waited longest are ended at once, down to {@link maxUnread}. */
 const maxUnreadOfAll = 2 * maxUnread;
 /** Milliseconds in which a client must read on before it counts as slow. */
-const slowAfter = 1_000;
+const slowAfterMs = 1_000;
 /** Bytes of a write at most, while most clients read. */
 const largePiece = 2 ** 20;
 const smallPiece = 16 * 1024;
 /** Milliseconds in which watches send, before other work has its turn. */
-const maxTurn = 20;
+const maxTurnMs = 20;
 
 /**
  * The state shared by the open watches of a server: their turns to send, and a limit of what their clients have not
@@ -77,7 +77,7 @@ export class OpenWatches {
   waits(sender: Sender, bytes: number): void {
     this.#unread.set(sender, { bytes, since: performance.now() });
     this.#unreadBytes += bytes;
-    this.#sweeping ??= setInterval(() => this.#endSlow(), slowAfter).unref();
+    this.#sweeping ??= setInterval(() => this.#endSlow(), slowAfterMs).unref();
     if (this.#unreadBytes > maxUnreadOfAll) this.#endSlow(0);
   }
 
@@ -104,7 +104,7 @@ export class OpenWatches {
   #sendDue(): void {
     const due = this.#due;
     this.#due = [];
-    const stop = performance.now() + maxTurn;
+    const stop = performance.now() + maxTurnMs;
     for (const [i, sender] of due.entries()) {
       if (performance.now() < stop) {
         sender.send();
@@ -124,7 +124,7 @@ export class OpenWatches {
    *
    * @param after milliseconds that they have waited at least.
    */
-  #endSlow(after = slowAfter): void {
+  #endSlow(after = slowAfterMs): void {
     const latest = performance.now() - after;
     const slow: Sender[] = [];
     let bytes = this.#unreadBytes;

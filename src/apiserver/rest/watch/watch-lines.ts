@@ -7,7 +7,7 @@ import type { KubeObject } from '../../../objects/meta.ts';
 import type { StatusError } from '../../../objects/status.ts';
 import { encodeObject } from '../../schema/encode.ts';
 import type { ListOptions } from '../options.ts';
-import { convertOne, type Output, type Selection } from '../output.ts';
+import { convertOne, type Output, type ListFilter } from '../output.ts';
 import type { ServerCore } from '../server-core.ts';
 
 /** The bytes of a watch. What many watches get alike is made once, and kept for a moment. */
@@ -85,11 +85,11 @@ export interface WatchRequest {
   /** "" watches all namespaces. */
   readonly namespace: string;
   readonly options: ListOptions;
-  readonly selection: Selection;
+  readonly filter: ListFilter;
   readonly output: Output;
 }
 
-/** What one watch sends for stored events: by its selection, in its form. */
+/** What one watch sends for stored events: by its filter, in its form. */
 export class SessionLines {
   readonly #watch: WatchRequest;
   readonly #core: Pick<ServerCore, 'now'>;
@@ -103,10 +103,10 @@ export class SessionLines {
 
   /** The watch event for a stored event; undefined: none. */
   of({ type, current, previous, revision }: StorageEvent): Buffer | undefined {
-    const { selection } = this.#watch;
-    if (selection.everything) return this.stored(type, current);
-    const now = type !== 'DELETED' && selection.matches(current.object);
-    const before = previous !== undefined && selection.matches(previous.object);
+    const { filter } = this.#watch;
+    if (filter.everything) return this.stored(type, current);
+    const now = type !== 'DELETED' && filter.matches(current.object);
+    const before = previous !== undefined && filter.matches(previous.object);
     if (now) return this.stored(before ? 'MODIFIED' : 'ADDED', current);
     return before ? this.#gone(previous.object, revision) : undefined;
   }
@@ -129,7 +129,7 @@ export class SessionLines {
     return line(this.#mediaType, type, JSON.stringify(converted));
   }
 
-  /** An object that has left the selection: its last matching state, with the revision of the event. */
+  /** An object that the filter no longer matches: its last matching state, with the revision of the event. */
   #gone(previous: KubeObject, revision: number): Buffer {
     const { resource, output } = this.#watch;
     const object = {

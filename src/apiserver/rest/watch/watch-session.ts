@@ -117,9 +117,9 @@ export class WatchWriter {
 }
 
 /** Milliseconds between bookmarks (`bookmarkFrequency`). */
-const bookmarkEvery = 60_000;
+const bookmarkIntervalMs = 60_000;
 /** Milliseconds before the end of a watch at which a bookmark is sent. */
-const bookmarkBeforeEnd = 2_000;
+const bookmarkBeforeEndMs = 2_000;
 /** `setTimeout`'s limit, 24 days: with a longer time it would call at once. */
 const maxTimerMs = 2 ** 31 - 1;
 /** Bytes of lines that are written together, at most, but for the last of them. */
@@ -208,7 +208,7 @@ export class WatchSession implements Sender {
    * @throws {StatusError} 500 when the objects cannot be converted.
    */
   async sendInitial(): Promise<number> {
-    const { selection, options } = this.#watch;
+    const { filter, options } = this.#watch;
     const { storage, watches } = this.#core;
     const { revision } = storage;
     this.#position = revision;
@@ -229,8 +229,7 @@ export class WatchSession implements Sender {
         if (bytes > 0 && bytes + item.byteLength > enough) break;
         looked++;
         from = `${item.key}\0`;
-        const isSelected =
-          selection.everything || (selection.mayMatch(item.text()) && selection.matches(item.object));
+        const isSelected = filter.everything || (filter.mayMatch(item.text()) && filter.matches(item.object));
         if (!isSelected) continue;
         const added = this.#lines.stored('ADDED', item);
         lines.push(added);
@@ -272,8 +271,8 @@ export class WatchSession implements Sender {
       if (this.#position !== undefined) watches.schedule(this);
       if (!this.#isOver && options.allowWatchBookmarks && resource.definition.uncached !== true) {
         const send = (): void => this.#sendBookmark();
-        this.#timers.push(setInterval(send, bookmarkEvery));
-        const last = this.#deadline - performance.now() - bookmarkBeforeEnd;
+        this.#timers.push(setInterval(send, bookmarkIntervalMs));
+        const last = this.#deadline - performance.now() - bookmarkBeforeEndMs;
         if (last > 0 && last <= maxTimerMs) this.#timers.push(setTimeout(send, last));
       }
       const { replaced } = resource;
@@ -329,7 +328,7 @@ export class WatchSession implements Sender {
       this.#goOn();
     } else {
       this.#isConverting = true;
-      convertEvents(conversion, events, !this.#watch.selection.everything)
+      convertEvents(conversion, events, !this.#watch.filter.everything)
         .then((converted) => {
           if (!this.#isOver) this.#sendEvents(converted);
         })

@@ -10,7 +10,7 @@ import type { WatchRequest } from './watch-lines.ts';
 import { WatchSession } from './watch-session.ts';
 
 /** Seconds of a watch that names no timeout: random between this and twice of it (`minRequestTimeout`). */
-const minTimeout = 1_800;
+const minTimeoutSeconds = 1_800;
 
 /**
  * Serves a watch until its time is over, the client is gone or the server stops.
@@ -27,7 +27,7 @@ export async function watchObjects(
   const { options, resource, namespace } = watch;
   const from = parseResourceVersion(options.resourceVersion);
   const seconds = options.timeoutSeconds ?? 0;
-  const milliseconds = (seconds > 0 ? seconds : minTimeout * (1 + core.random())) * 1000;
+  const milliseconds = (seconds > 0 ? seconds : minTimeoutSeconds * (1 + core.random())) * 1000;
   const { mediaType } = watch.output.negotiated;
   const contentType = mediaType === 'application/json' ? mediaType : `${mediaType};stream=watch`;
   const stream = reply.stream(200, { 'Content-Type': contentType });

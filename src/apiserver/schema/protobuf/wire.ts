@@ -2,7 +2,12 @@ import { registeredKind } from '../builtin.ts';
 import alwaysWritten from './protobuf-always.generated.json' with { type: 'json' };
 import generated from './protobuf.generated.json' with { type: 'json' };
 
-/** Protocol buffers' wire format, with the error texts of gogo/protobuf, which reach clients inside 400 answers. */
+/**
+ * - Protocol buffers' wire format, with the error texts of gogo/protobuf, which reach clients inside 400 answers.
+ * - The messages that Kubernetes' typed clients send and get, read from `protobuf.generated.json` (see
+ *   hack/read-protobuf-fields.ts for its notation) and `protobuf-always.generated.json`. A message is parsed at its
+ *   first use.
+ */
 
 /** Bytes that are no message. */
 export class ProtobufError extends Error {
@@ -150,12 +155,6 @@ export class WireWriter {
     this.#bytes = larger;
   }
 }
-
-/**
- * The messages that Kubernetes' typed clients send and get, read from `protobuf.generated.json` (see
- * hack/read-protobuf-fields.ts for its notation) and `protobuf-always.generated.json`. A message is parsed at its first
- * use.
- */
 
 /** What a field holds: a scalar, or the name of a message (`core.v1.ServicePort`). */
 export interface MessageField {

@@ -9,6 +9,12 @@ import { tooLarge } from '../../../objects/status.ts';
 import { kubernetesYaml } from '../../../objects/yaml.ts';
 import { yamlProblem } from './yaml-problem.ts';
 
+/**
+ * - The JSON value of a YAML document, its aliases within limits.
+ * - YAML as sigs.k8s.io/yaml reads it: YAML 1.1 without timestamps, converted to JSON, with the error texts of
+ *   yaml.v2 that reach clients inside 400 answers.
+ */
+
 /** Deeper texts are refused. */
 const maxDepth = 1000;
 /** The share of a document that may be read through aliases, by the amount read in all (yaml.v2 `decode.go`). */
@@ -179,11 +185,6 @@ function goSyntax(value: unknown, none = 'interface {}(nil)'): string {
   const members = Object.entries(value).map(([key, member]) => `${goQuote(key)}:${goSyntax(member)}`);
   return `map[interface {}]interface {}{${members.join(', ')}}`;
 }
-
-/**
- * YAML as sigs.k8s.io/yaml reads it: YAML 1.1 without timestamps, converted to JSON, with the error texts of
- * yaml.v2 that reach clients inside 400 answers.
- */
 
 export interface ParsedYaml {
   /** Plain JSON, but for RawNumber. */

@@ -4,6 +4,8 @@ import type { CreateNodeOptions, ScalarTag, SchemaOptions, Tags, ToStringOptions
 import { RawNumber, YamlSyntaxError } from '../json.ts';
 import { isRecord } from '../../../objects/json.ts';
 
+/** The value of a YAML scalar by yaml.v2 (`resolve.go`) and by encoding/json, which writes it as JSON. */
+
 const require = createRequire(import.meta.url);
 
 /**
@@ -13,8 +15,6 @@ const require = createRequire(import.meta.url);
 export function yaml(): typeof Yaml {
   return require('yaml') as typeof Yaml;
 }
-
-/** The value of a YAML scalar by yaml.v2 (`resolve.go`) and by encoding/json, which writes it as JSON. */
 
 /** A scalar of the parser. */
 export interface ScalarText {

@@ -10,7 +10,7 @@ import type { Program } from '../../../cel/program.ts';
 import { type CelType, listType } from '../../../cel/types.ts';
 import { EvaluationError, isList, isMap, listItems, StructValue, type Value } from '../../../cel/values.ts';
 import { conditionsHold } from '../expressions.ts';
-import { bindPolicy, policyBudget, policyScope, perCallLimit, type PolicyScope } from './judge.ts';
+import { bindPolicy, policyBudget, policyScope, perCallLimit, type PolicyScope } from './evaluate.ts';
 import type { PolicyInput } from '../expressions.ts';
 
 /** The result of one mutation: fields to merge into the object, or operations on it. */
@@ -52,7 +52,7 @@ export function compileMutations(spec: MutatingAdmissionPolicySpec): CompiledMut
 }
 
 /** Whether the conditions of a policy hold; a text is the evaluation error. */
-export function mutationsMeant(spec: MutatingAdmissionPolicySpec, input: PolicyInput): boolean | string {
+export function evaluateMutations(spec: MutatingAdmissionPolicySpec, input: PolicyInput): boolean | string {
   const { conditions, variables } = compileMutations(spec);
   return conditionsHold(conditions, bindPolicy(input, variables));
 }

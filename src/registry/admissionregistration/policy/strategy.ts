@@ -16,10 +16,10 @@ import {
 } from '../../validation/field-errors.ts';
 import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateMatchConditions } from '../expressions.ts';
-import { compilePolicy, type CommonPolicySpec, type PolicyBinding } from './judge.ts';
+import { compilePolicy, type CommonPolicySpec, type PolicyBinding } from './evaluate.ts';
 import { compileMutations } from './mutate.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import { genericStrategy, type KindRules, resetMetaForStatus, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, type KindRules, resetMetaForStatus, isSpecChanged } from '../../generic/generic.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 
 const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
@@ -147,7 +147,7 @@ const rules: KindRules<KubeObject> = {
   nameRule: nameIsDNSSubdomain,
   metadataRules: 'machinery',
   allowUnconditionalUpdate: false,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
 };
 
 function setMatchDefaults(match: MatchResources | undefined): void {
@@ -205,7 +205,7 @@ function validateReference({ spec }: PolicyBinding): FieldError[] {
 
 const bindingRules: KindRules<PolicyBinding> = {
   ...rules,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   repeatsCreate: 'instead',
   setDefaults: ({ spec }) => setMatchDefaults(spec.matchResources),
 };

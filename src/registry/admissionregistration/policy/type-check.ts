@@ -10,7 +10,11 @@ import type {
 import { CompileError, Program } from '../../../cel/program.ts';
 import { admissionVariables, authorizerVariables, namespaceType } from '../expressions.ts';
 
-/** CEL types of kinds from a server's OpenAPI document (`apiserver/pkg/cel/openapi/resolver`). */
+/**
+ * - CEL types of kinds from a server's OpenAPI document (`apiserver/pkg/cel/openapi/resolver`).
+ * - Type errors of expressions for the kinds that they match (apiserver
+ *   `admission/plugin/policy/validating/typechecking.go`).
+ */
 
 const reference = '#/components/schemas/';
 /** Formats without a type of their own: IntOrString, Quantity. */
@@ -61,11 +65,6 @@ function resolved(schemas: JsonRecord, schema: JsonRecord, within: readonly stri
       : {}),
   };
 }
-
-/**
- * Type errors of expressions for the kinds that they match (apiserver
- * `admission/plugin/policy/validating/typechecking.go`).
- */
 
 /** A kind with its schema among those of an OpenAPI v3 document. */
 export interface CheckedKind {

@@ -14,7 +14,10 @@ import { declSize, maxCardinality, maxElementsAt, isEmbedded } from '../rules/de
 import { validateRules } from '../rules/validate-rules.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 
-/** The worst-case cost of a definition's rules (apiextensions `validation/{cel_validation,validation}.go`). */
+/**
+ * - The worst-case cost of a definition's rules (apiextensions `validation/{cel_validation,validation}.go`).
+ * - The expressions of a definition's rules (apiextensions `validation.go`, `apiserver/schema/cel/compilation.go`).
+ */
 
 /** Units for all evaluations of one rule, and for all rules of a schema. */
 const ruleLimit = 10_000_000;
@@ -69,8 +72,6 @@ function shownFactor(factor: number): string {
   if (factor > 100) return 'more than 100x';
   return factor < 1.5 ? `${factor.toFixed(6)}x` : `${factor.toFixed(1)}x`;
 }
-
-/** The expressions of a definition's rules (apiextensions `validation.go`, `apiserver/schema/cel/compilation.go`). */
 
 /**
  * The errors of expressions that do not compile or may cost too much, and of defaults that break rules.

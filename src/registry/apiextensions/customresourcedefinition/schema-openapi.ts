@@ -10,6 +10,12 @@ import {
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { readFieldPath } from '../rules/compile-rules.ts';
 
+/**
+ * - The keys of lists of type map.
+ * - The OpenAPI v3 features that a schema may use (apiextensions `validation.go`
+ *   ValidateCustomResourceDefinitionOpenAPISchema).
+ */
+
 const forKeys = 'this property is in x-kubernetes-list-map-keys, so it';
 
 /** The keys of lists of type map, and the items of sets and maps (`validateMapListKeysMapSet`). */
@@ -71,11 +77,6 @@ function validateKeys(keys: readonly string[], items: JSONSchemaProps, path: str
 function propertyOf({ properties = {} }: JSONSchemaProps, name: string): JSONSchemaProps | undefined {
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
-
-/**
- * The OpenAPI v3 features that a schema may use (apiextensions `validation.go`
- * ValidateCustomResourceDefinitionOpenAPISchema).
- */
 
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const listTypes = ['atomic', 'set', 'map'];

@@ -15,8 +15,10 @@ import { validateOpenApi } from './schema-openapi.ts';
 import { compileSteps, maxCompileSteps } from '../../../cel/patterns/syntax.ts';
 
 /**
- * Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they are valid, and have no unknown
- * fields.
+ * - Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they are valid, and have no
+ *   unknown fields.
+ * - allOf, anyOf, oneOf and not may restrict values, but not declare structure.
+ * - The rules of structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425).
  */
 
 const maxDepth = 100;
@@ -71,8 +73,6 @@ function hasUnknown(schema: JSONSchemaProps, value: unknown, depth = 0): boolean
     return !keeps && !(embedded && ['apiVersion', 'kind', 'metadata'].includes(name));
   });
 }
-
-/** allOf, anyOf, oneOf and not may restrict values, but not declare structure. */
 
 const maxJunctorDepth = 100;
 const lists = ['anyOf', 'allOf', 'oneOf'] as const;
@@ -189,8 +189,6 @@ function covered(part: Part, schema: JSONSchemaProps, path: string, depth: numbe
   }
   return errors;
 }
-
-/** The rules of structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425). */
 
 /** Deeper schemas are refused, as every write would take time for them. */
 const maxSchemaDepth = 100;

@@ -3,7 +3,11 @@ import * as types from '../../../cel/types.ts';
 import { itemSchemaOf, valuesOf } from '../schema/json-schema.ts';
 import { maxOf } from '../../../objects/lists.ts';
 
-/** Names of properties as CEL's identifiers (`apiserver/pkg/cel/escaping.go`). */
+/**
+ * - Names of properties as CEL's identifiers (`apiserver/pkg/cel/escaping.go`).
+ * - CEL types of structural schemas (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType).
+ * - The largest size of values with a schema in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType).
+ */
 
 const keywords = new Set(
   'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
@@ -38,8 +42,6 @@ export function unescapeName(identifier: string): string | undefined {
   );
   return escapeName(name) === identifier ? name : undefined;
 }
-
-/** CEL types of structural schemas (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
 
 /** The name of the type of `self`. kube-apiserver adds a number that changes with every compilation. */
 const rootName = 'selfType';
@@ -128,8 +130,6 @@ export function withTypeMeta(schema: JSONSchemaProps): JSONSchemaProps {
 }
 
 const completed = new WeakMap<JSONSchemaProps, JSONSchemaProps>();
-
-/** The largest size of values with a schema in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
 
 /** Bytes of the largest request in estimates (`apiserver/pkg/apis/cel/config.go`). */
 const maxRequest = 3 * 1024 * 1024;

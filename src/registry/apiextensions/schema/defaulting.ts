@@ -8,7 +8,10 @@ import { type FieldError, invalid, required } from '../../validation/field-error
 import { validateCustomObjectMeta } from '../../generic/metadata.ts';
 import { isDNS1035Label, nameIsPathSegment } from '../../../objects/names.ts';
 
-/** Defaults of structural schemas (apiextensions `schema/defaulting`). */
+/**
+ * - Defaults of structural schemas (apiextensions `schema/defaulting`).
+ * - Embedded resources (apiextensions `schema/objectmeta/validation.go`).
+ */
 
 const maxDepth = 500;
 /** Characters that defaults may add to an object: no larger one is stored. */
@@ -134,8 +137,6 @@ function sizeOf(value: unknown): number {
   }
   return size;
 }
-
-/** Embedded resources (apiextensions `schema/objectmeta/validation.go`). */
 
 /** Values deeper than this are refused elsewhere. */
 const maxEmbeddedDepth = 500;

@@ -46,7 +46,7 @@ export class ValidationBudget {
  * The result for a value: its errors, and the number of checks that it passed, which selects the best of several
  * failures.
  */
-export interface SchemaVerdict {
+export interface SchemaErrors {
   errors: FieldError[];
   /** Characters of the errors. */
   length: number;
@@ -75,26 +75,26 @@ export function errorField(path: string): string {
 const fewErrors = 8;
 
 /** Adds an error, unless the same one is there. */
-export function push(verdict: SchemaVerdict, error: FieldError): void {
-  const { errors } = verdict;
+export function push(result: SchemaErrors, error: FieldError): void {
+  const { errors } = result;
   if (errors.length < fewErrors) {
-    if (!errors.some(({ field, body }) => field === error.field && body === error.body)) add(verdict, error);
+    if (!errors.some(({ field, body }) => field === error.field && body === error.body)) add(result, error);
     return;
   }
-  if (verdict.byField === undefined) {
-    verdict.byField = new Map();
-    for (const each of errors) isNew(verdict.byField, each);
+  if (result.byField === undefined) {
+    result.byField = new Map();
+    for (const each of errors) isNew(result.byField, each);
   }
-  if (isNew(verdict.byField, error)) add(verdict, error);
+  if (isNew(result.byField, error)) add(result, error);
 }
 
-function add(verdict: SchemaVerdict, error: FieldError): void {
-  verdict.errors.push(error);
-  verdict.length += error.body.length;
+function add(result: SchemaErrors, error: FieldError): void {
+  result.errors.push(error);
+  result.length += error.body.length;
 }
 
-/** True when an answer has no room for more errors: the rest of a list or map need not be judged. */
-export function isFull({ length }: SchemaVerdict): boolean {
+/** True when an answer has no room for more errors: the rest of a list or map need not be validated. */
+export function isFull({ length }: SchemaErrors): boolean {
   return length > maxErrorText;
 }
 
@@ -108,8 +108,8 @@ function isNew(byField: Map<string, Set<string>>, { field, body }: FieldError): 
 }
 
 /** Adds the errors and matches of a part. @throws {StatusError} 413 */
-export function merge(verdict: SchemaVerdict, part: SchemaVerdict, { budget }: Placed): void {
+export function merge(result: SchemaErrors, part: SchemaErrors, { budget }: Placed): void {
   budget.take(part.errors.length * stepsOfCheck);
-  for (const error of part.errors) push(verdict, error);
-  verdict.matches += part.matches;
+  for (const error of part.errors) push(result, error);
+  result.matches += part.matches;
 }

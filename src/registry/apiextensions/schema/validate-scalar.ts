@@ -8,7 +8,7 @@ import {
   errorField,
   type Placed,
   push,
-  type SchemaVerdict,
+  type SchemaErrors,
 } from './json-schema.ts';
 import { errorMessage } from '../../../objects/status.ts';
 import { jsonEqual } from '../../../objects/json.ts';
@@ -33,10 +33,10 @@ function numberFaults(schema: JSONSchemaProps, value: number, path: string, fiel
     if (fault !== undefined) errors.push(invalid('<nil>', '', fault));
     return fault !== undefined;
   };
-  const check = (limit: number | undefined, what: string, judge: (pair: Pair) => Broken | undefined) => {
+  const check = (limit: number | undefined, what: string, test: (pair: Pair) => Broken | undefined) => {
     if (limit === undefined) return;
     const pair = pairOf(value, limit, misfit(limit, what));
-    const broken = judge(pair);
+    const broken = test(pair);
     if (broken === undefined) return;
     const { shown = pair.value, words } = broken;
     const detail = words.startsWith('factor') ? words : `${path} in body ${words}`;
@@ -47,7 +47,7 @@ function numberFaults(schema: JSONSchemaProps, value: number, path: string, fiel
     });
   };
   misfit(value, 'Checked');
-  check(schema.multipleOf, 'MultipleOf', (pair) => judgeMultiple(pair, path));
+  check(schema.multipleOf, 'MultipleOf', (pair) => validateMultiple(pair, path));
   check(schema.minimum, 'Minimum boundary', ({ value: number, limit, show }) => {
     const exclusive = schema.exclusiveMinimum === true;
     if (exclusive ? number > limit : number >= limit) return undefined;
@@ -82,7 +82,7 @@ function pairOf(value: number, limit: number, limitMisfits: boolean): Pair {
     : { value, limit, isInteger, show: goFloat };
 }
 
-function judgeMultiple({ value, limit, isInteger, show }: Pair, path: string): Broken | undefined {
+function validateMultiple({ value, limit, isInteger, show }: Pair, path: string): Broken | undefined {
   if (limit <= 0) {
     return { shown: limit, words: `factor MultipleOf declared for ${path} must be positive: ${show(limit)}` };
   }
@@ -187,43 +187,43 @@ function jsonType(value: unknown): string {
 }
 
 /** Type and format. The other rules are evaluated also when the type is wrong. */
-export function judgeType(
+export function validateType(
   schema: JSONSchemaProps,
   value: unknown,
   path: string,
-  verdict: SchemaVerdict,
+  result: SchemaErrors,
 ): void {
   const types = typesOf(schema);
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   if (value === null) {
-    if (types.length > 0 && schema.nullable !== true) push(verdict, wrongType(path, types.join(','), 'null'));
-    else verdict.matches++;
+    if (types.length > 0 && schema.nullable !== true) push(result, wrongType(path, types.join(','), 'null'));
+    else result.matches++;
     return;
   }
   if (types.length === 0 && format === '') return;
-  verdict.matches++;
+  result.matches++;
   const type = jsonType(value);
   const hasType = types.includes(type) || (type === 'integer' && types.includes('number'));
   const scalar = type !== 'string' && type !== 'array';
   if (format !== '' && scalar && !hasType) {
     const given = { integer: 'int64', number: 'float64' }[type] ?? '';
-    push(verdict, wrongType(path, format, given));
+    push(result, wrongType(path, format, given));
     return;
   }
   const numeric = types.includes('number') || types.includes('integer');
   if (!hasType && (format === '' || scalar || numeric)) {
-    push(verdict, wrongType(path, types.join(','), type));
+    push(result, wrongType(path, types.join(','), type));
     return;
   }
-  verdict.matches++;
+  result.matches++;
 }
 
 /** The values that are allowed, for a value of any type. */
-export function judgeEnum(
+export function validateEnum(
   schema: JSONSchemaProps,
   value: unknown,
   { path, budget }: Placed,
-  verdict: SchemaVerdict,
+  result: SchemaErrors,
 ): void {
   const { enum: allowed = [] } = schema;
   if (allowed.length === 0) return;
@@ -232,7 +232,7 @@ export function judgeEnum(
     budget.take(others.length * stepsOfCheck);
     if (value !== null && others.some((one) => jsonEqual(one, value))) return;
   } else if (scalars.has(value)) return;
-  push(verdict, notSupported(errorField(path), value, words));
+  push(result, notSupported(errorField(path), value, words));
 }
 
 /** The values of an enum: tens of thousands may be looked for in as many. */
@@ -260,25 +260,25 @@ function choicesOf(allowed: readonly unknown[]): Choices {
 }
 
 /** The first error of length and pattern, then the format. */
-export function judgeString(
+export function validateString(
   schema: JSONSchemaProps,
   value: string,
   { path, budget }: Placed,
-  verdict: SchemaVerdict,
+  result: SchemaErrors,
 ): void {
   const { minLength, maxLength, pattern = '' } = schema;
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   const field = errorField(path);
-  verdict.matches++;
-  if (maxLength !== undefined && isLonger(value, maxLength)) push(verdict, tooLong(field, maxLength));
+  result.matches++;
+  if (maxLength !== undefined && isLonger(value, maxLength)) push(result, tooLong(field, maxLength));
   else if (minLength !== undefined && minLength > 0 && !isLonger(value, minLength - 1)) {
-    push(verdict, invalid(field, value, `${path} in body should be at least ${minLength} chars long`));
+    push(result, invalid(field, value, `${path} in body should be at least ${minLength} chars long`));
   } else if (pattern !== '' && !matchesPattern(pattern, value, budget)) {
-    push(verdict, invalid(field, value, `${path} in body should match '${pattern}'`));
+    push(result, invalid(field, value, `${path} in body should match '${pattern}'`));
   }
   if (format === '') return;
-  verdict.matches++;
-  if (!hasFormat(format, value)) push(verdict, wrongType(path, format, value));
+  result.matches++;
+  if (!hasFormat(format, value)) push(result, wrongType(path, format, value));
 }
 
 /** Whether a text has more code points than a limit; counted only for texts of about that length. */
@@ -292,14 +292,14 @@ function isLonger(value: string, limit: number): boolean {
 }
 
 /** Bounds, `multipleOf` and format. */
-export function judgeNumber(
+export function validateNumber(
   schema: JSONSchemaProps,
   value: number,
   path: string,
-  verdict: SchemaVerdict,
+  result: SchemaErrors,
 ): void {
-  verdict.matches += 2;
-  for (const fault of numberFaults(schema, value, path, errorField(path))) push(verdict, fault);
+  result.matches += 2;
+  for (const fault of numberFaults(schema, value, path, errorField(path))) push(result, fault);
 }
 
 function wrongType(path: string, wanted: string, given: string): FieldError {

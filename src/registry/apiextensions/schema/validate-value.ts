@@ -10,12 +10,16 @@ import {
   merge,
   type Placed,
   push,
-  type SchemaVerdict,
+  type SchemaErrors,
 } from './json-schema.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
-import { judgeEnum, judgeNumber, judgeString, judgeType } from './validate-scalar.ts';
+import { validateEnum, validateNumber, validateString, validateType } from './validate-scalar.ts';
 
-/** Lists that are sets or maps (apiextensions `schema/listtype/validation.go`). */
+/**
+ * - Lists that are sets or maps (apiextensions `schema/listtype/validation.go`).
+ * - Validates values against structural schemas, with the texts of kube-openapi's validator as
+ *   apiextensions-apiserver returns them (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
+ */
 
 /** Values deeper than this are refused elsewhere. */
 const maxDepth = 500;
@@ -74,11 +78,6 @@ export function listMapKeyOf(item: unknown, keys: readonly string[]): Record<str
   return Object.fromEntries(keys.filter((key) => Object.hasOwn(item, key)).map((key) => [key, item[key]]));
 }
 
-/**
- * Validates values against structural schemas, with the texts of kube-openapi's validator as apiextensions-apiserver
- * returns them (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
- */
-
 /** Values deeper than this are refused. */
 const maxValueDepth = 500;
 
@@ -97,7 +96,7 @@ export function validateValue(
   old?: { readonly value: unknown },
   budget = new ValidationBudget(),
 ): FieldError[] {
-  return judge(schema, value, { path, depth: 0, old, budget }).errors;
+  return validateAt(schema, value, { path, depth: 0, old, budget }).errors;
 }
 
 /** The errors of a part of an object, with paths relative to it. */
@@ -114,60 +113,60 @@ export function validatePart(
   }));
 }
 
-function judge(schema: JSONSchemaProps, value: unknown, place: Placed): SchemaVerdict {
+function validateAt(schema: JSONSchemaProps, value: unknown, place: Placed): SchemaErrors {
   const { path, depth, old } = place;
   place.budget.take(stepsOfCheck);
-  const verdict: SchemaVerdict = { errors: [], length: 0, matches: 0 };
+  const result: SchemaErrors = { errors: [], length: 0, matches: 0 };
   if (depth > maxValueDepth) {
-    push(verdict, invalid(errorField(path), '', `${path} in body is nested too deeply`));
-    return verdict;
+    push(result, invalid(errorField(path), '', `${path} in body is nested too deeply`));
+    return result;
   }
-  judgeType(schema, value, path, verdict);
+  validateType(schema, value, path, result);
   if (value === null) {
-    judgeEnum(schema, value, place, verdict);
+    validateEnum(schema, value, place, result);
   } else {
-    judgeJunctors(schema, value, place, verdict);
-    if (typeof value === 'string') judgeString(schema, value, place, verdict);
-    else if (typeof value === 'number') judgeNumber(schema, value, path, verdict);
-    else if (Array.isArray(value)) judgeList(schema, value, place, verdict);
-    judgeEnum(schema, value, place, verdict);
-    verdict.matches++;
-    if (isRecord(value)) judgeObject(schema, value, place, verdict);
-    verdict.matches++;
+    validateJunctors(schema, value, place, result);
+    if (typeof value === 'string') validateString(schema, value, place, result);
+    else if (typeof value === 'number') validateNumber(schema, value, path, result);
+    else if (Array.isArray(value)) validateItems(schema, value, place, result);
+    validateEnum(schema, value, place, result);
+    result.matches++;
+    if (isRecord(value)) validateProperties(schema, value, place, result);
+    result.matches++;
   }
-  const isRatcheted = verdict.errors.length > 0 && old !== undefined && jsonEqual(old.value, value);
-  return isRatcheted ? { errors: [], length: 0, matches: verdict.matches } : verdict;
+  const isRatcheted = result.errors.length > 0 && old !== undefined && jsonEqual(old.value, value);
+  return isRatcheted ? { errors: [], length: 0, matches: result.matches } : result;
 }
 
-function judgeList(
+function validateItems(
   schema: JSONSchemaProps,
   list: readonly unknown[],
   place: Placed,
-  verdict: SchemaVerdict,
+  result: SchemaErrors,
 ): void {
   const { minItems, maxItems } = schema;
   const { path, depth, old } = place;
   const items = itemSchemaOf(schema);
   const before = Array.isArray(old?.value) ? storedItems(schema, old.value) : undefined;
   for (const [i, item] of list.entries()) {
-    if (items === undefined || isFull(verdict)) break;
+    if (items === undefined || isFull(result)) break;
     const stored = before?.get(
       JSON.stringify(listMapKeyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])),
     );
     merge(
-      verdict,
-      judge(items, item, { ...place, path: `${path}[${i}]`, depth: depth + 1, old: stored }),
+      result,
+      validateAt(items, item, { ...place, path: `${path}[${i}]`, depth: depth + 1, old: stored }),
       place,
     );
   }
   if (minItems !== undefined && list.length < minItems) {
     const detail = `${path} in body should have at least ${minItems} items`;
-    push(verdict, invalid(errorField(path), list.length, detail));
+    push(result, invalid(errorField(path), list.length, detail));
   }
   if (maxItems !== undefined && list.length > maxItems) {
-    push(verdict, tooMany(errorField(path), list.length, maxItems));
+    push(result, tooMany(errorField(path), list.length, maxItems));
   }
-  verdict.matches += 2;
+  result.matches += 2;
 }
 
 /** The stored items by their keys; undefined where items cannot be correlated. */
@@ -180,33 +179,37 @@ function storedItems(
   return new Map(list.map((value) => [JSON.stringify(listMapKeyOf(value, keys)), { value }]));
 }
 
-function judgeObject(
+function validateProperties(
   schema: JSONSchemaProps,
   value: Readonly<Record<string, unknown>>,
   place: Placed,
-  verdict: SchemaVerdict,
+  result: SchemaErrors,
 ): void {
   const { path, depth, old } = place;
   const names = Object.keys(value).sort();
   const { minProperties, maxProperties, properties = {} } = schema;
-  verdict.matches++;
+  result.matches++;
   if (minProperties !== undefined && names.length < minProperties) {
     const detail = `${path} in body should have at least ${minProperties} properties`;
-    push(verdict, invalid(errorField(path), names.length, detail));
+    push(result, invalid(errorField(path), names.length, detail));
     return;
   }
   if (maxProperties !== undefined && names.length > maxProperties) {
-    push(verdict, tooMany(errorField(path), names.length, maxProperties));
+    push(result, tooMany(errorField(path), names.length, maxProperties));
     return;
   }
   const before = isRecord(old?.value) ? old.value : {};
   const member = (part: JSONSchemaProps, name: string, at: string) => {
     const stored = Object.hasOwn(before, name) ? { value: before[name] } : undefined;
-    merge(verdict, judge(part, value[name], { ...place, path: at, depth: depth + 1, old: stored }), place);
+    merge(
+      result,
+      validateAt(part, value[name], { ...place, path: at, depth: depth + 1, old: stored }),
+      place,
+    );
   };
   const values = valuesOf(schema);
   for (const name of names) {
-    if (isFull(verdict)) break;
+    if (isFull(result)) break;
     if (values !== undefined && !Object.hasOwn(properties, name)) member(values, name, `${path}.${name}`);
   }
   for (const name of names) {
@@ -214,47 +217,53 @@ function judgeObject(
     if (property !== undefined) member(property, name, path === '' ? name : `${path}.${name}`);
   }
   for (const name of schema.required ?? []) {
-    if (!Object.hasOwn(value, name)) push(verdict, required(errorField(`${path}.${name}`)));
+    if (!Object.hasOwn(value, name)) push(result, required(errorField(`${path}.${name}`)));
   }
 }
 
 /** The error of a junctor, then the errors of the best alternative. */
-function judgeJunctors(schema: JSONSchemaProps, value: unknown, place: Placed, verdict: SchemaVerdict): void {
+function validateJunctors(
+  schema: JSONSchemaProps,
+  value: unknown,
+  place: Placed,
+  result: SchemaErrors,
+): void {
   const nested: Placed = { ...place, depth: place.depth + 1 };
-  const judged = (parts: readonly JSONSchemaProps[] = []) => parts.map((part) => judge(part, value, nested));
+  const validated = (parts: readonly JSONSchemaProps[] = []) =>
+    parts.map((part) => validateAt(part, value, nested));
   // This error has no field: it is about the alternatives.
   const fail = (words: string) =>
-    push(verdict, invalid('<nil>', '', `${JSON.stringify(place.path)} ${words}`));
-  const anyOf = judged(schema.anyOf);
+    push(result, invalid('<nil>', '', `${JSON.stringify(place.path)} ${words}`));
+  const anyOf = validated(schema.anyOf);
   if (anyOf.length > 0) {
     const first = anyOf.find(({ errors }) => errors.length === 0);
     if (first === undefined) fail('must validate at least one schema (anyOf)');
-    merge(verdict, first ?? closest(anyOf), place);
+    merge(result, first ?? closest(anyOf), place);
   }
-  const oneOf = judged(schema.oneOf);
+  const oneOf = validated(schema.oneOf);
   if (oneOf.length > 0) {
     const valid = oneOf.filter(({ errors }) => errors.length === 0);
     const [first] = valid;
     if (valid.length !== 1) {
       const found = first === undefined ? 'Found none valid' : `Found ${valid.length} valid alternatives`;
       fail(`must validate one and only one schema (oneOf). ${found}`);
-      if (first === undefined) merge(verdict, closest(oneOf), place);
+      if (first === undefined) merge(result, closest(oneOf), place);
     } else if (first !== undefined) {
-      merge(verdict, first, place);
+      merge(result, first, place);
     }
   }
-  const allOf = judged(schema.allOf);
-  for (const part of allOf) merge(verdict, part, place);
+  const allOf = validated(schema.allOf);
+  for (const part of allOf) merge(result, part, place);
   const failed = allOf.filter(({ errors }) => errors.length > 0).length;
   if (failed > 0)
     fail(`must validate all the schemas (allOf)${failed === allOf.length ? '. None validated' : ''}`);
-  if (schema.not !== undefined && judge(schema.not, value, nested).errors.length === 0) {
+  if (schema.not !== undefined && validateAt(schema.not, value, nested).errors.length === 0) {
     fail('must not validate the schema (not)');
   }
-  verdict.matches += 2;
+  result.matches += 2;
 }
 
 /** The failure with the most checks passed, the first among equals. */
-function closest(failures: readonly SchemaVerdict[]): SchemaVerdict {
+function closest(failures: readonly SchemaErrors[]): SchemaErrors {
   return failures.reduce((best, next) => (next.matches > best.matches ? next : best));
 }

@@ -12,7 +12,11 @@ import { parseQuantity } from '../../../objects/quantity.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { SharedStorage } from '../../generic/strategy.ts';
 
-/** Metrics in the form that annotations of autoscaling/v1 have, and back (`apis/autoscaling/v1/conversion.go`). */
+/**
+ * - Metrics in the form that annotations of autoscaling/v1 have, and back (`apis/autoscaling/v1/conversion.go`).
+ * - Autoscaling/v1 HorizontalPodAutoscalers: they are stored as autoscaling/v2, and fields that v1 lacks are kept in
+ *   annotations (`apis/autoscaling/v1/conversion.go`).
+ */
 
 export interface MetricSource {
   metric?: MetricIdentifier;
@@ -158,11 +162,6 @@ function isQuantity(value: unknown): value is string {
     return false;
   }
 }
-
-/**
- * Autoscaling/v1 HorizontalPodAutoscalers: they are stored as autoscaling/v2, and fields that v1 lacks are kept in
- * annotations (`apis/autoscaling/v1/conversion.go`).
- */
 
 const prefix = 'autoscaling.alpha.kubernetes.io/';
 const annotationOf = {

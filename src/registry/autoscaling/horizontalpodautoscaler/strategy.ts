@@ -26,9 +26,12 @@ import {
   nameIsDNSSubdomain,
 } from '../../../objects/names.ts';
 import type { MetricSource } from './conversion.ts';
-import { genericStrategy, fillParts } from '../../generic/generic.ts';
+import { genericStrategy, addEmptyParts } from '../../generic/generic.ts';
 
-/** The rules of the metrics that an autoscaler follows (`apis/autoscaling/validation` validateMetrics). */
+/**
+ * - The rules of the metrics that an autoscaler follows (`apis/autoscaling/validation` validateMetrics).
+ * - The rules of HorizontalPodAutoscalers (`apis/autoscaling/validation`), feature HPAScaleToZero off.
+ */
 
 type SourceName = Exclude<keyof MetricSpec, 'type'>;
 
@@ -191,8 +194,6 @@ function validateReference({ kind, name }: CrossVersionObjectReference, path: st
   return [...segment('kind', kind), ...segment('name', name)];
 }
 
-/** The rules of HorizontalPodAutoscalers (`apis/autoscaling/validation`), feature HPAScaleToZero off. */
-
 const maxPeriodSeconds = 1800;
 const maxWindowSeconds = 3600;
 const selectPolicies = ['Disabled', 'Max', 'Min'];
@@ -301,7 +302,7 @@ const scaleDown: HPAScalingRules = {
 
 /** `SetDefaults_HorizontalPodAutoscaler` of autoscaling/v2: at least one Pod, scaled by CPU usage. */
 function setHpaDefaults(autoscaler: HorizontalPodAutoscaler): void {
-  fillParts(autoscaler);
+  addEmptyParts(autoscaler);
   const { spec } = autoscaler;
   spec.minReplicas ??= 1;
   if ((spec.metrics ?? []).length === 0) {

@@ -12,7 +12,7 @@ import { defaultPullPolicy } from './volumes.ts';
 import { setFieldDefaults, setVolumeDefaults } from './volumes.ts';
 
 const terminationMessagePath = '/dev/termination-log';
-const terminationGracePeriod = 30;
+const defaultGraceSeconds = 30;
 
 /** Versioned defaults of a Pod (`core/v1/defaults.go` SetDefaults_Pod and all below it). */
 export function setPodDefaults(pod: Partial<Pick<Pod, 'spec' | 'status'>>): void {
@@ -43,7 +43,7 @@ function setPodSpecDefaults(spec: PodSpec): void {
   spec.securityContext ??= {};
   // A missing list is null: it has no omitempty.
   spec.containers ??= [];
-  spec.terminationGracePeriodSeconds ??= terminationGracePeriod;
+  spec.terminationGracePeriodSeconds ??= defaultGraceSeconds;
   alignServiceAccount(spec);
   for (const volume of spec.volumes ?? []) setVolumeDefaults(volume);
   for (const list of [spec.containers, spec.initContainers, spec.ephemeralContainers]) {

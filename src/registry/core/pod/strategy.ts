@@ -3,7 +3,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { validateTolerations, applyMatchKeys } from './scheduling.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, isSpecChanged } from '../../generic/generic.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './field-checks.ts';
 import { setPodDefaults } from './defaults.ts';
 import { qosClass, keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
@@ -131,7 +131,7 @@ export const podStrategy = genericStrategy<Pod>({
   ...namespacedSubdomain,
   hasStatus: true,
   deleteReturnsObject: true,
-  generationChanges: specChanges,
+  generationChanges: isSpecChanged,
   setDefaults: setPodDefaults,
   prepareForCreate(pod, { now }) {
     pod.status = { phase: 'Pending', qosClass: qosClass(pod.spec) };

@@ -3,7 +3,7 @@ import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
-import { resetMetaForStatus, specChanges } from '../../generic/generic.ts';
+import { resetMetaForStatus, isSpecChanged } from '../../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import type { SubresourceStrategy } from '../../generic/strategy.ts';
 import { validateAnnotationChange } from './field-checks.ts';
@@ -155,5 +155,5 @@ function changesOthers(container: Container, old: Container | undefined): boolea
 
 function raiseGeneration(pod: Pod, old: Pod): void {
   const generation = old.metadata.generation ?? 0;
-  pod.metadata.generation = specChanges(pod, old) ? generation + 1 : generation;
+  pod.metadata.generation = isSpecChanged(pod, old) ? generation + 1 : generation;
 }

@@ -10,9 +10,15 @@ import {
   validateQuotaResourceName,
 } from '../../validation/names.ts';
 import { jsonEqual, listAt, numberAt, recordAt, textAt } from '../../../objects/json.ts';
-import { genericStrategy, fillParts } from '../../generic/generic.ts';
+import { genericStrategy, addEmptyParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
+
+/**
+ * - The rules of ResourceQuotas.
+ * - The objects in the scopes of a quota: Pods, and claims by the classes of their volumes
+ *   (`pkg/quota/v1/evaluator/core` pods.go, persistent_volume_claims.go).
+ */
 
 const ofPods = ['pods', 'cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'];
 /** The resources that a quota of a scope can limit (`IsResourceQuotaScopeValidForResource`). */
@@ -126,7 +132,7 @@ export const resourceQuotaStrategy = genericStrategy<ResourceQuota>({
   nameRule: nameIsDNSSubdomain,
   deleteReturnsObject: true,
   hasStatus: true,
-  setDefaults: fillParts,
+  setDefaults: addEmptyParts,
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => {
     const errors = validateSpec(spec);
@@ -155,11 +161,6 @@ function validateQuantities(quantities: Record<string, string> | undefined, path
     return [...validateQuotaResourceName(resource, at), ...validateResourceQuantity(resource, value, at)];
   });
 }
-
-/**
- * The objects in the scopes of a quota: Pods, and claims by the classes of their volumes
- * (`pkg/quota/v1/evaluator/core` pods.go, persistent_volume_claims.go).
- */
 
 /** True when an object counts for a quota: all scopes must hold, each is one of Pods or of claims. */
 export function isInScopes(quota: KubeObject, plural: string, object: KubeObject): boolean {

@@ -4,7 +4,10 @@ import { parseQuantity, formatQuantity } from '../../../objects/quantity.ts';
 import { listAt, numberAt, recordAt, scalarAt, textAt } from '../../../objects/json.ts';
 import type { ResourceQuota } from '../../../objects/types/core.generated.ts';
 
-/** Usage of objects in quotas (`pkg/quota/v1/evaluator`). Amounts are in billionths, as in quantities. */
+/**
+ * - Usage of objects in quotas (`pkg/quota/v1/evaluator`). Amounts are in billionths, as in quantities.
+ * - Checks a write against quotas (`apiserver/pkg/admission/plugin/resourcequota` CheckRequest).
+ */
 
 /** Amounts by the name of a resource. */
 export type Usage = ReadonlyMap<string, bigint>;
@@ -122,14 +125,12 @@ function amountOf(text: string | undefined): bigint {
   return text === undefined ? 0n : parseQuantity(text).nanos;
 }
 
-/** Checks a write against quotas (`apiserver/pkg/admission/plugin/resourcequota` CheckRequest). */
-
 /** The result of a quota: its `used` with the write, or the error. Undefined: the quota does not apply. */
-export type QuotaAnswer =
+export type QuotaDecision =
   { readonly used: Record<string, string> } | { readonly refusal: string } | undefined;
 
 /** @param added the increase of usage by the write. */
-export function judgeQuota(quota: ResourceQuota, added: Usage): QuotaAnswer {
+export function evaluateQuota(quota: ResourceQuota, added: Usage): QuotaDecision {
   const { name = '' } = quota.metadata;
   const { hard = {} } = quota.spec;
   const concerned = [...added.keys()].filter((resource) => Object.hasOwn(hard, resource)).sort();

@@ -15,8 +15,10 @@ import { internalError, plainError } from '../../../objects/status.ts';
 import { invalid, invalidObject } from '../../validation/field-errors.ts';
 
 /**
- * Allocates and releases the cluster IPs of a write (`pkg/registry/core/service/storage/alloc.go` allocClusterIPs,
- * updateClusterIPs, releaseClusterIPs). Families are set already.
+ * - Allocates and releases the cluster IPs of a write (`pkg/registry/core/service/storage/alloc.go` allocClusterIPs,
+ *   updateClusterIPs, releaseClusterIPs). Families are set already.
+ * - Allocates and releases the node ports of a write (`pkg/registry/core/service/storage/alloc.go` txnAllocNodePorts,
+ *   txnUpdateNodePorts, releaseAllocatedResources).
  */
 
 /** Allocates one address for each family: the requested ones, and any for the others. @throws {StatusError} */
@@ -48,7 +50,7 @@ export function updateClusterIPs(service: Service, old: ServiceSpec, reservation
   const { clusterIPs: held = [], ipFamilies: before = [] } = old;
   if (held[0] === headlessIP) return;
   if (external) {
-    before.forEach((_family, i) => reservation.giveAddress(held[i] ?? ''));
+    before.forEach((_family, i) => reservation.releaseAddress(held[i] ?? ''));
     return;
   }
   const { ipFamilies: now = [] } = spec;
@@ -59,7 +61,7 @@ export function updateClusterIPs(service: Service, old: ServiceSpec, reservation
     spec.clusterIPs = addresses;
     addresses[1] = reservation.takeAddress(service, asFamily(second), addresses[1] ?? '');
   } else if (before.length === 2 && now.length === 1) {
-    reservation.giveAddress(held[1] ?? '');
+    reservation.releaseAddress(held[1] ?? '');
   }
 }
 
@@ -67,7 +69,7 @@ export function updateClusterIPs(service: Service, old: ServiceSpec, reservation
 export function releaseClusterIPs(spec: ServiceSpec, reservation: ServiceReservation): void {
   if (spec.type === 'ExternalName') return;
   for (const address of spec.clusterIPs ?? []) {
-    if (address !== headlessIP && parseAddress(address) !== undefined) reservation.giveAddress(address);
+    if (address !== headlessIP && parseAddress(address) !== undefined) reservation.releaseAddress(address);
   }
 }
 
@@ -75,22 +77,17 @@ function asFamily(family: string): IPFamily {
   return family === 'IPv6' ? 'IPv6' : 'IPv4';
 }
 
-/**
- * Allocates and releases the node ports of a write (`pkg/registry/core/service/storage/alloc.go` txnAllocNodePorts,
- * txnUpdateNodePorts, releaseAllocatedResources).
- */
-
 /** Allocates the node ports of a new Service, and its health check node port. @throws {StatusError} */
 export function allocateNodePorts(service: Service, reservation: ServiceReservation): void {
-  if (mayHaveNodePorts(service.spec)) takeSharedPorts(service, reservation);
-  if (needsHealthCheck(service.spec)) takeHealthCheckPort(service.spec, reservation);
+  if (mayHaveNodePorts(service.spec)) allocateSharedPorts(service, reservation);
+  if (needsHealthCheck(service.spec)) allocateHealthCheckPort(service.spec, reservation);
 }
 
 /**
  * Ports with the same number (53 on TCP and UDP) share one node port: a requested one, or an allocated one. Two
  * different requests for one number are both fulfilled.
  */
-function takeSharedPorts(service: Service, reservation: ServiceReservation): void {
+function allocateSharedPorts(service: Service, reservation: ServiceReservation): void {
   const { ports = [] } = service.spec;
   const automatic = allocatesNodePorts(service.spec);
   const byPort = new Map<number, number>();
@@ -103,13 +100,13 @@ function takeSharedPorts(service: Service, reservation: ServiceReservation): voi
     const shared = byPort.get(port.port);
     if (shared !== undefined) {
       if (wanted === 0) port.nodePort = shared;
-      else if (wanted !== shared) takeWanted(service, i, wanted, reservation);
+      else if (wanted !== shared) allocateWanted(service, i, wanted, reservation);
       return;
     }
     const requested = requestedFor.get(port.port);
-    if (requested === undefined) port.nodePort = takeAny(reservation);
+    if (requested === undefined) port.nodePort = allocateAny(reservation);
     else {
-      takeWanted(service, i, requested, reservation);
+      allocateWanted(service, i, requested, reservation);
       port.nodePort = requested;
     }
     byPort.set(port.port, port.nodePort);
@@ -120,17 +117,17 @@ function takeSharedPorts(service: Service, reservation: ServiceReservation): voi
 export function updateNodePorts(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
   const { spec } = service;
   if (mayHaveNodePorts(old) && (spec.type === 'ExternalName' || spec.type === 'ClusterIP')) {
-    for (const port of nodePortsOf(old)) reservation.givePort(port);
+    for (const port of nodePortsOf(old)) reservation.releasePort(port);
   }
-  if (mayHaveNodePorts(spec)) takeNewPorts(service, old, reservation);
+  if (mayHaveNodePorts(spec)) allocateNewPorts(service, old, reservation);
   const needed = needsHealthCheck(old);
   const needs = needsHealthCheck(spec);
-  if (needs && !needed) takeHealthCheckPort(spec, reservation);
-  if (needed && !needs) reservation.givePort(old.healthCheckNodePort ?? 0);
+  if (needs && !needed) allocateHealthCheckPort(spec, reservation);
+  if (needed && !needs) reservation.releasePort(old.healthCheckNodePort ?? 0);
 }
 
 /** Unlike in a create, each port without a node port gets one of its own. */
-function takeNewPorts(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
+function allocateNewPorts(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
   const { ports = [] } = service.spec;
   const automatic = allocatesNodePorts(service.spec);
   const before = nodePortsOf(old);
@@ -140,9 +137,9 @@ function takeNewPorts(service: Service, old: ServiceSpec, reservation: ServiceRe
     const { nodePort: wanted = 0 } = port;
     if (wanted === 0) {
       if (!automatic) return;
-      port.nodePort = takeAny(reservation);
+      port.nodePort = allocateAny(reservation);
     } else if (!before.includes(wanted) && !taken.has(wanted)) {
-      takeWanted(service, i, wanted, reservation);
+      allocateWanted(service, i, wanted, reservation);
       taken.add(wanted);
     }
     const key = printedPort(port);
@@ -150,7 +147,7 @@ function takeNewPorts(service: Service, old: ServiceSpec, reservation: ServiceRe
     now.add(key);
   });
   const kept = nodePortsOf(service.spec);
-  for (const port of before) if (!kept.includes(port)) reservation.givePort(port);
+  for (const port of before) if (!kept.includes(port)) reservation.releasePort(port);
 }
 
 /**
@@ -158,15 +155,15 @@ function takeNewPorts(service: Service, old: ServiceSpec, reservation: ServiceRe
  * kube-apiserver, its removal frees the number even if another Service has it.
  */
 export function releaseNodePorts(spec: ServiceSpec, reservation: ServiceReservation): void {
-  for (const port of nodePortsOf(spec)) reservation.givePort(port);
-  if (needsHealthCheck(spec)) reservation.givePort(spec.healthCheckNodePort ?? 0);
+  for (const port of nodePortsOf(spec)) reservation.releasePort(port);
+  if (needsHealthCheck(spec)) reservation.releasePort(spec.healthCheckNodePort ?? 0);
 }
 
-function takeHealthCheckPort(spec: ServiceSpec, reservation: ServiceReservation): void {
+function allocateHealthCheckPort(spec: ServiceSpec, reservation: ServiceReservation): void {
   const { healthCheckNodePort: wanted = 0 } = spec;
   try {
-    if (wanted === 0) spec.healthCheckNodePort = reservation.takeAnyPort();
-    else reservation.takePort(wanted);
+    if (wanted === 0) spec.healthCheckNodePort = reservation.allocateAnyPort();
+    else reservation.allocatePort(wanted);
   } catch (error) {
     if (!(error instanceof AllocationError)) throw error;
     const what = wanted === 0 ? 'a' : 'requested';
@@ -174,9 +171,14 @@ function takeHealthCheckPort(spec: ServiceSpec, reservation: ServiceReservation)
   }
 }
 
-function takeWanted(service: Service, index: number, port: number, reservation: ServiceReservation): void {
+function allocateWanted(
+  service: Service,
+  index: number,
+  port: number,
+  reservation: ServiceReservation,
+): void {
   try {
-    reservation.takePort(port);
+    reservation.allocatePort(port);
   } catch (error) {
     if (!(error instanceof AllocationError)) throw error;
     const fault = invalid(`spec.ports[${index}].nodePort`, port, error.message);
@@ -184,9 +186,9 @@ function takeWanted(service: Service, index: number, port: number, reservation: 
   }
 }
 
-function takeAny(reservation: ServiceReservation): number {
+function allocateAny(reservation: ServiceReservation): number {
   try {
-    return reservation.takeAnyPort();
+    return reservation.allocateAnyPort();
   } catch (error) {
     if (!(error instanceof AllocationError)) throw error;
     throw internalError(`failed to allocate a nodePort: ${error.message}`, error);

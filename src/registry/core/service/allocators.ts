@@ -36,7 +36,7 @@ interface CidrAllocator {
 
 /**
  * The allocators of one API server for Services: addresses of the ServiceCIDRs, and node ports. In memory; at start it
- * is filled from the stored ServiceCIDRs ({@link setServiceCIDR}), IPAddresses ({@link hold}) and Services ({@link
+ * is filled from the stored ServiceCIDRs ({@link setServiceCIDR}), IPAddresses ({@link commit}) and Services ({@link
  * adopt}), in any order.
  *
  * An address is taken exactly as long as an IPAddress object of its name exists or is about to be stored, also one made
@@ -82,7 +82,7 @@ export class ServiceAllocators {
    *
    * @param address the object's name; texts that are not a canonical address are ignored.
    */
-  hold(address: string): void {
+  commit(address: string): void {
     if (parseAddress(address)?.canonical !== address) return;
     const marked = this.#reserved.delete(address) || this.#stored.has(address);
     this.#stored.add(address);
@@ -95,7 +95,7 @@ export class ServiceAllocators {
   }
 
   /** Releases what {@link allocate} or {@link allocateNext} took for a failed request. */
-  cancel(address: string): void {
+  rollback(address: string): void {
     if (this.#reserved.delete(address) && !this.#stored.has(address)) this.#unmark(address);
   }
 
@@ -116,7 +116,7 @@ export class ServiceAllocators {
   }
 
   /**
-   * Reserves one address, until its IPAddress object is stored ({@link hold}) or the request fails ({@link cancel}).
+   * Reserves one address, until its IPAddress object is stored ({@link commit}) or the request fails ({@link rollback}).
    * `create` is called before the check that the address is free, as kube-apiserver first tries to store the object: it
    * throws when the object is invalid.
    *

@@ -12,6 +12,12 @@ import {
 } from './type-rules.ts';
 import { parseAddress, type IPFamily } from '../../../objects/address.ts';
 
+/**
+ * - The defaults of Services, when they are decoded and when old ones are read.
+ * - Completes the linked and allocated fields of a spec before allocation
+ *   (`pkg/registry/core/service/storage/storage.go` patchAllocatedValues, normalizeClusterIPs).
+ */
+
 /** `v1.DefaultClientIPServiceAffinitySeconds`: three hours. */
 const affinitySeconds = 10800;
 
@@ -103,11 +109,6 @@ function addsNoNodePort(spec: ServiceSpec, old: ServiceSpec): boolean {
   return nodePortsOf(spec).every((port) => before.includes(port));
 }
 
-/**
- * Completes the linked and allocated fields of a spec before allocation (`pkg/registry/core/service/storage/storage.go`
- * patchAllocatedValues, normalizeClusterIPs).
- */
-
 /** Sets the plural of a new Service that has only the singular. */
 export function normalizeNewClusterIPs(spec: ServiceSpec): void {
   const { clusterIP, clusterIPs } = spec;
@@ -119,18 +120,18 @@ export function normalizeNewClusterIPs(spec: ServiceSpec): void {
  * Restores allocated values that the client left out, so that a manifest without them can be applied to an existing
  * Service. Node ports follow the name of their port.
  */
-export function refillAllocatedValues(spec: ServiceSpec, old: ServiceSpec): void {
+export function patchAllocatedValues(spec: ServiceSpec, old: ServiceSpec): void {
   if (needsClusterIP(old) && needsClusterIP(spec)) {
     if (isUnset(spec.clusterIP) && old.clusterIP !== undefined) spec.clusterIP = old.clusterIP;
     if (isUnset(spec.clusterIPs) && old.clusterIPs !== undefined) spec.clusterIPs = [...old.clusterIPs];
   }
-  if (allocatesNodePorts(old) && allocatesNodePorts(spec)) refillNodePorts(spec, old);
+  if (allocatesNodePorts(old) && allocatesNodePorts(spec)) patchNodePorts(spec, old);
   if (needsHealthCheck(old) && needsHealthCheck(spec) && (spec.healthCheckNodePort ?? 0) === 0) {
     if (old.healthCheckNodePort !== undefined) spec.healthCheckNodePort = old.healthCheckNodePort;
   }
 }
 
-function refillNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
+function patchNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
   const oldPorts = old.ports ?? [];
   const before = nodePortsOf(old);
   const kept = new Set(nodePortsOf(spec).filter((port) => before.includes(port)));
@@ -164,7 +165,7 @@ function isUnset(value: string | readonly string[] | undefined): boolean {
  * was stored long ago gets the plural and family fields that it lacks, and an ExternalName loses its
  * `internalTrafficPolicy`. Returns the object itself if nothing changes, which is the usual case.
  */
-export function decorateService(service: Service, primary: IPFamily): Service {
+export function defaultOnRead(service: Service, primary: IPFamily): Service {
   const { spec } = service;
   const hasPlural = (spec.clusterIPs?.length ?? 0) > 0 || (spec.clusterIP ?? '') === '';
   if (!needsClusterIP(spec)) {

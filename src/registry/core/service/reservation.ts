@@ -84,12 +84,12 @@ export class ServiceReservation implements Reservation {
       ...addresses,
       name: address,
       object: ipAddressObject(service, family, address),
-      taken: () => refusal(service, wanted, new AlreadyAllocatedError('IP', address)),
+      nameTaken: () => refusal(service, wanted, new AlreadyAllocatedError('IP', address)),
     });
   }
 
   /** Releases an address with the commit, and removes its IPAddress object. Any spelling. */
-  giveAddress(text: string): void {
+  releaseAddress(text: string): void {
     const address = parseAddress(text)?.canonical;
     if (address === undefined || this.#context.dryRun) return;
     this.#given.addresses.push(address);
@@ -97,34 +97,34 @@ export class ServiceReservation implements Reservation {
   }
 
   /** Allocates a node port. @throws {AllocationError} */
-  takePort(port: number): void {
+  allocatePort(port: number): void {
     this.#ports.allocate(port);
     if (!this.#context.dryRun) this.#taken.ports.push(port);
   }
 
   /** Allocates any node port. @throws {AllocationError} when the range is full. */
-  takeAnyPort(): number {
+  allocateAnyPort(): number {
     const port = this.#ports.allocateNext(() => this.#context.random());
     if (!this.#context.dryRun) this.#taken.ports.push(port);
     return port;
   }
 
   /** Releases a node port with the commit. */
-  givePort(port: number): void {
+  releasePort(port: number): void {
     if (!this.#context.dryRun) this.#given.ports.push(port);
   }
 
   commit(): void {
     for (const address of this.#taken.addresses) {
-      if (this.creates.some(({ name }) => name === address)) this.#allocators.hold(address);
-      else this.#allocators.cancel(address);
+      if (this.creates.some(({ name }) => name === address)) this.#allocators.commit(address);
+      else this.#allocators.rollback(address);
     }
     for (const address of this.#given.addresses) this.#allocators.release(address);
     for (const port of this.#given.ports) this.#allocators.nodePorts.release(port);
   }
 
   rollback(): void {
-    for (const address of this.#taken.addresses) this.#allocators.cancel(address);
+    for (const address of this.#taken.addresses) this.#allocators.rollback(address);
     for (const port of this.#taken.ports) this.#allocators.nodePorts.release(port);
   }
 }

@@ -4,12 +4,12 @@ import type { FieldError } from '../../validation/field-errors.ts';
 import type { Reservation, SideObjectKey, Strategy, StrategyContext } from '../../generic/strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';
 import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './allocation.ts';
-import { decorateService, isDecoratedService } from './normalize.ts';
+import { defaultOnRead, isDecoratedService } from './normalize.ts';
 import { setServiceDefaults } from './normalize.ts';
 import { dropTypeDependentFields } from './normalize.ts';
 import { type ClusterFamilies, initIPFamilies } from './families.ts';
 import { allocateNodePorts, releaseNodePorts, updateNodePorts } from './allocation.ts';
-import { normalizeClusterIPs, normalizeNewClusterIPs, refillAllocatedValues } from './normalize.ts';
+import { normalizeClusterIPs, normalizeNewClusterIPs, patchAllocatedValues } from './normalize.ts';
 import { ServiceReservation } from './reservation.ts';
 import { validateServiceStatusUpdate } from './validation.ts';
 import { validateService, validateServiceUpdate } from './validation.ts';
@@ -19,7 +19,7 @@ import { warningsForService, warningsForServiceStatus } from './validation.ts';
 export function createServiceStrategy(allocators: ServiceAllocators): Strategy<Service> {
   const [primary] = allocators.families;
   return {
-    ...serviceRules((service) => decorateService(service, primary)),
+    ...serviceRules((service) => defaultOnRead(service, primary)),
 
     beginCreate(service, context) {
       return reserve(allocators, context, (reservation) => {
@@ -30,9 +30,9 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
       });
     },
     beginUpdate(service, stored, context) {
-      const old = decorateService(stored, primary);
+      const old = defaultOnRead(stored, primary);
       return reserve(allocators, context, (reservation) => {
-        refillAllocatedValues(service.spec, old.spec);
+        patchAllocatedValues(service.spec, old.spec);
         normalizeClusterIPs(service.spec, old.spec);
         initIPFamilies(service, old, allocators.families);
         updateClusterIPs(service, old.spec, reservation);
@@ -40,7 +40,7 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
       });
     },
     beginDelete(stored, context) {
-      const { spec } = decorateService(stored, primary);
+      const { spec } = defaultOnRead(stored, primary);
       return reserve(allocators, context, (reservation) => {
         releaseClusterIPs(spec, reservation);
         releaseNodePorts(spec, reservation);
@@ -56,7 +56,7 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
  */
 export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): Strategy<Service> {
   const rules = serviceRules((service) =>
-    (service.spec.clusterIP ?? '') === '' ? service : decorateService(service, primary),
+    (service.spec.clusterIP ?? '') === '' ? service : defaultOnRead(service, primary),
   );
   return {
     ...rules,
@@ -71,7 +71,7 @@ export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): St
       rollback: () => undefined,
     }),
     prepareForUpdate(service, old, context) {
-      refillAllocatedValues(service.spec, old.spec);
+      patchAllocatedValues(service.spec, old.spec);
       normalizeClusterIPs(service.spec, old.spec);
       rules.prepareForUpdate(service, old, context);
     },
@@ -141,11 +141,11 @@ function serviceRules(decorate: (service: Service) => Service): Strategy<Service
 function reserve(
   allocators: ServiceAllocators,
   context: StrategyContext,
-  take: (reservation: ServiceReservation) => void,
+  allocate: (reservation: ServiceReservation) => void,
 ): Reservation {
   const reservation = new ServiceReservation(allocators, context);
   try {
-    take(reservation);
+    allocate(reservation);
   } catch (error) {
     reservation.rollback();
     throw error;

@@ -3,7 +3,7 @@ import type {
   CustomResourceDefinitionNames,
 } from '../../../../src/objects/types/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
-import { establish, judgeNames } from '../../../../src/apiserver/custom-resources/names.ts';
+import { setEstablished, acceptNames } from '../../../../src/apiserver/custom-resources/names.ts';
 import { withApproval } from '../../../../src/registry/apiextensions/customresourcedefinition/strategy.ts';
 
 const now = '2026-01-01T00:00:00Z';
@@ -23,7 +23,7 @@ function definition(
 }
 
 function messages(judged: CustomResourceDefinition, ...others: CustomResourceDefinition[]): unknown[] {
-  return (judgeNames(judged, others, now).conditions ?? []).map(
+  return (acceptNames(judged, others, now).conditions ?? []).map(
     ({ type, status, reason, message }) => `${type} ${status} ${String(reason)}: ${String(message)}`,
   );
 }
@@ -33,7 +33,7 @@ const accepted = [
   'Established False Installing: the initial names have been accepted',
 ];
 
-describe('judgeNames', () => {
+describe('acceptNames', () => {
   const taken = { plural: 'bs', singular: 'b', shortNames: ['x', 'y'], kind: 'B', listKind: 'BList' };
 
   test('accepts unused names, also a short one that is its own plural', () => {
@@ -65,14 +65,14 @@ describe('judgeNames', () => {
     expect(messages(swapped, swapped)[0]).toBe(
       'NamesAccepted False ShortNamesConflict: "a" is already in use',
     );
-    expect(judgeNames(swapped, [swapped], now).acceptedNames).toEqual(before);
+    expect(acceptNames(swapped, [swapped], now).acceptedNames).toEqual(before);
   });
 
   test('lets a definition stay established whose new names are taken', () => {
     const judged = definition({ ...as, shortNames: ['x'] }, as);
     const established = { type: 'Established', status: 'True', lastTransitionTime: '2025-01-01T00:00:00Z' };
     judged.status.conditions = [established];
-    const { conditions, acceptedNames } = judgeNames(judged, [judged, definition(taken, taken)], now);
+    const { conditions, acceptedNames } = acceptNames(judged, [judged, definition(taken, taken)], now);
     expect(conditions?.[0]).toEqual(established);
     expect(conditions?.[1]).toMatchObject({ type: 'NamesAccepted', status: 'False' });
     expect(acceptedNames).toEqual(as);
@@ -80,11 +80,11 @@ describe('judgeNames', () => {
 
   test('gives up names that are no longer asked for', () => {
     const judged = definition(as, { ...as, shortNames: ['x'], categories: ['all'] });
-    expect(judgeNames(judged, [], now).acceptedNames).toEqual(as);
+    expect(acceptNames(judged, [], now).acceptedNames).toEqual(as);
   });
 
   test('does not look at accepted names again', () => {
-    expect(judgeNames(definition(as, as), [definition(as, as)], now)).toMatchObject({ conditions: null });
+    expect(acceptNames(definition(as, as), [definition(as, as)], now)).toMatchObject({ conditions: null });
   });
 });
 
@@ -97,7 +97,7 @@ describe('establish', () => {
 
   test('follows accepted names, once', () => {
     const installing = withConditions(['NamesAccepted', 'True'], ['Established', 'False']);
-    expect(establish(installing, now)?.[1]).toEqual({
+    expect(setEstablished(installing, now)?.[1]).toEqual({
       type: 'Established',
       status: 'True',
       lastTransitionTime: now,
@@ -109,7 +109,7 @@ describe('establish', () => {
       withConditions(),
       withConditions(['NamesAccepted', 'True'], ['Established', 'True']),
     ]) {
-      expect(establish(waiting, now)).toBe(waiting.status.conditions);
+      expect(setEstablished(waiting, now)).toBe(waiting.status.conditions);
     }
   });
 });
@@ -153,12 +153,12 @@ test('what is converted by a webhook without a certificate is established when i
   const named = { type: 'NamesAccepted', status: 'True', lastTransitionTime: now };
   const unsure = convertedWith('Cg==');
   unsure.status.conditions = [named];
-  const conditions = establish(unsure, now);
+  const conditions = setEstablished(unsure, now);
   const bad = { type: 'Established', status: 'False', lastTransitionTime: now, reason: 'InvalidCABundle' };
   expect(conditions).toEqual([named, { ...bad, message: 'The conversion webhook CABundle is invalid' }]);
   unsure.status.conditions = conditions;
-  expect(establish(unsure, '2027-01-01T00:00:00Z')).toBe(conditions);
-  expect(establish(convertedWith('', unsure), now)).toMatchObject([
+  expect(setEstablished(unsure, '2027-01-01T00:00:00Z')).toBe(conditions);
+  expect(setEstablished(convertedWith('', unsure), now)).toMatchObject([
     named,
     { type: 'Established', status: 'True', reason: 'InitialNamesAccepted' },
   ]);

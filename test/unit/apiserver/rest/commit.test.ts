@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { Admission } from '../../../../src/apiserver/rest/admission.ts';
-import { commitWith } from '../../../../src/apiserver/rest/commit.ts';
+import { commit } from '../../../../src/apiserver/rest/commit.ts';
 import { OpenWatches } from '../../../../src/apiserver/rest/watch/open-watches.ts';
 import { ResourceTable } from '../../../../src/apiserver/rest/served-resource.ts';
 import { type ServerCore, strategyContext } from '../../../../src/apiserver/rest/server-core.ts';
@@ -37,7 +37,7 @@ function newCore(): ServerCore {
 
 function reservation(settled: string[]): Reservation {
   return {
-    creates: [{ ...side, object: { metadata: { name: 'x' } }, taken: () => badRequest('x is taken') }],
+    creates: [{ ...side, object: { metadata: { name: 'x' } }, nameTaken: () => badRequest('x is taken') }],
     deletes: [],
     commit: () => settled.push('commit'),
     rollback: () => settled.push('rollback'),
@@ -50,7 +50,7 @@ describe('a write with a side object', () => {
   test('stores both, and settles the reservation once', async () => {
     const core = newCore();
     const settled: string[] = [];
-    const stored = await commitWith(
+    const stored = await commit(
       core,
       reservation(settled),
       { ...write, object: { metadata: {} } },
@@ -67,7 +67,7 @@ describe('a write with a side object', () => {
     await core.storage.commit([
       { key: 'core/sides//x', expect: 'absent', object: { metadata: { name: 'x' } } },
     ]);
-    const done = commitWith(
+    const done = commit(
       core,
       reservation(settled),
       { ...write, object: { metadata: {} } },
@@ -82,7 +82,7 @@ describe('a write with a side object', () => {
     const core = newCore();
     const settled: string[] = [];
     await core.storage.commit([{ key: write.key, expect: 'absent', object: { metadata: { name: 'm' } } }]);
-    const done = commitWith(
+    const done = commit(
       core,
       reservation(settled),
       { ...write, object: { metadata: {} } },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { listOptions } from '../../../../src/apiserver/rest/options.ts';
-import { selectionOf } from '../../../../src/apiserver/rest/output.ts';
+import { listFilterOf } from '../../../../src/apiserver/rest/output.ts';
 import { serveResource } from '../../../../src/apiserver/rest/served-resource.ts';
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
 import { encodeObject } from '../../../../src/apiserver/schema/encode.ts';
@@ -55,7 +55,7 @@ const fieldTerm = fc.oneof(
   fc.tuple(fc.constant('spec.nodeName'), fc.constant('='), fc.constantFrom('', 'a b', 'ü', '<')),
 );
 
-describe('selectionOf', () => {
+describe('listFilterOf', () => {
   it('tells from the JSON alone only what the object does not match', () => {
     let told = 0;
     let matching = 0;
@@ -69,7 +69,7 @@ describe('selectionOf', () => {
             labelSelector: labelTerms.join(','),
             fieldSelector: fieldTerms.map((term) => term.join('')).join(','),
           });
-          const selection = selectionOf(pods, listOptions(query, false));
+          const selection = listFilterOf(pods, listOptions(query, false));
           const mayMatch = selection.mayMatch(encodeObject(pods.schema, object));
           if (selection.matches(object)) expect(mayMatch).toBe(true);
           matching += Number(selection.matches(object));

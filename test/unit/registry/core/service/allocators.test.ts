@@ -150,13 +150,13 @@ describe('ServiceCIDRs', () => {
 describe('IPAddress objects of others', () => {
   test('block their address, before or after the CIDR comes', () => {
     const world = new ServiceWorld({ families: ['IPv4'], cidrs: [] });
-    world.allocators.hold('10.0.0.1');
-    world.allocators.hold('10.0.0.1');
-    world.allocators.hold('10.0.00.2');
+    world.allocators.commit('10.0.0.1');
+    world.allocators.commit('10.0.0.1');
+    world.allocators.commit('10.0.00.2');
     expect(['10.0.0.1', '10.0.00.2'].map((text) => world.allocators.isHeld(text))).toEqual([true, false]);
     world.allocators.setServiceCIDR('kubernetes', ['10.0.0.0/29'], true);
-    world.allocators.hold('10.0.0.2');
-    world.allocators.hold('255.255.255.255');
+    world.allocators.commit('10.0.0.2');
+    world.allocators.commit('255.255.255.255');
     for (const address of ['10.0.0.1', '10.0.0.2'])
       expect(refused(world, address)[0]).toMatch(/already allocated$/);
     const given = ['a', 'b', 'c', 'd'].map((name) => world.create(name).spec.clusterIP);
@@ -170,8 +170,8 @@ describe('a request that is under way', () => {
   test('and fails does not free the address that an IPAddress object took meanwhile', () => {
     const { allocators } = new ServiceWorld({ families: ['IPv4'], cidrs: ['10.0.0.0/30'] });
     expect(allocators.allocateNext('IPv4', () => 0)).toBe('10.0.0.1');
-    allocators.hold('10.0.0.1');
-    allocators.cancel('10.0.0.1');
+    allocators.commit('10.0.0.1');
+    allocators.rollback('10.0.0.1');
     expect(allocators.isHeld('10.0.0.1')).toBe(true);
     expect(allocators.allocateNext('IPv4', () => 0)).toBe('10.0.0.2');
     allocators.release('10.0.0.1');

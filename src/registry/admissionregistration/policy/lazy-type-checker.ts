@@ -11,7 +11,7 @@ import type { CheckedKind } from './type-check.ts';
  * The type errors of a ValidatingAdmissionPolicy's expressions, see {@link checkPolicyTypes}. CEL is loaded on the
  * first call.
  */
-export async function checkTypesOnDemand(
+export async function lazyTypeChecker(
   policy: KubeObject,
   kinds: readonly CheckedKind[],
   params: CheckedKind | undefined,

@@ -155,14 +155,14 @@ function isPath(url: string, path: string): boolean {
 }
 
 /** Everything behind authentication. */
-export interface Serving {
+export interface HandlerChain {
   readonly handler: Handler;
   readonly upgrade: UpgradeHandler;
   /** Turns `/readyz` to ok. */
   ready(): void;
 }
 
-export interface ServingOptions {
+export interface HandlerChainOptions {
   readonly core: ServerCore;
   readonly authorizer: Authorizer;
   readonly reviews: ReviewSources;
@@ -184,7 +184,7 @@ export interface ServingOptions {
 }
 
 /** Wires paths to handlers; every request is authorized first. */
-export function createServing(options: ServingOptions): Serving {
+export function createHandlerChain(options: HandlerChainOptions): HandlerChain {
   const { core, authorizer, reviews, serviceAccountTokens, dialPod, refuse, aggregator, extension } = options;
   let isReady = false;
   const flowSchemas = new FlowSchemas(core.storage);

@@ -25,7 +25,10 @@ export interface DeletionResult {
  * Deletes all objects of a custom resource whose definition is being deleted (apiextensions
  * `pkg/controller/finalizer/crd_finalizer.go`). Objects with finalizers stay until these are removed.
  */
-export async function emptyResource(core: ServerCore, resource: ServedResource): Promise<DeletionResult> {
+export async function deleteCustomObjects(
+  core: ServerCore,
+  resource: ServedResource,
+): Promise<DeletionResult> {
   const { group, plural } = resource.definition;
   const prefix = listPrefix(group, plural);
   const { items } = core.storage.list(prefix);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { expireEvents } from '../../../src/apiserver/loops.ts';
+import { expireEvents } from '../../../src/apiserver/periodic.ts';
 import { createMemoryStorage } from '../../../src/apiserver/storage/multi-version.ts';
 import { listPrefix, objectKey } from '../../../src/apiserver/storage/storage.ts';
 import type { ManagedFieldsEntry } from '../../../src/objects/meta.ts';

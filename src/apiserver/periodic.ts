@@ -5,8 +5,13 @@ import type { ServerCore } from './rest/server-core.ts';
 /** Stops a loop. */
 export type Stop = () => void;
 
-/** Runs `work` at an interval in milliseconds until stopped, one run at a time. A failure is logged. */
-export function every(milliseconds: number, name: string, log: Logger, work: () => Promise<void>): Stop {
+/** Runs `work` at an interval until stopped, one run at a time. A failure is logged. */
+export function runPeriodically(
+  intervalMs: number,
+  name: string,
+  log: Logger,
+  work: () => Promise<void>,
+): Stop {
   let running = false;
   const timer = setInterval(() => {
     if (running) return;
@@ -18,20 +23,20 @@ export function every(milliseconds: number, name: string, log: Logger, work: () 
       .finally(() => {
         running = false;
       });
-  }, milliseconds);
+  }, intervalMs);
   timer.unref();
   return () => clearInterval(timer);
 }
 
-/** The age in milliseconds at which Events are removed (`--event-ttl`). */
-const eventTtl = 3_600_000;
+/** The age at which Events are removed (`--event-ttl`). */
+const eventTtlMs = 3_600_000;
 
 /**
  * Removes Events that were last written longer ago than the TTL, as etcd's leases do: the times in an Event are those of
  * its author, and do not count.
  */
 export async function expireEvents(core: Pick<ServerCore, 'storage' | 'now'>): Promise<void> {
-  const oldest = core.now() - eventTtl;
+  const oldest = core.now() - eventTtlMs;
   for (const stored of core.storage.list(listPrefix('', 'events')).items) {
     const { creationTimestamp, managedFields = [] } = stored.object.metadata;
     const written = [creationTimestamp, ...managedFields.map(({ time }) => time)];

@@ -22,6 +22,12 @@ import {
 } from '../expressions.ts';
 import { pushAll } from '../../../objects/lists.ts';
 
+/**
+ * - The compiled expressions of a policy with their variables (apiserver `admission/plugin/cel/composition.go`).
+ * - The decision of a ValidatingAdmissionPolicy about a write (apiserver
+ *   `admission/plugin/policy/validating/validator.go`).
+ */
+
 /** The members of policies of both kinds. */
 export type CommonPolicySpec = Pick<
   ValidatingAdmissionPolicySpec & MutatingAdmissionPolicySpec,
@@ -30,8 +36,6 @@ export type CommonPolicySpec = Pick<
 
 /** A ValidatingAdmissionPolicyBinding, or a MutatingAdmissionPolicyBinding, which has no actions. */
 export type PolicyBinding = ValidatingAdmissionPolicyBinding;
-
-/** The compiled expressions of a policy with their variables (apiserver `admission/plugin/cel/composition.go`). */
 
 /** Units of cost for one expression, and for all of a policy (`apiserver/pkg/apis/cel/config.go`). */
 export const perCallLimit = 1_000_000;
@@ -129,11 +133,6 @@ class LazyVariables implements MapValue {
   }
 }
 
-/**
- * The decision of a ValidatingAdmissionPolicy about a write (apiserver
- * `admission/plugin/policy/validating/validator.go`).
- */
-
 const maxMessage = 5 * 1024;
 
 /** A refusal of a policy. */
@@ -185,7 +184,7 @@ export function compilePolicy(spec: ValidatingAdmissionPolicySpec): CompiledPoli
  * The refusals of a policy for a write; none when all validations hold or its conditions do not match. Evaluation
  * errors are refusals, unless `failurePolicy` ignores them. Yields between validations.
  */
-export function* judgePolicy(
+export function* evaluatePolicy(
   spec: ValidatingAdmissionPolicySpec,
   input: PolicyInput,
 ): Generator<undefined, PolicyRefusal[], undefined> {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { decorateService, isDecoratedService } from '../../../../../src/registry/core/service/normalize.ts';
+import { defaultOnRead, isDecoratedService } from '../../../../../src/registry/core/service/normalize.ts';
 import type { IPFamily } from '../../../../../src/objects/address.ts';
 import type { Service } from '../../../../../src/objects/types/core.generated.ts';
 
@@ -37,7 +37,7 @@ const externalName = fc.record({
 
 test('an ExternalName that a change of type left with another cluster IP is shown with the plural', () => {
   const spec = { type: 'ExternalName', externalName: 'x', clusterIP: '10.0.0.9' };
-  const shown = decorateService({ metadata: { name: 'web' }, spec, status: {} }, 'IPv4').spec;
+  const shown = defaultOnRead({ metadata: { name: 'web' }, spec, status: {} }, 'IPv4').spec;
   expect(shown).toEqual({ ...spec, clusterIPs: ['10.0.0.9'] });
 });
 
@@ -47,7 +47,7 @@ describe('isDecoratedService', () => {
     fc.assert(
       fc.property(fc.oneof(service, externalName), (object: Service) => {
         const decorated = isDecoratedService(JSON.stringify(object));
-        if (decorated) expect(decorateService(object, 'IPv4')).toBe(object);
+        if (decorated) expect(defaultOnRead(object, 'IPv4')).toBe(object);
         whole += Number(decorated);
       }),
       { numRuns: 500 },
