@@ -107,6 +107,8 @@ export class RouterServing {
 
   /** Answers a request to change the protocol. Only the status of a refusal is sent. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, scheme: 'http' | 'https'): void {
+    // Node.js takes its own listener off a socket that it hands over: without another, a reset ends the process.
+    socket.on('error', () => socket.destroy());
     const { table, tunnels } = this.#options;
     const record = this.#record(request);
     let status = 499;

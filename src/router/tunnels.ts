@@ -73,7 +73,6 @@ export class Tunnels {
   /** Never rejects. */
   async upgrade(upgrade: Upgrade): Promise<void> {
     const { request, socket, rule, path, headers, onProblem, onTarget, onStatus } = upgrade;
-    socket.on('error', () => socket.destroy());
     const refuse = (status: number, text: string): void => {
       onStatus(status);
       socket.end(`HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);

@@ -193,3 +193,21 @@ describe('clients', () => {
     await expect.poll(() => isOpen).toBe(false);
   });
 });
+
+describe('a client that asks for another protocol and resets', () => {
+  test.each([
+    ['an unknown host', 'zzz.test'],
+    ['a backend that is there', 'web.test'],
+  ])('ends nothing but its connection: %s', async (_, host) => {
+    const asked = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    for (let each = 0; each < 50; each++) {
+      const socket = connect(router.ports.http, '127.0.0.1');
+      socket.on('error', () => undefined);
+      await once(socket, 'connect');
+      socket.write(asked, () => socket.resetAndDestroy());
+      await once(socket, 'close');
+    }
+    // An error that nobody handles would have failed this run.
+    expect(await ask(router.ports.http, 'web.test')).toMatchObject({ status: 200 });
+  });
+});

@@ -1,24 +1,15 @@
-import {
-  chmod,
-  chown,
-  mkdir,
-  readdir,
-  rename,
-  rm,
-  symlink,
-  writeFile,
-  lstat,
-  readFile,
-} from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, rename, rm, symlink, writeFile, lstat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   type VolumeFile,
   type WantedVolume,
   ContainerError,
 } from '../../controllers/kubelet/container-runtime.ts';
-import type { Container, Pod } from '../../objects/types/core.generated.ts';
+import type { Container, Pod, VolumeMount } from '../../objects/types/core.generated.ts';
 import { run } from '../../host/local-host.ts';
+import { errorMessage } from '../../objects/status.ts';
 import type { Mount } from './sandbox-command.ts';
+import { descriptorPath, openBelow } from './subpath.ts';
 
 /**
  * A volume of files that are replaced as a whole (pkg/volume/util/atomic_writer.go): they are in a folder `..TIME`, the
@@ -155,13 +146,9 @@ export class PodFolder {
         ({ name, emptyDir, hostPath }) =>
           name === mount.name && emptyDir === undefined && hostPath === undefined,
       );
-      let from = volume.hostPath ?? volume.folder.path;
+      const root = volume.hostPath ?? volume.folder.path;
       const { subPath = '' } = mount;
-      if (subPath !== '') {
-        from = join(from, subPath);
-        // The kubelet makes the folder of a subPath that is not there.
-        if (!isOfFiles) await mkdir(from, { recursive: true }).catch(() => undefined);
-      }
+      const from = subPath === '' ? root : await this.#subPath(root, subPath, !isOfFiles, mount, container);
       const isFile = await isFileAt(from);
       if (isFile === undefined) {
         throw new ContainerError(
@@ -173,6 +160,52 @@ export class PodFolder {
       mounts.set(at, { from, at, isFile, isReadOnly: isOfFiles || mount.readOnly === true });
     }
     return [...mounts.values()];
+  }
+
+  /**
+   * Mounts what is at a subPath to a place of its own, which no program of the Pod can exchange.
+   *
+   * @param makes whether a folder that is not there is made, as the kubelet does.
+   * @throws {ContainerError} where it is not in the volume.
+   */
+  async #subPath(
+    root: string,
+    subPath: string,
+    makes: boolean,
+    { name, mountPath }: VolumeMount,
+    container: Container,
+  ): Promise<string> {
+    const refused = (why: string): ContainerError =>
+      new ContainerError(
+        'CreateContainerConfigError',
+        `failed to prepare subPath for volumeMount "${name}" of container "${container.name}": ${why}`,
+      );
+    const place = join(this.path, 'subpaths', container.name, encodeURIComponent(mountPath));
+    try {
+      const opened = await openBelow(root, subPath, makes);
+      try {
+        await this.#unmount(place);
+        await mkdir(dirname(place), { recursive: true });
+        if ((await opened.stat()).isDirectory()) await mkdir(place, { recursive: true });
+        else await writeFile(place, '');
+        const { exitCode, stderr } = await run('mount', ['--bind', descriptorPath(opened), place]);
+        if (exitCode !== 0) throw refused(stderr.trim());
+        this.#mounted.push(place);
+      } finally {
+        await opened.close();
+      }
+    } catch (error) {
+      throw error instanceof ContainerError ? error : refused(errorMessage(error));
+    }
+    return place;
+  }
+
+  async #unmount(path: string): Promise<void> {
+    const at = this.#mounted.indexOf(path);
+    if (at === -1) return;
+    this.#mounted.splice(at, 1);
+    await run('umount', ['-l', path]);
+    await rm(path, { recursive: true, force: true });
   }
 
   /** Makes the pages of a web server anew. @throws the system's error. */
@@ -195,7 +228,7 @@ export class PodFolder {
   async readFile(container: Container, wanted: string, pages?: string): Promise<Buffer> {
     const path = join('/', wanted);
     if (pages !== undefined && path.startsWith(`${pages}/`)) {
-      return await readFile(join(this.#pagesOf(container), path.slice(pages.length)));
+      return await readBelow(this.#pagesOf(container), path.slice(pages.length));
     }
     const { volumeMounts = [] } = container;
     const mount = volumeMounts
@@ -206,7 +239,7 @@ export class PodFolder {
       throw Object.assign(new Error(`open ${path}: no such file or directory`), { code: 'ENOENT' });
     }
     const folder = volume.hostPath ?? volume.folder.path;
-    return await readFile(join(folder, mount.subPath ?? '', path.slice(mount.mountPath.length)));
+    return await readBelow(folder, join(mount.subPath ?? '', path.slice(mount.mountPath.length)));
   }
 
   /** Bytes in each volume that has no file system of its own. */
@@ -227,6 +260,7 @@ export class PodFolder {
     await rm(join(this.path, 'volumes'), { recursive: true, force: true });
     await rm(join(this.path, 'containers'), { recursive: true, force: true });
     await rm(join(this.path, 'pages'), { recursive: true, force: true });
+    await rm(join(this.path, 'subpaths'), { recursive: true, force: true });
   }
 
   async remove(): Promise<void> {
@@ -248,6 +282,16 @@ export interface OwnFiles {
   readonly shell: string | undefined;
   /** The folder of a web server's pages, if it has any. */
   readonly pages: string | undefined;
+}
+
+/** A file below a folder that programs of the Pod write to. */
+async function readBelow(root: string, path: string): Promise<Buffer> {
+  const file = await openBelow(root, path, false);
+  try {
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
 }
 
 async function isFileAt(path: string): Promise<boolean | undefined> {

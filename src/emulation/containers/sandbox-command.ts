@@ -225,13 +225,19 @@ export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
   ];
 }
 
-/** Without overlays there are at least the machine's own files, which the container must not change. */
+/**
+ * The line that makes an overlay. One that the container may write to has no replacement: what is written below it would
+ * be the machine's, so a container whose layer the kernel refuses (an overlay on two others, among others) does not start.
+ */
 function overlayLine({ layer, work, of, at }: Overlay): string {
-  const readOnly = `mount --rbind ${quoted(of)} ${quoted(at)}`;
-  const joined = `mount -t overlay overlay -o ro,lowerdir=${quoted(`${layer}:${of}`)} ${quoted(at)} 2>/dev/null || ${readOnly}`;
-  if (work === undefined) return joined;
+  if (work === undefined) {
+    const joined = `mount -t overlay overlay -o ro,lowerdir=${quoted(`${layer}:${of}`)} ${quoted(at)} 2>/dev/null`;
+    // Mounted read-only into the container.
+    return `${joined} || mount --rbind ${quoted(of)} ${quoted(at)}`;
+  }
   const options = `lowerdir=${quoted(of)},upperdir=${quoted(layer)},workdir=${quoted(work)}`;
-  return `mount -t overlay overlay -o ${options} ${quoted(at)} 2>/dev/null || ${joined}\n`;
+  const refused = `the kernel refuses a layer over ${of}, and without one the container would write to the machine`;
+  return `mount -t overlay overlay -o ${options} ${quoted(at)} 2>/dev/null || { echo ${quoted(refused)} >&3; exit 128; }`;
 }
 
 function bubblewrapStep(step: MountStep): readonly string[] {

@@ -101,6 +101,8 @@ export class KubeletApi {
       this.#request(request, response).catch((error: unknown) => this.#broken(error, request, response));
     });
     server.on('upgrade', (request, socket, head) => {
+      // Node.js takes its own listener off a socket that it hands over.
+      socket.on('error', () => socket.destroy());
       try {
         this.#upgrade(request, socket, head);
       } catch (error) {

@@ -90,7 +90,7 @@ export class LeaseRenewer {
     voters: Iterable<string>,
     addresses: number,
     nowMs: number,
-  ): { leaseSeconds: number } {
+  ): number {
     this.#takeToken(nowMs);
     this.#pending = { renewal: this.fence.renewing(voters, nowMs), report, startedAtMs: nowMs };
     return leaseSecondsFor(addresses);

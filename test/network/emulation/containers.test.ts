@@ -1,5 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
 import { isRecord } from '../../../src/objects/json.ts';
@@ -72,6 +74,47 @@ describe.skipIf(missing !== '')(
       expect(said).toContain('layered');
       expect(existsSync('/servicenet-own') || existsSync('/etc/servicenet-own')).toBe(false);
       expect(await logOf(ended, 'first')).toContain('read-only');
+    });
+
+    it('cannot leave a volume by a link at a subPath', async () => {
+      const outside = await mkdtemp(join('/opt', 'servicenet-outside-'));
+      try {
+        const volumes = [{ name: 'v', emptyDir: {} }];
+        const mount = { name: 'v', mountPath: '/mnt' };
+        await pod('leaving', {
+          restartPolicy: 'Never',
+          volumes,
+          initContainers: [shell('link', 'ln -s / /mnt/x', { volumeMounts: [mount] })],
+          containers: [
+            shell('main', 'echo pwned >/mnt/file', {
+              volumeMounts: [{ ...mount, subPath: `x${outside}/made` }],
+            }),
+          ],
+        });
+        const stopped = await until(
+          'leaving',
+          (found) => statusOf(found, 'main')?.state?.waiting?.reason === 'CreateContainerConfigError',
+        );
+        expect(statusOf(stopped, 'main')?.state?.waiting?.message).toContain('leads out of the volume');
+        expect(await readdir(outside)).toEqual([]);
+        await pod('staying', {
+          restartPolicy: 'Never',
+          volumes,
+          initContainers: [shell('link', 'mkdir /mnt/real && ln -s real /mnt/x', { volumeMounts: [mount] })],
+          containers: [
+            shell('main', 'echo kept >/mnt/file && cat /all/real/file', {
+              volumeMounts: [
+                { ...mount, subPath: 'x' },
+                { name: 'v', mountPath: '/all' },
+              ],
+            }),
+          ],
+        });
+        const ended = await until('staying', ({ status }) => status.phase === 'Succeeded');
+        expect(await logOf(ended, 'main')).toEqual(['kept']);
+      } finally {
+        await rm(outside, { recursive: true });
+      }
     });
 
     it('give clients of the API their account, by the name of the API server', async () => {
