@@ -64,16 +64,29 @@ describe('Ingress: paths', () => {
       ['/aaa/bbb', 'Prefix', 'bbb'],
       ['/aaa/bbb', 'ImplementationSpecific', 'own'],
       ['/aaa/bbb/', 'Exact', 'exact'],
+      ['/aaa/ccc', 'Prefix', 'ccc'],
+      ['/aaa/ccc', 'Exact', 'exactly'],
       ['/zzz', 'ImplementationSpecific', 'zzz'],
     );
     const table = tableOf([ingress('a/i', { rules: [paths] })]);
-    const asked = ['/ccc', '/aaa/c', '/aaa/bbb', '/aaa/bbb/', '/aaa/bbb/c', '/zzz/1'];
+    const asked = [
+      '/ccc',
+      '/aaa/c',
+      '/aaa/bbb',
+      '/aaa/bbb/',
+      '/aaa/bbb/c',
+      '/aaa/ccc',
+      '/aaa/ccc/',
+      '/zzz/1',
+    ];
     expect(asked.map((path) => ask(table, `http://x.test${path}`))).toEqual([
       'root',
       'aaa',
       'bbb',
       'exact',
       'bbb',
+      'exactly',
+      'ccc',
       'zzz',
     ]);
   });
