@@ -68,7 +68,11 @@ export class LeaderElector {
   /** @throws {RangeError} for inconsistent durations. */
   constructor(options: LeaderElectionOptions) {
     const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2000 } = options;
-    if (!(retryPeriodMs > 0) || renewDeadlineMs <= retryPeriodMs * jitter || leaseDurationMs <= renewDeadlineMs) {
+    if (
+      !(retryPeriodMs > 0) ||
+      renewDeadlineMs <= retryPeriodMs * jitter ||
+      leaseDurationMs <= renewDeadlineMs
+    ) {
       throw new RangeError(
         'leader election needs: lease duration > renew deadline > retry period times 1.2, and all above 0',
       );

@@ -85,12 +85,7 @@ export class LeaseRenewer {
    * @param addresses how many this node has.
    * @returns the duration that it is to say, at least.
    */
-  renew(
-    report: string,
-    voters: Iterable<string>,
-    addresses: number,
-    nowMs: number,
-  ): number {
+  renew(report: string, voters: Iterable<string>, addresses: number, nowMs: number): number {
     this.#takeToken(nowMs);
     this.#pending = { renewal: this.fence.renewing(voters, nowMs), report, startedAtMs: nowMs };
     return leaseSecondsFor(addresses);

@@ -33,9 +33,9 @@ describe('a Deployment', () => {
     const other = { matchLabels: { app: 'b' } };
     expect(create(deployments, { spec: { selector: other, template } }).errors).toHaveLength(1);
     const both = { metadata: { labels: { app: 'a', and: 'b' } }, spec: template.spec };
-    const { object } = create(deployments, { spec: { selector, template: both } });
-    const changed = update(deployments, object, {
-      ...object,
+    const { stored } = create(deployments, { spec: { selector, template: both } });
+    const changed = update(deployments, stored, {
+      ...stored,
       spec: { selector: { matchLabels: { and: 'b' } }, template: both },
     });
     expect(changed.errors.join()).toContain('spec.selector: Invalid value');
