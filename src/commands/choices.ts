@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
-import { localControllers, remoteControllers } from '../controllers/names.ts';
+import { localControllers, remoteControllers } from '../platforms/catalog.ts';
 import { type KnownController, selectControllers, UnknownControllerError } from '../controllers/run.ts';
 import { WrongValue } from '../flags/readers.ts';
 import type { LocalChoices } from '../flags/up.ts';

@@ -13,8 +13,9 @@ import { parseTime } from '../objects/time.ts';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ControllerConfig } from '../flags/controller.ts';
-import { runControllers } from '../controllers/index.ts';
-import { controllersBesideACluster } from '../platforms/catalog.ts';
+import { loadControllers } from '../controllers/catalog.ts';
+import { runControllers } from '../controllers/run.ts';
+import { allControllers } from '../platforms/catalog.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
 import { matchesLabels } from '../objects/labels/labels.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -137,13 +138,17 @@ export async function controller(config: ControllerConfig): Promise<void> {
   const transport = await connectCluster(config.cluster, metrics);
   try {
     const { nodePorts, allocation, serviceCidrs, serviceSelector } = config;
+    const chosen = allControllers.filter(({ name }) => config.controllers.includes(name));
+    const makeControllers = await loadControllers(chosen);
+    const ranges = { nodePorts, ...(serviceCidrs === undefined ? {} : { serviceCidrs }) };
     const running = runControllers({
       transport,
-      catalog: controllersBesideACluster(
-        { transport, allocation, nodePorts, ...(serviceCidrs === undefined ? {} : { serviceCidrs }) },
-        { transport, loadBalancer: config.loadBalancer, attachmentRules: config.attachments },
-      ),
-      controllers: config.controllers,
+      controllers: makeControllers({
+        transport,
+        loadBalancer: config.loadBalancer,
+        attachmentRules: config.attachments,
+        serviceAllocation: { allocation, ...ranges },
+      }),
       log,
       metrics,
       labelSelectors: announceSelectors,

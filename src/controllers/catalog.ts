@@ -1,23 +1,10 @@
-import { type CatalogEntry, specEntry } from './run.ts';
 import type { Transport } from '../client/transport.ts';
-import { claimProtectionController } from './claim-protection.ts';
-import { endpointSliceMirroringController } from './service-endpoints/endpoint-slice-mirroring/controller.ts';
-import { endpointSlicesController } from './service-endpoints/slices/controller.ts';
-import { endpointsController } from './service-endpoints/endpoints/controller.ts';
-import { garbageCollectorController } from './garbage-collection/controller.ts';
-import { loadBalancerController, type LoadBalancerOptions } from './load-balancer/controller.ts';
-import { namespacesController } from './namespaces/controller.ts';
-import { policyStatusController, type PolicyStatusOptions } from './policy-status/controller.ts';
-import { rootCaPublisherController } from './root-ca-publisher.ts';
-import { serviceAccountsController } from './service-accounts.ts';
+import type { ControllerSpec } from '../runtime/key-loop.ts';
 import type { KubeletSettings } from './kubelet/controller.ts';
+import type { LoadBalancerOptions } from './load-balancer/controller.ts';
 import type { NodesOptions } from './nodes/controller.ts';
-import { simulationControllers } from './simulation.ts';
-import { serviceCidrController } from './service-cidr/controller.ts';
-import {
-  type ServiceAllocationOptions,
-  serviceAllocationController,
-} from './service-allocation/controller.ts';
+import type { PolicyStatusOptions } from './policy-status/controller.ts';
+import type { ServiceAllocationOptions } from './service-allocation/controller.ts';
 
 /** Settings of some controllers, beside their context. */
 export interface CatalogSettings {
@@ -28,55 +15,271 @@ export interface CatalogSettings {
   readonly maxEndpointsPerSlice?: number;
   /** The most addresses to mirror per subset, 1 to 1000; default 1000 (`--mirroring-max-endpoints-per-subset`). */
   readonly mirroringMaxEndpointsPerSubset?: number;
-  /** Milliseconds between the deletion of a namespace and the first pass over its content; default 5000. */
-  readonly namespaceGracePeriod?: number;
+  /** Between the deletion of a namespace and the first pass over its content; default 5000. */
+  readonly namespaceGracePeriodMs?: number;
   /** Checks the types of expressions; without it the status of policies is not written. */
   readonly checkPolicyTypes?: PolicyStatusOptions['checkTypes'];
   /** Simulated nodes and the controllers of workloads; absent: none. Never used next to a real cluster's. */
   readonly simulation?: NodesOptions & KubeletSettings;
   /** Which Services of type LoadBalancer are served, and how they are read. */
   readonly loadBalancer?: LoadBalancerOptions;
+  /** Who allocates addresses and node ports; absent: nobody audits. */
+  readonly serviceAllocation?: Omit<ServiceAllocationOptions, 'transport'>;
+}
+
+/** A controller that `--controllers` can name. Nothing of it is loaded before {@link CatalogEntry.load}. */
+export interface CatalogEntry<S = CatalogSettings> {
+  readonly name: string;
+  /**
+   * Whether it runs without being asked for. In a cluster of our own all do, but `beside` only where the API server
+   * leaves its work to controllers. Beside a real cluster, which has those of kube-controller-manager, `always` and
+   * `beside` do.
+   */
+  readonly on: 'always' | 'beside' | 'asked';
+  /** The setting without which it is not there. */
+  readonly needs?: keyof S;
+  /** The result makes its specification; undefined without what it needs. */
+  load(): Promise<(settings: S) => ControllerSpec | undefined>;
 }
 
 /**
- * The controllers of kube-controller-manager that service networking needs, by their names there. All are on by
- * default: this is the set that `servicenet up` runs.
+ * Loads the modules of these controllers.
+ *
+ * @returns what makes their specifications, without those whose settings are missing.
  */
-export function clusterControllers(options: CatalogSettings): readonly CatalogEntry[] {
-  const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset, simulation } = options;
-  const { namespaceGracePeriod, checkPolicyTypes: checkTypes } = options;
-  return [
-    ...(simulation === undefined ? [] : simulationControllers(simulation)),
-    specEntry(endpointsController),
-    specEntry(endpointSlicesController(maxEndpointsPerSlice === undefined ? {} : { maxEndpointsPerSlice })),
-    specEntry(
-      endpointSliceMirroringController(
-        mirroringMaxEndpointsPerSubset === undefined
-          ? {}
-          : { maxEndpointsPerSubset: mirroringMaxEndpointsPerSubset },
-      ),
-    ),
-    specEntry(
-      namespacesController({
-        transport,
-        ...(namespaceGracePeriod === undefined ? {} : { gracePeriodMs: namespaceGracePeriod }),
-      }),
-    ),
-    specEntry(serviceAccountsController),
-    ...(rootCa === undefined ? [] : [specEntry(rootCaPublisherController(rootCa))]),
-    ...(checkTypes === undefined ? [] : [specEntry(policyStatusController({ transport, checkTypes }))]),
-    specEntry(claimProtectionController),
-    specEntry(serviceCidrController),
-    specEntry(garbageCollectorController({ transport })),
-    {
-      // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
-      ...specEntry(loadBalancerController(options.loadBalancer)),
-      onByDefault: false,
-    },
-  ];
+export async function loadControllers<S>(
+  entries: readonly CatalogEntry<S>[],
+): Promise<(settings: S) => readonly ControllerSpec[]> {
+  const loaded = await Promise.all(
+    entries.map(async (entry) => ({ needs: entry.needs, make: await entry.load() })),
+  );
+  return (settings) =>
+    loaded.flatMap(({ needs, make }) =>
+      needs === undefined || settings[needs] !== undefined ? (make(settings) ?? []) : [],
+    );
 }
 
-/** `service-allocation-controller`: on by default where it allocates, or where there is no other audit. */
-export function serviceAllocation(options: ServiceAllocationOptions, onByDefault: boolean): CatalogEntry {
-  return { ...specEntry(serviceAllocationController(options)), onByDefault };
+/** Workloads cause many Events. */
+function simulated(spec: ControllerSpec): ControllerSpec {
+  return { ...spec, hasEventBudget: true };
 }
+
+/**
+ * The controllers of simulated nodes and workloads, those of kube-controller-manager that service networking needs, by
+ * their names there, and ours. Those whose names begin `root-ca` and `validatingadmissionpolicy` use the authority and
+ * the engine of CEL of an API server in the same process.
+ */
+export const catalog: readonly CatalogEntry[] = [
+  {
+    name: 'node-lifecycle-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { nodesController } = await import('./nodes/controller.ts');
+      return ({ simulation }) => simulation && simulated(nodesController(simulation));
+    },
+  },
+  {
+    name: 'default-scheduler',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { schedulerController } = await import('./scheduler/controller.ts');
+      return () => simulated(schedulerController);
+    },
+  },
+  {
+    name: 'kubelet',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { kubeletController } = await import('./kubelet/controller.ts');
+      return ({ simulation }) => simulated(kubeletController(simulation));
+    },
+  },
+  {
+    name: 'taint-eviction-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { taintEvictionController } = await import('./taint-eviction.ts');
+      return () => simulated(taintEvictionController);
+    },
+  },
+  {
+    name: 'deployment-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { deploymentsController } = await import('./workloads/deployments/controller.ts');
+      return () => simulated(deploymentsController);
+    },
+  },
+  {
+    name: 'replicaset-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { replicaSetsController } = await import('./workloads/replica-sets/controller.ts');
+      return () => simulated(replicaSetsController);
+    },
+  },
+  {
+    name: 'replicationcontroller-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { replicationControllersController } = await import('./workloads/replica-sets/controller.ts');
+      return () => simulated(replicationControllersController);
+    },
+  },
+  {
+    name: 'statefulset-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { statefulSetsController } = await import('./workloads/stateful-sets/controller.ts');
+      return () => simulated(statefulSetsController);
+    },
+  },
+  {
+    name: 'daemonset-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { daemonSetsController } = await import('./workloads/daemon-sets/controller.ts');
+      return () => simulated(daemonSetsController);
+    },
+  },
+  {
+    name: 'job-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { jobsController } = await import('./workloads/jobs/controller.ts');
+      return () => simulated(jobsController);
+    },
+  },
+  {
+    name: 'cronjob-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { cronJobsController } = await import('./workloads/cron-jobs/controller.ts');
+      return () => simulated(cronJobsController);
+    },
+  },
+  {
+    name: 'disruption-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { disruptionController } = await import('./disruption-budgets/controller.ts');
+      return () => simulated(disruptionController);
+    },
+  },
+  {
+    name: 'endpoints-controller',
+    on: 'asked',
+    load: async () => {
+      const { endpointsController } = await import('./service-endpoints/endpoints/controller.ts');
+      return () => endpointsController;
+    },
+  },
+  {
+    name: 'endpointslice-controller',
+    on: 'asked',
+    load: async () => {
+      const { endpointSlicesController } = await import('./service-endpoints/slices/controller.ts');
+      return ({ maxEndpointsPerSlice }) => endpointSlicesController(maxEndpointsPerSlice);
+    },
+  },
+  {
+    name: 'endpointslice-mirroring-controller',
+    on: 'asked',
+    load: async () => {
+      const { endpointSliceMirroringController } =
+        await import('./service-endpoints/endpoint-slice-mirroring/controller.ts');
+      return ({ mirroringMaxEndpointsPerSubset }) =>
+        endpointSliceMirroringController(mirroringMaxEndpointsPerSubset);
+    },
+  },
+  {
+    name: 'namespace-controller',
+    on: 'asked',
+    load: async () => {
+      const { namespacesController } = await import('./namespaces/controller.ts');
+      return ({ transport, namespaceGracePeriodMs }) =>
+        namespacesController({ transport, gracePeriodMs: namespaceGracePeriodMs });
+    },
+  },
+  {
+    name: 'serviceaccount-controller',
+    on: 'asked',
+    load: async () => {
+      const { serviceAccountsController } = await import('./service-accounts.ts');
+      return () => serviceAccountsController;
+    },
+  },
+  {
+    name: 'persistentvolumeclaim-protection-controller',
+    on: 'asked',
+    load: async () => {
+      const { claimProtectionController } = await import('./claim-protection.ts');
+      return () => claimProtectionController;
+    },
+  },
+  {
+    name: 'service-cidr-controller',
+    on: 'asked',
+    load: async () => {
+      const { serviceCidrController } = await import('./service-cidr/controller.ts');
+      return () => serviceCidrController;
+    },
+  },
+  {
+    name: 'garbage-collector-controller',
+    on: 'asked',
+    load: async () => {
+      const { garbageCollectorController } = await import('./garbage-collection/controller.ts');
+      return ({ transport }) => garbageCollectorController({ transport });
+    },
+  },
+  {
+    name: 'root-ca-certificate-publisher-controller',
+    on: 'asked',
+    needs: 'rootCa',
+    load: async () => {
+      const { rootCaPublisherController } = await import('./root-ca-publisher.ts');
+      return ({ rootCa }) => (rootCa === undefined ? undefined : rootCaPublisherController(rootCa));
+    },
+  },
+  {
+    name: 'validatingadmissionpolicy-status-controller',
+    on: 'asked',
+    needs: 'checkPolicyTypes',
+    load: async () => {
+      const { policyStatusController } = await import('./policy-status/controller.ts');
+      return ({ transport, checkPolicyTypes: checkTypes }) =>
+        checkTypes && policyStatusController({ transport, checkTypes });
+    },
+  },
+  {
+    name: 'load-balancer-controller',
+    on: 'always',
+    load: async () => {
+      const { loadBalancerController } = await import('./load-balancer/controller.ts');
+      return ({ loadBalancer }) => loadBalancerController(loadBalancer);
+    },
+  },
+  {
+    name: 'service-allocation-controller',
+    on: 'beside',
+    needs: 'serviceAllocation',
+    load: async () => {
+      const { serviceAllocationController } = await import('./service-allocation/controller.ts');
+      return ({ transport, serviceAllocation }) =>
+        serviceAllocation && serviceAllocationController({ transport, ...serviceAllocation });
+    },
+  },
+];

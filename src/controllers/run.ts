@@ -10,8 +10,9 @@ import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { Transport } from '../client/transport.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { Metrics } from '../telemetry/metrics.ts';
-import type { ControllerContext, ControllerDefinition } from '../runtime/context.ts';
+import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { type ControllerSpec, runnableOf } from '../runtime/key-loop.ts';
+import { budgetEvents } from './workloads/event-budget.ts';
 import { Leadership, type LeaderElectionSettings } from '../runtime/leadership.ts';
 
 /**
@@ -58,35 +59,18 @@ export interface KnownController {
   readonly onByDefault: boolean;
 }
 
-/** A controller that `--controllers` can name, with its name in Events. */
-export interface CatalogEntry extends ControllerDefinition, KnownController {
-  /** `source.component` of its Events, as kube-controller-manager's controller has it. */
+/** Several parts under one name in Events, such as all of a cluster's machines. */
+export interface ControllerGroup {
+  readonly name: string;
+  /** `source.component` of its Events. */
   readonly eventSource: string;
-}
-
-/** An entry that is on by default. @param eventSource the component that its Events come from. */
-export function catalogEntry(definition: ControllerDefinition, eventSource: string): CatalogEntry {
-  return {
-    name: definition.name,
-    start: (context) => definition.start(context),
-    onByDefault: true,
-    eventSource,
-  };
-}
-
-/** The entry of a specification, on by default. */
-export function specEntry(spec: ControllerSpec): CatalogEntry {
-  const { name, eventSource } = spec;
-  return { name, eventSource, onByDefault: true, start: (context) => [runnableOf(spec, context)] };
+  start(context: ControllerContext): readonly Runnable[];
 }
 
 /** The options of a run. */
 export interface RunOptions {
   readonly transport: Transport;
-  /** The controllers that may be chosen from. */
-  readonly catalog: readonly CatalogEntry[];
-  /** As kube-controller-manager's `--controllers`: `*`, `name`, `-name`; default all that are on by default. */
-  readonly controllers?: readonly string[];
+  readonly controllers: readonly (ControllerSpec | ControllerGroup)[];
   readonly log: Logger;
   /** Default: metrics that are not served. */
   readonly metrics?: Metrics;
@@ -120,15 +104,10 @@ export interface RunningControllers {
   stop(): Promise<void>;
 }
 
-/**
- * Starts the chosen controllers on shared caches.
- *
- * @throws {Error} for a name that the catalog does not have.
- */
+/** Starts controllers on shared caches. */
 export function runControllers(options: RunOptions): RunningControllers {
-  const { catalog, log, clock = systemClock, random = Math.random } = options;
+  const { controllers, log, clock = systemClock, random = Math.random } = options;
   const metrics = options.metrics ?? new Metrics();
-  const names = selectControllers(options.controllers ?? ['*'], catalog);
   const transport = new PermissionTracker(new AvailabilityTracker(options.transport, log, clock), log, clock);
   const clients = new Clients(transport);
   const { labelSelectors = {}, namespaces = {} } = options;
@@ -138,22 +117,17 @@ export function runControllers(options: RunOptions): RunningControllers {
   const working = new AbortController();
   const following = new AbortController();
 
-  const runnables = catalog
-    .filter(({ name }) => names.includes(name))
-    .flatMap((entry) => {
-      const events = new EventSender({
-        transport,
-        component: entry.eventSource,
-        clock,
-        random,
-        log,
-        metrics,
-      });
-      senders.push(events);
-      const serves = options.serves ?? (() => true);
-      const elected = options.leaderElection !== undefined;
-      return entry.start({ clients, informers, events, clock, random, log, metrics, elected, serves });
-    });
+  const elected = options.leaderElection !== undefined;
+  const serves = options.serves ?? (() => true);
+  const runnables = controllers.flatMap((each) => {
+    const component = each.eventSource;
+    const events = new EventSender({ transport, component, clock, random, log, metrics });
+    senders.push(events);
+    const context = { clients, informers, events, clock, random, log, metrics, elected, serves };
+    if ('start' in each) return each.start(context);
+    const isBudgeted = each.hasEventBudget === true;
+    return [runnableOf(each, isBudgeted ? { ...context, events: budgetEvents(events, clock) } : context)];
+  });
   informers.start(following.signal);
   const election = options.leaderElection;
   const leadership = new Leadership(
@@ -165,7 +139,7 @@ export function runControllers(options: RunOptions): RunningControllers {
   // `ended` rejects for its users; without one it is not an unhandled rejection.
   ended.catch((error: unknown) => log.fatal({ err: error }, 'a controller ended with a bug'));
   return {
-    names,
+    names: controllers.map(({ name }) => name),
     ended,
     healthChecks: () => [...informers.healthChecks(), transport.healthCheck(), leadership.healthCheck()],
     stop: async () => {

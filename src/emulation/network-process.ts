@@ -11,13 +11,11 @@ import {
   services as servicesResource,
 } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import {
-  connectivityCheckerController,
-  type CheckNetwork,
-} from '../platforms/openshift/connectivity-check/checker.ts';
-import { checkerName } from '../controllers/names.ts';
+import { connectivityCheckerController } from '../platforms/openshift/connectivity-check/checker.ts';
+import type { CheckNetwork } from '../platforms/openshift/connectivity-check/checker.ts';
+import { checkerName } from '../platforms/catalog.ts';
 import { kubeletController } from '../controllers/kubelet/controller.ts';
-import { type CatalogEntry, runControllers } from '../controllers/run.ts';
+import { type ControllerGroup, runControllers } from '../controllers/run.ts';
 import { budgetEvents } from '../controllers/workloads/event-budget.ts';
 import { forwardingSelectors } from '../node/forwarding/agent.ts';
 import { trimService } from '../node/forwarding/view.ts';
@@ -140,47 +138,48 @@ export class NetworkProcess {
     const host = address.includes(':') ? `[${address}]` : address;
     const transport = await createTransport({ kind: 'endpoint', url: `https://${host}:${port}`, ca, token });
     const started = Promise.withResolvers<NetworkProcess>();
-    const entry = (name: string, start: CatalogEntry['start']): CatalogEntry => ({
-      ...{ name, onByDefault: true, eventSource: 'kubelet' },
-      start: (context) => start({ ...context, events: budgetEvents(context.events, context.clock) }),
-    });
+    const cluster: ControllerGroup = {
+      name: 'emulation',
+      eventSource: 'kubelet',
+      start(full) {
+        const context = { ...full, events: budgetEvents(full.events, full.clock) };
+        const network = new NetworkProcess(config, images, context, transport);
+        started.resolve(network);
+        const services = (): Iterable<Service> => network.#services.cache.values();
+        const { awaitsNetworks } = config;
+        const pods = kubeletController({ runtime: network.#runtime, services, awaitsNetworks });
+        const ofPods = config.kubelet ? [runnableOf(pods, context)] : [];
+        const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
+        const taken = [...config.clusterCidrs, ...config.serviceCidrs, ...lanCidrs(config.families)];
+        const gateways = new LanGateways(context, network.#nodes.lans, taken);
+        const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
+        return [
+          network.#nodes,
+          network.#dns,
+          network.#router,
+          network.#clientPods,
+          metrics,
+          gateways,
+          ...onLink,
+          ...ofPods,
+        ];
+      },
+    };
+    const checker: ControllerGroup = {
+      name: checkerName,
+      eventSource: 'check-endpoints',
+      start(context) {
+        const network = started.promise;
+        const networkOf = async (pod: Pod) => (await network).#networkOf(pod, context.clock);
+        return [runnableOf(connectivityCheckerController({ networkOf }), context)];
+      },
+    };
     runControllers({
       transport,
       log,
       labelSelectors: { ...forwardingSelectors, ...announceCaches.labelSelectors },
       namespaces: announceCaches.namespaces,
-      catalog: [
-        entry('emulation', (context) => {
-          const network = new NetworkProcess(config, images, context, transport);
-          started.resolve(network);
-          const services = (): Iterable<Service> => network.#services.cache.values();
-          const { awaitsNetworks } = config;
-          const pods = kubeletController({ runtime: network.#runtime, services, awaitsNetworks });
-          const ofPods = config.kubelet ? [runnableOf(pods, context)] : [];
-          const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
-          const taken = [...config.clusterCidrs, ...config.serviceCidrs, ...lanCidrs(config.families)];
-          const gateways = new LanGateways(context, network.#nodes.lans, taken);
-          const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
-          return [
-            network.#nodes,
-            network.#dns,
-            network.#router,
-            network.#clientPods,
-            metrics,
-            gateways,
-            ...onLink,
-            ...ofPods,
-          ];
-        }),
-        {
-          ...{ name: checkerName, onByDefault: config.checksEndpoints, eventSource: 'check-endpoints' },
-          start: (context) => {
-            const network = started.promise;
-            const networkOf = async (pod: Pod) => (await network).#networkOf(pod, context.clock);
-            return [runnableOf(connectivityCheckerController({ networkOf }), context)];
-          },
-        },
-      ],
+      controllers: [cluster, ...(config.checksEndpoints ? [checker] : [])],
     });
     return { network: await started.promise, listener };
   }

@@ -262,6 +262,8 @@ export interface ControllerSpec extends LoopOptions {
   readonly eventSource: string;
   /** Its name in metrics and logs. */
   readonly queue: string;
+  /** Its normal Events are limited. */
+  readonly hasEventBudget?: boolean;
   /** Only where the API server serves these kinds, and no other project in the cluster does the work. */
   readonly where?: ServedWork | readonly ServedWork[];
   build(loop: KeyLoop): Reconcile;

@@ -6,7 +6,9 @@
 import { pino } from 'pino';
 import { createTransport } from '../../src/client/connect.ts';
 import type { ClusterSource, Transport } from '../../src/client/transport.ts';
-import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { endpointsController } from '../../src/controllers/service-endpoints/endpoints/controller.ts';
+import { endpointSlicesController } from '../../src/controllers/service-endpoints/slices/controller.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 
@@ -69,8 +71,7 @@ const began = performance.now();
 const cpu = process.cpuUsage();
 const running = runControllers({
   transport,
-  catalog: clusterControllers({ transport }),
-  controllers: ['endpoints-controller', 'endpointslice-controller'],
+  controllers: [endpointsController, endpointSlicesController()],
   log: pino({ level: 'silent' }),
   metrics,
   // In a foreign cluster, other Services are not ours.

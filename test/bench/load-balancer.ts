@@ -21,7 +21,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import { addressPools } from '../../src/client/resources.ts';
-import { runControllers, type RunningControllers, specEntry } from '../../src/controllers/run.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { measureAllocator } from './load-balancer-allocator.ts';
 import { report, type Row } from './report.ts';
@@ -186,7 +186,7 @@ function start(transport: Transport): Run {
   const metrics = new Metrics();
   const running = runControllers({
     transport,
-    catalog: [specEntry(loadBalancerController())],
+    controllers: [loadBalancerController()],
     log: pino({ enabled: false }),
     metrics,
   });

@@ -1,8 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runControllers, type RunningControllers } from '../../src/controllers/index.ts';
-import { attachmentsName } from '../../src/controllers/names.ts';
-import { networkKindControllers } from '../../src/platforms/catalog.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import { attachmentsController } from '../../src/platforms/cni/controller.ts';
 import { networkStatusAnnotation } from '../../src/network/attachments/network-status.ts';
 import { networksAnnotation } from '../../src/network/attachments/attachments.ts';
 import { recordAt, textAt } from '../../src/objects/json.ts';
@@ -99,8 +98,7 @@ beforeAll(async () => {
   }
   running = runControllers({
     transport: server.client,
-    catalog: networkKindControllers(),
-    controllers: [attachmentsName],
+    controllers: [attachmentsController()],
     log: pino({ enabled: false }),
   });
 });
@@ -140,8 +138,7 @@ describe('when a Pod is deleted', () => {
     await createPod('other', 'Running', ['10.80.0.9']);
     running = runControllers({
       transport: server.client,
-      catalog: networkKindControllers(),
-      controllers: [attachmentsName],
+      controllers: [attachmentsController()],
       log: pino({ enabled: false }),
     });
     // Another one goes meanwhile: when its address is free, the controller has looked.

@@ -7,10 +7,9 @@ import { networkStatusOf } from '../../src/network/attachments/network-status.ts
 import { isKubeObject } from '../../src/client/resources.ts';
 import { runCommandLine } from '../../src/commands/program.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import { runControllers } from '../../src/controllers/index.ts';
+import { runControllers } from '../../src/controllers/run.ts';
 import { AwaitedNetworks } from '../../src/controllers/kubelet/pod-preparation.ts';
-import { attachmentsName } from '../../src/controllers/names.ts';
-import { networkKindControllers } from '../../src/platforms/catalog.ts';
+import { attachmentsController } from '../../src/platforms/cni/controller.ts';
 import type { Pod } from '../../src/objects/types/core.generated.ts';
 import { controllerContext } from '../support/controller-context.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
@@ -253,7 +252,7 @@ describe('a configuration that is no JSON', () => {
 describe('beside multus', () => {
   test('nothing is attached, one line says why, and no containers wait', async () => {
     const other = await startApiServer({
-      ...{ platform: 'openshift', nodes: 1, controllers: ['*', `-${attachmentsName}`] },
+      ...{ platform: 'openshift', nodes: 1, controllers: ['*', '-network-attachment-controller'] },
     });
     const lines: string[] = [];
     try {
@@ -272,8 +271,7 @@ describe('beside multus', () => {
       expect(await new AwaitedNetworks(context).areAwaited(pod, signal)).toBe(false);
       const beside = runControllers({
         transport: other.client,
-        catalog: networkKindControllers(),
-        controllers: [attachmentsName],
+        controllers: [attachmentsController()],
         log: pino({ level: 'error' }, { write: (line: string) => void lines.push(line) }),
       });
       try {

@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { nodePortRange } from '../../src/flags/shared.ts';
-import { auditCluster, runControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { auditCluster } from '../../src/controllers/service-allocation/audit-reconciler.ts';
+import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { textAt } from '../../src/objects/json.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
@@ -161,7 +163,7 @@ describe('an audit', () => {
     const metrics = new Metrics();
     const running = runControllers({
       transport,
-      catalog: [serviceAllocation({ transport, allocation: 'server', nodePorts }, true)],
+      controllers: [serviceAllocationController({ transport, allocation: 'server', nodePorts })],
       log: pino({ enabled: false }),
       metrics,
       clock: fastClock(40),

@@ -6,12 +6,7 @@ import { ResourceClient } from '../../src/client/resource-client.ts';
 import { InMemoryCloud } from '../../src/platforms/openshift/cloud-private-ip/cloud.ts';
 import { cloudPrivateIPController } from '../../src/platforms/openshift/cloud-private-ip/controller.ts';
 import { egressIPController } from '../../src/platforms/openshift/egress-ip/controller.ts';
-import {
-  specEntry,
-  runControllers,
-  type RunningControllers,
-  type RunOptions,
-} from '../../src/controllers/run.ts';
+import { runControllers, type RunningControllers, type RunOptions } from '../../src/controllers/run.ts';
 import { parseStrictAddress } from '../../src/objects/address.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { at, listAt, textAt } from '../../src/objects/json.ts';
@@ -85,7 +80,7 @@ async function withCloud(
 ): Promise<void> {
   const running: RunningControllers = runControllers({
     transport: server.client,
-    catalog: [specEntry(cloudPrivateIPController(cloud))],
+    controllers: [cloudPrivateIPController(cloud)],
     log: pino({ enabled: false }),
     ...options,
   });
@@ -395,7 +390,7 @@ describe('an EgressIP on a cloud', () => {
     await machine('m2', { ip: 1 });
     const running = runControllers({
       transport: server.client,
-      catalog: [specEntry(cloudPrivateIPController(cloud)), specEntry(egressIPController)],
+      controllers: [cloudPrivateIPController(cloud), egressIPController],
       log: pino({ enabled: false }),
     });
     try {

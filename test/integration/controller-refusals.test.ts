@@ -3,14 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
 import { services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import {
-  type CatalogEntry,
-  Controller,
-  runControllers,
-  type RunningControllers,
-} from '../../src/controllers/index.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { keyOf } from '../../src/objects/meta.ts';
+import { keyOf, splitKey } from '../../src/objects/meta.ts';
+import type { ControllerSpec } from '../../src/runtime/key-loop.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
@@ -26,33 +22,24 @@ let running: RunningControllers;
 const stop = new AbortController();
 
 /** A controller that touches every Service once. */
-function toucher(touched: string[]): CatalogEntry {
+function toucher(touched: string[]): ControllerSpec {
   return {
-    name: 'toucher',
-    onByDefault: true,
-    eventSource: 'test',
-    start(context) {
-      const informer = context.informers.informer(services);
-      const controller = new Controller({
-        name: 'toucher',
-        context,
-        waitFor: [informer],
-        reconcile: async (key, signal) => {
-          const [namespace = '', name = ''] = key.split('/');
-          await context.clients.for(services).mergePatch(namespace, name, { metadata: {} }, { signal });
-          touched.push(key);
-          return undefined;
-        },
-      });
-      informer.addHandler({ added: (service) => controller.enqueue(keyOf(service)) });
-      return [controller];
+    ...{ name: 'toucher', eventSource: 'test', queue: 'toucher' },
+    build(loop) {
+      loop.on(loop.cache(services), ({ kind, object }) => (kind === 'added' ? [keyOf(object)] : []));
+      return async (key, signal) => {
+        const { namespace, name } = splitKey(key);
+        await loop.context.clients.for(services).mergePatch(namespace, name, { metadata: {} }, { signal });
+        touched.push(key);
+        return undefined;
+      };
     },
   };
 }
 
 function start(touched: string[] = []): void {
   const log = pino({ level: 'info' }, { write: (line) => lines.push(JSON.parse(line)) });
-  running = runControllers({ transport, catalog: [toucher(touched)], log, clock, random: () => 0 });
+  running = runControllers({ transport, controllers: [toucher(touched)], log, clock, random: () => 0 });
 }
 
 beforeEach(async () => {

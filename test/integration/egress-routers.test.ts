@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { garbageCollectorController } from '../../src/controllers/garbage-collection/controller.ts';
 import { egressRouterController } from '../../src/platforms/openshift/egress-router/controller.ts';
-import { specEntry, runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { at, listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -16,11 +16,8 @@ let running: RunningControllers;
 /** Runs the controller; each run knows nothing of the one before. */
 function run(resync?: number): RunningControllers {
   const transport = server.client;
-  const catalog = [
-    specEntry(egressRouterController(resync)),
-    specEntry(garbageCollectorController({ transport })),
-  ];
-  return runControllers({ transport, catalog, log: pino({ enabled: false }) });
+  const controllers = [egressRouterController(resync), garbageCollectorController({ transport })];
+  return runControllers({ transport, controllers, log: pino({ enabled: false }) });
 }
 
 beforeAll(async () => {

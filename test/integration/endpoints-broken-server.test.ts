@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { clusterControllers } from '../../src/controllers/index.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { at } from '../../src/objects/json.ts';
 import { runAgainst } from '../support/controllers-of-a-script.ts';
 import type { Exchange } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
+import { controllersOf } from '../support/all-controllers.ts';
 
 const many = 100_000;
 const hostile = JSON.parse(
@@ -195,8 +195,7 @@ describe('the endpoints controllers on a broken server', () => {
   it('serve the Services that are well, and neither crash nor spin over the others, whatever the clock does', async () => {
     const server = new BrokenServer();
     const { clock, problems } = await runAgainst(server, 'warn', (transport) => ({
-      catalog: clusterControllers({ transport }),
-      controllers: ['endpoints', 'endpointslice', 'endpointslice-mirroring'],
+      controllers: controllersOf({ transport }, ['endpoints', 'endpointslice', 'endpointslice-mirroring']),
     }));
     const wanted = ['POST endpoints good', 'POST endpointslices good', 'POST endpointslices by-hand'];
     // The clock goes on by no more than the time that goes on: what was sent in vain comes again, nothing counts as lost.

@@ -9,7 +9,7 @@ import { services, addressPools } from '../../src/client/resources.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import { loadBalancerCleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
 import { loadBalancerReady } from '../../src/network/announcing/assigned-addresses.ts';
-import { runControllers, type RunningControllers, specEntry } from '../../src/controllers/run.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -24,7 +24,7 @@ describe('load-balancer-controller', () => {
   const start = (transport: Transport = server.client): RunningControllers =>
     runControllers({
       transport,
-      catalog: [specEntry(loadBalancerController())],
+      controllers: [loadBalancerController()],
       log: pino({ enabled: false }),
     });
 

@@ -5,8 +5,9 @@ import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { createTransport } from '../../src/client/connect.ts';
-import { runControllers } from '../../src/controllers/index.ts';
-import { controllersBesideACluster } from '../../src/platforms/catalog.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
+import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import { nodePortRange } from '../../src/flags/shared.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -56,10 +57,14 @@ async function run(server: TestServer, token = server.token): Promise<Watched> {
   cleanups.push(() => transport.close());
   const controllers = runControllers({
     transport,
-    catalog: controllersBesideACluster(
-      { transport, allocation: 'server', nodePorts: nodePortRange('30000-32767') },
-      { transport, loadBalancer: {} },
-    ),
+    controllers: [
+      serviceAllocationController({
+        transport,
+        allocation: 'server',
+        nodePorts: nodePortRange('30000-32767'),
+      }),
+      loadBalancerController(),
+    ],
     log: createLog({ level: 'info', format: 'json', destination: { write } }),
     metrics,
     leaderElection: {

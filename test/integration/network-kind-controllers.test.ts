@@ -2,16 +2,15 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { networkKindControllers } from '../../src/platforms/catalog.ts';
-import { connectivityCheckerController } from '../../src/platforms/openshift/connectivity-check/checker.ts';
-import { runControllers, type RunningControllers } from '../../src/controllers/index.ts';
-import { specEntry } from '../../src/controllers/run.ts';
+import { egressFirewallsController } from '../../src/platforms/openshift/egress-firewall.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { makeNamespace } from '../support/api-operations.ts';
 import { call } from '../support/test-server.ts';
 import { itemsOf, untilObject } from '../support/with-controllers.ts';
+import { platformControllers } from '../support/all-controllers.ts';
 
 const diagnostics = 'openshift-network-diagnostics';
 const checks = `/apis/controlplane.operator.openshift.io/v1alpha1/namespaces/${diagnostics}/podnetworkconnectivitychecks`;
@@ -25,10 +24,10 @@ const post = async (path: string, body: JsonRecord) => call(server.client, 'POST
 beforeAll(async () => {
   server = await startApiServer({ platform: 'openshift' });
   const transport = server.client;
-  const checker = specEntry(connectivityCheckerController({ periodMs: 100, timeoutMs: 2000 }));
+  const connectivityChecker = { periodMs: 100, timeoutMs: 2000 };
   running = runControllers({
     transport,
-    catalog: networkKindControllers().map((entry) => (entry.name === checker.name ? checker : entry)),
+    controllers: platformControllers({ transport, connectivityChecker }),
     log,
   });
   await post('/api/v1/namespaces', { metadata: { name: diagnostics } });
@@ -299,8 +298,7 @@ test('controllers do not start beside a project that does their work, and name i
   const beside: unknown[] = [];
   const second = runControllers({
     transport: server.client,
-    catalog: networkKindControllers(),
-    controllers: ['egress-firewall-controller'],
+    controllers: [egressFirewallsController],
     log: pino({ level: 'error' }, { write: (line: string) => beside.push(JSON.parse(line)) }),
   });
   try {

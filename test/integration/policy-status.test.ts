@@ -1,7 +1,8 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
-import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
+import { policyStatusController } from '../../src/controllers/policy-status/controller.ts';
+import { runControllers } from '../../src/controllers/run.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { lazyTypeChecker } from '../../src/registry/admissionregistration/policy/lazy-type-checker.ts';
@@ -56,8 +57,7 @@ test('does not say that a policy was checked while a group that it is about cann
   };
   const running = runControllers({
     transport,
-    catalog: clusterControllers({ transport, rootCa: '', checkPolicyTypes: lazyTypeChecker }),
-    controllers: ['validatingadmissionpolicy-status-controller'],
+    controllers: [policyStatusController({ transport, checkTypes: lazyTypeChecker })],
     log: pino({ enabled: false }),
   });
   try {

@@ -1,7 +1,8 @@
 import { pino } from 'pino';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type ApiResponse, ConnectionError, type Transport } from '../../src/client/transport.ts';
-import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
 import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { textAt } from '../../src/objects/json.ts';
@@ -58,8 +59,7 @@ function startAllocator(lost: (method: string, body: unknown) => boolean = () =>
   const ranges = { serviceCidrs: readServiceCidrs('10.96.0.0/24'), nodePorts: nodePortRange('30000-30010') };
   const running = runControllers({
     transport,
-    catalog: [serviceAllocation({ transport, allocation: 'controller', ...ranges }, true)],
-    controllers: ['service-allocation-controller'],
+    controllers: [serviceAllocationController({ transport, allocation: 'controller', ...ranges })],
     log: pino({ enabled: false }),
     clock: fastClock(10),
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readServiceCidrs } from '../../src/flags/shared.ts';
-import { serviceAllocation } from '../../src/controllers/index.ts';
+import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { at } from '../../src/objects/json.ts';
 import { runAgainst } from '../support/controllers-of-a-script.ts';
@@ -96,8 +96,8 @@ describe('service-allocation on a minimal, broken server', () => {
     const server = new MinimalServer();
     const options = { allocation: 'controller', nodePorts: { first: 30_000, last: 30_010 } } as const;
     const { clock, problems } = await runAgainst(server, 'error', (transport) => ({
-      catalog: [
-        serviceAllocation({ ...options, transport, serviceCidrs: readServiceCidrs('10.0.0.0/24') }, true),
+      controllers: [
+        serviceAllocationController({ ...options, transport, serviceCidrs: readServiceCidrs('10.0.0.0/24') }),
       ],
     }));
     await until(() => at(server.good, 'spec', 'clusterIP') !== undefined);

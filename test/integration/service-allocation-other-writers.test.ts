@@ -5,7 +5,8 @@ import { isNotFound } from '../../src/client/errors.ts';
 import { ipAddresses, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { nodePortRange } from '../../src/flags/shared.ts';
-import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
 import { at } from '../../src/objects/json.ts';
 import type { Service } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -28,7 +29,7 @@ function allocate(transport: Transport): void {
   const options = { transport, allocation: 'controller', nodePorts: nodePortRange(ports) } as const;
   const running = runControllers({
     transport,
-    catalog: [serviceAllocation(options, true)],
+    controllers: [serviceAllocationController(options)],
     log: pino({ enabled: false }),
   });
   ending.push(() => running.stop());

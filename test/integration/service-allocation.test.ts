@@ -6,12 +6,9 @@ import { ResourceClient } from '../../src/client/resource-client.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { nodePortRange } from '../../src/flags/shared.ts';
-import {
-  auditCluster,
-  runControllers,
-  type RunningControllers,
-  serviceAllocation,
-} from '../../src/controllers/index.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import { auditCluster } from '../../src/controllers/service-allocation/audit-reconciler.ts';
+import { serviceAllocationController } from '../../src/controllers/service-allocation/controller.ts';
 import { at, listAt, textAt } from '../../src/objects/json.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
@@ -40,7 +37,7 @@ function run(
   const nodePorts = nodePortRange(ports);
   const controllers = runControllers({
     transport,
-    catalog: [serviceAllocation({ transport, allocation, nodePorts }, true)],
+    controllers: [serviceAllocationController({ transport, allocation, nodePorts })],
     log: silent,
     ...(clock === undefined ? {} : { clock }),
   });

@@ -1,7 +1,8 @@
 import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
-import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { serviceCidrController } from '../../src/controllers/service-cidr/controller.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { fastClock } from '../support/fast-clock.ts';
@@ -41,8 +42,7 @@ async function start(): Promise<{ client: Transport; deafTo: Set<string> }> {
 function run(transport: Transport): void {
   const running = runControllers({
     transport,
-    catalog: clusterControllers({ transport, rootCa: 'PEM' }),
-    controllers: ['service-cidr-controller'],
+    controllers: [serviceCidrController],
     log: pino({ enabled: false }),
     clock: fastClock(20),
   });

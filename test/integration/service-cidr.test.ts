@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { Clients } from '../../src/client/resource-client.ts';
 import { isNotFound } from '../../src/client/errors.ts';
 import { serviceCIDRs } from '../../src/client/resources.ts';
-import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { serviceCidrController } from '../../src/controllers/service-cidr/controller.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
@@ -17,8 +18,7 @@ test('a ServiceCIDR stays for ten seconds after its deletion, however wrong the 
   clock.jump(10 * year);
   const running = runControllers({
     transport,
-    catalog: clusterControllers({ transport }),
-    controllers: ['service-cidr-controller'],
+    controllers: [serviceCidrController],
     log: pino({ enabled: false }),
     clock,
   });

@@ -3,9 +3,10 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, services } from '../../src/client/resources.ts';
-import { clusterControllers, runControllers, type RunningControllers } from '../../src/controllers/index.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import { matchesLabels, parseLabelSelector } from '../../src/objects/labels/labels.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { controllersOf } from '../support/all-controllers.ts';
 
 describe('--service-selector', () => {
   let server: TestServer;
@@ -26,8 +27,11 @@ describe('--service-selector', () => {
     const selector = parseLabelSelector('ours=yes');
     running = runControllers({
       transport: server.client,
-      catalog: clusterControllers({ transport: server.client }),
-      controllers: ['endpoints', 'endpointslice', 'endpointslice-mirroring'],
+      controllers: controllersOf({ transport: server.client }, [
+        'endpoints',
+        'endpointslice',
+        'endpointslice-mirroring',
+      ]),
       log: pino({ enabled: false }),
       serves: ({ metadata }) => matchesLabels(selector, metadata.labels),
     });

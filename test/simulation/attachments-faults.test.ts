@@ -1,8 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { runControllers, type RunningControllers } from '../../src/controllers/index.ts';
-import { attachmentsName } from '../../src/controllers/names.ts';
-import { networkKindControllers } from '../../src/platforms/catalog.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import { attachmentsController } from '../../src/platforms/cni/controller.ts';
 import { startApiServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
 import { UnreliableTransport } from '../support/unreliable-transport.ts';
@@ -29,8 +28,7 @@ test.each([1, 2, 3])(
     const start = (transport: typeof server.client): RunningControllers =>
       runControllers({
         transport,
-        catalog: networkKindControllers(),
-        controllers: [attachmentsName],
+        controllers: [attachmentsController()],
         log: pino({ enabled: false }),
       });
     const running = transports.map((transport) => start(transport));

@@ -7,12 +7,7 @@ import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import type { AddressPool, AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
 import { loadBalancerReadyCondition } from '../../src/network/announcing/assigned-addresses.ts';
-import {
-  runControllers,
-  type RunningControllers,
-  type RunOptions,
-  specEntry,
-} from '../../src/controllers/run.ts';
+import { runControllers, type RunningControllers, type RunOptions } from '../../src/controllers/run.ts';
 import type { Service, ServiceSpec } from '../../src/objects/types/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 
@@ -26,7 +21,7 @@ export function startLoadBalancer(
 ): RunningControllers {
   return runControllers({
     transport,
-    catalog: [specEntry(loadBalancerController())],
+    controllers: [loadBalancerController()],
     log: pino({ enabled: false }),
     ...options,
   });

@@ -2,9 +2,9 @@ import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
 import { defaultClusterCidrs } from '../../src/flags/addresses.ts';
 import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
-import { runControllers, serviceAllocation } from '../../src/controllers/index.ts';
-import { allControllers } from '../../src/platforms/catalog.ts';
+import { runControllers } from '../../src/controllers/run.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
+import { controllersOf } from './all-controllers.ts';
 import { BalancedServer } from './balanced-server.ts';
 import { Contested } from './contested.ts';
 import { call } from './test-server.ts';
@@ -38,25 +38,24 @@ export class ContestedCluster {
     const transport = this.#contested.transport(name);
     const ranges = readServiceCidrs(range);
     const simulation = { count: 2, clusterCidrs: defaultClusterCidrs(['IPv4']) };
-    const allocation = {
-      transport,
+    const serviceAllocation = {
       allocation: 'controller',
       serviceCidrs: ranges,
       nodePorts: nodePortRange(nodePorts),
     } as const;
     const running = runControllers({
       transport,
-      catalog: [
-        ...allControllers({
+      controllers: controllersOf(
+        {
           transport,
           rootCa: 'PEM',
           maxEndpointsPerSlice: 1,
-          namespaceGracePeriod: 0,
+          namespaceGracePeriodMs: 0,
           simulation,
-        }),
-        serviceAllocation(allocation, true),
-      ],
-      controllers: [name],
+          serviceAllocation,
+        },
+        [name],
+      ),
       log: pino({ enabled: false }),
     });
     onTestFinished(() => running.stop());

@@ -18,7 +18,7 @@ export interface ScriptedRun {
 export async function runAgainst(
   server: { answer(exchange: Exchange): void },
   level: 'warn' | 'error',
-  chosen: (transport: Transport) => Pick<RunOptions, 'catalog' | 'controllers'>,
+  chosen: (transport: Transport) => Pick<RunOptions, 'controllers'>,
 ): Promise<ScriptedRun> {
   const scripted = await ScriptedServer.start();
   const transport = await createTransport({ kind: 'endpoint', url: scripted.url });

@@ -3,8 +3,8 @@ import { pino } from 'pino';
 import { createTransport } from '../../src/client/connect.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { warnOfConflicts } from '../../src/commands/controller.ts';
-import { runControllers } from '../../src/controllers/index.ts';
-import { controllersBesideACluster } from '../../src/platforms/catalog.ts';
+import { runControllers } from '../../src/controllers/run.ts';
+import { controllersOf } from './all-controllers.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { listAt, textAt } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -92,14 +92,11 @@ export class DeployedControllers {
     const refused: string[] = [];
     const log = pino({ level: 'info' }, { write: (line: string) => refused.push(...refusalsIn(line)) });
     const inner = await createTransport({ kind: 'endpoint', url, ca, token: this.token });
+    const serviceAllocation = { allocation: 'server', nodePorts: { first: 30000, last: 32767 } } as const;
     const transport = new PermissionRecorder(inner, { watchList, lagging: this.#chosen?.lagging });
     const running = runControllers({
       transport,
-      catalog: controllersBesideACluster(
-        { transport, allocation: 'server', nodePorts: { first: 30000, last: 32767 } },
-        { transport },
-      ),
-      controllers: this.#chosen?.controllers ?? [],
+      controllers: controllersOf({ transport, serviceAllocation }, this.#chosen?.controllers ?? []),
       log,
       clock: fastClock(this.#chosen?.haste ?? 1),
       leaderElection: {

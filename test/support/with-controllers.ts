@@ -1,13 +1,10 @@
 import { pino } from 'pino';
 import type { Transport } from '../../src/client/transport.ts';
-import {
-  type LeaderElectionSettings,
-  runControllers,
-  type RunningControllers,
-} from '../../src/controllers/index.ts';
-import { allControllers } from '../../src/platforms/catalog.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import type { LeaderElectionSettings } from '../../src/runtime/leadership.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
+import { controllersOf } from './all-controllers.ts';
 import { call } from './test-server.ts';
 
 /** Controllers beside a server, and what they sent. */
@@ -41,8 +38,7 @@ export function startControllers(
   const metrics = new Metrics();
   const running = runControllers({
     transport,
-    catalog: allControllers({ transport, rootCa: 'PEM', namespaceGracePeriod: 0 }),
-    controllers,
+    controllers: controllersOf({ transport, rootCa: 'PEM', namespaceGracePeriodMs: 0 }, controllers),
     log: pino({ enabled: false }),
     metrics,
     ...(leaderElection === undefined ? {} : { leaderElection }),

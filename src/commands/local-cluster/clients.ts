@@ -9,12 +9,11 @@ import { parseAddressRange } from '../../allocation/address-range.ts';
 import { createTransport } from '../../client/connect.ts';
 import { freeRanges } from '../../flags/addresses.ts';
 import { InMemoryCloud } from '../../platforms/openshift/cloud-private-ip/cloud.ts';
-import { connectivityCheckerController } from '../../platforms/openshift/connectivity-check/checker.ts';
 import { readServiceCidrs } from '../../flags/shared.ts';
-import { type CatalogEntry, runControllers, serviceAllocation } from '../../controllers/index.ts';
-import { allControllers } from '../../platforms/catalog.ts';
-import { attachmentsName } from '../../controllers/names.ts';
-import { specEntry } from '../../controllers/run.ts';
+import { loadControllers } from '../../controllers/catalog.ts';
+import { runControllers } from '../../controllers/run.ts';
+import { allControllers, attachmentsName } from '../../platforms/catalog.ts';
+import type { ControllerSpec } from '../../runtime/key-loop.ts';
 import { lanCidrs } from '../../emulation/lan.ts';
 import { announceSelectors } from '../../network/announcing/agent-report.ts';
 import { parseAddress } from '../../objects/address.ts';
@@ -142,8 +141,7 @@ export async function startClients(
     const addressPool = balanced ? await offerAddresses(transport, poolRanges(config)) : [];
     const controllers = runControllers({
       transport,
-      catalog: catalog(config, transport, server.ca),
-      controllers: config.controllers,
+      controllers: await controllersOf(config, transport, server.ca),
       log,
       metrics,
       labelSelectors: announceSelectors,
@@ -201,20 +199,29 @@ function isInAny(texts: readonly string[]): (address: string) => boolean {
   };
 }
 
-/** All controllers; `config.controllers` selects those that run. */
-function catalog(config: ClientsConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
-  const { nodes: count, clusterCidrs, allocation, nodePorts } = config;
-  const awaitsNetworks = config.controllers.includes(attachmentsName);
-  const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks } };
-  const ranges = { nodePorts, serviceCidrs: readServiceCidrs(config.serviceClusterIpRange) };
-  const checker = specEntry(connectivityCheckerController({ isSimulated: isInAny(simulatedRanges(config)) }));
-  const controllers = allControllers({
-    ...{ transport, rootCa, checkPolicyTypes: lazyTypeChecker, cloud: new InMemoryCloud() },
-    ...{ ...simulation, ingressToRoute: config.platform === 'openshift' },
+/** The chosen controllers. */
+async function controllersOf(
+  config: ClientsConfig,
+  transport: Transport,
+  rootCa: string,
+): Promise<readonly ControllerSpec[]> {
+  const { nodes: count, clusterCidrs, allocation, nodePorts, platform } = config;
+  const isChosen = (name: string): boolean => config.controllers.includes(name);
+  const make = await loadControllers(allControllers.filter(({ name }) => isChosen(name)));
+  const awaitsNetworks = isChosen(attachmentsName);
+  return make({
+    transport,
+    rootCa,
+    checkPolicyTypes: lazyTypeChecker,
+    cloud: new InMemoryCloud(),
     attachmentRules: config.attachments,
+    connectivityChecker: { isSimulated: isInAny(simulatedRanges(config)) },
+    serviceAllocation: {
+      allocation,
+      nodePorts,
+      serviceCidrs: readServiceCidrs(config.serviceClusterIpRange),
+    },
+    ...(count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks } }),
+    ...(platform === 'openshift' ? { ingressToRoute: true } : {}),
   });
-  return [
-    ...controllers.map((entry) => (entry.name === checker.name ? checker : entry)),
-    serviceAllocation({ transport, allocation, ...ranges }, allocation === 'controller'),
-  ];
 }

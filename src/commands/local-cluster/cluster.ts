@@ -8,7 +8,7 @@ import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { controlPlaneAddresses, lanCidrs } from '../../emulation/lan.ts';
 import { type End, endInReverse } from '../signals.ts';
 import { familiesOf, networkConfig } from './network.ts';
-import { checkerName } from '../../controllers/names.ts';
+import { checkerName } from '../../platforms/catalog.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';

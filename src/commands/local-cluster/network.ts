@@ -5,7 +5,7 @@ import { kubeletClientName } from '../../apiserver/embedded.ts';
 import type { CertificatePair } from '../../apiserver/pki/certificates.ts';
 import type { LogConfig } from '../../flags/shared.ts';
 import type { LocalClusterConfig, PublishedPort } from '../../flags/up.ts';
-import { attachmentsName, checkerName } from '../../controllers/names.ts';
+import { attachmentsName, checkerName } from '../../platforms/catalog.ts';
 import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { programNamed } from '../../emulation/containers/images.ts';
 import type { NetworkConfig } from '../../emulation/protocol.ts';

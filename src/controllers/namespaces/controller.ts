@@ -97,7 +97,7 @@ export interface NamespacesOptions {
    * Milliseconds between the deletion of a namespace and the first pass; default 5000, as in kube-controller-manager:
    * requests that were admitted before the deletion are stored by then.
    */
-  readonly gracePeriodMs?: number;
+  readonly gracePeriodMs?: number | undefined;
 }
 
 /** Milliseconds until the next pass over a namespace that is not empty. */

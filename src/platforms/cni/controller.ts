@@ -26,7 +26,6 @@ import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.
 import type { Pod } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { type ControllerSpec, type KeyLoop, ownKey, type ReconcileResult } from '../../runtime/key-loop.ts';
-import { attachmentsName } from '../../controllers/names.ts';
 import { AddressAssigner, AddressCollector } from './addresses.ts';
 import { IPPools, isSandboxOf, newAttempt, type Released, type SandboxAttempt } from './ip-pools.ts';
 import {
@@ -50,7 +49,7 @@ const statusWrites = 10;
  */
 export function attachmentsController(rules: AttachmentRules = {}): ControllerSpec {
   return {
-    name: attachmentsName,
+    name: 'network-attachment-controller',
     eventSource: 'servicenet-network-attachment',
     queue: 'network_attachment',
     where: [

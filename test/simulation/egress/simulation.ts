@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { InMemoryCloud } from '../../../src/platforms/openshift/cloud-private-ip/cloud.ts';
 import { cloudPrivateIPController } from '../../../src/platforms/openshift/cloud-private-ip/controller.ts';
 import { egressIPController } from '../../../src/platforms/openshift/egress-ip/controller.ts';
-import { specEntry, runControllers, type RunningControllers } from '../../../src/controllers/run.ts';
+import { runControllers, type RunningControllers } from '../../../src/controllers/run.ts';
 import type { NodeReport } from '../../../src/network/announcing/agent-report.ts';
 import { encodeReport } from '../../../src/network/announcing/agent-report.ts';
 import {
@@ -105,7 +105,7 @@ class EgressWorld {
       transport: isUnreliable
         ? new LateWatches(new UnreliableTransport(client, faults, luck.next), () => luck.below(60))
         : client,
-      catalog: [specEntry(egressIPController), specEntry(cloudPrivateIPController(this.#cloud))],
+      controllers: [egressIPController, cloudPrivateIPController(this.#cloud)],
       log: pino({ enabled: false }),
     });
   }

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import type { Clock } from '../../../src/client/clock.ts';
 import { createTransport } from '../../../src/client/connect.ts';
-import { runControllers, type RunningControllers } from '../../../src/controllers/index.ts';
-import { controllersBesideACluster } from '../../../src/platforms/catalog.ts';
+import { runControllers, type RunningControllers } from '../../../src/controllers/run.ts';
+import { controllersOf } from '../../support/all-controllers.ts';
 import { maxEndpointsPerSlice } from './findings/endpoints.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Choices } from './random.ts';
@@ -52,13 +52,17 @@ export class Instance {
     const { allocation, nodePorts, collects } = scene;
     const running = runControllers({
       transport,
-      catalog: controllersBesideACluster(
-        { transport, allocation, nodePorts },
-        { transport, maxEndpointsPerSlice, namespaceGracePeriod: 1000 },
+      controllers: controllersOf(
+        {
+          transport,
+          maxEndpointsPerSlice,
+          namespaceGracePeriodMs: 1000,
+          serviceAllocation: { allocation, nodePorts },
+        },
+        isRival
+          ? ['service-allocation-controller']
+          : [...controllers.always, 'service-cidr-controller', ...(collects ? controllers.collecting : [])],
       ),
-      controllers: isRival
-        ? ['service-allocation-controller']
-        : [...controllers.always, 'service-cidr-controller', ...(collects ? controllers.collecting : [])],
       log:
         trace === undefined
           ? pino({ enabled: false })

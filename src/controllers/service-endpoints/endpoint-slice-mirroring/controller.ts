@@ -18,23 +18,20 @@ import {
 } from '../slices/slice-writer.ts';
 import { isMirrored, mirroringController, planMirror } from './plan.ts';
 
-/** Options of {@link endpointSliceMirroringController}. */
-export interface MirroringOptions {
-  /** The most addresses to mirror per subset, 1 to 1000; default 1000 (`--mirroring-max-endpoints-per-subset`). */
-  readonly maxEndpointsPerSubset?: number;
-}
-
 /**
  * Mirrors hand-made Endpoints of Services without selector into EndpointSlices (kube-controller-manager's
  * `endpointslice-mirroring-controller`).
+ *
+ * @param maxEndpointsPerSubset the most addresses to mirror per subset, 1 to 1000
+ *   (`--mirroring-max-endpoints-per-subset`).
  */
-export function endpointSliceMirroringController(options: MirroringOptions = {}): ControllerSpec {
+export function endpointSliceMirroringController(maxEndpointsPerSubset = 1000): ControllerSpec {
   return {
     name: 'endpointslice-mirroring-controller',
     eventSource: 'endpoint-slice-mirroring-controller',
     queue: 'endpoint_slice_mirroring',
     build(loop) {
-      const reconciler = new MirroringReconciler(loop, options.maxEndpointsPerSubset ?? 1000);
+      const reconciler = new MirroringReconciler(loop, maxEndpointsPerSubset);
       return (key, signal) => reconciler.reconcile(key, signal);
     },
   };

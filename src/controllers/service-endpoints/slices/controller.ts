@@ -115,21 +115,19 @@ class PodsWithoutNode {
 /** Changes of slices by other clients come in bursts: they are reconciled together. */
 const foreignChangeDelayMs = 1000;
 
-/** Options of {@link endpointSlicesController}. */
-export interface EndpointSlicesOptions {
-  /** The most endpoints per slice, 1 to 1000; default 100 (`--max-endpoints-per-slice`). */
-  readonly maxEndpointsPerSlice?: number;
-}
-
-/** Writes the EndpointSlices of Services with a selector (kube-controller-manager's `endpointslice-controller`). */
-export function endpointSlicesController(options: EndpointSlicesOptions = {}): ControllerSpec {
+/**
+ * Writes the EndpointSlices of Services with a selector (kube-controller-manager's `endpointslice-controller`).
+ *
+ * @param maxEndpointsPerSlice 1 to 1000 (`--max-endpoints-per-slice`).
+ */
+export function endpointSlicesController(maxEndpointsPerSlice = 100): ControllerSpec {
   return {
     name: 'endpointslice-controller',
     eventSource: 'endpoint-slice-controller',
     queue: 'endpoint_slice',
     workers: 10,
     build(loop) {
-      const reconciler = new EndpointSliceReconciler(loop, options.maxEndpointsPerSlice ?? 100);
+      const reconciler = new EndpointSliceReconciler(loop, maxEndpointsPerSlice);
       return (key, signal) => reconciler.reconcile(key, signal);
     },
   };

@@ -11,7 +11,6 @@ import { joinKey, keyOf, type ObjectKey } from '../../../objects/meta.ts';
 import type { Pod } from '../../../objects/types/core.generated.ts';
 import type { PodNetworkConnectivityCheck } from '../../../objects/types/openshift.ts';
 import { type ControllerSpec, ownKey } from '../../../runtime/key-loop.ts';
-import { checkerName } from '../../../controllers/names.ts';
 
 /** A network that connections are opened from. */
 export interface CheckNetwork {
@@ -142,7 +141,7 @@ export function connectivityCheckerController({
   timeoutMs = 10_000,
 }: ConnectivityCheckerOptions = {}): ControllerSpec {
   return {
-    name: checkerName,
+    name: 'check-endpoints-controller',
     eventSource: 'check-endpoints',
     queue: 'check_endpoints',
     // Checks wait for most of their time.
