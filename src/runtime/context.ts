@@ -33,16 +33,6 @@ export interface ControllerContext {
   serves(object: Pick<KubeObject, 'metadata'>): boolean;
 }
 
-/**
- * A controller that `--controllers` can name. `start` registers informers, indexes and handlers, does no I/O, and
- * returns what runs once the caches are full.
- */
-export interface ControllerDefinition {
-  /** Lower case with dashes, e.g. `endpoint-slices`. */
-  readonly name: string;
-  start(context: ControllerContext): readonly Runnable[];
-}
-
 /** Something that runs until its signal aborts. */
 export interface Runnable {
   /** Resolves when all begun work is finished, after the signal aborted. Rejects only on a bug. */

@@ -51,24 +51,6 @@ export class NotYetError extends Error {
 /** Retries after {@link NotYetError} that are no reason for a warning: some five seconds by the default back-off. */
 const usualRetries = 10;
 
-/** The parts of one queue and its workers. A controller with two queues has two loops. */
-export interface ControllerOptions {
-  /** Name of the queue in metrics and logs. */
-  readonly name: string;
-  readonly context: Pick<ControllerContext, 'clock' | 'random' | 'log' | 'metrics'>;
-  readonly reconcile: Reconcile;
-  /** Keys that run at once; default 5, as kube-controller-manager's `--concurrent-…-syncs`. */
-  readonly workers?: number;
-  /** Workers start after these have synced. */
-  readonly waitFor: readonly SyncedSource[];
-  /** Milliseconds between the retries of a key; default from 5 to 1,000,000, as client-go's default limiter. */
-  readonly backoff?: BackoffLimits;
-  /** Retries before a key is dropped until it is added again; default: no limit. */
-  readonly maxRetries?: number;
-  /** Milliseconds that running keys have to finish after a stop, before their signal aborts; default 20,000. */
-  readonly drainTimeout?: number;
-}
-
 /** The part of an informer that the start of a loop waits for. */
 export interface SyncedSource {
   synced(signal: AbortSignal): Promise<boolean>;
@@ -85,140 +67,10 @@ export interface EnqueueOptions {
 }
 
 const defaultBackoff: BackoffLimits = { base: 5, max: 1_000_000 };
-/** Milliseconds between retries after 403: the permission must be granted first. */
-const refusedDelay = 30_000;
-/** Milliseconds that an aborted key has to return. */
-const abortGrace = 5000;
-
-/** One queue with its workers; see {@link Reconcile} for the contract. */
-export class Controller implements Runnable {
-  readonly #options: ControllerOptions;
-  readonly #queue: RateLimitedQueue;
-  readonly #log: Logger;
-  /** Aborts when a graceful stop takes too long. */
-  readonly #giveUp = new AbortController();
-
-  constructor(options: ControllerOptions) {
-    const { context, name, backoff = defaultBackoff } = options;
-    this.#options = options;
-    this.#log = context.log.child({ controller: name });
-    this.#queue = new RateLimitedQueue({
-      clock: context.clock,
-      random: context.random,
-      limits: backoff,
-      recorder: recordQueue(context.metrics, name),
-    });
-  }
-
-  /** Enqueues a reconcile of the key. Keys that are added before `run` wait for it. */
-  enqueue(key: ObjectKey, { priority = Priority.change, after = 0 }: EnqueueOptions = {}): void {
-    this.#queue.addAfter(key, after, priority);
-  }
-
-  async run(signal: AbortSignal): Promise<void> {
-    const { waitFor, workers = 5 } = this.#options;
-    const synced = await Promise.all(waitFor.map((source) => source.synced(signal)));
-    if (synced.every(Boolean) && !signal.aborted) {
-      const running = new PQueue({ concurrency: workers });
-      const pump = (): void => {
-        while (running.pending + running.size < workers && !signal.aborted) {
-          const key = this.#queue.take();
-          if (key === undefined) return;
-          // #work never rejects, so neither does this promise.
-          void running.add(() => this.#work(key)).then(pump);
-        }
-      };
-      // Deferred: handlers enqueue in the middle of an event, and a burst of events causes one run.
-      let scheduled = false;
-      this.#queue.onReady = () => {
-        if (scheduled) return;
-        scheduled = true;
-        setImmediate(() => {
-          scheduled = false;
-          pump();
-        });
-      };
-      this.#log.debug({ workers }, 'controller started');
-      pump();
-      await whenAborted(signal);
-      this.#queue.close();
-      await this.#drain(running, signal.reason instanceof LeaseLost);
-      this.#log.debug('controller stopped');
-    }
-    this.#queue.close();
-  }
-
-  /**
-   * Lets running keys finish. After a time, or at once when another process may lead already, their signal aborts; keys
-   * that still run after that are abandoned.
-   */
-  async #drain(running: PQueue, atOnce: boolean): Promise<void> {
-    const { context, drainTimeout = 20_000 } = this.#options;
-    const idle = running.onIdle().then(() => true);
-    const finished = new AbortController();
-    const late = async (milliseconds: number): Promise<boolean> => {
-      await context.clock.sleep(milliseconds, finished.signal);
-      return false;
-    };
-    try {
-      if (!atOnce && (await Promise.race([idle, late(drainTimeout)]))) return;
-      this.#giveUp.abort();
-      if (await Promise.race([idle, late(abortGrace)])) return;
-      this.#log.error({ running: this.#queue.running }, 'stopped before every key was finished');
-    } finally {
-      finished.abort();
-    }
-  }
-
-  async #work(key: ObjectKey): Promise<void> {
-    const { context, name, reconcile } = this.#options;
-    const started = context.clock.monotonic();
-    let result = 'success';
-    try {
-      const wanted = await reconcile(key, this.#giveUp.signal);
-      this.#queue.forget(key);
-      if (wanted?.requeueAfter !== undefined) {
-        result = 'requeue_after';
-        this.#queue.addAfter(key, wanted.requeueAfter, Priority.change);
-      }
-    } catch (error) {
-      result = error instanceof TerminalError ? 'terminal_error' : 'error';
-      this.#failed(key, error);
-    } finally {
-      this.#queue.done(key);
-      context.metrics.reconciles.inc({ controller: name, result });
-      context.metrics.reconcileSeconds.observe(
-        { controller: name },
-        (context.clock.monotonic() - started) / 1000,
-      );
-    }
-  }
-
-  #failed(key: ObjectKey, error: unknown): void {
-    const { maxRetries = Number.POSITIVE_INFINITY } = this.#options;
-    if (error instanceof TerminalError) {
-      this.#queue.forget(key);
-      this.#log.error({ key, err: error }, 'reconcile failed for good');
-      return;
-    }
-    const retries = this.#queue.retries(key);
-    if (retries >= maxRetries) {
-      this.#queue.forget(key);
-      this.#log.error({ key, err: error, retries }, 'reconcile failed too often, waiting for a change');
-      return;
-    }
-    const refused = isForbidden(error);
-    const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
-    // A retry keeps the priority of the key: a failing resync overtakes no change that a user waits for.
-    const priority = this.#queue.priorityOf(key) ?? Priority.change;
-    const delay = Math.round(this.#queue.addRateLimited(key, priority, atLeast));
-    // A conflict means that the cache was behind, so that the retry is expected. A missing permission (403) and an
-    // unreachable server are logged once by the transport.
-    const isExpected = isConflict(error) || (error instanceof NotYetError && retries < usualRetries);
-    const level = isExpected || refused || isUnreached(error) ? 'debug' : 'warn';
-    this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
-  }
-}
+/** Between retries after 403: the permission must be granted first. */
+const refusedDelayMs = 30_000;
+/** An aborted key has this time to return. */
+const abortGraceMs = 5000;
 
 /** What happened to an object in a cache. Objects are frozen. */
 export type Change<T extends KubeObject> =
@@ -240,7 +92,17 @@ export interface CacheOptions<T extends KubeObject> extends InformerOptions<T> {
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
 }
 
-type LoopOptions = Pick<ControllerOptions, 'workers' | 'backoff' | 'maxRetries'>;
+/** How a queue is worked off. */
+export interface LoopOptions {
+  /** Keys that run at once; default 5, as kube-controller-manager's `--concurrent-…-syncs`. */
+  readonly workers?: number;
+  /** Milliseconds between the retries of a key; default from 5 to 1,000,000, as client-go's default limiter. */
+  readonly backoff?: BackoffLimits;
+  /** Retries before a key is dropped until it is added again; default: no limit. */
+  readonly maxRetries?: number;
+  /** That running keys have to finish after a stop, before their signal aborts; default 20,000. */
+  readonly drainTimeoutMs?: number;
+}
 
 /** A kind that a controller works on, and the work, which another project may do. */
 export interface ServedWork {
@@ -287,21 +149,27 @@ export type LoopContext = Pick<ControllerContext, 'clock' | 'random' | 'log' | '
 /** The queue of a controller with its workers, and the caches that they read. */
 export class KeyLoop<C extends LoopContext = ControllerContext> implements Runnable {
   readonly context: C;
-  readonly #caches: SyncedSource[] = [];
+  readonly #name: string;
+  readonly #options: LoopOptions;
+  readonly #sources: SyncedSource[] = [];
   readonly #beside: Runnable[] = [];
-  readonly #queue: Controller;
+  readonly #queue: RateLimitedQueue;
+  readonly #log: Logger;
+  /** Aborts when a graceful stop takes too long. */
+  readonly #giveUp = new AbortController();
   readonly #reconcile: Reconcile;
 
+  /** @param queue its name in metrics and logs. */
   constructor(context: C, queue: string, options: LoopOptions, build: (loop: KeyLoop<C>) => Reconcile) {
     this.context = context;
-    this.#queue = new Controller({
-      workers: options.workers ?? 5,
-      ...(options.backoff && { backoff: options.backoff }),
-      ...(options.maxRetries !== undefined && { maxRetries: options.maxRetries }),
-      name: queue,
-      context,
-      waitFor: this.#caches,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
+    this.#name = queue;
+    this.#options = options;
+    this.#log = context.log.child({ controller: queue });
+    this.#queue = new RateLimitedQueue({
+      clock: context.clock,
+      random: context.random,
+      limits: options.backoff ?? defaultBackoff,
+      recorder: recordQueue(context.metrics, queue),
     });
     this.#reconcile = build(this);
   }
@@ -311,7 +179,7 @@ export class KeyLoop<C extends LoopContext = ControllerContext> implements Runna
     const { indexes = {}, ...rest } = options;
     const informer = this.context.informers.informer(resource, rest);
     for (const [name, index] of Object.entries(indexes)) informer.addIndex(name, index);
-    this.#caches.push(informer);
+    this.#sources.push(informer);
     return informer;
   }
 
@@ -333,8 +201,9 @@ export class KeyLoop<C extends LoopContext = ControllerContext> implements Runna
     informer.addHandler(handler);
   }
 
-  enqueue(key: ObjectKey, options?: EnqueueOptions): void {
-    this.#queue.enqueue(key, options);
+  /** Enqueues a reconcile of the key. Keys that are added before `run` wait for it. */
+  enqueue(key: ObjectKey, { priority = Priority.change, after = 0 }: EnqueueOptions = {}): void {
+    this.#queue.addAfter(key, after, priority);
   }
 
   /** A second queue, for work of another grain: it has workers and caches of its own, and runs with this one. */
@@ -346,7 +215,7 @@ export class KeyLoop<C extends LoopContext = ControllerContext> implements Runna
 
   /** No key is reconciled before this has synced either. */
   waitFor(source: SyncedSource): void {
-    this.#caches.push(source);
+    this.#sources.push(source);
   }
 
   /** Runs this with the queue, until the same signal. */
@@ -355,60 +224,110 @@ export class KeyLoop<C extends LoopContext = ControllerContext> implements Runna
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#queue, ...this.#beside].map((part) => part.run(signal)));
-  }
-}
-
-/**
- * The base of reconcilers: a queue of keys, and informers that must have synced before the first key is taken. A
- * subclass gets its informers, adds handlers that enqueue keys, and implements {@link reconcile}.
- */
-export abstract class Reconciler implements Runnable {
-  protected readonly context: ControllerContext;
-  protected readonly queue: Controller;
-  readonly #sources: SyncedSource[] = [];
-
-  /** @param name of the queue, in metrics and logs. */
-  constructor(
-    context: ControllerContext,
-    name: string,
-    options: Pick<ControllerOptions, 'workers' | 'backoff' | 'maxRetries'> = {},
-  ) {
-    this.context = context;
-    this.queue = new Controller({
-      ...options,
-      name,
-      context,
-      waitFor: this.#sources,
-      reconcile: (key, signal) => this.reconcile(key, signal),
-    });
+    await Promise.all([this.#runQueue(signal), ...this.#beside.map((part) => part.run(signal))]);
   }
 
-  run(signal: AbortSignal): Promise<void> {
-    return this.queue.run(signal);
+  async #runQueue(signal: AbortSignal): Promise<void> {
+    const { workers = 5 } = this.#options;
+    const synced = await Promise.all(this.#sources.map((source) => source.synced(signal)));
+    if (synced.every(Boolean) && !signal.aborted) {
+      const running = new PQueue({ concurrency: workers });
+      const pump = (): void => {
+        while (running.pending + running.size < workers && !signal.aborted) {
+          const key = this.#queue.take();
+          if (key === undefined) return;
+          // #work never rejects, so neither does this promise.
+          void running.add(() => this.#work(key)).then(pump);
+        }
+      };
+      // Deferred: handlers enqueue in the middle of an event, and a burst of events causes one run.
+      let scheduled = false;
+      this.#queue.onReady = () => {
+        if (scheduled) return;
+        scheduled = true;
+        setImmediate(() => {
+          scheduled = false;
+          pump();
+        });
+      };
+      this.#log.debug({ workers }, 'controller started');
+      pump();
+      await whenAborted(signal);
+      this.#queue.close();
+      await this.#drain(running, signal.reason instanceof LeaseLost);
+      this.#log.debug('controller stopped');
+    }
+    this.#queue.close();
   }
 
-  /** See `Reconcile` for the contract. */
-  protected abstract reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined>;
-
-  /** The informer of a resource; no key is taken before it has synced. */
-  protected informer<T extends KubeObject>(
-    resource: ResourceType<T>,
-    options?: InformerOptions<T>,
-  ): Informer<T> {
-    const informer = this.context.informers.informer(resource, options);
-    this.#sources.push(informer);
-    return informer;
+  /**
+   * Lets running keys finish. After a time, or at once when another process may lead already, their signal aborts; keys
+   * that still run after that are abandoned.
+   */
+  async #drain(running: PQueue, atOnce: boolean): Promise<void> {
+    const { drainTimeoutMs = 20_000 } = this.#options;
+    const idle = running.onIdle().then(() => true);
+    const finished = new AbortController();
+    const late = async (milliseconds: number): Promise<boolean> => {
+      await this.context.clock.sleep(milliseconds, finished.signal);
+      return false;
+    };
+    try {
+      if (!atOnce && (await Promise.race([idle, late(drainTimeoutMs)]))) return;
+      this.#giveUp.abort();
+      if (await Promise.race([idle, late(abortGraceMs)])) return;
+      this.#log.error({ running: this.#queue.running }, 'stopped before every key was finished');
+    } finally {
+      finished.abort();
+    }
   }
 
-  /** No key is taken before this has synced either. Call in the constructor. */
-  protected waitFor(source: SyncedSource): void {
-    this.#sources.push(source);
+  async #work(key: ObjectKey): Promise<void> {
+    const { context } = this;
+    const started = context.clock.monotonic();
+    let result = 'success';
+    try {
+      const wanted = await this.#reconcile(key, this.#giveUp.signal);
+      this.#queue.forget(key);
+      if (wanted?.requeueAfter !== undefined) {
+        result = 'requeue_after';
+        this.#queue.addAfter(key, wanted.requeueAfter, Priority.change);
+      }
+    } catch (error) {
+      result = error instanceof TerminalError ? 'terminal_error' : 'error';
+      this.#failed(key, error);
+    } finally {
+      this.#queue.done(key);
+      context.metrics.reconciles.inc({ controller: this.#name, result });
+      context.metrics.reconcileSeconds.observe(
+        { controller: this.#name },
+        (context.clock.monotonic() - started) / 1000,
+      );
+    }
   }
 
-  /** Enqueues the key of every object that comes or changes. */
-  protected enqueueChanges(informer: Informer<KubeObject>): void {
-    const enqueue = (object: KubeObject): void => this.queue.enqueue(keyOf(object));
-    informer.addHandler({ added: enqueue, updated: enqueue });
+  #failed(key: ObjectKey, error: unknown): void {
+    const { maxRetries = Number.POSITIVE_INFINITY } = this.#options;
+    if (error instanceof TerminalError) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error }, 'reconcile failed for good');
+      return;
+    }
+    const retries = this.#queue.retries(key);
+    if (retries >= maxRetries) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error, retries }, 'reconcile failed too often, waiting for a change');
+      return;
+    }
+    const refused = isForbidden(error);
+    const atLeast = retryAfterOf(error) ?? (refused ? refusedDelayMs : 0);
+    // A retry keeps the priority of the key: a failing resync overtakes no change that a user waits for.
+    const priority = this.#queue.priorityOf(key) ?? Priority.change;
+    const delay = Math.round(this.#queue.addRateLimited(key, priority, atLeast));
+    // A conflict means that the cache was behind, so that the retry is expected. A missing permission (403) and an
+    // unreachable server are logged once by the transport.
+    const isExpected = isConflict(error) || (error instanceof NotYetError && retries < usualRetries);
+    const level = isExpected || refused || isUnreached(error) ? 'debug' : 'warn';
+    this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
   }
 }

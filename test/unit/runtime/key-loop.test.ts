@@ -2,11 +2,12 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { LeaseLost } from '../../../src/client/leases.ts';
 import {
-  Controller,
-  type ControllerOptions,
+  KeyLoop,
+  type LoopOptions,
   NotYetError,
   Priority,
   type Reconcile,
+  type SyncedSource,
   TerminalError,
 } from '../../../src/runtime/key-loop.ts';
 import { at, textAt } from '../../../src/objects/json.ts';
@@ -18,22 +19,29 @@ const services = { group: '', resource: 'services' };
 
 interface Harness {
   readonly clock: FakeClock;
-  readonly controller: Controller;
+  readonly loop: KeyLoop;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
   readonly counted: () => Promise<Record<string, number>>;
 }
 
-function start(reconcile: Reconcile, options: Partial<ControllerOptions> = {}): Harness {
+function start(
+  reconcile: Reconcile,
+  options: LoopOptions = {},
+  sources: readonly SyncedSource[] = [],
+): Harness {
   const clock = new FakeClock();
   const context = controllerContext(clock);
-  const controller = new Controller({ name: 'test', context, reconcile, waitFor: [], ...options });
+  const loop = new KeyLoop(context, 'test', options, (own) => {
+    for (const source of sources) own.waitFor(source);
+    return reconcile;
+  });
   const stop = new AbortController();
   return {
     clock,
-    controller,
+    loop,
     stop,
-    ended: controller.run(stop.signal),
+    ended: loop.run(stop.signal),
     async counted() {
       const { values } = await context.metrics.reconciles.get();
       return Object.fromEntries(values.map(({ labels, value }) => [String(labels.result), value]));
@@ -41,22 +49,23 @@ function start(reconcile: Reconcile, options: Partial<ControllerOptions> = {}): 
   };
 }
 
-describe('Controller', () => {
+describe('the queue of a KeyLoop', () => {
   it('waits for its caches, then works by priority', async () => {
     const ran: string[] = [];
     let synced: (value: boolean) => void = () => undefined;
     const source = { synced: () => new Promise<boolean>((resolve) => (synced = resolve)) };
-    const { clock, controller, stop, ended } = start(
+    const { clock, loop, stop, ended } = start(
       (key) => {
         ran.push(key);
         return Promise.resolve(undefined);
       },
-      { waitFor: [source], workers: 1 },
+      { workers: 1 },
+      [source],
     );
-    controller.enqueue('resync', { priority: Priority.resync });
-    controller.enqueue('a');
-    controller.enqueue('a');
-    controller.enqueue('b');
+    loop.enqueue('resync', { priority: Priority.resync });
+    loop.enqueue('a');
+    loop.enqueue('a');
+    loop.enqueue('b');
     await clock.advance(0);
     expect(ran).toEqual([]);
     synced(true);
@@ -69,7 +78,7 @@ describe('Controller', () => {
   it('runs a key once for a burst, and never inside the call that adds it', async () => {
     let inside = false;
     let runs = 0;
-    const { clock, controller, stop, ended } = start(() => {
+    const { clock, loop, stop, ended } = start(() => {
       expect(inside).toBe(false);
       runs++;
       return Promise.resolve(undefined);
@@ -77,7 +86,7 @@ describe('Controller', () => {
     await clock.advance(0);
     inside = true;
     for (let i = 0; i < 10; i++) {
-      controller.enqueue('a');
+      loop.enqueue('a');
       await Promise.resolve();
     }
     inside = false;
@@ -89,14 +98,15 @@ describe('Controller', () => {
 
   it('does nothing when it is stopped before its caches are full', async () => {
     const ran: string[] = [];
-    const { controller, stop, ended } = start(
+    const { loop, stop, ended } = start(
       (key) => {
         ran.push(key);
         return Promise.resolve(undefined);
       },
-      { waitFor: [{ synced: () => Promise.resolve(false) }] },
+      {},
+      [{ synced: () => Promise.resolve(false) }],
     );
-    controller.enqueue('a');
+    loop.enqueue('a');
     stop.abort();
     await ended;
     expect(ran).toEqual([]);
@@ -106,7 +116,7 @@ describe('Controller', () => {
     const running: string[] = [];
     const finish = new Map<string, () => void>();
     let most = 0;
-    const { clock, controller, stop, ended } = start(
+    const { clock, loop, stop, ended } = start(
       (key) => {
         running.push(key);
         most = Math.max(most, running.length);
@@ -120,9 +130,9 @@ describe('Controller', () => {
       },
       { workers: 2 },
     );
-    for (const key of ['a', 'b', 'c', 'a']) controller.enqueue(key);
+    for (const key of ['a', 'b', 'c', 'a']) loop.enqueue(key);
     await clock.advance(0);
-    controller.enqueue('a');
+    loop.enqueue('a');
     expect(running).toEqual(['a', 'b']);
     finish.get('a')?.();
     await clock.advance(0);
@@ -146,11 +156,11 @@ describe('Controller', () => {
       () => Promise.reject(conflict(services, 'a', 'stale')),
       () => Promise.resolve(undefined),
     ];
-    const { clock, controller, stop, ended, counted } = start(() => {
+    const { clock, loop, stop, ended, counted } = start(() => {
       at.push(clock.monotonic());
       return results.shift()?.() ?? Promise.resolve(undefined);
     });
-    controller.enqueue('a');
+    loop.enqueue('a');
     await clock.advance(10_000);
     expect(at).toEqual([0, 5, 15, 1015, 1020]);
     expect(await counted()).toEqual({ error: 3, requeue_after: 1, success: 1 });
@@ -163,11 +173,11 @@ describe('Controller', () => {
     ['a refusal', () => forbidden(services, 'a', 'no'), 30_000],
   ])('waits for %s', async (_, error, wait) => {
     const at: number[] = [];
-    const { clock, controller, stop, ended } = start(() => {
+    const { clock, loop, stop, ended } = start(() => {
       at.push(clock.monotonic());
       return at.length === 1 ? Promise.reject(error()) : Promise.resolve(undefined);
     });
-    controller.enqueue('a');
+    loop.enqueue('a');
     await clock.advance(100_000);
     expect(at).toEqual([0, wait]);
     stop.abort();
@@ -176,18 +186,18 @@ describe('Controller', () => {
 
   it('gives up after a terminal error or too many retries, until the key is added again', async () => {
     const ran: string[] = [];
-    const { clock, controller, stop, ended, counted } = start(
+    const { clock, loop, stop, ended, counted } = start(
       (key) => {
         ran.push(key);
         return Promise.reject(key === 't' ? new TerminalError('never') : new Error('no'));
       },
       { maxRetries: 2 },
     );
-    controller.enqueue('t');
-    controller.enqueue('a');
+    loop.enqueue('t');
+    loop.enqueue('a');
     await clock.advance(1_000_000);
     expect(ran).toEqual(['t', 'a', 'a', 'a']);
-    controller.enqueue('a');
+    loop.enqueue('a');
     await clock.advance(0);
     expect(ran).toHaveLength(5);
     expect(await counted()).toEqual({ terminal_error: 1, error: 4 });
@@ -199,14 +209,16 @@ describe('Controller', () => {
     const lines: unknown[] = [];
     const clock = new FakeClock();
     const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
-    const controller = new Controller({
-      ...{ name: 'test', context: { ...controllerContext(clock), log }, waitFor: [] },
-      reconcile: () => Promise.reject(new NotYetError('not served')),
-      maxRetries: 11,
-    });
+    const context = { ...controllerContext(clock), log };
+    const loop = new KeyLoop(
+      context,
+      'test',
+      { maxRetries: 11 },
+      () => () => Promise.reject(new NotYetError('not served')),
+    );
     const stop = new AbortController();
-    const ended = controller.run(stop.signal);
-    controller.enqueue('a');
+    const ended = loop.run(stop.signal);
+    loop.enqueue('a');
     await clock.advance(1_000_000);
     stop.abort();
     await ended;
@@ -219,16 +231,16 @@ describe('Controller', () => {
 
   it('lets running keys finish, aborts them after a while, and leaves them behind at last', async () => {
     const signals: AbortSignal[] = [];
-    const { clock, controller, stop, ended } = start(
+    const { clock, loop, stop, ended } = start(
       (_, signal) => {
         signals.push(signal);
         return new Promise(() => undefined);
       },
-      { drainTimeout: 1000 },
+      { drainTimeoutMs: 1000 },
     );
-    controller.enqueue('a');
+    loop.enqueue('a');
     await clock.advance(0);
-    controller.enqueue('b', { after: 10 });
+    loop.enqueue('b', { after: 10 });
     stop.abort();
     await clock.advance(999);
     expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
@@ -240,11 +252,11 @@ describe('Controller', () => {
   });
 
   it('aborts running keys at once when the lease is lost', async () => {
-    const { clock, controller, stop, ended } = start(
+    const { clock, loop, stop, ended } = start(
       (_, signal) =>
         new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true })),
     );
-    controller.enqueue('a');
+    loop.enqueue('a');
     await clock.advance(0);
     stop.abort(new LeaseLost());
     await ended;
@@ -253,7 +265,7 @@ describe('Controller', () => {
 
   it('works off 20,000 keys that fail, requeue and succeed, each as often as it should', async () => {
     const runs = new Map<string, number>();
-    const { clock, controller, stop, ended } = start(
+    const { clock, loop, stop, ended } = start(
       (key) => {
         const count = (runs.get(key) ?? 0) + 1;
         runs.set(key, count);
@@ -262,7 +274,7 @@ describe('Controller', () => {
       },
       { workers: 50 },
     );
-    for (let i = 0; i < 20_000; i++) controller.enqueue(String(i));
+    for (let i = 0; i < 20_000; i++) loop.enqueue(String(i));
     for (let i = 0; i < 1000; i++) await clock.advance(10);
     stop.abort();
     await ended;
