@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
-import { z } from 'zod';
-import { isRecord } from '../../objects/json.ts';
+import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import { parseTime } from '../../objects/time.ts';
 import { spawn } from 'node:child_process';
 import { resolve, sep } from 'node:path';
 
@@ -66,38 +66,111 @@ export class CachedLogin implements Login {
   }
 }
 
+/** Reads the members of an object that is not ours; null counts as absent. Each method throws for the wrong type. */
+class Members {
+  readonly #members: JsonRecord;
+  readonly #problem: string;
+
+  /** @param problem how the messages begin. */
+  constructor(value: unknown, problem: string) {
+    this.#problem = problem;
+    if (!isRecord(value)) throw new Error(`${problem}: no object`);
+    this.#members = value;
+  }
+
+  /** @throws {Error} also when it is absent or empty. */
+  text(name: string): string {
+    return this.optionalText(name) || this.#wrong(name, 'a text');
+  }
+
+  optionalText(name: string): string | undefined {
+    const value = this.value(name);
+    return value === undefined || typeof value === 'string' ? value : this.#wrong(name, 'a text');
+  }
+
+  /** @throws {Error} also when it is absent. */
+  url(name: string): string {
+    const text = this.text(name);
+    return URL.canParse(text) ? text : this.#wrong(name, 'a URL');
+  }
+
+  flag(name: string): boolean | undefined {
+    const value = this.value(name);
+    return value === undefined || typeof value === 'boolean' ? value : this.#wrong(name, 'true or false');
+  }
+
+  optionalChoice<T extends string>(name: string, choices: readonly T[]): T | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    return choices.find((choice) => choice === value) ?? this.#wrong(name, `one of ${choices.join(', ')}`);
+  }
+
+  /** @throws {Error} also when it is absent. */
+  choice<T extends string>(name: string, choices: readonly T[]): T {
+    return this.optionalChoice(name, choices) ?? this.#wrong(name, `one of ${choices.join(', ')}`);
+  }
+
+  texts(name: string): readonly string[] {
+    const value = this.value(name) ?? [];
+    return isStringList(value) ? value : this.#wrong(name, 'a list of texts');
+  }
+
+  objects(name: string): readonly Members[] {
+    const value = this.value(name) ?? [];
+    if (!Array.isArray(value)) return this.#wrong(name, 'a list');
+    const items: readonly unknown[] = value;
+    return items.map((item) => new Members(item, this.#problem));
+  }
+
+  /** @returns milliseconds since 1970. */
+  optionalTime(name: string): number | undefined {
+    const text = this.optionalText(name);
+    if (text === undefined || text === '') return undefined;
+    return parseTime(text) ?? this.#wrong(name, 'an RFC 3339 time');
+  }
+
+  value(name: string): unknown {
+    return (Object.hasOwn(this.#members, name) ? this.#members[name] : undefined) ?? undefined;
+  }
+
+  #wrong(name: string, wanted: string): never {
+    throw new Error(`${this.#problem}: ${name} is not ${wanted}`);
+  }
+}
+
 /** ID tokens of an OpenID Connect provider (client-go's `plugin/pkg/client/auth/oidc`). */
 
 /** `users[].user.auth-provider.config` of a kubeconfig. */
-const oidcSettings = z.object({
-  'idp-issuer-url': z.url(),
-  'client-id': z.string().min(1),
-  'client-secret': z.string().nullish(),
-  'id-token': z.string().nullish(),
-  'refresh-token': z.string().nullish(),
+interface OidcSettings {
+  readonly 'idp-issuer-url': string;
+  readonly 'client-id': string;
+  readonly 'client-secret': string | undefined;
+  readonly 'id-token': string | undefined;
+  readonly 'refresh-token': string | undefined;
   /** A file, PEM. */
-  'idp-certificate-authority': z.string().nullish(),
+  readonly 'idp-certificate-authority': string | undefined;
   /** Base64 of PEM. */
-  'idp-certificate-authority-data': z.string().nullish(),
-});
-
-/** See {@link oidcSettings}. */
-type OidcSettings = z.infer<typeof oidcSettings>;
+  readonly 'idp-certificate-authority-data': string | undefined;
+}
 
 /** @throws {Error} when it is malformed. */
 export function parseOidcSettings(value: unknown): OidcSettings {
-  const parsed = oidcSettings.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw new Error(`the oidc provider of the kubeconfig is not valid: ${z.prettifyError(parsed.error)}`);
+  const members = new Members(value, 'the oidc provider of the kubeconfig is not valid');
+  return {
+    'idp-issuer-url': members.url('idp-issuer-url'),
+    'client-id': members.text('client-id'),
+    'client-secret': members.optionalText('client-secret'),
+    'id-token': members.optionalText('id-token'),
+    'refresh-token': members.optionalText('refresh-token'),
+    'idp-certificate-authority': members.optionalText('idp-certificate-authority'),
+    'idp-certificate-authority-data': members.optionalText('idp-certificate-authority-data'),
+  };
 }
 
 /** Milliseconds that a provider has to answer. */
 const timeoutMs = 30_000;
 /** Milliseconds before its expiry from which an ID token counts as expired (`expiryDelta` of oauth2). */
 const margin = 10_000;
-
-const discovered = z.object({ token_endpoint: z.url() });
-const granted = z.object({ id_token: z.string().min(1), refresh_token: z.string().nullish() });
 
 /**
  * Provides the ID token of the kubeconfig until it expires, and then new ones for the refresh token. They are kept in
@@ -118,8 +191,8 @@ export class OidcProvider {
     this.#settings = settings;
     this.#ca = ca;
     this.#now = now;
-    this.#idToken = settings['id-token'] ?? undefined;
-    this.#refreshToken = settings['refresh-token'] ?? undefined;
+    this.#idToken = settings['id-token'];
+    this.#refreshToken = settings['refresh-token'];
   }
 
   /** @throws {Error} when there is no refresh token, or the provider refuses it. */
@@ -141,17 +214,18 @@ export class OidcProvider {
     const agent = new Agent(this.#ca === undefined ? {} : { connect: { ca: this.#ca } });
     try {
       const base = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer;
-      const place = await ask(agent, `${base}/.well-known/openid-configuration`, undefined, discovered);
+      const discovered = await ask(agent, `${base}/.well-known/openid-configuration`, undefined);
       const grant = new URLSearchParams({
         grant_type: 'refresh_token',
         refresh_token: this.#refreshToken,
         client_id: id,
-        ...(secret === undefined || secret === null || secret === '' ? {} : { client_secret: secret }),
+        ...(secret === undefined || secret === '' ? {} : { client_secret: secret }),
       });
-      const answer = await ask(agent, place.token_endpoint, grant, granted);
+      const granted = await ask(agent, discovered.url('token_endpoint'), grant);
+      const idToken = granted.text('id_token');
       // Providers that do not rotate refresh tokens return none.
-      this.#refreshToken = answer.refresh_token ?? this.#refreshToken;
-      return answer.id_token;
+      this.#refreshToken = granted.optionalText('refresh_token') ?? this.#refreshToken;
+      return idToken;
     } finally {
       await agent.close();
     }
@@ -159,12 +233,7 @@ export class OidcProvider {
 }
 
 /** Sends a GET, or a POST of a form. */
-async function ask<T>(
-  agent: Agent,
-  url: string,
-  form: URLSearchParams | undefined,
-  schema: z.ZodType<T>,
-): Promise<T> {
+async function ask(agent: Agent, url: string, form: URLSearchParams | undefined): Promise<Members> {
   const { statusCode, body } = await request(url, {
     dispatcher: agent,
     method: form === undefined ? 'GET' : 'POST',
@@ -175,9 +244,7 @@ async function ask<T>(
   });
   const text = await body.text();
   if (statusCode !== 200) throw new Error(`${url} answered ${statusCode}: ${text.slice(0, 200)}`);
-  const parsed = schema.safeParse(jsonOf(text));
-  if (!parsed.success) throw new Error(`${url} returned an invalid answer: ${z.prettifyError(parsed.error)}`);
-  return parsed.data;
+  return new Members(jsonOf(text), `${url} returned an invalid answer`);
 }
 
 /** When an ID token expires, less the margin, in milliseconds since 1970; 0 for a text that is not an ID token. */
@@ -199,24 +266,33 @@ function jsonOf(text: string): unknown {
 /** Credentials from a program (client-go's `plugin/pkg/client/auth/exec`, KEP-541). */
 
 /** `users[].user.exec` of a kubeconfig. */
-const execSettings = z.object({
-  apiVersion: z.enum(['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1']),
-  command: z.string().min(1),
-  args: z.array(z.string()).nullish(),
-  env: z.array(z.object({ name: z.string().min(1), value: z.string() })).nullish(),
-  installHint: z.string().nullish(),
-  provideClusterInfo: z.boolean().nullish(),
-  interactiveMode: z.enum(['Never', 'IfAvailable', 'Always']).nullish(),
-});
-
-/** See {@link execSettings}. */
-type ExecSettings = z.infer<typeof execSettings>;
+interface ExecSettings {
+  readonly apiVersion: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly installHint: string | undefined;
+  readonly provideClusterInfo: boolean | undefined;
+  readonly interactiveMode: 'Never' | 'IfAvailable' | 'Always' | undefined;
+}
 
 /** @throws {Error} when it is malformed. */
 export function parseExecSettings(value: unknown): ExecSettings {
-  const parsed = execSettings.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw new Error(`the exec plugin of the kubeconfig is not valid: ${z.prettifyError(parsed.error)}`);
+  const members = new Members(value, 'the exec plugin of the kubeconfig is not valid');
+  return {
+    apiVersion: members.choice('apiVersion', [
+      'client.authentication.k8s.io/v1',
+      'client.authentication.k8s.io/v1beta1',
+    ]),
+    command: members.text('command'),
+    args: members.texts('args'),
+    env: members
+      .objects('env')
+      .map((each) => ({ name: each.text('name'), value: each.optionalText('value') ?? '' })),
+    installHint: members.optionalText('installHint'),
+    provideClusterInfo: members.flag('provideClusterInfo'),
+    interactiveMode: members.optionalChoice('interactiveMode', ['Never', 'IfAvailable', 'Always']),
+  };
 }
 
 /** The cluster as passed to a plugin. */
@@ -226,17 +302,6 @@ export type ClusterForPlugin = Readonly<Record<string, unknown>>;
 const pluginTimeoutMs = 60_000;
 /** Limit in bytes of a plugin's standard output, and of its standard error. */
 const largestAnswer = 1024 * 1024;
-
-const answer = z.object({
-  kind: z.literal('ExecCredential'),
-  apiVersion: z.string(),
-  status: z.object({
-    expirationTimestamp: z.iso.datetime({ offset: true }).nullish(),
-    token: z.string().nullish(),
-    clientCertificateData: z.string().nullish(),
-    clientKeyData: z.string().nullish(),
-  }),
-});
 
 /**
  * Runs a plugin once, without standard input: there is no user to ask.
@@ -260,23 +325,27 @@ export async function runExecPlugin(
     ...process.env,
     KUBERNETES_EXEC_INFO: JSON.stringify({ kind: 'ExecCredential', apiVersion, spec }),
   };
-  for (const { name, value } of settings.env ?? []) Reflect.set(env, name, value);
+  for (const { name, value } of settings.env) Reflect.set(env, name, value);
   const text = await run(command.includes(sep) ? resolve(folder, command) : command, settings, env, what);
-  const parsed = answer.safeParse(jsonOf(text));
-  if (!parsed.success)
-    throw new Error(`${what} did not return an ExecCredential: ${z.prettifyError(parsed.error)}`);
-  const { status } = parsed.data;
-  if (parsed.data.apiVersion !== apiVersion) {
-    throw new Error(`${what} answered in ${parsed.data.apiVersion}, the kubeconfig says ${apiVersion}`);
+  const problem = `${what} did not return an ExecCredential`;
+  const answer = new Members(jsonOf(text), problem);
+  answer.choice('kind', ['ExecCredential']);
+  const spoken = answer.text('apiVersion');
+  if (spoken !== apiVersion) {
+    throw new Error(`${what} answered in ${spoken}, the kubeconfig says ${apiVersion}`);
   }
-  const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = status;
+  const status = new Members(answer.value('status'), problem);
+  const token = status.optionalText('token');
+  const cert = status.optionalText('clientCertificateData');
+  const key = status.optionalText('clientKeyData');
+  const expiresAt = status.optionalTime('expirationTimestamp');
   if (isText(cert) !== isText(key)) throw new Error(`${what} answered only one of certificate and key`);
   if (!isText(token) && !isText(cert)) throw new Error(`${what} answered neither a token nor a certificate`);
   return {
     ...(isText(token) ? { token } : {}),
     ...(isText(cert) ? { cert } : {}),
     ...(isText(key) ? { key } : {}),
-    ...(isText(expirationTimestamp) ? { expiresAt: Date.parse(expirationTimestamp) } : {}),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
   };
 }
 
@@ -287,7 +356,7 @@ function run(
   what: string,
 ): Promise<string> {
   return new Promise((done, failed) => {
-    const child = spawn(command, args ?? [], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     // Not spawn's own timeout: child processes of the plugin may keep its output open.
     const late = setTimeout(() => {
       failed(new Error(`${what} did not finish within ${pluginTimeoutMs / 1000} s`));
@@ -316,6 +385,6 @@ function run(
   });
 }
 
-function isText(value: string | null | undefined): value is string {
-  return value !== undefined && value !== null && value !== '';
+function isText(value: string | undefined): value is string {
+  return value !== undefined && value !== '';
 }
