@@ -112,8 +112,8 @@ export function otherImplementations(work: NetworkWork, signs: ImplementationSig
     .map(({ project }) => project);
 }
 
-/** Milliseconds between looks whether a kind is served. */
-const lookAgain = 15_000;
+/** Between looks whether a kind is served. */
+const servedRetryMs = 15_000;
 
 const workloadKinds = [
   ['daemonsets', 'DaemonSet'],
@@ -186,7 +186,7 @@ async function untilKnown(
       return otherImplementations(work, { workloads: await workloadNames(clients, signal) });
     } catch {
       // Not served yet, or the server is unreachable, which its transport logs.
-      await clock.sleep(lookAgain, signal);
+      await clock.sleep(servedRetryMs, signal);
     }
   }
   return [];

@@ -19,7 +19,7 @@ const bySelectorPair = 'one pair of the selector';
 const byLabelPair = 'each pair of the labels';
 
 /** Finds Pods by Service and Services by Pod in the caches. */
-export class Membership {
+export class SelectorIndex {
   readonly #services: CacheReader<Service>;
   readonly #pods: CacheReader<Pod>;
 
@@ -131,34 +131,34 @@ function pairOf(namespace: string, key: string, value: string): string {
  * Reduces a Pod to identity, labels, owners, deletion, node, host name, addresses, readiness and named ports. Members
  * of the wrong type, which only a broken server sends, are dropped; a lone podIP becomes the list of addresses.
  */
-export function slimPod(pod: Pod): Pod {
-  const slim: Pod = { metadata: slimMetadata(pod.metadata), spec: {}, status: {} };
-  if (pod.apiVersion !== undefined) slim.apiVersion = pod.apiVersion;
-  if (pod.kind !== undefined) slim.kind = pod.kind;
+export function trimPod(pod: Pod): Pod {
+  const trimmed: Pod = { metadata: trimMetadata(pod.metadata), spec: {}, status: {} };
+  if (pod.apiVersion !== undefined) trimmed.apiVersion = pod.apiVersion;
+  if (pod.kind !== undefined) trimmed.kind = pod.kind;
   const from: { spec: JsonRecord; status: JsonRecord } = { spec: { ...pod.spec }, status: { ...pod.status } };
-  copyTexts(from.spec, slim.spec, ['nodeName', 'hostname', 'subdomain']);
+  copyTexts(from.spec, trimmed.spec, ['nodeName', 'hostname', 'subdomain']);
   const containers = withNamedPorts(from.spec['containers']);
-  if (containers.length > 0) slim.spec.containers = containers;
+  if (containers.length > 0) trimmed.spec.containers = containers;
   const sidecars = withNamedPorts(from.spec['initContainers']).filter(
     (container) => container.restartPolicy === 'Always',
   );
-  if (sidecars.length > 0) slim.spec.initContainers = sidecars;
-  copyTexts(from.status, slim.status, ['phase', 'podIP']);
+  if (sidecars.length > 0) trimmed.spec.initContainers = sidecars;
+  copyTexts(from.status, trimmed.status, ['phase', 'podIP']);
   const ips = addresses(from.status);
-  if (ips.length > 0) slim.status.podIPs = ips;
+  if (ips.length > 0) trimmed.status.podIPs = ips;
   const ready = list(from.status['conditions']).find(isReadyCondition);
-  if (ready !== undefined) slim.status.conditions = [slimCondition(ready)];
-  return slim;
+  if (ready !== undefined) trimmed.status.conditions = [trimCondition(ready)];
+  return trimmed;
 }
 
-function slimMetadata(metadata: ObjectMeta): ObjectMeta {
-  const slim: ObjectMeta = {};
-  copyTexts({ ...metadata }, slim, ['name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp']);
+function trimMetadata(metadata: ObjectMeta): ObjectMeta {
+  const trimmed: ObjectMeta = {};
+  copyTexts({ ...metadata }, trimmed, ['name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp']);
   const { labels, ownerReferences, finalizers } = metadata;
-  if (isStringMap(labels)) slim.labels = labels;
-  if (Array.isArray(ownerReferences)) slim.ownerReferences = ownerReferences;
-  if (Array.isArray(finalizers)) slim.finalizers = finalizers;
-  return slim;
+  if (isStringMap(labels)) trimmed.labels = labels;
+  if (Array.isArray(ownerReferences)) trimmed.ownerReferences = ownerReferences;
+  if (Array.isArray(finalizers)) trimmed.finalizers = finalizers;
+  return trimmed;
 }
 
 function addresses({ podIPs, podIP }: JsonRecord): { ip: string }[] {
@@ -171,7 +171,7 @@ function isPodIP(entry: unknown): entry is { ip: string } {
   return isRecord(entry) && typeof entry['ip'] === 'string';
 }
 
-function slimCondition({ type, status, lastTransitionTime }: PodCondition): PodCondition {
+function trimCondition({ type, status, lastTransitionTime }: PodCondition): PodCondition {
   return typeof lastTransitionTime === 'string' ? { type, status, lastTransitionTime } : { type, status };
 }
 
@@ -180,12 +180,12 @@ function withNamedPorts(containers: unknown): Container[] {
     .filter((container) => isRecord(container))
     .filter((container) => list(container['ports']).some(isNamedPort))
     .map((container) => {
-      const slim: Container = {
+      const trimmed: Container = {
         name: typeof container['name'] === 'string' ? container['name'] : '',
-        ports: list(container['ports']).filter(isNamedPort).map(slimPort),
+        ports: list(container['ports']).filter(isNamedPort).map(trimPort),
       };
-      copyTexts(container, slim, ['restartPolicy']);
-      return slim;
+      copyTexts(container, trimmed, ['restartPolicy']);
+      return trimmed;
     });
 }
 
@@ -198,11 +198,11 @@ function isNamedPort(port: unknown): port is ContainerPort {
   );
 }
 
-function slimPort({ name, containerPort, protocol }: ContainerPort): ContainerPort {
-  const slim: ContainerPort = { containerPort };
-  if (typeof name === 'string') slim.name = name;
-  if (typeof protocol === 'string') slim.protocol = protocol;
-  return slim;
+function trimPort({ name, containerPort, protocol }: ContainerPort): ContainerPort {
+  const trimmed: ContainerPort = { containerPort };
+  if (typeof name === 'string') trimmed.name = name;
+  if (typeof protocol === 'string') trimmed.protocol = protocol;
+  return trimmed;
 }
 
 function isReadyCondition(condition: unknown): condition is PodCondition {

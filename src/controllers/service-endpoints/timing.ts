@@ -3,8 +3,8 @@ import type { Service, Pod } from '../../objects/types/core.generated.ts';
 import { clusterIPOf, isHeadless, namedFamilies } from './service.ts';
 import { parseTime } from '../../objects/time.ts';
 
-/** Milliseconds to wait for the addresses of a Service. */
-const grace = 5000;
+/** The time to wait for the addresses of a Service. */
+const graceMs = 5000;
 
 /**
  * Delays the endpoints of Services until they have addresses. On an API server that does not allocate, a new Service
@@ -34,7 +34,7 @@ export class AllocationGrace {
     const now = this.#monotonic();
     const since = this.#since.get(key) ?? now;
     this.#since.set(key, since);
-    return Math.max(0, since + grace - now);
+    return Math.max(0, since + graceMs - now);
   }
 
   forget(key: ObjectKey): void {

@@ -8,7 +8,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { endpointKey, sameEndpoint } from '../slices/plan-packing.ts';
 import { managedByLabel, serviceNameLabel } from '../slices/slice-writer.ts';
-import { type Offer, repack } from '../endpoints/plan.ts';
+import { type SubsetAddress, repack } from '../endpoints/plan.ts';
 import { slicePortsInOrder } from '../hash-order.ts';
 import { canonicalIP } from '../service.ts';
 import { portsKey } from '../service.ts';
@@ -90,7 +90,7 @@ function wantedSlices(endpoints: Endpoints, maxPerSubset: number, plan: MirrorPl
   const wanted = new Map<string, Wanted>();
   let invalid = 0;
   let skipped = 0;
-  for (const subset of repack(offersOf(endpoints.subsets ?? []))) {
+  for (const subset of repack(subsetAddresses(endpoints.subsets ?? []))) {
     const ports = slicePortsInOrder((subset.ports ?? []).map((port) => ({ ...port, name: port.name ?? '' })));
     const all = [
       ...(subset.addresses ?? []).map((address) => ({ address, ready: true })),
@@ -133,7 +133,7 @@ function wantedSlices(endpoints: Endpoints, maxPerSubset: number, plan: MirrorPl
   return wanted;
 }
 
-function* offersOf(subsets: readonly EndpointSubset[]): Generator<Offer> {
+function* subsetAddresses(subsets: readonly EndpointSubset[]): Generator<SubsetAddress> {
   for (const { addresses = [], notReadyAddresses = [], ports = [] } of subsets) {
     for (const port of ports.length === 0 ? [undefined] : ports) {
       for (const address of addresses) yield { address, port, ready: true };

@@ -13,7 +13,7 @@ import {
   type ReconcileResult,
 } from '../../../runtime/key-loop.ts';
 import { OwnWrites } from '../../../runtime/own-writes.ts';
-import { Membership, slimPod } from '../backing-pods.ts';
+import { SelectorIndex, trimPod } from '../backing-pods.ts';
 import { managedSelector } from '../service.ts';
 import { AllocationGrace, TriggerTimes } from '../timing.ts';
 import { isManagedEndpoints, planEndpoints } from './plan.ts';
@@ -43,7 +43,7 @@ class EndpointsReconciler {
   readonly #services: Informer<Service>;
   readonly #endpoints: Informer<Endpoints>;
   // What no cache shows.
-  readonly #membership: Membership;
+  readonly #selectorIndex: SelectorIndex;
   readonly #writes: OwnWrites<Endpoints>;
   readonly #grace: AllocationGrace;
   readonly #triggerTimes = new TriggerTimes();
@@ -62,9 +62,9 @@ class EndpointsReconciler {
 
     this.#services = loop.cache(services);
     this.#endpoints = loop.cache(endpointsResource);
-    const podCache = loop.cache(pods, { transform: slimPod });
+    const podCache = loop.cache(pods, { transform: trimPod });
 
-    this.#membership = new Membership(this.#services, podCache);
+    this.#selectorIndex = new SelectorIndex(this.#services, podCache);
     this.#writes = new OwnWrites(loop, this.#endpoints);
     this.#grace = new AllocationGrace(() => context.clock.monotonic());
 
@@ -75,11 +75,11 @@ class EndpointsReconciler {
     });
     loop.on(podCache, (change) => {
       if (change.kind === 'updated') {
-        return this.#markDue(this.#membership.servicesOfChange(change.object, change.old));
+        return this.#markDue(this.#selectorIndex.servicesOfChange(change.object, change.old));
       }
       // At the start every Service is enqueued anyway.
       const isInitial = change.kind === 'added' && change.initial;
-      return isInitial ? [] : this.#markDue(this.#membership.servicesOf(change.object));
+      return isInitial ? [] : this.#markDue(this.#selectorIndex.servicesOf(change.object));
     });
     loop.on(this.#endpoints, (change) => {
       if (change.kind === 'deleted') return this.#markDue([keyOf(change.object)]);
@@ -133,7 +133,7 @@ class EndpointsReconciler {
     const selector = managedSelector(service);
     if (selector === undefined || !this.#context.serves(service)) return;
     const existing = this.#endpoints.cache.get(key);
-    const pods = this.#membership.podsOf(service, selector);
+    const pods = this.#selectorIndex.podsOf(service, selector);
     const triggerTime = this.#triggerTimes.observe(key, service, pods);
     const plan = planEndpoints({ service, pods, existing, triggerTime });
     if (plan.write === 'none' || !(due || (await this.#isOurs(key, signal)))) return;

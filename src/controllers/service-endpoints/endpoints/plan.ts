@@ -28,7 +28,7 @@ import { headlessLabel } from '../../../network/forwarding/endpoints.ts';
 /** The canonical layout of Endpoints subsets (pkg/api/v1/endpoints, `util.go`). Pure. */
 
 /** One address under one port; without a port for headless Services that have none. */
-export interface Offer {
+export interface SubsetAddress {
   address: EndpointAddress;
   port: EndpointPort | undefined;
   ready: boolean;
@@ -40,15 +40,15 @@ interface Member {
 }
 
 /**
- * Groups offers so that every set of addresses appears once, with all the ports that exactly this set offers. An
+ * Groups addresses so that every set of addresses appears once, with all the ports that exactly this set offers. An
  * address that is both ready and not ready under one port is not ready; of equal addresses with different other fields
  * the first is used, under every port. Addresses are ordered by their text, then by the uid of their target; ports and
  * subsets by hash. Readers must not rely on that order, and {@link sameSubsets} does not.
  */
-export function repack(offers: Iterable<Offer>): EndpointSubset[] {
+export function repack(given: Iterable<SubsetAddress>): EndpointSubset[] {
   const byPort = new Map<string, { port: EndpointPort | undefined; members: Map<string, Member> }>();
   const addresses = new Map<string, EndpointAddress>();
-  for (const { address, port, ready } of offers) {
+  for (const { address, port, ready } of given) {
     const key = port === undefined ? '' : endpointPortKey(port);
     let group = byPort.get(key);
     if (group === undefined) {
@@ -159,7 +159,7 @@ export type EndpointsPlan = { write: 'none' } | { write: 'create' | 'update'; en
 
 /** Plans the Endpoints of one Service. */
 export function planEndpoints({ service, pods, existing, triggerTime }: EndpointsInput): EndpointsPlan {
-  const all = repack(offersOf(service, pods));
+  const all = repack(subsetAddresses(service, pods));
   const cut = truncate(all);
   const subsets = cut ?? all;
   const labels = labelsOf(service);
@@ -213,7 +213,7 @@ function withoutHeadless(labels: Readonly<Record<string, string>> | undefined): 
   return rest;
 }
 
-function* offersOf(service: Service, pods: readonly Pod[]): Generator<Offer> {
+function* subsetAddresses(service: Service, pods: readonly Pod[]): Generator<SubsetAddress> {
   const publishAll = service.spec.publishNotReadyAddresses === true;
   const portless = portsOf(service).length === 0;
   if (portless && !isHeadless(service)) return;

@@ -17,7 +17,7 @@ import {
 } from '../../../runtime/key-loop.ts';
 import { NewEvents } from '../../../runtime/new-events.ts';
 import { OwnWrites } from '../../../runtime/own-writes.ts';
-import { Membership, slimPod } from '../backing-pods.ts';
+import { SelectorIndex, trimPod } from '../backing-pods.ts';
 import { managedSelector } from '../service.ts';
 import { AllocationGrace, TriggerTimes } from '../timing.ts';
 import { type HintsByZone, isOverloaded, zoneOf, type ZoneShares, zoneShares } from './plan-hints.ts';
@@ -141,7 +141,7 @@ class EndpointSliceReconciler {
   readonly #slices: Informer<EndpointSlice>;
   readonly #nodes: Informer<Node>;
   // What no cache shows.
-  readonly #membership: Membership;
+  readonly #selectorIndex: SelectorIndex;
   readonly #writes: OwnWrites<EndpointSlice>;
   readonly #writer: SliceWriter;
   readonly #topology: TopologyHints;
@@ -159,10 +159,10 @@ class EndpointSliceReconciler {
     this.#slices = loop.cache(endpointSlices, {
       indexes: { [serviceNameLabel]: indexByLabel(serviceNameLabel) },
     });
-    this.#nodes = loop.cache(nodes, { transform: slimNode });
-    const podCache = loop.cache(pods, { transform: slimPod });
+    this.#nodes = loop.cache(nodes, { transform: trimNode });
+    const podCache = loop.cache(pods, { transform: trimPod });
 
-    this.#membership = new Membership(this.#services, podCache);
+    this.#selectorIndex = new SelectorIndex(this.#services, podCache);
     this.#writes = new OwnWrites(loop, this.#slices);
     this.#writer = new SliceWriter(clients.for(endpointSlices), this.#writes);
     this.#topology = new TopologyHints(loop, this.#nodes);
@@ -171,10 +171,10 @@ class EndpointSliceReconciler {
 
     loop.on(this.#services, ownKey);
     loop.on(podCache, (change) => {
-      if (change.kind === 'updated') return this.#membership.servicesOfChange(change.object, change.old);
+      if (change.kind === 'updated') return this.#selectorIndex.servicesOfChange(change.object, change.old);
       // At the start every Service is enqueued anyway.
       const isInitial = change.kind === 'added' && change.initial;
-      return isInitial ? [] : this.#membership.servicesOf(change.object);
+      return isInitial ? [] : this.#selectorIndex.servicesOf(change.object);
     });
     loop.on(this.#nodes, ({ kind, object: { metadata } }) =>
       kind === 'added' ? this.#withoutNode.waitingFor(metadata.name ?? '') : [],
@@ -200,7 +200,7 @@ class EndpointSliceReconciler {
     const waitMs = Math.max(this.#grace.left(key, service), this.#writes.pendingMs(key));
     if (waitMs > 0) return { requeueAfter: waitMs };
 
-    const backing = this.#membership.podsOf(service, selector);
+    const backing = this.#selectorIndex.podsOf(service, selector);
     const plan = planSlices({
       service,
       pods: backing,
@@ -276,7 +276,7 @@ function notUpdated(service: Service, reasons: readonly string[]): PlannedEvent 
 }
 
 /** Without the large parts that are not read here: images, volumes and managed fields. */
-function slimNode(node: Node): Node {
+function trimNode(node: Node): Node {
   Reflect.deleteProperty(node.metadata, 'managedFields');
   for (const member of ['images', 'volumesInUse', 'volumesAttached'])
     Reflect.deleteProperty(node.status, member);

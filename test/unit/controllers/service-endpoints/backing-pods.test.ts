@@ -8,9 +8,9 @@ import {
   type ResourceType,
   services as serviceResource,
 } from '../../../../src/client/resources.ts';
-import { Membership } from '../../../../src/controllers/service-endpoints/backing-pods.ts';
+import { SelectorIndex } from '../../../../src/controllers/service-endpoints/backing-pods.ts';
 import { selectorOf } from '../../../../src/controllers/service-endpoints/service.ts';
-import { slimPod } from '../../../../src/controllers/service-endpoints/backing-pods.ts';
+import { trimPod } from '../../../../src/controllers/service-endpoints/backing-pods.ts';
 import { keyOf } from '../../../../src/objects/meta.ts';
 import { containsLabels } from '../../../../src/objects/labels/labels.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
@@ -46,7 +46,7 @@ class FilledInformer<T extends KubeObject> implements Informer<T> {
 function setup() {
   const services = new FilledInformer(serviceResource);
   const pods = new FilledInformer(podResource);
-  return { services, pods, membership: new Membership(services, pods) };
+  return { services, pods, selectorIndex: new SelectorIndex(services, pods) };
 }
 
 const labelSets = fc.dictionary(
@@ -57,14 +57,14 @@ const labelSets = fc.dictionary(
   },
 );
 
-describe('Membership', () => {
+describe('SelectorIndex', () => {
   it('finds what matching every Service against every Pod finds', () => {
     fc.assert(
       fc.property(
         fc.array(labelSets, { maxLength: 12 }),
         fc.array(labelSets, { maxLength: 12 }),
         (selectors, podLabels) => {
-          const { services, pods, membership } = setup();
+          const { services, pods, selectorIndex } = setup();
           const made = selectors.map((selector, i) =>
             service({ selector }, { name: `s${i}`, namespace: i % 2 === 0 ? 'ns' : 'other' }),
           );
@@ -77,7 +77,7 @@ describe('Membership', () => {
               (p) => one.metadata.namespace === 'ns' && containsLabels(p.metadata.labels, selector),
             );
             if (Object.keys(selector).length === 0) continue;
-            const found = membership.podsOf(one, selector);
+            const found = selectorIndex.podsOf(one, selector);
             expect(found.map(keyOf).sort()).toEqual(expected.map(keyOf).sort());
           }
           for (const one of all) {
@@ -87,7 +87,7 @@ describe('Membership', () => {
                 Object.keys(spec.selector ?? {}).length > 0 &&
                 containsLabels(one.metadata.labels, spec.selector ?? {}),
             );
-            expect([...membership.servicesOf(one)].sort()).toEqual(expected.map(keyOf).sort());
+            expect([...selectorIndex.servicesOf(one)].sort()).toEqual(expected.map(keyOf).sort());
           }
         },
       ),
@@ -109,15 +109,15 @@ describe('Membership', () => {
     ['label and readiness', pod('p', { labels: { extra: 'x' }, ready: false }), ['ns/app', 'ns/extra']],
   ];
   it.each(changes)('knows whom a change of %s concerns', (_name, after, expected) => {
-    const { services, membership } = setup();
+    const { services, selectorIndex } = setup();
     services.cache.set(service({ selector: { app: 'a' } }, { name: 'app' }));
     services.cache.set(service({ selector: { extra: 'x' } }, { name: 'extra' }));
     services.cache.set(service({ selector: { app: 'a' }, type: 'ExternalName' }, { name: 'alias' }));
-    expect([...membership.servicesOfChange(after, before)].sort()).toEqual(expected);
+    expect([...selectorIndex.servicesOfChange(after, before)].sort()).toEqual(expected);
   });
 });
 
-describe('slimPod', () => {
+describe('trimPod', () => {
   it('keeps what endpoints are made from', () => {
     const full = pod('p', {
       transition: '2026-01-01T00:00:00Z',
@@ -135,16 +135,16 @@ describe('slimPod', () => {
         initContainers: [{ name: 'once', ports: [{ name: 'x', containerPort: 1 }] }],
       },
     });
-    const slim = slimPod(full);
-    expect(slim.spec).toEqual({
+    const trimmed = trimPod(full);
+    expect(trimmed.spec).toEqual({
       nodeName: 'n1',
       hostname: 'h',
       subdomain: 's',
       containers: [{ name: 'c', ports: [{ name: 'http', containerPort: 80, protocol: 'TCP' }] }],
     });
-    expect(slim.status).toEqual(full.status);
-    expect(slim.metadata).toEqual(full.metadata);
-    expect(slimPod(slim)).toEqual(slim);
+    expect(trimmed.status).toEqual(full.status);
+    expect(trimmed.metadata).toEqual(full.metadata);
+    expect(trimPod(trimmed)).toEqual(trimmed);
   });
 
   it('survives what no schema allows', () => {
@@ -163,9 +163,9 @@ describe('slimPod', () => {
         };
         if (!isKubeObject(hostile) || !podResource.isObject(hostile))
           throw new Error('such a Pod would not reach the cache');
-        const slim = slimPod(hostile);
-        expect(slim.metadata.name).toBe('p');
-        expect(typeof slim.status.podIP).toMatch(/string|undefined/);
+        const trimmed = trimPod(hostile);
+        expect(trimmed.metadata.name).toBe('p');
+        expect(typeof trimmed.status.podIP).toMatch(/string|undefined/);
       }),
       { numRuns: 200 },
     );
@@ -176,9 +176,9 @@ describe('a Service that no schema allows', () => {
   it.each([null, 3, 'app', ['app'], { app: 3 }, { app: null }, {}])('selects nothing with %j', (selector) => {
     const broken = service();
     Reflect.set(broken.spec, 'selector', selector);
-    const { services, membership } = setup();
+    const { services, selectorIndex } = setup();
     services.cache.set(broken);
     expect(selectorOf(broken)).toBeUndefined();
-    expect([...membership.servicesOf(pod('p'))]).toEqual([]);
+    expect([...selectorIndex.servicesOf(pod('p'))]).toEqual([]);
   });
 });
