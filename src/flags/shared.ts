@@ -150,7 +150,6 @@ const loadBalancerTable = {
 } satisfies Table;
 
 /** Which Services are served, and how they are read. */
-export type LoadBalancerSettings = Values<typeof loadBalancerTable>;
 
 /** The flags of every command that reads Services as the load balancer does. */
 export const loadBalancerFlags = group(loadBalancerTable, (values) => values);

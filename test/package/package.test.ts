@@ -50,7 +50,7 @@ try {
       const { status } = (await server.client.request('GET', \`\${pods}/\${name}\`)).json();
       if (status.phase === phase) return status.podIP;
       if (status.phase === 'Failed') throw new Error(JSON.stringify(status));
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await new Promise((resolve) => setTimeout(resolve, 50));
     }
   };
   const url = \`http://\${await until('tool', 'Running')}:8080/hostname\`;

@@ -44,7 +44,7 @@ describe('a path below a folder that others write to', () => {
     ['a link further up', () => symlink(folder, join(volume, 'out')), 'out/machine'],
     ['a link to the root', () => symlink('/', join(volume, 'out')), 'out/etc'],
     ['a folder to be made behind a link', () => symlink(folder, join(volume, 'out')), 'out/machine/made'],
-    ['dots', async () => undefined, 'a/../../machine'],
+    ['dots', () => Promise.resolve(), 'a/../../machine'],
   ])('is refused where it leads out: %s', async (_, prepare, path) => {
     await prepare();
     await expect(openBelow(volume, path, true)).rejects.toThrow(SubPathError);
