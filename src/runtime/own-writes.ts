@@ -112,6 +112,8 @@ export class OwnWrites<T extends KubeObject> {
     const [oldest] = this.#deletedUids;
     if (this.#deletedUids.size > rememberedDeletions && oldest !== undefined)
       this.#deletedUids.delete(oldest);
+    // The last version may be an own write: that says nothing about who deleted it.
+    this.#echoes.delete(object);
     const key = keyOf(object);
     const write = this.#unseen.get(key);
     if (write?.uid !== uid) return;

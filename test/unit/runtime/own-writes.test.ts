@@ -52,6 +52,18 @@ describe('OwnWrites', () => {
     }
   });
 
+  it('takes the deletion of an own version by another client for a change', () => {
+    for (const seenFirst of [true, false]) {
+      const { informer, writes, echoes } = start();
+      // The event may come before the answer, or after it.
+      if (seenFirst) informer.upsert(lease('11'), false);
+      writes.written('o', lease('11'));
+      if (!seenFirst) informer.upsert(lease('11'), false);
+      informer.remove(lease('11'));
+      expect(echoes.at(-1)).toBe(false);
+    }
+  });
+
   it('waits for every object of an owner', () => {
     const { informer, writes } = start();
     writes.written('o', lease('11'));

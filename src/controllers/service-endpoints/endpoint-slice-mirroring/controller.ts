@@ -61,7 +61,7 @@ class MirroringReconciler {
     });
 
     this.#writes = new OwnWrites(loop, this.#slices);
-    this.#writer = new SliceWriter(context.clients.for(endpointSlices), this.#writes);
+    this.#writer = new SliceWriter(context, this.#slices, this.#writes);
     this.#events = new NewEvents(context);
 
     loop.on(this.#services, (change) => {
@@ -94,6 +94,7 @@ class MirroringReconciler {
       .filter(({ metadata }) => metadata.labels?.[managedByLabel] === mirroringController);
     if (endpoints === undefined || !isMirrored(endpoints) || service === undefined || hasSelector(service)) {
       this.#events.forget(key);
+      this.#writer.forget(key);
       // Without a Service, only the labels of the mirror (those of the Endpoints) show whether it matches the selector
       // of Services.
       const ours = (slice: EndpointSlice): boolean =>
@@ -105,6 +106,8 @@ class MirroringReconciler {
       this.#deletedServices.delete(key);
       return undefined;
     }
+    const hiddenMs = this.#writer.hiddenMs(key, endpoints.metadata.uid ?? '', existing);
+    if (hiddenMs > 0) return { requeueAfter: hiddenMs };
     const plan = planMirror({ endpoints, existing, maxPerSubset: this.#maxPerSubset });
     this.#events.record(key, endpoints, plan.events);
     await this.#write(key, plan, signal);

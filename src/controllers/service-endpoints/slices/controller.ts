@@ -151,7 +151,7 @@ class EndpointSliceReconciler {
   readonly #events: NewEvents;
 
   constructor(loop: KeyLoop, maxPerSlice: number) {
-    const { clients, clock } = loop.context;
+    const { clock } = loop.context;
     this.#context = loop.context;
     this.#maxPerSlice = maxPerSlice;
 
@@ -164,7 +164,7 @@ class EndpointSliceReconciler {
 
     this.#selectorIndex = new SelectorIndex(this.#services, podCache);
     this.#writes = new OwnWrites(loop, this.#slices);
-    this.#writer = new SliceWriter(clients.for(endpointSlices), this.#writes);
+    this.#writer = new SliceWriter(loop.context, this.#slices, this.#writes);
     this.#topology = new TopologyHints(loop, this.#nodes);
     this.#grace = new AllocationGrace(() => clock.monotonic());
     this.#events = new NewEvents(loop.context);
@@ -197,14 +197,19 @@ class EndpointSliceReconciler {
     }
     const selector = managedSelector(service);
     if (selector === undefined || !this.#context.serves(service)) return undefined;
-    const waitMs = Math.max(this.#grace.left(key, service), this.#writes.pendingMs(key));
+    const existing = this.#ownSlices(key);
+    const waitMs = Math.max(
+      this.#grace.left(key, service),
+      this.#writes.pendingMs(key),
+      this.#writer.hiddenMs(key, service.metadata.uid ?? '', existing),
+    );
     if (waitMs > 0) return { requeueAfter: waitMs };
 
     const backing = this.#selectorIndex.podsOf(service, selector);
     const plan = planSlices({
       service,
       pods: backing,
-      existing: this.#ownSlices(key),
+      existing,
       placeOf: (nodeName) => this.#placeOf(nodeName),
       zones: this.#topology.zones(),
       hadTopologyHints: this.#topology.has(key),
@@ -261,6 +266,7 @@ class EndpointSliceReconciler {
   }
 
   #forget(key: ObjectKey): void {
+    this.#writer.forget(key);
     this.#triggerTimes.forget(key);
     this.#grace.forget(key);
     this.#events.forget(key);

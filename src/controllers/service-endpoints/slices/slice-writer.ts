@@ -1,7 +1,11 @@
 import { isNotFound, isNamespaceTerminating } from '../../../client/errors.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import type { EndpointSlice, EndpointPort } from '../../../objects/types/discovery.generated.ts';
-import { type ObjectKey, joinKey } from '../../../objects/meta.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../../objects/meta.ts';
+import type { Clock } from '../../../client/clock.ts';
+import type { Informer } from '../../../client/informers/informer.ts';
+import { endpointSlices } from '../../../client/resources.ts';
+import type { ControllerContext } from '../../../runtime/context.ts';
 import type { Change } from '../../../runtime/key-loop.ts';
 import type { OwnWrites } from '../../../runtime/own-writes.ts';
 import type { IPFamily } from '../../../objects/address.ts';
@@ -31,14 +35,69 @@ export interface WriteFailure {
   readonly error: unknown;
 }
 
+/** Milliseconds after the last own write in which a slice that other labels hide is waited for. */
+const hiddenSliceMs = 60_000;
+
 /** Sends the writes of a plan one by one and records each as an own write. */
 export class SliceWriter {
   readonly #client: ResourceClient<EndpointSlice>;
   readonly #writes: OwnWrites<EndpointSlice>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #clock: Clock;
+  /** What was written for a Service or Endpoints object, by its key: the keys of slices by their uids. */
+  readonly #written = new Map<
+    ObjectKey,
+    { readonly ownerUid: string; readonly slices: Map<string, ObjectKey>; atMs: number }
+  >();
 
-  constructor(client: ResourceClient<EndpointSlice>, writes: OwnWrites<EndpointSlice>) {
-    this.#client = client;
+  constructor(
+    { clients, clock }: Pick<ControllerContext, 'clients' | 'clock'>,
+    slices: Informer<EndpointSlice>,
+    writes: OwnWrites<EndpointSlice>,
+  ) {
+    this.#client = clients.for(endpointSlices);
+    this.#slices = slices;
+    this.#clock = clock;
     this.#writes = writes;
+  }
+
+  /**
+   * Milliseconds to wait before the next plan: a slice that was written for the owner exists, and is not among its own
+   * ones, because somebody has given it other labels. kube-controller-manager makes no other slice then
+   * (k8s.io/endpointslice/util `StaleSlices`); here it counts as another's after a minute.
+   *
+   * @param own the slices that the owner has by the cache.
+   */
+  hiddenMs(owner: ObjectKey, ownerUid: string, own: readonly EndpointSlice[]): number {
+    const written = this.#written.get(owner);
+    if (written === undefined) return 0;
+    const leftMs = written.atMs + hiddenSliceMs - this.#clock.monotonic();
+    if (written.ownerUid !== ownerUid || leftMs <= 0) {
+      this.#written.delete(owner);
+      return 0;
+    }
+    const shown = new Set(own.map(({ metadata }) => metadata.uid));
+    for (const [uid, key] of written.slices) {
+      if (shown.has(uid)) continue;
+      if (this.#slices.cache.get(key)?.metadata.uid === uid) return leftMs;
+      written.slices.delete(uid);
+    }
+    return 0;
+  }
+
+  forget(owner: ObjectKey): void {
+    this.#written.delete(owner);
+  }
+
+  #note(owner: ObjectKey, slice: EndpointSlice): void {
+    this.#writes.written(owner, slice);
+    const { uid, ownerReferences = [] } = slice.metadata;
+    const ownerUid = ownerReferences.find(({ controller }) => controller === true)?.uid;
+    if (uid === undefined || ownerUid === undefined) return;
+    const before = this.#written.get(owner);
+    const slices = before?.ownerUid === ownerUid ? before.slices : new Map<string, ObjectKey>();
+    slices.set(uid, keyOf(slice));
+    this.#written.set(owner, { ownerUid, slices, atMs: this.#clock.monotonic() });
   }
 
   /**
@@ -83,12 +142,12 @@ export class SliceWriter {
     try {
       for (const slice of writes.create) {
         attempt = 'failed to create EndpointSlice';
-        this.#writes.written(owner, await this.#client.create(slice, { signal }));
+        this.#note(owner, await this.#client.create(slice, { signal }));
         counts.created++;
       }
       for (const slice of writes.update) {
         attempt = `failed to update ${slice.metadata.name ?? ''} EndpointSlice`;
-        this.#writes.written(owner, await this.#client.replace(slice, { signal }));
+        this.#note(owner, await this.#client.replace(slice, { signal }));
         counts.updated++;
       }
       for (const slice of writes.delete) {
@@ -105,6 +164,7 @@ export class SliceWriter {
   async #delete(slice: EndpointSlice, owner: ObjectKey, signal: AbortSignal): Promise<void> {
     const { namespace = '', name = '', uid } = slice.metadata;
     this.#writes.deleting(owner, slice);
+    if (uid !== undefined) this.#written.get(owner)?.slices.delete(uid);
     try {
       const preconditions = uid === undefined ? {} : { preconditions: { uid } };
       await this.#client.delete(namespace, name, { signal, ...preconditions });
@@ -191,6 +251,10 @@ export function servicesOfForeignChange(
   const isOurs = ({ metadata }: EndpointSlice): boolean => metadata.labels?.[managedByLabel] === managedBy;
   if (change.kind === 'updated') {
     const { old } = change;
+    // Content and labels count, annotations and owners do not (recorded: `mirror-slice-labels-edited`).
+    if (slice.metadata.generation === old.metadata.generation && slice.metadata.uid === old.metadata.uid) {
+      return [];
+    }
     if (serviceOf(slice) !== serviceOf(old)) return [slice, old].flatMap((each) => serviceOf(each) ?? []);
     if (isOurs(slice) !== isOurs(old)) return [serviceOf(slice) ?? []].flat();
   }

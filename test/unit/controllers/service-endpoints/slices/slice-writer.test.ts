@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ResourceClient } from '../../../../../src/client/resource-client.ts';
+import { Clients } from '../../../../../src/client/resource-client.ts';
 import { endpointSlices } from '../../../../../src/client/resources.ts';
 import type { Transport } from '../../../../../src/client/transport.ts';
 import { SharedInformer } from '../../../../../src/client/informers/shared-informer.ts';
@@ -27,11 +27,10 @@ function writerWith(error: StatusError): { writer: SliceWriter; asked: string[] 
     stream: () => Promise.reject(new Error('no watches')),
     close: () => Promise.resolve(),
   };
-  const client = new ResourceClient(transport, endpointSlices);
-  const context = controllerContext(new FakeClock());
+  const context = { ...controllerContext(new FakeClock()), clients: new Clients(transport) };
   const informer = new SharedInformer({ ...context, resource: endpointSlices });
   const writes = new OwnWrites<EndpointSlice>({ context, enqueue: () => undefined }, informer);
-  return { writer: new SliceWriter(client, writes), asked };
+  return { writer: new SliceWriter(context, informer, writes), asked };
 }
 
 const slice = (name: string, addressType: string): EndpointSlice => ({
@@ -60,4 +59,38 @@ it('takes it for no failure that a namespace is being emptied', async () => {
   const { writer } = writerWith(refusal([{ reason: 'NamespaceTerminating', message: 'no' }]));
   const { failures } = await writer.write(writes, owner, new AbortController().signal);
   expect(failures).toEqual([]);
+});
+
+it('waits a minute for a slice of its own that other labels hide, and no longer', async () => {
+  const clock = new FakeClock();
+  const metadata = {
+    ...{ name: 'web-1', namespace: 'ns', uid: 'slice', resourceVersion: '2', generation: 1 },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Service', name: 'web', uid: 'web', controller: true }],
+  };
+  const stored = { ...slice('web-1', 'IPv4'), metadata };
+  const transport: Transport = {
+    server: 'https://test',
+    request: () =>
+      Promise.resolve({ status: 201, headers: {}, bytes: Buffer.alloc(0), json: (): unknown => stored }),
+    stream: () => Promise.reject(new Error('no watches')),
+    close: () => Promise.resolve(),
+  };
+  const context = { ...controllerContext(clock), clients: new Clients(transport) };
+  const informer = new SharedInformer({ ...context, resource: endpointSlices });
+  const writes = new OwnWrites<EndpointSlice>({ context, enqueue: () => undefined }, informer);
+  const writer = new SliceWriter(context, informer, writes);
+  const create = { create: [slice('web-1', 'IPv4')], update: [], delete: [] };
+  await writer.write(create, 'ns/web', new AbortController().signal);
+  informer.upsert(stored, false);
+  expect(writer.hiddenMs('ns/web', 'web', [stored])).toBe(0);
+  // Somebody has labelled it for another manager: it is there, and not among those of the Service.
+  expect(writer.hiddenMs('ns/web', 'web', [])).toBe(60_000);
+  // A Service that was made anew waits for nothing of the last one's.
+  expect(writer.hiddenMs('ns/web', 'another', [])).toBe(0);
+  await writer.write(create, 'ns/web', new AbortController().signal);
+  await clock.advance(60_000);
+  expect(writer.hiddenMs('ns/web', 'web', [])).toBe(0);
+  await writer.write(create, 'ns/web', new AbortController().signal);
+  informer.remove(stored);
+  expect(writer.hiddenMs('ns/web', 'web', [])).toBe(0);
 });
