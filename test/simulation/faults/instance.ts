@@ -14,7 +14,10 @@ export const lease = { namespace: 'kube-system', name: 'simulation' };
 /** Milliseconds that a follower waits for a silent leader. */
 export const leaseDurationMs = 10_000;
 const controllers = {
-  always: ['*', 'endpoints-controller', 'endpointslice-controller', 'endpointslice-mirroring-controller'],
+  always: [
+    ...['service-allocation-controller', 'load-balancer-controller', 'service-cidr-controller'],
+    ...['endpoints-controller', 'endpointslice-controller', 'endpointslice-mirroring-controller'],
+  ],
   collecting: ['garbage-collector-controller', 'namespace-controller'],
 };
 
@@ -61,7 +64,7 @@ export class Instance {
         },
         isRival
           ? ['service-allocation-controller']
-          : [...controllers.always, 'service-cidr-controller', ...(collects ? controllers.collecting : [])],
+          : [...controllers.always, ...(collects ? controllers.collecting : [])],
       ),
       log:
         trace === undefined
