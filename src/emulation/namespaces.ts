@@ -7,9 +7,7 @@ import { errno, load } from 'koffi';
 import { parseStrictAddress } from '../objects/address.ts';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-
-/** The folder of `ip netns`. */
-export const namespaceFolder = '/run/netns';
+import { namespaceFolder } from './protocol.ts';
 
 /**
  * Runs lines of `ip -batch` (package iproute2), in the namespace of this process or in a named one.

@@ -1,7 +1,8 @@
 import { SandboxError, type WantedSandbox } from '../../controllers/kubelet/container-runtime.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import { lastingPorts } from '../../objects/pods.ts';
-import { ip, namespaceFolder, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
+import { ip, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
+import { namespaceFolder } from '../protocol.ts';
 import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
 import type { HostPort, NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
 import type { PodInterfaces } from './pod-interfaces.ts';
