@@ -1,7 +1,8 @@
 import type { KubeObject } from '../../objects/meta.ts';
+import type { EventReason } from '../../objects/reasons.ts';
 
 /** An Event to record about an object. */
-export interface PlannedEvent<Reason extends string = string> {
+export interface PlannedEvent<Reason extends EventReason = EventReason> {
   readonly type: 'Normal' | 'Warning';
   readonly reason: Reason;
   readonly message: string;
@@ -11,7 +12,7 @@ export interface PlannedEvent<Reason extends string = string> {
 export interface EventRecorder {
   /**
    * @param regarding the object that the Event is about; apiVersion and kind must be set.
-   * @param reason one CamelCase word from the reason vocabulary.
+   * @param reason one of `objects/reasons.ts`.
    */
-  event(regarding: KubeObject, type: PlannedEvent['type'], reason: string, message: string): void;
+  event(regarding: KubeObject, type: PlannedEvent['type'], reason: EventReason, message: string): void;
 }

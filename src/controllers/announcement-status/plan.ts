@@ -1,10 +1,7 @@
 /** The announcers of addresses in the status of Services and pools. */
+import type { AnnouncedReason, NotAnnouncedReason } from '../../objects/reasons.ts';
 import type { AgentReport } from '../../network/announcing/agent-report.ts';
-import type {
-  AnnouncementPlan,
-  NotAnnouncedReason,
-  AnnouncementRefusal,
-} from '../../network/announcing/announcement-plan.ts';
+import type { AnnouncementPlan, AnnouncementRefusal } from '../../network/announcing/announcement-plan.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { RefusedPoolAddress } from '../../objects/types/servicenet.ts';
@@ -14,13 +11,6 @@ import type { PlannedEvent } from '../../client/events/events.ts';
 
 /** The condition of Services whose addresses nodes announce, or do not. */
 export const announcedCondition = 'servicenet.dev/Announced';
-
-/** The reason of a Service's condition. */
-export type AnnouncedReason =
-  | NotAnnouncedReason
-  | 'Announced'
-  /** A node is to announce the address by layer 2, and has not reported it yet. */
-  | 'Pending';
 
 /** An address of a Service, its announcement plan, and the reports of agents. */
 export interface PlannedAddress {

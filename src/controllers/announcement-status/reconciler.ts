@@ -1,3 +1,4 @@
+import type { AnnouncedReason } from '../../objects/reasons.ts';
 import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { addressPools, endpointSlices, leases, nodes, services } from '../../client/resources.ts';
@@ -29,7 +30,6 @@ import type { KeyLoop, ReconcileResult } from '../../runtime/key-loop.ts';
 import { replacedCondition } from '../../objects/meta.ts';
 import {
   type AnnouncedPlan,
-  type AnnouncedReason,
   announcedCondition,
   announcedConditionOf,
   planAnnounced,

@@ -1,10 +1,10 @@
 /** Which address a Service gets. Pure: nothing is assigned here. */
+import type { LoadBalancerReason } from '../../objects/reasons.ts';
 import type { AddressRange } from '../../allocation/address-range.ts';
 import { formatAddress, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import type { AllocatingPool, Allocations } from './allocations.ts';
 import { isSelective, poolSelects, type Origin } from './pools.ts';
-import { type LoadBalancerReason } from './reasons.ts';
 import type { AddressRequest } from './request.ts';
 import { sharingRefusal, type SharedAddressIndex } from './sharing.ts';
 import type { StatusAddress } from './status.ts';

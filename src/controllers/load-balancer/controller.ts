@@ -34,7 +34,6 @@ import {
   statusPatchOf,
 } from './plan.ts';
 import { PoolReconciler } from './pool-controller.ts';
-import { overwrittenEvent } from './reasons.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
 
 /** Options of {@link loadBalancerController}; all have defaults. */
@@ -168,8 +167,8 @@ class LoadBalancerReconciler {
     if (this.#isReleased(service)) return 0;
     const { delayMs, times } = this.#conflicts.delayOf(key, service, this.#context.clock.now());
     if (delayMs === 0 && times > 1) {
-      this.#context.events.event(service, 'Warning', overwrittenEvent, overwrittenMessage);
-      this.#context.log.warn({ key, reason: overwrittenEvent, times }, overwrittenMessage);
+      this.#context.events.event(service, 'Warning', 'Overwritten', overwrittenMessage);
+      this.#context.log.warn({ key, reason: 'Overwritten', times }, overwrittenMessage);
     }
     return delayMs;
   }

@@ -1,3 +1,4 @@
+import type { LoadBalancerReason } from '../../objects/reasons.ts';
 import { jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import { type Condition, fieldManager, replacedCondition, transitionTime } from '../../objects/meta.ts';
 import type {
@@ -7,7 +8,7 @@ import type {
   ServiceStatus,
   PortStatus,
 } from '../../objects/types/core.generated.ts';
-import { releasedEvent, type OutcomeAddress, type Outcome, type LoadBalancerReason } from './reasons.ts';
+import { type OutcomeAddress, type Outcome } from './reasons.ts';
 import {
   announcedCondition,
   type PoolAnnounced,
@@ -197,7 +198,7 @@ function eventsOf(
   const removed = before.filter((address) => !now.includes(address));
   const changed = removed.length > 0 || now.some((address) => !before.includes(address));
   if (removed.length > 0) {
-    events.push({ type: 'Normal', reason: releasedEvent, message: `${removed.join(', ')} was taken back` });
+    events.push({ type: 'Normal', reason: 'Released', message: `${removed.join(', ')} was taken back` });
   }
   if (changed || loadBalancerReadyCondition(service)?.reason !== outcome.reason) {
     events.push({

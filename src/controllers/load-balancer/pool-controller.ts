@@ -1,7 +1,7 @@
+import type { LoadBalancerReason } from '../../objects/reasons.ts';
 import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { FamilyUsage, AddressPool } from '../../objects/types/servicenet.ts';
-import type { LoadBalancerReason } from './reasons.ts';
 import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { nodes, serviceCIDRs, addressPools } from '../../client/resources.ts';

@@ -1,42 +1,11 @@
 /** Why a Service has the addresses that it has. */
+import type { LoadBalancerReason } from '../../objects/reasons.ts';
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import type { Allocations } from './allocations.ts';
 import type { AddressRequest } from './request.ts';
 import { portsOfOthers } from './sharing.ts';
 import type { Origin } from './pools.ts';
-
-/** The `reason` of the condition, of Events, of log lines and of metrics. These words are API: they do not change. */
-export const loadBalancerReasons = [
-  /** It has the addresses that it requests. */
-  'Assigned',
-  /** No pool selects it, or the requested pool does not exist. */
-  'NoMatchingPool',
-  /** Every pool that may serve it is full. It gets the next address that becomes free, in order of creation. */
-  'PoolExhausted',
-  /** The requested address is in no pool that may serve it. */
-  'AddressNotInPool',
-  /** Another Service has the requested address, and no sharing was requested. */
-  'AddressInUse',
-  /** Sharing was requested, and its rules forbid it. */
-  'SharingRefused',
-  /** Pools may serve it, but none has addresses of a family that it needs. */
-  'FamilyUnavailable',
-  /** The requested address is reserved for another Service. */
-  'ReservedForOther',
-  /** Another Service released the requested address, and the reuseDelay of its pool is not over. */
-  'Quarantined',
-  /** The request is invalid or contradicts itself. */
-  'InvalidRequest',
-] as const;
-
-export type LoadBalancerReason = (typeof loadBalancerReasons)[number];
-
-/** Event: an address was removed from the status. */
-export const releasedEvent = 'Released';
-
-/** Event: another client removes our addresses from a status repeatedly. */
-export const overwrittenEvent = 'Overwritten';
 
 interface Explanation {
   readonly reason: LoadBalancerReason;

@@ -1,7 +1,7 @@
+import type { AllocationReason } from '../../objects/reasons.ts';
 import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { AllocationState } from './allocation-state.ts';
-import type { AllocationReason } from './plan-view.ts';
 
 /** Metrics of allocation. */
 export class AllocationMetrics {

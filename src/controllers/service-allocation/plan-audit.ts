@@ -1,6 +1,7 @@
+import type { AllocationReason } from '../../objects/reasons.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { type AllocationState, isManagedAddress, serviceOf } from './allocation-state.ts';
-import { type ServiceView, type AllocationProblem, viewOf, type AllocationReason } from './plan-view.ts';
+import { type ServiceView, type AllocationProblem, viewOf } from './plan-view.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { IPAddress } from '../../objects/types/networking.generated.ts';

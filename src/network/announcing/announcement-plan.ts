@@ -1,3 +1,4 @@
+import type { AnnouncementRefusalReason, NotAnnouncedReason } from '../../objects/reasons.ts';
 import { addressBits, type IPFamily, parseAddress, type ParsedCidr } from '../../objects/address.ts';
 import { readLabelSelector, type ParsedLabelSelector, matchesLabels } from '../../objects/labels/labels.ts';
 import type {
@@ -97,38 +98,6 @@ function prefixLength(field: string, value: number | undefined, bits: number, pr
   problems.push(`spec.announce.bgp.${field}: ${value} is not from 1 to ${bits}; ${bits} is used`);
   return bits;
 }
-
-/** Why a node, or every node, does not announce an address; the reason of conditions, Events, logs and metrics. */
-export type NotAnnouncedReason =
-  /** `spec.announce` of the pool names neither layer 2 nor BGP. */
-  | 'AnnouncingOff'
-  /** No node runs an agent that announces. */
-  | 'NoAgent'
-  /** The agent has not renewed its Lease in time, or has given it back. */
-  | 'LeaseExpired'
-  | 'NodeNotReady'
-  /** The label `node.kubernetes.io/exclude-from-external-load-balancers`. */
-  | 'NodeExcluded'
-  /** `nodeSelector` of the pool. */
-  | 'NodeNotSelected'
-  /** Layer 2: no interface of the name, or with a subnet that contains the address. */
-  | 'NoInterface'
-  /** BGP: no session with a peer of the pool is established. */
-  | 'NoSession'
-  /** `externalTrafficPolicy: Local`, and no endpoint on the node is ready. */
-  | 'NoLocalEndpoint'
-  | AnnouncementRefusalReason;
-
-/** Why a node that could announce an address by layer 2 does not: another has it. */
-export type AnnouncementRefusalReason =
-  /** A machine that is no node answers for the address, or a node of another cluster. */
-  | 'AddressConflict'
-  /** Another announcer on a node of this cluster answers for it: a MetalLB speaker, kube-vip, Cilium. */
-  | 'OtherAnnouncer'
-  /** It is an address of a node's own. */
-  | 'NodeAddress'
-  /** It is the address of the node's router. */
-  | 'GatewayAddress';
 
 /** An address that a node does not announce, with the reason. */
 export interface AnnouncementRefusal {

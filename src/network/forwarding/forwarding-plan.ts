@@ -1,3 +1,4 @@
+import type { ProblemReason } from '../../objects/reasons.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import type { IPFamily } from '../../objects/address.ts';
 
@@ -6,29 +7,6 @@ import type { IPFamily } from '../../objects/address.ts';
  * kube-proxy 1.36 (`pkg/proxy`) as data and names no data path: the nftables writer, a userspace proxy, the health
  * check servers, conntrack clean-up and `servicenet trace` read it.
  */
-
-/** Why a part of an object is not forwarded. */
-export type ProblemReason =
-  /** Text that is no address or CIDR. */
-  | 'InvalidAddress'
-  /** Outside of 1 to 65535, or absent in a slice. */
-  | 'InvalidPort'
-  /** Neither TCP, UDP nor SCTP. */
-  | 'InvalidProtocol'
-  /** Outside of 1 to 86400 seconds; the default, 10800, is used. */
-  | 'InvalidAffinityTimeout'
-  /** An endpoint of another family than its slice's. */
-  | 'AddressFamilyMismatch'
-  /** An endpoint without an address. */
-  | 'NoAddress'
-  /** The same endpoint twice in one slice, or the same port twice in one Service. */
-  | 'Duplicate'
-  /** `loadBalancerSourceRanges` has no usable range of a family in which there is a load balancer IP: all may connect. */
-  | 'NoSourceRange'
-  /** `externalTrafficPolicy: Local` of a load balancer without `healthCheckNodePort`. */
-  | 'NoHealthCheckNodePort'
-  /** Another Service has the address and port. */
-  | 'DestinationConflict';
 
 /** Something odd in an object. The rest of the object is forwarded. */
 export interface Problem {

@@ -1,3 +1,4 @@
+import type { EventReason } from '../../objects/reasons.ts';
 import type { Logger } from 'pino';
 import type { EventRecorder } from '../../client/events/events.ts';
 import type { ServiceChange } from '../../network/forwarding/planner.ts';
@@ -45,7 +46,7 @@ export class ProblemReports {
   }
 
   /** Records a Warning Event on a Service, if there is one of the key. */
-  warn(key: ObjectKey, reason: string, message: string): void {
+  warn(key: ObjectKey, reason: EventReason, message: string): void {
     const service = this.#service(key);
     if (service === undefined) return;
     this.#events.event({ ...service, apiVersion: 'v1', kind: 'Service' }, 'Warning', reason, message);

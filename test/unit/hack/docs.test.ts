@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { configurationReference } from '../../../hack/generate-docs.ts';
-import { allocationReasons } from '../../../src/controllers/service-allocation/plan-view.ts';
 import {
+  allocationReasons,
+  eventReasons,
+  forwardingReasons,
   loadBalancerReasons,
-  overwrittenEvent,
-  releasedEvent,
-} from '../../../src/controllers/load-balancer/reasons.ts';
+  notAnnouncedReasons,
+} from '../../../src/objects/reasons.ts';
 
 const read = (file: string): string => readFileSync(file, 'utf8');
 const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'])
@@ -45,19 +46,16 @@ describe('the documents', () => {
 
   test('explain every reason that users see', () => {
     const text = read('docs/troubleshooting.md');
+    // Those of log lines are where they are logged.
+    const logged = inSources(
+      /\breason: '([A-Z]\w+)'/g,
+      'src/{controllers,platforms,runtime,node,router,dns,commands,network/egress,network/http}',
+    );
     const words = [
-      ...allocationReasons,
-      ...loadBalancerReasons,
-      releasedEvent,
-      overwrittenEvent,
-      ...['controllers', 'node', 'router', 'dns', 'commands', 'network/egress', 'network/http'].flatMap(
-        (folder) => [
-          ...inSources(/\breason: '([A-Z]\w+)'/g, `src/${folder}`),
-          ...inSources(/'(?:Normal|Warning)',\s*'([A-Z]\w+)'/g, `src/${folder}`),
-        ],
-      ),
+      ...[...eventReasons, ...allocationReasons, ...loadBalancerReasons],
+      ...[...notAnnouncedReasons, ...forwardingReasons, ...logged],
     ];
-    expect(words).toContain('FailedScheduling');
+    expect(logged).toContain('OtherImplementation');
     expect(words.filter((word) => !text.includes(`\`${word}\``))).toEqual([]);
   });
 
@@ -68,6 +66,27 @@ describe('the documents', () => {
     expect(lines.length).toBeGreaterThan(25);
     expect(lines.filter((line) => !text.includes(`\`${line}\``))).toEqual([]);
   });
+
+  test.each(['ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/internals.md'])(
+    '%s names what is there',
+    (document) => {
+      const text = read(document).replace(/^ *```[\s\S]*?^ *```$/gm, '');
+      const rooms = readdirSync('src');
+      const paths = [...text.matchAll(/`([\w.*<>{},-]+(?:\/[\w.*<>{},-]+)*\/?)`/g)]
+        .map(([, path = '']) => path)
+        .filter((path) => /[/]/.test(path) && !path.includes('…'))
+        .flatMap((path) => {
+          const [top = ''] = path.split('/');
+          if (['src', 'test', 'hack', 'deploy', 'docs'].includes(top)) return [path];
+          return rooms.includes(top) ? [`src/${path}`] : [];
+        });
+      expect(paths.length).toBeGreaterThan(10);
+      // A word in brackets stands for any name.
+      const isThere = (path: string): boolean =>
+        globSync(path.replaceAll(/<[^>]+>/g, '*').replace(/\/$/, '')).length > 0;
+      expect(paths.filter((path) => !isThere(path))).toEqual([]);
+    },
+  );
 
   test.each(documents)('%s links to what is there', (document) => {
     const text = read(document).replace(/^ *```[\s\S]*?^ *```$/gm, '');

@@ -4,7 +4,7 @@ import { NewEvents } from '../../../src/runtime/new-events.ts';
 import { controllerContext } from '../../support/controller-context.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
-const event = (message: string): PlannedEvent => ({ type: 'Warning', reason: 'Test', message });
+const event = (message: string): PlannedEvent => ({ type: 'Warning', reason: 'Created', message });
 const service = { metadata: { name: 'web', namespace: 'n' } };
 
 it('records the Events of a reconcile again only when they differ from the last ones', () => {
@@ -18,5 +18,7 @@ it('records the Events of a reconcile again only when they differ from the last 
   events.record('n/web', service, [event('a')]);
   events.forget('n/web');
   events.record('n/web', service, [event('a')]);
-  expect(context.recorded).toEqual(['a', 'b', 'a', 'a', 'a', 'a'].map((text) => `Warning Test web: ${text}`));
+  expect(context.recorded).toEqual(
+    ['a', 'b', 'a', 'a', 'a', 'a'].map((text) => `Warning Created web: ${text}`),
+  );
 });

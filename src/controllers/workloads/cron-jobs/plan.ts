@@ -1,4 +1,5 @@
 /** The next step of a CronJob (pkg/controller/cronjob/cronjob_controllerv2.go, utils.go). */
+import type { EventReason } from '../../../objects/reasons.ts';
 import type { Draft } from '../../../client/resource-client.ts';
 import type { CronJob, CronJobStatus, Job } from '../../../objects/types/batch.generated.ts';
 import type { ObjectReference } from '../../../objects/types/core.generated.ts';
@@ -195,10 +196,10 @@ function startOf({ metadata, status }: Job): number {
   return parseTime(status.startTime ?? metadata.creationTimestamp ?? '') ?? 0;
 }
 
-function normal(reason: string, message: string): PlannedEvent {
+function normal(reason: EventReason, message: string): PlannedEvent {
   return { type: 'Normal', reason, message };
 }
 
-function warning(reason: string, message: string): PlannedEvent {
+function warning(reason: EventReason, message: string): PlannedEvent {
   return { type: 'Warning', reason, message };
 }

@@ -87,8 +87,9 @@ class JobReconciler {
       events.event(job, 'Normal', 'Resumed', 'Job resumed');
     }
     if (isNew('Failed')) {
-      const { reason = '', message = '' } = conditionOf(status.conditions, 'Failed') ?? {};
-      events.event(job, 'Warning', reason, message);
+      const { reason, message = '' } = conditionOf(status.conditions, 'Failed') ?? {};
+      const word = reason === 'DeadlineExceeded' ? reason : 'BackoffLimitExceeded';
+      events.event(job, 'Warning', word, message);
     }
   }
 

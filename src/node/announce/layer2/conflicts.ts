@@ -1,10 +1,8 @@
+import type { AnnouncementRefusalReason } from '../../../objects/reasons.ts';
 import type { Logger } from 'pino';
 import type { Clock } from '../../../client/clock.ts';
 import type { Host } from '../../../host/host.ts';
-import type {
-  AnnouncementRefusal,
-  AnnouncementRefusalReason,
-} from '../../../network/announcing/announcement-plan.ts';
+import type { AnnouncementRefusal } from '../../../network/announcing/announcement-plan.ts';
 import { addressBits, parseAddress, type ParsedAddress, type ParsedCidr } from '../../../objects/address.ts';
 import { arpProbe } from './conflict-probe.ts';
 import { defaultGateways, isHostPrefix, isPlaced, type Link, ownLinkName, subnetsOf } from './links.ts';

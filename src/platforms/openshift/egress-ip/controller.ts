@@ -1,3 +1,4 @@
+import type { EventReason } from '../../../objects/reasons.ts';
 import { isNotFound, isConflict } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
@@ -83,7 +84,7 @@ class CloudMode {
     const wanted = new Map(items.map(({ egressIP, node }) => [nameOfText(egressIP), node]));
     const present = new Map(this.#of(name).map((config) => [config.metadata.name ?? '', config]));
     const write = async (
-      reason: string,
+      reason: EventReason,
       verb: string,
       config: string,
       work: Promise<unknown>,

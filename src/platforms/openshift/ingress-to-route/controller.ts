@@ -1,3 +1,4 @@
+import type { EventReason } from '../../../objects/reasons.ts';
 import { isNotFound } from '../../../client/errors.ts';
 import {
   ingressClasses as ingressClassesResource,
@@ -161,7 +162,7 @@ function keysOfIngress(route: Route): ObjectKey[] {
 
 interface IngressEvent {
   readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
+  readonly reason: EventReason;
   readonly message: string;
 }
 

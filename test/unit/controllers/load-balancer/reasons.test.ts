@@ -1,6 +1,6 @@
+import { loadBalancerReasons } from '../../../../src/objects/reasons.ts';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { loadBalancerReasons } from '../../../../src/controllers/load-balancer/reasons.ts';
 
 test('docs/pools.md explains every reason, and no other', () => {
   const text = readFileSync(new URL('../../../../docs/pools.md', import.meta.url), 'utf8');

@@ -1,9 +1,9 @@
+import type { NotAnnouncedReason } from '../../../../src/objects/reasons.ts';
 import { describe, expect, test } from 'vitest';
 import {
   type AnnouncementPlan,
   type Announcer,
   type AssignedAddress,
-  type NotAnnouncedReason,
   planAnnouncement,
 } from '../../../../src/network/announcing/announcement-plan.ts';
 import { decodeReport, encodeReport } from '../../../../src/network/announcing/agent-report.ts';
