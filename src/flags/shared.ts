@@ -149,8 +149,6 @@ const loadBalancerTable = {
   },
 } satisfies Table;
 
-/** Which Services are served, and how they are read. */
-
 /** The flags of every command that reads Services as the load balancer does. */
 export const loadBalancerFlags = group(loadBalancerTable, (values) => values);
 
