@@ -79,7 +79,7 @@ class TaintEvictionReconciler {
     const now = this.#context.clock.now();
     const time = evictionTime(node.spec.taints ?? [], pod.spec.tolerations ?? [], now);
     if (time === undefined) return undefined;
-    if (time > now) return { requeueAfter: time - now };
+    if (time > now) return { requeueAfterMs: time - now };
     const { namespace = '', name = '' } = pod.metadata;
     this.#context.events.event(
       pod,

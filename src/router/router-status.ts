@@ -127,7 +127,7 @@ export class RouterStatus implements Runnable {
     }
     this.#sendEvents(ingress);
     const waitMs = writes.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
     const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
     const stored = await this.#replaceStatus(ingresses, ingress, { loadBalancer }, signal);
     if (stored !== undefined) writes.written(key, stored);
@@ -157,7 +157,7 @@ export class RouterStatus implements Runnable {
     const admission = this.#table.admissionOf(key);
     if (route === undefined || admission === undefined) return undefined;
     const waitMs = writes.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
     const { wildcardPolicy = 'None' } = route.spec;
     const now = formatTime(this.#context.clock.now());
     const shown = { ...admission, wildcardPolicy: wildcardPolicy === '' ? 'None' : wildcardPolicy };

@@ -14,7 +14,7 @@ import type { ResourceType } from '../client/resources.ts';
 /** The result of a reconcile. */
 export interface ReconcileResult {
   /** Milliseconds after which the key is reconciled again, without an error and without back-off. */
-  readonly requeueAfter?: number;
+  readonly requeueAfterMs?: number;
 }
 
 /**
@@ -28,7 +28,7 @@ export interface ReconcileResult {
  * One key never runs twice at once; different keys do. A key that is added while it runs is run once more afterwards.
  *
  * - Returning: the key is done and its back-off is forgotten.
- * - Returning `requeueAfter`: the same, and the key comes back after that time.
+ * - Returning `requeueAfterMs`: the same, and the key comes back after that time.
  * - Throwing: logged, counted, and retried with exponential back-off and jitter, without limit or `maxRetries` times.
  *   A server's Retry-After is respected; after 403 the key is retried slowly.
  * - Throwing {@link NotYetError}: the same, but the first retries are logged with `debug` alone.
@@ -289,9 +289,9 @@ export class KeyLoop<C extends LoopContext = ControllerContext> implements Runna
     try {
       const wanted = await this.#reconcile(key, this.#giveUp.signal);
       this.#queue.forget(key);
-      if (wanted?.requeueAfter !== undefined) {
+      if (wanted?.requeueAfterMs !== undefined) {
         result = 'requeue_after';
-        this.#queue.addAfter(key, wanted.requeueAfter, Priority.change);
+        this.#queue.addAfter(key, wanted.requeueAfterMs, Priority.change);
       }
     } catch (error) {
       result = error instanceof TerminalError ? 'terminal_error' : 'error';

@@ -19,7 +19,7 @@ interface UnseenWrite {
 /**
  * A controller's own writes that its cache does not show yet. Each belongs to an owner: the key that is reconciled.
  *
- * - At the start of a reconcile: `const waitMs = writes.pendingMs(key); if (waitMs > 0) return { requeueAfter: waitMs }`.
+ * - At the start of a reconcile: `const waitMs = writes.pendingMs(key); if (waitMs > 0) return { requeueAfterMs: waitMs }`.
  *   A plan on an older cache would write twice. The key comes back as soon as the cache has caught up.
  * - After a write: {@link written} with the answer. Before a delete: {@link deleting}; where it fails, {@link notDeleted}.
  * - In `loop.on`: {@link isEcho} tells the events of own writes from the changes of others.

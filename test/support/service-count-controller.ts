@@ -24,7 +24,7 @@ export const serviceCountController: ControllerSpec = {
       const namespace = spaces.cache.get(key);
       if (namespace === undefined) return undefined;
       const waitMs = writes.pendingMs(key);
-      if (waitMs > 0) return { requeueAfter: waitMs };
+      if (waitMs > 0) return { requeueAfterMs: waitMs };
       const count = String(all.cache.byIndex(byNamespace, key).length);
       if (namespace.metadata.annotations?.[annotation] === count) return undefined;
       const patch = { metadata: { annotations: { [annotation]: count } } };

@@ -192,7 +192,7 @@ export class AnnouncedReconciler {
       await this.#planPools(living, slices);
     }
     const next = this.#liveness.nextEnd(now);
-    return Number.isFinite(next) ? { requeueAfter: next - now + collectMs } : undefined;
+    return Number.isFinite(next) ? { requeueAfterMs: next - now + collectMs } : undefined;
   }
 
   async #planPools(living: Living, slices: TimeSlices): Promise<void> {

@@ -91,7 +91,7 @@ class DisruptionReconciler {
       return undefined;
     }
     const waitMs = this.#status.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const all = this.#pods.cache.byIndex(byNamespace, budget.metadata.namespace ?? '');
     const pods = all.filter((pod) => covers(budget, pod));
@@ -101,7 +101,7 @@ class DisruptionReconciler {
     const expected = expectedScale(pods, (pod) => this.#scaleOf(pod));
     const status = planBudgetStatus(budget, pods, expected, now);
     await this.#status.write(budget, status, signal);
-    return status.disruptedPods === undefined ? undefined : { requeueAfter: disruptedCheckMs };
+    return status.disruptedPods === undefined ? undefined : { requeueAfterMs: disruptedCheckMs };
   }
 
   #budgetsOfChange(change: Change<Pod>): readonly PodDisruptionBudget[] {

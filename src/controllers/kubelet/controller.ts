@@ -75,7 +75,7 @@ function renewLeases(loop: KeyLoop): Reconcile {
         if (!isAlreadyExists(second)) throw second;
       }
     }
-    return { requeueAfter: renewalMs };
+    return { requeueAfterMs: renewalMs };
   };
 }
 
@@ -219,7 +219,7 @@ class KubeletReconciler {
       return undefined;
     }
     const waitMs = this.#writes.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const { uid = '', deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
     if (isFinished(pod)) {
@@ -249,12 +249,12 @@ class KubeletReconciler {
       if (!(error instanceof RangeFullError)) throw error;
       const why = 'no addresses are left in the pod CIDRs of the node: delete Pods of it, or add a Node';
       events.event(pod, 'Warning', 'FailedCreatePodSandBox', why);
-      return { requeueAfter: fullNodeRetryMs };
+      return { requeueAfterMs: fullNodeRetryMs };
     }
     const deadline = this.#endings.decide(pod, state);
     if (state.ending === undefined && !state.isPrepared) {
       const retry = await this.#preparation.prepare(work, addresses);
-      if (retry === 'later') return { requeueAfter: sandboxRetryMs };
+      if (retry === 'later') return { requeueAfterMs: sandboxRetryMs };
     }
     const checks =
       state.ending === undefined
@@ -290,7 +290,7 @@ class KubeletReconciler {
     }
     const now = clock.now();
     const next = earliest([plan.next, ...checks, state.isPrepared ? undefined : state.mounts.untilMs]);
-    return next === undefined ? undefined : { requeueAfter: Math.max(1, next - now) };
+    return next === undefined ? undefined : { requeueAfterMs: Math.max(1, next - now) };
   }
 
   #plan({ pod, node, state }: PodWork, addresses: readonly string[]): KubeletPlan {

@@ -127,7 +127,7 @@ class LoadBalancerReconciler {
   async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     await this.#adopt(signal);
     const waitMs = this.#writes.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
     const cached = this.#services.cache.get(key);
     // An event can arrive before the response to the write that caused it.
     const isEcho = cached !== undefined && this.#writes.isEcho(cached);
@@ -139,7 +139,7 @@ class LoadBalancerReconciler {
       return undefined;
     }
     const delayMs = this.#conflictDelay(key, service);
-    if (delayMs > 0) return { requeueAfter: delayMs };
+    if (delayMs > 0) return { requeueAfterMs: delayMs };
     this.#requeued.delete(key);
     const plan = this.#plan(key, service);
     const unreleased = this.#allocator.unreleased(key);

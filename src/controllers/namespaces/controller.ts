@@ -158,7 +158,7 @@ export function namespacesController({ transport, gracePeriodMs = 5000 }: Namesp
         }
         const count = passes.get(key) ?? 0;
         passes.set(key, count + 1);
-        return { requeueAfter: Math.min(nextPassMs.first * 2 ** count, nextPassMs.max) };
+        return { requeueAfterMs: Math.min(nextPassMs.first * 2 ** count, nextPassMs.max) };
       };
     },
   };

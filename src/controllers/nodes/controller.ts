@@ -110,7 +110,7 @@ class NodeReconciler {
     if (node === undefined || !isSimulated(node) || node.metadata.deletionTimestamp !== undefined)
       return undefined;
     const waitMs = this.#status.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const now = this.#context.clock.now();
     const taints = planTaints(node, now);

@@ -131,7 +131,7 @@ export interface AllocatingOptions {
 
 /** While the cache is behind the server, or is being listed. */
 const cacheLagRetryMs = 1000;
-const staleRequeue: ReconcileResult = { requeueAfter: cacheLagRetryMs };
+const staleRequeue: ReconcileResult = { requeueAfterMs: cacheLagRetryMs };
 
 /** Allocates addresses and node ports on an API server that does not. The steps are planned in plan.ts. */
 export class AllocationReconciler {
@@ -247,7 +247,7 @@ export class AllocationReconciler {
     // During a list the cache may lack the claim of another Service.
     if (this.#services.isListing || this.#addresses?.isListing === true) return staleRequeue;
     const waitMs = this.#writes.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
     // Without one, a write is not conditional.
     if ((service.metadata.resourceVersion ?? '') === '') {
       throw new TerminalError('the server sent a Service without resourceVersion');

@@ -68,7 +68,7 @@ export class AuditReconciler {
 
   async reconcile(): Promise<ReconcileResult> {
     const lists = [this.#services, this.#addresses, this.#cidrs];
-    if (lists.some((informer) => informer?.isListing === true)) return { requeueAfter: collectMs };
+    if (lists.some((informer) => informer?.isListing === true)) return { requeueAfterMs: collectMs };
     const { clock } = this.#context;
     const { serviceCidrs } = this.#options;
     const ranges =
@@ -109,7 +109,7 @@ export class AuditReconciler {
       if (isReported) this.#context.log.info({ finding: id }, 'allocation finding is gone');
     }
     this.#metrics.setFindings(confirmed.map(({ reason }) => reason));
-    return { requeueAfter: hasUnsettled ? settleMs : resyncMs };
+    return { requeueAfterMs: hasUnsettled ? settleMs : resyncMs };
   }
 
   #report({ kind, key, reason, message }: Finding): void {

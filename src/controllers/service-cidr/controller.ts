@@ -88,7 +88,7 @@ export const serviceCidrController: ControllerSpec = {
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
-      return step.do === 'wait' ? { requeueAfter: step.milliseconds } : undefined;
+      return step.do === 'wait' ? { requeueAfterMs: step.milliseconds } : undefined;
     };
   },
 };

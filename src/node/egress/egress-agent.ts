@@ -156,7 +156,7 @@ export class EgressAgent implements Runnable {
       this.#table.invalidate();
       throw error;
     }
-    return names.size === 0 ? {} : { requeueAfter: routeCheckMs };
+    return names.size === 0 ? {} : { requeueAfterMs: routeCheckMs };
   }
 
   get #hasObjects(): boolean {

@@ -250,7 +250,8 @@ export class NodeAgent implements Runnable {
     await this.#serveHealthChecks(planned.plan);
     const untilFullSync = Math.max(0, this.#nextFullSyncMs - clock.monotonic());
     return {
-      requeueAfter: this.#takenPorts.size === 0 ? untilFullSync : Math.min(healthCheckRetryMs, untilFullSync),
+      requeueAfterMs:
+        this.#takenPorts.size === 0 ? untilFullSync : Math.min(healthCheckRetryMs, untilFullSync),
     };
   }
 

@@ -138,7 +138,7 @@ export class EgressFirewalls {
         this.#found.set(name, sorted);
         changed();
       }
-      return { requeueAfter: ttlSeconds > 0 ? ttlSeconds * 1000 : usualRefreshMs };
+      return { requeueAfterMs: ttlSeconds > 0 ? ttlSeconds * 1000 : usualRefreshMs };
     } catch (error) {
       if (!this.#notFound.has(name)) {
         const consequence = this.#found.has(name) ? 'its last addresses stay' : 'rules with it match nothing';
@@ -148,7 +148,7 @@ export class EgressFirewalls {
         );
       }
       this.#notFound.add(name);
-      return { requeueAfter: retryMs };
+      return { requeueAfterMs: retryMs };
     }
   }
 }

@@ -175,7 +175,7 @@ export class PolicyAgent implements Runnable {
       const milliseconds = Math.round(context.clock.monotonic() - now);
       context.log.debug({ transactions, commands, milliseconds }, 'wrote policies into the kernel');
     }
-    return { requeueAfter: Math.max(0, this.#nextFullSyncMs - context.clock.monotonic()) };
+    return { requeueAfterMs: Math.max(0, this.#nextFullSyncMs - context.clock.monotonic()) };
   }
 
   #setNamespace({ metadata }: Namespace, changed: () => void): void {

@@ -274,7 +274,7 @@ export class AddressCollector {
     }
     const now = this.#context.clock.now();
     const next = parseCronSchedule(schedule).next(now, 'UTC') ?? now;
-    return { requeueAfter: Math.max(1, next - now) };
+    return { requeueAfterMs: Math.max(1, next - now) };
   }
 
   async #collect(pool: IPPool, entry: PoolEntry, signal: AbortSignal): Promise<void> {

@@ -165,7 +165,7 @@ class AttachmentsReconciler {
       const message = sandboxMessage(pod, attempt.sandbox, error.message);
       events.event(pod, 'Warning', 'FailedCreatePodSandBox', message);
       this.#waiting.add(key);
-      return { requeueAfter: sandboxRetryMs };
+      return { requeueAfterMs: sandboxRetryMs };
     }
   }
 

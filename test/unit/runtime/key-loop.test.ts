@@ -147,12 +147,12 @@ describe('the queue of a KeyLoop', () => {
     await ended;
   });
 
-  it('comes back after requeueAfter, and after errors ever later', async () => {
+  it('comes back after requeueAfterMs, and after errors ever later', async () => {
     const at: number[] = [];
-    const results: (() => Promise<{ requeueAfter: number } | undefined>)[] = [
+    const results: (() => Promise<{ requeueAfterMs: number } | undefined>)[] = [
       () => Promise.reject(new Error('no')),
       () => Promise.reject(new Error('no')),
-      () => Promise.resolve({ requeueAfter: 1000 }),
+      () => Promise.resolve({ requeueAfterMs: 1000 }),
       () => Promise.reject(conflict(services, 'a', 'stale')),
       () => Promise.resolve(undefined),
     ];
@@ -270,7 +270,7 @@ describe('the queue of a KeyLoop', () => {
         const count = (runs.get(key) ?? 0) + 1;
         runs.set(key, count);
         if (count === 1 && Number(key) % 3 === 0) return Promise.reject(new Error('once'));
-        return Promise.resolve(count === 1 && Number(key) % 3 === 1 ? { requeueAfter: 5 } : undefined);
+        return Promise.resolve(count === 1 && Number(key) % 3 === 1 ? { requeueAfterMs: 5 } : undefined);
       },
       { workers: 50 },
     );

@@ -88,7 +88,7 @@ class MirroringReconciler {
       if (!this.#context.serves(service)) return undefined;
     }
     const waitMs = this.#writes.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
     const existing = this.#slices.cache
       .byIndex(serviceNameLabel, key)
       .filter(({ metadata }) => metadata.labels?.[managedByLabel] === mirroringController);
@@ -107,7 +107,7 @@ class MirroringReconciler {
       return undefined;
     }
     const hiddenMs = this.#writer.hiddenMs(key, endpoints.metadata.uid ?? '', existing);
-    if (hiddenMs > 0) return { requeueAfter: hiddenMs };
+    if (hiddenMs > 0) return { requeueAfterMs: hiddenMs };
     const plan = planMirror({ endpoints, existing, maxPerSubset: this.#maxPerSubset });
     this.#events.record(key, endpoints, plan.events);
     await this.#write(key, plan, signal);

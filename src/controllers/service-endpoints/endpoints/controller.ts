@@ -114,7 +114,7 @@ class EndpointsReconciler {
     if (service !== undefined) {
       this.#deletedServices.delete(key);
       const waitMs = Math.max(this.#grace.left(key, service), this.#writes.pendingMs(key));
-      if (waitMs > 0) return { requeueAfter: waitMs };
+      if (waitMs > 0) return { requeueAfterMs: waitMs };
     }
     this.#conflicted.delete(key);
     const due = this.#due.delete(key);

@@ -203,7 +203,7 @@ class EndpointSliceReconciler {
       this.#writes.pendingMs(key),
       this.#writer.hiddenMs(key, service.metadata.uid ?? '', existing),
     );
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const backing = this.#selectorIndex.podsOf(service, selector);
     const plan = planSlices({

@@ -52,7 +52,7 @@ class CronJobReconciler {
     const cronJob = this.#cronJobs.cache.get(key);
     if (cronJob === undefined || cronJob.metadata.deletionTimestamp !== undefined) return undefined;
     const waitMs = this.#status.pendingMs(key);
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const jobs = this.#jobs.cache.byIndex(byOwner, cronJob.metadata.uid ?? '');
     const now = this.#context.clock.now();
@@ -66,7 +66,7 @@ class CronJobReconciler {
       created === undefined ? status : withCreatedJob(status, created),
       signal,
     );
-    return next === undefined ? undefined : { requeueAfter: Math.max(1, next - now) };
+    return next === undefined ? undefined : { requeueAfterMs: Math.max(1, next - now) };
   }
 
   /** @returns undefined when another object has the name. */

@@ -75,7 +75,7 @@ class DaemonSetReconciler {
     if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
     const podsMs = this.#podControl.pendingMs(key);
     const waitMs = Math.max(podsMs, this.#status.pendingMs(key), this.#history.pendingMs(key));
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const pods = await this.#ownership.claim(daemonSet, signal);
     const { collisionCount } = daemonSet.status;
@@ -103,7 +103,7 @@ class DaemonSetReconciler {
     const isLive = ({ metadata }: KubeObject): boolean => live.has(metadata.labels?.[controllerRevisionHash]);
     await this.#history.truncate(key, revisions.all, isLive, limit, signal);
     const soon = nextAvailable(pods, daemonSet.spec.minReadySeconds ?? 0, now);
-    return soon === undefined ? undefined : { requeueAfter: soon };
+    return soon === undefined ? undefined : { requeueAfterMs: soon };
   }
 
   #sendEvents(daemonSet: DaemonSet, { metadata, status }: Pod, node: string): void {

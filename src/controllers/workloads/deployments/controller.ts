@@ -76,7 +76,7 @@ class DeploymentReconciler {
     const deployment = this.#deployments.cache.get(key);
     if (deployment === undefined) return undefined;
     const waitMs = Math.max(this.#writes.pendingMs(key), this.#status.pendingMs(key));
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const replicaSets = await this.#ownership.claim(deployment, signal);
     const now = this.#context.clock.now();
@@ -91,7 +91,7 @@ class DeploymentReconciler {
     const annotations = revision === undefined ? undefined : { [revisionAnnotation]: revision };
     await this.#status.write(deployment, plan.status, signal, annotations);
     const deadline = progressDeadline({ ...deployment, status: plan.status });
-    return deadline === undefined || deadline < now ? undefined : { requeueAfter: deadline - now + 1000 };
+    return deadline === undefined || deadline < now ? undefined : { requeueAfterMs: deadline - now + 1000 };
   }
 
   #deploymentOf(pod: Pod): readonly ObjectKey[] {

@@ -58,7 +58,7 @@ class JobReconciler {
     const job = this.#jobs.cache.get(key);
     if (job === undefined || job.metadata.deletionTimestamp !== undefined) return undefined;
     const waitMs = Math.max(this.#podControl.pendingMs(key), this.#status.pendingMs(key));
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const pods = await this.#ownership.claim(job, signal);
     const now = this.#context.clock.now();
@@ -72,7 +72,7 @@ class JobReconciler {
     await this.#status.write(job, plan.status, signal);
     this.#sendEvents(job, plan.status);
     if (failure !== undefined) throw failure;
-    return plan.next === undefined ? undefined : { requeueAfter: Math.max(1, plan.next - now) };
+    return plan.next === undefined ? undefined : { requeueAfterMs: Math.max(1, plan.next - now) };
   }
 
   #sendEvents(job: Job, status: JobStatus): void {

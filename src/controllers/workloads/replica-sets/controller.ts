@@ -93,7 +93,7 @@ class ReplicaSetReconciler<T extends Replicated> {
     const replicaSet = this.#replicaSets.cache.get(key);
     if (replicaSet === undefined) return undefined;
     const waitMs = Math.max(this.#podControl.pendingMs(key), this.#status.pendingMs(key));
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const { clock } = this.#context;
     const owned = await this.#ownership.claim(replicaSet, signal);
@@ -121,7 +121,7 @@ class ReplicaSetReconciler<T extends Replicated> {
     await this.#status.write(replicaSet, this.#options.statusOf(status), signal);
     if (cause !== undefined) throw cause;
     const soon = nextAvailable(owned, replicaSet.spec.minReadySeconds ?? 0, now);
-    return soon === undefined ? undefined : { requeueAfter: soon };
+    return soon === undefined ? undefined : { requeueAfterMs: soon };
   }
 
   /** Active Pods of all ReplicaSets of the same Deployment. */

@@ -87,7 +87,7 @@ class StatefulSetReconciler {
     if (set === undefined) return undefined;
     const podsMs = this.#podControl.pendingMs(key);
     const waitMs = Math.max(podsMs, this.#status.pendingMs(key), this.#history.pendingMs(key));
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
 
     const pods = await this.#ownership.claim(set, signal);
     const collisions = set.status.collisionCount ?? 0;
@@ -106,7 +106,7 @@ class StatefulSetReconciler {
     if (failure !== undefined) throw failure;
     await this.#truncate(key, set, pods, revisions, signal);
     const soon = nextAvailable(pods, set.spec.minReadySeconds ?? 0, input.now);
-    return soon === undefined ? undefined : { requeueAfter: soon };
+    return soon === undefined ? undefined : { requeueAfterMs: soon };
   }
 
   async #act(key: ObjectKey, input: StatefulSetInput, signal: AbortSignal): Promise<Error | undefined> {

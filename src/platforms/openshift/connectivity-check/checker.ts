@@ -214,14 +214,14 @@ export function connectivityCheckerController({
         }
         const nowMs = clock.monotonic();
         const dueMs = nextMs.get(key) ?? nowMs;
-        if (dueMs > nowMs) return { requeueAfter: dueMs - nowMs };
+        if (dueMs > nowMs) return { requeueAfterMs: dueMs - nowMs };
         nextMs.set(key, nowMs + periodMs);
         try {
           await check(object, pod, signal);
         } catch (error) {
           if (!isNotFound(error)) throw error;
         }
-        return { requeueAfter: Math.max(0, nowMs + periodMs - clock.monotonic()) };
+        return { requeueAfterMs: Math.max(0, nowMs + periodMs - clock.monotonic()) };
       };
     },
   };

@@ -235,7 +235,7 @@ class EgressIPReconciler {
       if (onCloud && isShown) await this.#cloud.ask(object, items, signal);
     }
     const nextMs = this.#agents.nextEnd();
-    return nextMs === undefined ? undefined : { requeueAfter: nextMs };
+    return nextMs === undefined ? undefined : { requeueAfterMs: nextMs };
   }
 
   #report(object: EgressIP, events: EgressIPAssignment['events']): void {

@@ -92,7 +92,7 @@ class EgressRouterReconciler {
     }
     const dueMs = this.#applied.get(uid)?.dueMs;
     const nowMs = this.#context.clock.monotonic();
-    return dueMs === undefined ? undefined : { requeueAfter: Math.max(1, dueMs - nowMs) };
+    return dueMs === undefined ? undefined : { requeueAfterMs: Math.max(1, dueMs - nowMs) };
   }
 
   /** All of a namespace, since no two may have the same address. */

@@ -81,7 +81,7 @@ class IngressToRouteReconciler {
       return undefined;
     }
     const waitMs = Math.max(this.#routeWrites.pendingMs(key), this.#statusWrites.pendingMs(key));
-    if (waitMs > 0) return { requeueAfter: waitMs };
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
     const { namespace } = splitKey(key);
     const owned = this.#routes.cache
       .byIndex(byIngress, key)
