@@ -7,7 +7,7 @@ import { errno, load } from 'koffi';
 import { parseStrictAddress } from '../objects/address.ts';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { namespaceFolder } from './protocol.ts';
+import { namespaceFolder } from './namespace-folder.ts';
 
 /**
  * Runs lines of `ip -batch` (package iproute2), in the namespace of this process or in a named one.

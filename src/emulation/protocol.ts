@@ -5,9 +5,7 @@ import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log.ts';
 import type { ImageProgram } from './containers/images.ts';
 import type { PodResponses } from './pod-server.ts';
-
-/** The folder of `ip netns`. Here, since what speaks to the network must not load koffi, which may be absent. */
-export const namespaceFolder = '/run/netns';
+import { namespaceFolder } from './namespace-folder.ts';
 
 /**
  * The calls of `up` to the process inside its network, over the channel between the two. Sockets pass it as

@@ -2,7 +2,7 @@ import { SandboxError, type WantedSandbox } from '../../controllers/kubelet/cont
 import type { Pod } from '../../objects/types/core.generated.ts';
 import { lastingPorts } from '../../objects/pods.ts';
 import { ip, NamespaceHost, NetworkNamespace } from '../namespaces.ts';
-import { namespaceFolder } from '../protocol.ts';
+import { namespaceFolder } from '../namespace-folder.ts';
 import { nodeSideLines, podLines, podLinkLines } from '../lan.ts';
 import type { HostPort, NodeMachine, SimulatedNodes } from './simulated-nodes.ts';
 import type { PodInterfaces } from './pod-interfaces.ts';
