@@ -23,7 +23,7 @@ export interface CatalogSettings {
   readonly simulation?: NodesOptions & KubeletSettings;
   /** Which Services of type LoadBalancer are served, and how they are read. */
   readonly loadBalancer?: LoadBalancerOptions;
-  /** Who allocates addresses and node ports; absent: nobody audits. */
+  /** Who allocates addresses and node ports; absent: the audit does not run. */
   readonly serviceAllocation?: Omit<ServiceAllocationOptions, 'transport'>;
 }
 

@@ -207,7 +207,7 @@ describe('a client that asks for another protocol and resets', () => {
       socket.write(asked, () => socket.resetAndDestroy());
       await once(socket, 'close');
     }
-    // An error that nobody handles would have failed this run.
+    // An unhandled error would have failed this run.
     expect(await ask(router.ports.http, 'web.test')).toMatchObject({ status: 200 });
   });
 });

@@ -8,7 +8,7 @@ export class SubPathError extends Error {
 }
 
 /**
- * Opens a path below a folder that somebody else writes to, as the kubelet does (pkg/volume/util/subpath
+ * Opens a path below a folder that programs of a Pod write to, as the kubelet does (pkg/volume/util/subpath
  * `doSafeOpen`): links that stay in the folder are resolved first, and then each name is opened below the one before it
  * without following a link. What is open cannot be exchanged any more: use it by {@link descriptorPath}.
  *

@@ -97,16 +97,16 @@ export type AgentEvent =
 
 /**
  * What the owner of an agent begins to do, in this order, without waiting for one before the next. Of `look`, `announce`,
- * `renew`, `release` and `stay`, the agent is told when they have ended; no action is given twice at once.
+ * `renew`, `release` and `stay`, an event reports their end; no action is given twice at once.
  */
 export type AgentAction =
   /** Read what the kernel has: addresses end there by themselves. Ends in `looked`. */
   | { readonly do: 'look' }
   /** Write the own Lease, held by this node. Ends in `renewed` or `renewalFailed`. @param leaseSeconds at least. */
   | { readonly do: 'renew'; readonly report: string; readonly leaseSeconds: number }
-  /** Write the own Lease, held by nobody: others take over. Ends in `released`. */
+  /** Write the own Lease without a holder: others take over. Ends in `released`. */
   | { readonly do: 'releaseOwn'; readonly report: string }
-  /** Let nobody hold the Lease of another agent, if it has that version. Ends in `released`. */
+  /** Write the Lease of another agent without a holder, if it has that version. Ends in `released`. */
   | { readonly do: 'release'; readonly node: string; readonly version: string }
   /** Ask an agent for its consent. @param to the address of its node. */
   | {

@@ -63,7 +63,7 @@ export class SliceWriter {
 
   /**
    * Milliseconds to wait before the next plan: a slice that was written for the owner exists, and is not among its own
-   * ones, because somebody has given it other labels. kube-controller-manager makes no other slice then
+   * ones, because another client has given it other labels. kube-controller-manager makes no other slice then
    * (k8s.io/endpointslice/util `StaleSlices`); here it counts as another's after a minute.
    *
    * @param own the slices that the owner has by the cache.

@@ -1,3 +1,4 @@
+import { eventReasons } from '../../../objects/reasons.ts';
 import { isNotFound } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
@@ -88,8 +89,8 @@ class JobReconciler {
     }
     if (isNew('Failed')) {
       const { reason, message = '' } = conditionOf(status.conditions, 'Failed') ?? {};
-      const word = reason === 'DeadlineExceeded' ? reason : 'BackoffLimitExceeded';
-      events.event(job, 'Warning', word, message);
+      const word = eventReasons.find((one) => one === reason);
+      if (word !== undefined) events.event(job, 'Warning', word, message);
     }
   }
 

@@ -69,7 +69,7 @@ describe('a path below a folder that others write to', () => {
     await opened.close();
   });
 
-  test('never leads out while somebody exchanges it for a link', async () => {
+  test('never leads out while another process exchanges it for a link', async () => {
     const place = join(volume, 'race');
     let isOver = false;
     const exchange = async (): Promise<void> => {
