@@ -9,7 +9,6 @@ import {
 } from '../../../client/resources.ts';
 import { byNamespace, indexByNamespace } from '../../../client/informers/cache.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
-import { jsonEqual } from '../../../objects/json.ts';
 import { joinKey, keyOf, type KubeObject, type ObjectKey, splitKey } from '../../../objects/meta.ts';
 import { StatusError } from '../../../objects/status.ts';
 import type { Secret, Service } from '../../../objects/types/core.generated.ts';
@@ -24,6 +23,7 @@ import {
   type ReconcileResult,
 } from '../../../runtime/key-loop.ts';
 import { OwnWrites } from '../../../runtime/own-writes.ts';
+import { StatusWriter } from '../../../runtime/status-writer.ts';
 import { ingressOf, isManaged, labelsAnnotation, planRoutes, type RoutePlan } from './plan.ts';
 
 /** Makes Routes of Ingresses, as OpenShift does: for platforms whose server has Routes. */
@@ -47,7 +47,7 @@ class IngressToRouteReconciler {
   readonly #services: Informer<Service>;
   readonly #secrets: Informer<Secret>;
   readonly #routeWrites: OwnWrites<Route>;
-  readonly #statusWrites: OwnWrites<Ingress>;
+  readonly #status: StatusWriter<Ingress>;
   /** The messages of an Ingress' last Events: each is sent once while it holds. */
   readonly #sentEvents = new Map<ObjectKey, readonly string[]>();
 
@@ -61,7 +61,7 @@ class IngressToRouteReconciler {
     this.#secrets = loop.cache(secretsResource);
 
     this.#routeWrites = new OwnWrites(loop, this.#routes);
-    this.#statusWrites = new OwnWrites(loop, this.#ingresses);
+    this.#status = new StatusWriter(loop, this.#ingresses);
 
     loop.on(this.#ingresses, (change) => (change.kind === 'deleted' ? [] : ownKey(change)));
     loop.on(this.#routes, ({ object }) => keysOfIngress(object));
@@ -80,7 +80,7 @@ class IngressToRouteReconciler {
       this.#sentEvents.delete(key);
       return undefined;
     }
-    const waitMs = Math.max(this.#routeWrites.pendingMs(key), this.#statusWrites.pendingMs(key));
+    const waitMs = Math.max(this.#routeWrites.pendingMs(key), this.#status.pendingMs(key));
     if (waitMs > 0) return { requeueAfterMs: waitMs };
     const { namespace } = splitKey(key);
     const owned = this.#routes.cache
@@ -105,7 +105,7 @@ class IngressToRouteReconciler {
       }
       throw error;
     }
-    await this.#writeStatus(ingress, { ...ingress.status, loadBalancer: balancer(plan) }, signal);
+    await this.#status.write(ingress, { ...ingress.status, loadBalancer: balancer(plan) }, signal);
     this.#sendEvents(ingress, [...annotationEvents(plan), ...ruleEvents(plan)]);
     return undefined;
   }
@@ -123,19 +123,6 @@ class IngressToRouteReconciler {
         this.#routeWrites.notDeleted(route);
         if (!isNotFound(error)) throw error;
       }
-    }
-  }
-
-  async #writeStatus(ingress: Ingress, status: Ingress['status'], signal: AbortSignal): Promise<void> {
-    if (jsonEqual(ingress.status, status)) return;
-    try {
-      const client = this.#context.clients.for(ingressesResource);
-      this.#statusWrites.written(
-        keyOf(ingress),
-        await client.replaceStatus({ ...ingress, status }, { signal }),
-      );
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
     }
   }
 
