@@ -1,19 +1,17 @@
 import { isReady } from '../objects/endpoints.ts';
-import { isNotFound } from '../client/errors.ts';
-import { ingresses, type ResourceType, routes, services } from '../client/resources.ts';
+import { services } from '../client/resources.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
 import { ignoredAnnotations } from '../network/http/ingress.ts';
 import { publishedAddresses, type RouterIdentity, routeStatus, sorted } from '../network/http/ingress.ts';
-import { jsonEqual } from '../objects/json.ts';
-import { keyOf, type KubeObject, type ObjectKey } from '../objects/meta.ts';
+import { keyOf, type ObjectKey } from '../objects/meta.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { Ingress, IngressLoadBalancerIngress } from '../objects/types/networking.generated.ts';
 import type { Route } from '../objects/types/route.generated.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { KeyLoop, type ReconcileResult } from '../runtime/key-loop.ts';
-import { OwnWrites } from '../runtime/own-writes.ts';
+import { StatusWriter } from '../runtime/status-writer.ts';
 import type { RouterView } from './router-view.ts';
 
 export interface StatusOptions {
@@ -39,6 +37,7 @@ export class RouterStatus implements Runnable {
   readonly #services: Informer<Service>;
   readonly #unfollow: () => void;
   readonly #ingresses: KeyLoop;
+  readonly #ingressStatus: StatusWriter<Ingress>;
   readonly #routes: KeyLoop | undefined;
   /** The last Event message about each Ingress. */
   readonly #sentEvents = new Map<ObjectKey, string>();
@@ -51,9 +50,9 @@ export class RouterStatus implements Runnable {
     this.#services = context.informers.informer(services);
     this.#ingresses = new KeyLoop(context, 'ingress-status', {}, (loop) => {
       loop.waitFor(view);
-      const writes = new OwnWrites(loop, view.ingresses);
-      return (key, signal) => this.#writeIngress(key, writes, signal);
+      return (key, signal) => this.#writeIngress(key, signal);
     });
+    this.#ingressStatus = new StatusWriter(this.#ingresses, view.ingresses);
     view.onIngress = (key) => this.#ingresses.enqueue(key);
     for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
     const changed = (service: Service): void => {
@@ -65,8 +64,8 @@ export class RouterStatus implements Runnable {
     if (routeCache === undefined) return;
     const loop = new KeyLoop(context, 'route-status', {}, (own) => {
       own.waitFor(view);
-      const writes = new OwnWrites(own, routeCache);
-      return (key, signal) => this.#writeRoute(key, routeCache, writes, signal);
+      const writer = new StatusWriter(own, routeCache);
+      return (key, signal) => this.#writeRoute(key, routeCache, writer, signal);
     });
     this.#routes = loop;
     view.onRoute = (key) => loop.enqueue(key);
@@ -86,7 +85,7 @@ export class RouterStatus implements Runnable {
       try {
         const ingress = this.#view.ingresses.cache.get(key);
         if (ingress === undefined || !this.#view.serves(ingress)) continue;
-        await this.#replaceStatus(ingresses, ingress, { loadBalancer: {} }, signal);
+        await this.#ingressStatus.write(ingress, { loadBalancer: {} }, signal);
       } catch (error) {
         log.warn({ ingress: key, err: error }, 'the addresses of an Ingress stay in its status');
       }
@@ -114,11 +113,7 @@ export class RouterStatus implements Runnable {
     return service === undefined ? [] : publishedAddresses(service);
   }
 
-  async #writeIngress(
-    key: ObjectKey,
-    writes: OwnWrites<Ingress>,
-    signal: AbortSignal,
-  ): Promise<ReconcileResult | undefined> {
+  async #writeIngress(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const addresses = this.#addresses();
     const ingress = this.#view.ingresses.cache.get(key);
     if (ingress === undefined || !this.#view.serves(ingress)) {
@@ -126,11 +121,10 @@ export class RouterStatus implements Runnable {
       return undefined;
     }
     this.#sendEvents(ingress);
-    const waitMs = writes.pendingMs(key);
+    const waitMs = this.#ingressStatus.pendingMs(key);
     if (waitMs > 0) return { requeueAfterMs: waitMs };
     const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
-    const stored = await this.#replaceStatus(ingresses, ingress, { loadBalancer }, signal);
-    if (stored !== undefined) writes.written(key, stored);
+    await this.#ingressStatus.write(ingress, { loadBalancer }, signal);
     return undefined;
   }
 
@@ -150,36 +144,19 @@ export class RouterStatus implements Runnable {
   async #writeRoute(
     key: ObjectKey,
     informer: Informer<Route>,
-    writes: OwnWrites<Route>,
+    writer: StatusWriter<Route>,
     signal: AbortSignal,
   ): Promise<ReconcileResult | undefined> {
     const route = informer.cache.get(key);
     const admission = this.#table.admissionOf(key);
     if (route === undefined || admission === undefined) return undefined;
-    const waitMs = writes.pendingMs(key);
+    const waitMs = writer.pendingMs(key);
     if (waitMs > 0) return { requeueAfterMs: waitMs };
     const { wildcardPolicy = 'None' } = route.spec;
     const now = formatTime(this.#context.clock.now());
     const shown = { ...admission, wildcardPolicy: wildcardPolicy === '' ? 'None' : wildcardPolicy };
     const status = routeStatus(route.status, this.#options.router, shown, now);
-    const stored = await this.#replaceStatus(routes, route, status, signal);
-    if (stored !== undefined) writes.written(key, stored);
+    await writer.write(route, status, signal);
     return undefined;
-  }
-
-  /** Writes a status that differs. Returns the stored object; undefined where nothing was written. */
-  async #replaceStatus<T extends KubeObject & { status: object }>(
-    resource: ResourceType<T>,
-    object: T,
-    status: T['status'],
-    signal: AbortSignal,
-  ): Promise<T | undefined> {
-    if (jsonEqual(object.status, status)) return undefined;
-    try {
-      return await this.#context.clients.for(resource).replaceStatus({ ...object, status }, { signal });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
   }
 }
