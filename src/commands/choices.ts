@@ -1,4 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { localControllers, remoteControllers } from '../platforms/catalog.ts';
 import { type KnownController, selectControllers, UnknownControllerError } from '../controllers/run.ts';
 import { WrongValue } from '../flags/readers.ts';
@@ -15,6 +16,7 @@ export const localChoices: LocalChoices = {
       return false;
     }
   },
+  absolutePath: (path) => resolve(path),
 };
 
 /** `--controllers` of `servicenet controller`. */

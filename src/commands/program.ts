@@ -19,9 +19,10 @@ import { auditConfig, auditFlags, topConfig, topFlags, traceConfig, traceFlags }
 import { routerConfig, routerFlags } from '../flags/router.ts';
 import { runConfig, runFlags } from '../flags/run.ts';
 import { upConfig, upFlags } from '../flags/up.ts';
+import { numberAt } from '../objects/json.ts';
 import { version } from '../telemetry/version.ts';
 import { localChoices, selectRemote } from './choices.ts';
-import { explanation } from './explanation.ts';
+import { explanation, listenProblem } from './explanation.ts';
 
 /** Exit code of a wrong command line, as of shells and most programs: nothing was started. */
 const misused = 2;
@@ -187,9 +188,24 @@ function command<C>(
   const made = withFlags(new Command(name).description(about), table);
   return made.action(async () => {
     const logFormat = process.stderr.isTTY ? 'pretty' : 'json';
-    const code = await run(read({ logFormat, ...made.opts() }, made.args));
-    if (code !== undefined) process.exitCode = code;
+    const config = read({ logFormat, ...made.opts() }, made.args);
+    try {
+      const code = await run(config);
+      if (code !== undefined) process.exitCode = code;
+    } catch (error) {
+      const problem = listenProblem(error, (port) => flagOfPort(table, config, port));
+      throw problem === undefined ? error : new Error(problem, { cause: error });
+    }
   });
+}
+
+/** The flag by which a configuration has a port: a table names its values as the configuration does. */
+function flagOfPort(table: Table, config: unknown, port: number): string | undefined {
+  const [, entry] =
+    Object.entries(table).find(
+      ([key]) => numberAt(config, key) === port || numberAt(config, key, 'port') === port,
+    ) ?? [];
+  return entry === undefined || 'flags' in entry ? undefined : longName(entry.flag);
 }
 
 /** The flags of a table as options of a command. */

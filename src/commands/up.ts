@@ -7,7 +7,7 @@ import { returnFreedMemory } from '../host/freed-memory.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './signals.ts';
-import { removeKubeconfig, writeKubeconfig } from './local-cluster/cluster.ts';
+import { checkKubeconfig, removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig.ts';
 import { hints, banner } from './local-cluster/banner.ts';
 import { ControllersThread } from './local-cluster/controllers-thread.ts';
 import { type ProgramRun, runProgram } from './run.ts';
@@ -26,6 +26,13 @@ export async function up(config: UpConfig): Promise<number> {
   const started: End[] = [];
   try {
     const manifests = await readManifests(config.apply);
+    const { wasKilled } = await checkKubeconfig(config.kubeconfigPath);
+    if (wasKilled) {
+      log.warn(
+        { kubeconfig: config.kubeconfigPath },
+        'the last servicenet up was killed: its files are replaced',
+      );
+    }
     const thread = new ControllersThread();
     started.push(() => thread.stop());
     const { openNetwork } = await import('./local-cluster/network.ts');
@@ -44,7 +51,6 @@ export async function up(config: UpConfig): Promise<number> {
     });
     started.push(() => cluster.stop());
     const { server, report, failure, networkReady } = cluster;
-    await replaceFiles(config.kubeconfigPath, log);
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
     if (open !== undefined) await openWays(config, open, log, started);
@@ -99,20 +105,6 @@ async function runInside(run: ProgramRun, network: ClusterNetwork, log: Logger):
     await entered.release().catch((error: unknown) => {
       log.error({ err: error }, 'the Pod of the program could not be deleted');
     });
-  }
-}
-
-/** Reports files of another `up` that are about to be replaced, and removes those that would mislead. */
-async function replaceFiles(kubeconfigPath: string, log: Logger): Promise<void> {
-  const { clearControl, controlSocketPath } = await import('../emulation/control-socket.ts');
-  const found = await clearControl(controlSocketPath(kubeconfigPath));
-  if (found === 'killed') {
-    log.warn({ kubeconfig: kubeconfigPath }, 'the last servicenet up was killed: its files are replaced');
-  } else if (found === 'running') {
-    log.warn(
-      { kubeconfig: kubeconfigPath },
-      'another servicenet up has this kubeconfig: it leads to this one from now on',
-    );
   }
 }
 

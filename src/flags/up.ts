@@ -214,7 +214,7 @@ export interface UpConfig
   extends
     LocalClusterConfig,
     Pick<UpFlags, 'apply' | 'liveView' | 'publish' | 'inside' | 'logLevel' | 'logFormat'> {
-  /** The path of the kubeconfig, which has mode 0600. */
+  /** The absolute path of the kubeconfig, which has mode 0600. */
   readonly kubeconfigPath: string;
   /** A program and its arguments, to run against the server and then end; none: `up` ends with a signal. */
   readonly program: readonly string[];
@@ -232,6 +232,8 @@ export interface LocalChoices {
   ) => readonly string[];
   /** Whether a path leads to a file that can be run. */
   readonly isExecutable: (path: string) => boolean;
+  /** The path as it is from every folder. */
+  readonly absolutePath: (path: string) => string;
 }
 
 /**
@@ -246,7 +248,7 @@ export function upConfig(
   given: Given,
   program: readonly string[],
   kubeconfigPath: string,
-  { selectControllers, isExecutable }: LocalChoices,
+  { selectControllers, isExecutable, absolutePath }: LocalChoices,
 ): UpConfig {
   const { kubeconfig, ...flags } = readFlags(upFlags, given);
   const alone = program.length === 0;
@@ -263,7 +265,7 @@ export function upConfig(
     addressPool: flags.addressPool && rangesOfFamilies(flags.addressPool, families),
     controllers: readValue('--controllers', (choice) => selectControllers(choice, flags), flags.controllers),
     liveView: flags.liveView && alone,
-    kubeconfigPath: kubeconfig ?? kubeconfigPath,
+    kubeconfigPath: absolutePath(kubeconfig ?? kubeconfigPath),
     program,
   });
 }

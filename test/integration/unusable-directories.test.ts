@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startEmbedded } from '../../src/apiserver/embedded.ts';
-import { writeKubeconfig } from '../../src/commands/local-cluster/cluster.ts';
+import { writeKubeconfig } from '../../src/commands/local-cluster/kubeconfig.ts';
 import { nodePortRange, readServiceCidrs } from '../../src/flags/shared.ts';
 import { commandLine } from '../support/command-line.ts';
 

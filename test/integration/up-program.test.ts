@@ -105,16 +105,20 @@ test.skipIf(!existsSync('/usr/bin/script'))(
 );
 
 describe('a command line that cannot be carried out', () => {
-  test('a port in use', async () => {
+  test.each<[string, string[]]>([
+    ['--port', ['--port', 'PORT']],
+    ['--metrics-bind-address', ['--port', '0', '--metrics-bind-address', '127.0.0.1:PORT']],
+  ])('a port in use names the flag of another one: %s', async (flag, flags) => {
     const other = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => other.once('listening', resolve));
     const address = other.address();
     const port = typeof address === 'object' ? String(address?.port) : '';
     const file = join(home, 'kubeconfig-of-a-port');
-    const { errors, code } = await commandLine(...bare, '--port', port, '--write-kubeconfig', file);
+    const own = flags.map((word) => word.replace('PORT', port));
+    const { errors, code } = await commandLine(...bare, ...own, '--write-kubeconfig', file);
     other.close();
     expect(errors).toBe(
-      `servicenet: port ${port} of 127.0.0.1 is in use: stop the process that listens there, or choose another port\n`,
+      `servicenet: port ${port} of 127.0.0.1 is in use: stop the process that listens there, or choose another port with ${flag}\n`,
     );
     expect(code).toBe(1);
   });

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -129,6 +130,28 @@ describe('servicenet up', () => {
     await client.close();
     await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');
     expect(output()).not.toMatch(/"level":"error"|unhandled/i);
+  });
+
+  it.each([
+    ['with a cluster network', ['--nodes', '1']],
+    ['without', ['--nodes', '0', '--controllers', '', '--network', 'off']],
+  ])('is not begun beside one that has its kubeconfig: %s', async (_, flags) => {
+    const first = await up(...flags);
+    const before = readdirSync(folder);
+    const { code, output, errors } = await commandLine(
+      ...['up', '--port', '0', '--write-kubeconfig', first.kubeconfig, ...flags],
+    );
+    expect(errors).toMatch(
+      /^servicenet: another servicenet up runs and has the kubeconfig \S+, which leads to https:\S+: .*--write-kubeconfig/m,
+    );
+    expect([code, output]).toEqual([1, '']);
+    expect(readdirSync(folder)).toEqual(before);
+    const client = await connect(first.kubeconfig);
+    expect((await client.request('GET', '/api/v1/namespaces/default')).status).toBe(200);
+    await client.close();
+    first.child.kill('SIGTERM');
+    await first.closed;
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it('ends cleanly when a signal comes while it starts, and starts again', async () => {

@@ -10,9 +10,6 @@ import { type End, endInReverse } from '../signals.ts';
 import { familiesOf, networkConfig } from './network.ts';
 import { checkerName } from '../../platforms/catalog.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
-import { readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
-import { fileProblem, makeDirectories } from '../../apiserver/storage/disk/files.ts';
 
 /** An API server and what runs beside it. */
 export interface LocalCluster {
@@ -123,28 +120,4 @@ function clientsConfig(
     serviceClusterIpRange,
     manifests,
   };
-}
-
-/**
- * Writes a kubeconfig. Only its owner may read it: it holds the administrator's token.
- *
- * @throws {Error} when it cannot be written, with a message for the user.
- */
-export async function writeKubeconfig(path: string, text: string): Promise<void> {
-  try {
-    makeDirectories(resolve(dirname(path)));
-    await rm(path, { force: true });
-    await writeFile(path, text, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    const problem = fileProblem(error, path);
-    if (problem === undefined) throw error;
-    const advice = '--write-kubeconfig names another file';
-    throw new Error(`cannot write the kubeconfig ${path}: ${problem}; ${advice}`, { cause: error });
-  }
-}
-
-/** Removes a kubeconfig that was written, unless another server has replaced it. */
-export async function removeKubeconfig(path: string, text: string): Promise<void> {
-  const present = await readFile(path, 'utf8').catch(() => undefined);
-  if (present === text) await rm(path, { force: true });
 }

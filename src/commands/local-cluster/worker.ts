@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';
 import { createLog } from '../../telemetry/log.ts';
 import { untilServed } from '../default-pool.ts';
-import { explanation } from '../explanation.ts';
+import { explanation, listenProblem } from '../explanation.ts';
 import { serviceTable } from '../tables.ts';
 import { startClients } from './clients.ts';
 import type { ThreadMessage, ThreadOrder, ThreadStart } from './controllers-thread.ts';
@@ -26,7 +26,9 @@ if (order !== undefined) {
   try {
     await run(order);
   } catch (error) {
-    post({ kind: 'failed', message: await explanation(error) });
+    // The only port of the clients is that of their metrics.
+    const problem = listenProblem(error, () => '--metrics-bind-address');
+    post({ kind: 'failed', message: problem ?? (await explanation(error)) });
   }
 }
 port.close();

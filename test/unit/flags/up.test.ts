@@ -8,6 +8,7 @@ function read(args: readonly string[], program: readonly string[]) {
   return upConfig(givenFlags('up', args), program, '/home/me/.servicenet/kubeconfig', {
     selectControllers: () => [],
     isExecutable: (path) => path === '/bin/sh',
+    absolutePath: (path) => (path.startsWith('/') ? path : `/here/${path}`),
   });
 }
 
@@ -48,7 +49,7 @@ test('a program has a port of its own, and no live view', () => {
 
 test('the kubeconfig is in the file that is named', () => {
   expect(read([], []).kubeconfigPath).toBe('/home/me/.servicenet/kubeconfig');
-  expect(read(['--write-kubeconfig', 'k'], []).kubeconfigPath).toBe('k');
+  expect(read(['--write-kubeconfig', 'k'], []).kubeconfigPath).toBe('/here/k');
 });
 
 test('Pods have addresses of the families of the Services, and so has the pool', () => {
