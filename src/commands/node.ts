@@ -8,13 +8,14 @@ import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { DetectLocal, NodeConfig } from '../flags/node.ts';
 import { ResourceClient } from '../client/resource-client.ts';
 import { bgpPeers, leases, resourceName } from '../client/resources.ts';
-import type { Host } from '../host/host.ts';
+import { type Host, ProgramMissingError } from '../host/host.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../node/forwarding/agent.ts';
 import { announceSelectors } from '../network/announcing/agent-report.ts';
 import type { NodeForwardingOptions } from '../node/forwarding/view.ts';
-import type { ParsedCidr } from '../objects/address.ts';
+import { emptyPlan } from '../network/forwarding/forwarding-plan.ts';
+import { ipFamilies, type ParsedCidr } from '../objects/address.ts';
 import { setSysctls } from '../node/forwarding/sysctls.ts';
 import { otherImplementations } from '../runtime/other-implementations.ts';
 import { workloadNames } from '../runtime/other-implementations.ts';
@@ -161,10 +162,17 @@ async function cleanUp(host: Host, markMask: number): Promise<void> {
   const { NftablesWriter } = await import('../node/nftables/writer.ts');
   const { PolicyTable } = await import('../node/policy/policy-table.ts');
   const { Nft } = await import('../node/nftables/nft.ts');
+  const { Conntrack } = await import('../node/forwarding/conntrack.ts');
   await removeAnnounced(host);
-  await new NftablesWriter({ host }).cleanUp();
+  const former = await new NftablesWriter({ host }).cleanUp();
   await new PolicyTable(new Nft(host)).cleanUp();
   await removeEgress(host, markMask);
+  if (former.length === 0) return;
+  try {
+    for (const family of ipFamilies) await new Conntrack(host).deleteStaleFlows(emptyPlan, former, family);
+  } catch (error) {
+    if (!(error instanceof ProgramMissingError)) throw error;
+  }
 }
 
 function clusterCIDRs({ detectLocal }: NodeConfig): readonly ParsedCidr[] {

@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/test-server.ts';
 import { type Host, ProgramMissingError } from '../../src/host/host.ts';
-import { TestCluster } from './support/cluster.ts';
+import { type RunningAgents, TestCluster } from './support/cluster.ts';
+import { ApiRelay, NodeProgram } from './support/node-program.ts';
 import { missingFor, missingProgram } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import { endpointSlice, type TestEndpoint } from './support/objects.ts';
@@ -15,6 +17,10 @@ describe.skipIf(missing !== '')(`conntrack${missing === '' ? '' : ` (missing: ${
 
   beforeAll(async () => {
     cluster = await TestCluster.start({ 'node-1': ['client', 'a-1', 'b-1'] });
+    // No flow is forgotten by itself meanwhile.
+    for (const name of ['udp_timeout', 'udp_timeout_stream']) {
+      await host().sysctl.set(`net/netfilter/nf_conntrack_${name}`, '3600');
+    }
     for (const pod of ['a-1', 'b-1']) {
       await cluster.network.at(pod).machine.serve(5353, 'UDP');
       await cluster.network.at(pod).machine.serve(8080, 'TCP');
@@ -86,6 +92,122 @@ describe.skipIf(missing !== '')(`conntrack${missing === '' ? '' : ` (missing: ${
     expect(await one('client', '10.96.1.4', 53, 4004), 'the old flow').toMatchObject({ name: 'a-1' });
     expect(await tracked('tcp')).toBe(tcp);
     await agents.stop();
+  });
+
+  describe('forgets the flows to an endpoint', () => {
+    const port = { port: 53, targetPort: 5353, protocol: 'UDP' };
+    const spec = {
+      ...{ clusterIP: '10.96.1.7', externalIPs: ['203.0.113.7'], type: 'LoadBalancer' },
+      ...{ ports: [{ ...port, nodePort: 31_054 }], sessionAffinity: 'ClientIP' },
+    };
+    const load = { loadBalancer: { ingress: [{ ip: '203.0.113.8' }] } };
+    const path = '/api/v1/namespaces/shop/services/going';
+    let agents: RunningAgents;
+    let fromPort = 4100;
+
+    beforeEach(async () => {
+      agents = cluster.startAgents(['node-1']);
+      await cluster.service('going', spec);
+      await cluster.send('PATCH', `${path}/status`, { status: load });
+      await endpoints('going', [ready('a-1')]);
+      fromPort++;
+      const { IPv4 } = cluster.network.at('node-1').addresses;
+      for (const [from, address, number] of [
+        ['client', '10.96.1.7', 53],
+        ['outside', '203.0.113.7', 53],
+        ['outside', '203.0.113.8', 53],
+        ['outside', IPv4, 31_054],
+      ] as const) {
+        await expect.poll(() => one(from, address, number, fromPort)).toMatchObject({ name: 'a-1' });
+      }
+      expect(await translated()).toHaveLength(4);
+    });
+    afterEach(async () => {
+      await agents.stop();
+      await call(cluster.server.client, 'DELETE', path);
+    });
+
+    it('when it was the last one', async () => {
+      await endpoints('going', []);
+      await expect.poll(translated).toEqual([]);
+      expect(await one('client', '10.96.1.7', 53, fromPort)).toBe('refused');
+    });
+
+    it('when the last one no longer serves', async () => {
+      await endpoints('going', [{ ...ready('a-1'), ready: false, serving: false, terminating: true }]);
+      await expect.poll(translated).toEqual([]);
+    });
+
+    it('when its Service goes', async () => {
+      await cluster.send('DELETE', path);
+      await expect.poll(translated).toEqual([]);
+    });
+
+    it('when its Service goes at the moment at which the node changes', async () => {
+      await Promise.all([
+        cluster.send('PATCH', '/api/v1/nodes/node-1', {
+          metadata: { labels: { 'topology.kubernetes.io/zone': `z-${fromPort}` } },
+        }),
+        cluster.send('DELETE', path),
+      ]);
+      await expect.poll(translated).toEqual([]);
+      expect(await one('client', '10.96.1.7', 53, fromPort)).toBe('silence');
+    });
+
+    it('when its port gets another number', async () => {
+      await cluster.send('PATCH', path, { spec: { ports: [{ ...port, port: 54, nodePort: 31_055 }] } });
+      await expect.poll(translated).toEqual([]);
+    });
+
+    it('when an external IP goes, and leaves the others', async () => {
+      await cluster.send('PATCH', path, { spec: { externalIPs: null } });
+      await expect.poll(translated).toHaveLength(3);
+      expect((await translated()).filter((line) => line.includes('dst=203.0.113.7'))).toEqual([]);
+    });
+
+    it('when a load balancer takes its address back', async () => {
+      await cluster.send('PATCH', `${path}/status`, { status: { loadBalancer: { ingress: null } } });
+      await expect.poll(translated).toHaveLength(3);
+      expect((await translated()).filter((line) => line.includes('dst=203.0.113.8'))).toEqual([]);
+    });
+
+    it('when the node port goes', async () => {
+      await cluster.send('PATCH', path, {
+        spec: { type: 'ClusterIP', ports: [port], externalTrafficPolicy: null },
+      });
+      await expect
+        .poll(async () => (await translated()).filter((line) => line.includes('dport=31054')))
+        .toEqual([]);
+    });
+
+    it.each([
+      ['', {}],
+      [', and the next one has other rules', { markMask: 0x00ff_0000 }],
+    ])('when its Service went while no agent ran%s', async (_, options) => {
+      await agents.stop();
+      await cluster.send('DELETE', path);
+      agents = cluster.startAgents(['node-1'], options);
+      await expect.poll(translated).toEqual([]);
+    });
+
+    it('when the kernel is cleaned up', async () => {
+      await agents.stop();
+      const relay = await ApiRelay.open(cluster.network.at('node-1').machine, cluster.server.kubeconfig);
+      const { machine } = cluster.network.at('node-1');
+      const { exitCode, stderr } = await new NodeProgram(machine, relay, 'cleaning', '--cleanup').ended;
+      await relay.close();
+      expect(exitCode, stderr).toBe(0);
+      expect(await translated()).toEqual([]);
+    });
+
+    /** The flows that lead to an endpoint of the Service. */
+    async function translated(): Promise<string[]> {
+      const { stdout } = await host().exec('conntrack', ['-L', '-p', 'udp']);
+      const answers = `src=${cluster.network.at('a-1').addresses.IPv4} `;
+      return stdout
+        .split('\n')
+        .filter((line) => line.includes(`sport=${fromPort} `) && line.includes(answers));
+    }
   });
 
   it('names the package once where there is no conntrack, and goes on', async () => {

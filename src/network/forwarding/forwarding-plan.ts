@@ -1,6 +1,6 @@
 import type { ProblemReason } from '../../objects/reasons.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
-import type { IPFamily } from '../../objects/address.ts';
+import { type IPFamily, ipFamilies } from '../../objects/address.ts';
 
 /**
  * The plan of one node's Service traffic: what happens to the first packet of a connection. It holds the rules of
@@ -194,6 +194,21 @@ export interface HealthCheckPlan {
   /** Distinct addresses of ready endpoints on this node. */
   readonly localEndpoints: number;
 }
+
+/** Of a node that forwards nothing. Node ports would answer at any of its addresses, of which none is known. */
+export const emptyPlan: ForwardingPlan = {
+  node: {
+    name: '',
+    zone: undefined,
+    families: ipFamilies.map((family) => ({
+      ...{ family, primaryAddress: undefined, nodePortAddresses: 'all', nodeAddresses: [], serviceCIDRs: [] },
+      podDetection: undefined,
+    })),
+  },
+  services: new Map(),
+  destinations: new Map(),
+  clusterIPs: new Map(),
+};
 
 /** The key of a destination in {@link ForwardingPlan.destinations}. */
 export function destinationKey(

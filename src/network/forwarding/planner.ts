@@ -138,7 +138,7 @@ export function planForwarding(
  * Services it is decided which has an address and port that several claim ({@link DestinationClaims}).
  */
 export class ForwardingPlanner {
-  readonly #options: ForwardingOptions;
+  #options: ForwardingOptions;
   #node: NodePlan;
   /** Each Service planned as if there were no other. */
   readonly #wanted = new Map<ObjectKey, ServicePlan>();
@@ -163,11 +163,12 @@ export class ForwardingPlanner {
     };
   }
 
-  /** Takes over what changed in the node. True: then every Service has to be applied again. */
-  setNode(node: ForwardingNode): boolean {
-    const planned = planNode(node, this.#options);
+  /** Takes over what changed in the node or the options. True: then every Service has to be applied again. */
+  setNode(node: ForwardingNode, options = this.#options): boolean {
+    const planned = planNode(node, options);
     if (jsonEqual(planned, this.#node)) return false;
     this.#node = planned;
+    this.#options = options;
     return true;
   }
 

@@ -1,6 +1,7 @@
-import type { IPFamily } from '../../objects/address.ts';
+import { type IPFamily, parseAddress, parseCidr } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import type { ForwardingPlan } from './forwarding-plan.ts';
+import type { ForwardingPlan, NodeFamilyPlan, ServicePlan } from './forwarding-plan.ts';
+import { cidrContains } from './node-plan.ts';
 import type { ServiceChange } from './planner.ts';
 
 /** A UDP flow in connection tracking. Addresses are canonical text. */
@@ -14,53 +15,83 @@ export interface UdpFlow {
   readonly replyPort: number;
 }
 
-/** Flows to delete: all that have this destination, port and source of answers with its port. */
-export interface StaleFlows extends Omit<UdpFlow, 'destination'> {
-  /** Undefined for node ports: any. */
-  readonly destination: string | undefined;
+/** What a Service answers on by UDP. */
+export interface UdpDestination {
+  readonly family: IPFamily;
+  /** Undefined for node ports. */
+  readonly address: string | undefined;
+  readonly port: number;
 }
 
-/** A UDP port of a Service has come, or its endpoints or destinations have changed. */
+/** A UDP port of a Service has come, has gone, or its endpoints or destinations have changed. */
 export function mayLeaveStaleFlows(changes: readonly ServiceChange[]): boolean {
-  return changes.some(({ before, after }) =>
-    after?.ports.some(
-      (port) =>
-        port.protocol === 'UDP' &&
-        !jsonEqual(
-          port,
-          before?.ports.find(({ id }) => id === port.id),
-        ),
+  return changes.some(({ before, after }) => !jsonEqual(udpPorts(before), udpPorts(after)));
+}
+
+function udpPorts(plan: ServicePlan | undefined): ServicePlan['ports'] {
+  return plan?.ports.filter(({ protocol }) => protocol === 'UDP') ?? [];
+}
+
+/** The UDP destinations that Services had before the changes. Where they still have them, {@link staleFlows} sees it. */
+export function formerDestinations(changes: readonly ServiceChange[]): readonly UdpDestination[] {
+  return changes.flatMap(({ before }) =>
+    udpPorts(before).flatMap(({ family, destinations }) =>
+      destinations.map(({ address, port }) => ({ family, address, port })),
     ),
   );
 }
 
 /**
- * Which flows are stale (`pkg/proxy/conntrack/cleanup.go`): those to a UDP destination of a Service, or to any address
- * at a UDP node port, whose answers would not come from one of the Service port's serving endpoints, at its port. A client that keeps
- * its source port would otherwise stay with an endpoint that is gone, or with no endpoint where its first datagram came
- * before there was one. Policies and topology do not matter, and where no endpoint serves, nothing is stale.
+ * Which flows are stale: those to a UDP destination of a Service whose answers would not come from one of the Service
+ * port's serving endpoints, at its port (`pkg/proxy/conntrack/cleanup.go`), and those that were translated for a
+ * destination that no Service has any more. A client that keeps its source port would otherwise stay with an endpoint
+ * that is gone, or with whatever gets its address next, or with none where its first datagram came before there was one.
+ * Policies and topology do not matter. Where no endpoint serves, only translated flows are stale: others are refused
+ * anyway, or are not the Service's. Unlike there, a node port's flows are those to the node alone.
+ *
+ * @param former destinations that Services had. Every cluster IP that no Service has counts as such.
  */
-export function staleFlows(plan: ForwardingPlan, flows: Iterable<UdpFlow>): readonly StaleFlows[] {
-  const serving = servingByDestination(plan);
-  if (serving.size === 0) return [];
-  const stale = new Map<string, StaleFlows>();
-  for (const { family, destination, port, replySource, replyPort } of flows) {
+export function staleFlows(
+  plan: ForwardingPlan,
+  former: Iterable<UdpDestination>,
+  flows: Iterable<UdpFlow>,
+): readonly UdpFlow[] {
+  const serving = servingByDestination(plan, former);
+  const nodes = new Map(plan.node.families.map((node) => [node.family, ownAddresses(node)]));
+  const stale = new Map<string, UdpFlow>();
+  for (const flow of flows) {
+    const node = nodes.get(flow.family);
+    if (node === undefined) continue;
+    const { family, destination, port, replySource, replyPort } = flow;
+    const isTranslated = destination !== replySource || port !== replyPort;
+    const endpoints =
+      serving.get(destinationText(family, destination, port)) ??
+      (node.hasNodePorts(destination, isTranslated)
+        ? serving.get(destinationText(family, undefined, port))
+        : undefined) ??
+      (isTranslated && node.hasClusterIP(destination) ? noEndpoints : undefined);
+    if (endpoints === undefined) continue;
     const from = sourceText(replySource, replyPort);
-    for (const to of [destination, undefined]) {
-      const key = destinationText(family, to, port);
-      if (serving.get(key)?.has(from) !== false) continue;
-      stale.set(`${key} ${from}`, { family, destination: to, port, replySource, replyPort });
-    }
+    if (endpoints.size === 0 ? !isTranslated : endpoints.has(from)) continue;
+    stale.set(`${destinationText(family, destination, port)} ${from}`, flow);
   }
   return [...stale.values()];
 }
 
-/** The addresses and ports of the endpoints that serve, by {@link destinationText}. */
-function servingByDestination({ services }: ForwardingPlan): ReadonlyMap<string, ReadonlySet<string>> {
+const noEndpoints: ReadonlySet<string> = new Set();
+
+/** The addresses and ports of the endpoints that serve, by {@link destinationText}; none for former destinations. */
+function servingByDestination(
+  { services }: ForwardingPlan,
+  former: Iterable<UdpDestination>,
+): ReadonlyMap<string, ReadonlySet<string>> {
   const serving = new Map<string, ReadonlySet<string>>();
+  for (const { family, address, port } of former) {
+    serving.set(destinationText(family, address, port), noEndpoints);
+  }
   for (const { ports } of services.values()) {
-    for (const { family, servingEndpoints = [], destinations } of ports) {
-      if (servingEndpoints.length === 0) continue;
+    for (const { family, servingEndpoints, destinations } of ports) {
+      if (servingEndpoints === undefined) continue;
       const sources = new Set(servingEndpoints.map((each) => sourceText(each.address, each.port)));
       for (const { address, port } of destinations) {
         serving.set(destinationText(family, address, port), sources);
@@ -68,6 +99,22 @@ function servingByDestination({ services }: ForwardingPlan): ReadonlyMap<string,
     }
   }
   return serving;
+}
+
+/** Which addresses are the node's, and which are cluster IPs. */
+function ownAddresses({ nodePortAddresses, nodeAddresses, serviceCIDRs }: NodeFamilyPlan) {
+  const cidrs = serviceCIDRs.flatMap((cidr) => parseCidr(cidr) ?? []);
+  return {
+    /** Addresses come to a node unnoticed: what was translated at a node port's number was the node's. */
+    hasNodePorts: (address: string, isTranslated: boolean): boolean =>
+      nodePortAddresses === 'all'
+        ? isTranslated || nodeAddresses.includes(address)
+        : nodePortAddresses.includes(address),
+    hasClusterIP: (address: string): boolean => {
+      const parsed = parseAddress(address);
+      return parsed !== undefined && cidrs.some((cidr) => cidrContains(cidr, parsed));
+    },
+  };
 }
 
 function sourceText(address: string, port: number): string {

@@ -6,7 +6,11 @@ import type { Service } from '../../objects/types/core.generated.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import { type Host, ProgramMissingError } from '../../host/host.ts';
 import type { ForwardingPlan } from '../../network/forwarding/forwarding-plan.ts';
-import { mayLeaveStaleFlows } from '../../network/forwarding/stale-flows.ts';
+import {
+  formerDestinations,
+  mayLeaveStaleFlows,
+  type UdpDestination,
+} from '../../network/forwarding/stale-flows.ts';
 import { type ParsedAddress, parseAddress } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
@@ -128,6 +132,8 @@ export class NodeAgent implements Runnable {
   #triggeredMs: number[] = [];
   /** UDP endpoints have changed since stale flows were last looked for. */
   #mayHaveStaleFlows = false;
+  /** UDP destinations that Services had at some time since then, by address and port. */
+  readonly #formerDestinations = new Map<string, UdpDestination>();
   /** Without nftables there are no flows to delete; without the program, they cannot be. */
   #hasConntrack: boolean;
 
@@ -230,7 +236,9 @@ export class NodeAgent implements Runnable {
       return {};
     }
     this.#problems.report(planned.changes);
-    if (mayLeaveStaleFlows(planned.changes)) this.#mayHaveStaleFlows = true;
+    // With a full sync also what could not be deleted before, or came while no agent ran.
+    if (isFull || mayLeaveStaleFlows(planned.changes)) this.#mayHaveStaleFlows = true;
+    this.#remember(formerDestinations(planned.changes));
     try {
       await this.#program(planned);
     } catch (error) {
@@ -258,13 +266,21 @@ export class NodeAgent implements Runnable {
   async #program({ plan, changes }: Planned): Promise<void> {
     const { clock, log } = this.#options.context;
     const started = clock.monotonic();
-    const { transactions, elements } = await this.#dataPath.sync(
+    const { transactions, elements, former } = await this.#dataPath.sync(
       plan,
       changes.map(({ key }) => key),
     );
+    this.#remember(former);
     if (transactions === 0) return;
     const milliseconds = Math.round(clock.monotonic() - started);
     log.debug({ transactions, elements, milliseconds }, 'wrote Services into the kernel');
+  }
+
+  #remember(former: readonly UdpDestination[]): void {
+    if (!this.#hasConntrack) return;
+    for (const each of former) {
+      this.#formerDestinations.set(`${each.address ?? each.family} ${each.port}`, each);
+    }
   }
 
   /** Only once the kernel leads new flows to the right endpoints. Rules without it are better than none: errors are logged. */
@@ -274,14 +290,17 @@ export class NodeAgent implements Runnable {
     try {
       for (const family of this.#options.forwarding.families) {
         const started = clock.monotonic();
-        const deleted = await this.#conntrack.deleteStaleFlows(plan, family);
+        const former = this.#formerDestinations.values();
+        const deleted = await this.#conntrack.deleteStaleFlows(plan, former, family);
         this.#metrics.deletedFlows(family, deleted, (clock.monotonic() - started) / 1000);
         if (deleted > 0) log.debug({ family, deleted }, 'deleted stale UDP flows');
       }
       this.#mayHaveStaleFlows = false;
+      this.#formerDestinations.clear();
     } catch (error) {
       if (error instanceof ProgramMissingError) {
         this.#hasConntrack = false;
+        this.#formerDestinations.clear();
         log.warn(
           'there is no program conntrack, so that UDP clients may stay with endpoints that are gone: install the package conntrack',
         );

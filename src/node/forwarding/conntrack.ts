@@ -1,5 +1,5 @@
 import type { ForwardingPlan } from '../../network/forwarding/forwarding-plan.ts';
-import { type StaleFlows, staleFlows, type UdpFlow } from '../../network/forwarding/stale-flows.ts';
+import { staleFlows, type UdpDestination, type UdpFlow } from '../../network/forwarding/stale-flows.ts';
 import type { ExecResult, Host } from '../../host/host.ts';
 import { type IPFamily, parseAddress } from '../../objects/address.ts';
 
@@ -14,24 +14,31 @@ export class Conntrack {
   /**
    * Deletes the UDP flows of a family that the plan makes stale ({@link staleFlows}), and nothing of other protocols.
    *
+   * @param former destinations that Services had.
    * @returns how many.
    * @throws {ProgramMissingError} where there is no `conntrack`.
    * @throws {Error} where it fails.
    */
-  async deleteStaleFlows(plan: ForwardingPlan, family: IPFamily): Promise<number> {
+  async deleteStaleFlows(
+    plan: ForwardingPlan,
+    former: Iterable<UdpDestination>,
+    family: IPFamily,
+  ): Promise<number> {
     const { exitCode, stdout, stderr } = await this.#run('-L', family);
     if (exitCode !== 0) throw new Error(`conntrack -L: ${stderr.trim()}`);
     let deleted = 0;
-    for (const stale of staleFlows(plan, listedFlows(family, stdout))) deleted += await this.#delete(stale);
+    for (const stale of staleFlows(plan, former, listedFlows(family, stdout))) {
+      deleted += await this.#delete(stale);
+    }
     return deleted;
   }
 
-  async #delete({ family, destination, port, replySource, replyPort }: StaleFlows): Promise<number> {
+  async #delete({ family, destination, port, replySource, replyPort }: UdpFlow): Promise<number> {
     const { exitCode, stdout, stderr } = await this.#run(
       '-D',
       family,
-      ...(destination === undefined ? [] : ['--orig-dst', destination]),
-      ...['--orig-port-dst', String(port), '--reply-src', replySource, '--reply-port-src', String(replyPort)],
+      ...['--orig-dst', destination, '--orig-port-dst', String(port)],
+      ...['--reply-src', replySource, '--reply-port-src', String(replyPort)],
     );
     // Exit code 1: it found none, the flow has ended by itself.
     if (exitCode !== 0 && !stderr.includes('0 flow entries')) {

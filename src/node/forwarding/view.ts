@@ -249,16 +249,15 @@ export class ForwardingView {
     if (node === undefined) return undefined;
     let planner = this.#planner;
     const podCIDRs = this.#options.podDetection?.by === 'nodeCIDR' ? this.#nodePodCIDRs() : [];
-    let all = planner === undefined || this.#rangesTouched || !jsonEqual(podCIDRs, this.#podCIDRs);
-    if (planner === undefined || all) {
-      this.#rangesTouched = false;
-      this.#podCIDRs = podCIDRs;
-      planner = new ForwardingPlanner(node, this.#forwardingOptions());
-      this.#planner = planner;
-    } else if (planner.setNode(node)) {
-      all = true;
-    }
-    const keys = all ? this.#services.cache.keys() : this.#touched;
+    const hasNewOptions = this.#rangesTouched || !jsonEqual(podCIDRs, this.#podCIDRs);
+    this.#rangesTouched = false;
+    this.#podCIDRs = podCIDRs;
+    let all = true;
+    if (planner === undefined)
+      this.#planner = planner = new ForwardingPlanner(node, this.#forwardingOptions());
+    else all = planner.setNode(node, hasNewOptions ? this.#forwardingOptions() : undefined);
+    // Those that have gone are touched, and in no cache.
+    const keys = all ? new Set([...this.#services.cache.keys(), ...this.#touched]) : this.#touched;
     const changes = planner.apply(
       [...keys].map((key) => ({
         key,

@@ -22,10 +22,12 @@ import {
   type DestinationOwner,
   type ForwardingPlan,
   type PlannedEndpoint,
+  type Protocol,
   type ServicePortPlan,
   type TrafficPolicy,
 } from '../../network/forwarding/forwarding-plan.ts';
 import { protocolOf } from '../../network/forwarding/endpoints.ts';
+import type { UdpDestination } from '../../network/forwarding/stale-flows.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import { endpointMarks, endpointMarksMap, endpointsMap, addVerdicts, policiesOf } from './port-elements.ts';
 
@@ -215,14 +217,37 @@ export class ListedTable {
     return this.#ports.get(port)?.routes ?? 0;
   }
 
+  /** The UDP destinations among {@link others}: those of Services that went while no agent ran. */
+  formerDestinations(): readonly UdpDestination[] {
+    const found = new Map<string, UdpDestination>();
+    for (const { set, key } of this.others.values()) {
+      const { address, protocol, port } = destinationOf(key);
+      if (!ofDestinations(set) || protocol !== 'UDP') continue;
+      found.set(`${address} ${port}`, { family: this.#family, address, port });
+    }
+    return [...found.values()];
+  }
+
   /** The Service port whose destination a key begins with. */
   #ownerOf(key: readonly KeyPart[]): DestinationOwner | undefined {
-    const [address, protocol, port] = typeof key[1] === 'number' ? [undefined, ...key] : key;
-    const known = protocolOf(String(protocol).toUpperCase());
-    if (known === undefined) return undefined;
-    const name = destinationKey(this.#family, known, address?.toString(), Number(port));
-    return this.#plan.destinations.get(name);
+    const { address, protocol, port } = destinationOf(key);
+    if (protocol === undefined) return undefined;
+    return this.#plan.destinations.get(destinationKey(this.#family, protocol, address, port));
   }
+}
+
+/** The destination that a key begins with, in sets {@link ofDestinations}. */
+function destinationOf(key: readonly KeyPart[]): {
+  readonly address: string | undefined;
+  readonly protocol: Protocol | undefined;
+  readonly port: number;
+} {
+  const [address, protocol, port] = typeof key[1] === 'number' ? [undefined, ...key] : key;
+  return {
+    address: address?.toString(),
+    protocol: protocolOf(String(protocol).toUpperCase()),
+    port: Number(port),
+  };
 }
 
 /** The Service port whose endpoints the elements of a map refer to, and the key. */

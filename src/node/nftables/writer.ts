@@ -1,6 +1,11 @@
-import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/forwarding-plan.ts';
+import {
+  emptyPlan,
+  type ForwardingPlan,
+  type NodeFamilyPlan,
+} from '../../network/forwarding/forwarding-plan.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { jsonEqual, isRecord } from '../../objects/json.ts';
+import type { UdpDestination } from '../../network/forwarding/stale-flows.ts';
 import type { ObjectKey } from '../../objects/meta.ts';
 import { type IPFamily, ipFamilies } from '../../objects/address.ts';
 import {
@@ -13,6 +18,8 @@ import {
   disjointRanges,
   allSetNames,
   isNftMap,
+  isVerdictMap,
+  type SetName,
   setNames,
 } from './elements.ts';
 import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
@@ -28,6 +35,8 @@ export interface SyncResult {
   readonly transactions: number;
   /** Elements that were added, replaced or deleted. */
   readonly elements: number;
+  /** UDP destinations of Services that an agent before had written, and that are no Service's of the plan. */
+  readonly former: readonly UdpDestination[];
 }
 
 /** The contents of a table, as this process has written them. */
@@ -45,6 +54,7 @@ interface ListedContents {
   readonly listed: ListedTable;
   /** How many it took to make the table anew; 0: it was there. */
   readonly transactions: number;
+  readonly former: readonly UdpDestination[];
 }
 
 /** Our table in one family. One sync at a time. */
@@ -101,7 +111,8 @@ export class NftablesTable {
     };
     const written = await this.#nft.runAll(texts.call(this));
     this.#known = { options, chains, programmed, others };
-    return { transactions: written + (listed?.transactions ?? 0), elements };
+    const { transactions = 0, former = [] } = listed ?? {};
+    return { transactions: written + transactions, elements, former };
   }
 
   /** The steps, by the known contents of the table. Each step is committed before the next is made. */
@@ -134,15 +145,16 @@ export class NftablesTable {
     const listed = new ListedTable(plan, this.#family);
     if (!isOurs) {
       const table = { family, name: tableName };
+      const former = await listedDestinations(this.#nft, this.#family, rules.sets);
       await this.#nft.run([{ add: { table } }, { delete: { table } }]);
       await this.#nft.runText(layout.text);
       await this.#nft.run(layout.commands);
-      return { chains: expected, listed, transactions: 3 };
+      return { chains: expected, listed, transactions: 3, former };
     }
     const reader = new ListingReader((element) => listed.add(element));
-    const sets = setNames.map((name) => `${isNftMap(name) ? 'map' : 'set'} ${family} ${tableName} ${name}`);
+    const sets = setNames.map((name) => listingOf(this.#family, name));
     await this.#nft.listEach(sets, (text) => reader.read(text));
-    return { chains: rules.chains, listed, transactions: 0 };
+    return { chains: rules.chains, listed, transactions: 0, former: listed.formerDestinations() };
   }
 
   /** The commands for the chains that a step needs. They may exist in part, if an agent was stopped. */
@@ -275,6 +287,7 @@ export class NftablesWriter {
   async #sync(plan: ForwardingPlan, touched: Iterable<ObjectKey> | undefined): Promise<SyncResult> {
     let transactions = 0;
     let elements = 0;
+    const former: UdpDestination[] = [];
     for (const node of plan.node.families) {
       let table = this.#tables.get(node.family);
       if (table === undefined) {
@@ -284,8 +297,9 @@ export class NftablesWriter {
       const written = await table.sync(plan, node, touched);
       transactions += written.transactions;
       elements += written.elements;
+      pushAll(former, written.former);
     }
-    return { transactions, elements };
+    return { transactions, elements, former };
   }
 
   /** The next sync lists the tables, compares them with the plan, and restores them. */
@@ -298,14 +312,42 @@ export class NftablesWriter {
     await this.#nft.close();
   }
 
-  /** Removes the tables of all agents of this project. @throws {NftError} */
-  async cleanUp(): Promise<void> {
+  /** Removes the tables of all agents of this project. @returns the UDP destinations that were in them. @throws {NftError} */
+  async cleanUp(): Promise<readonly UdpDestination[]> {
     this.#tables.clear();
+    const former: UdpDestination[] = [];
+    for (const family of ipFamilies) {
+      const { sets } = listedRules((await this.#nft.list(['-t'], 'ruleset', nftFamily(family))) ?? '{}');
+      pushAll(former, await listedDestinations(this.#nft, family, sets));
+    }
     await this.#nft.run(
       ipFamilies.flatMap((family) => {
         const table = { family: nftFamily(family), name: tableName };
         return [{ add: { table } }, { delete: { table } }];
       }),
     );
+    return former;
   }
+}
+
+/** The UDP destinations in the table of a family, as far as it has sets of ours. */
+async function listedDestinations(
+  nft: Nft,
+  family: IPFamily,
+  sets: ReadonlySet<string>,
+): Promise<readonly UdpDestination[]> {
+  const listed = new ListedTable(emptyPlan, family);
+  const reader = new ListingReader((element) => listed.add(element));
+  const names = setNames.filter((name) => sets.has(name) && isVerdictMap(name));
+  if (names.length === 0) return [];
+  await nft.listEach(
+    names.map((name) => listingOf(family, name)),
+    (text) => reader.read(text),
+  );
+  return listed.formerDestinations();
+}
+
+/** What nft is asked to list the elements of a set. */
+function listingOf(family: IPFamily, name: SetName): string {
+  return `${isNftMap(name) ? 'map' : 'set'} ${nftFamily(family)} ${tableName} ${name}`;
 }

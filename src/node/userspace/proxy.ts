@@ -121,7 +121,7 @@ export class UserspaceProxy implements DataPath {
         listener.keep(({ address, port }) => serving.has(`${address} ${port}`));
       }
     }
-    return { transactions: 0, elements: 0 };
+    return { transactions: 0, elements: 0, former: [] };
   }
 
   /** Addresses that something else took away are given again. */

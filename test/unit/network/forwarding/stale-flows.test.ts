@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import {
+  formerDestinations,
   mayLeaveStaleFlows,
-  staleFlows,
+  staleFlows as staleFlowsOf,
+  type UdpDestination,
   type UdpFlow,
 } from '../../../../src/network/forwarding/stale-flows.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/planner.ts';
@@ -9,6 +11,7 @@ import type { ServiceSpec } from '../../../../src/objects/types/core.generated.t
 import type { Endpoint } from '../../../../src/objects/types/discovery.generated.ts';
 import {
   serviceIP,
+  ownNodeIP,
   endpoint,
   goneEndpoint,
   ingress,
@@ -29,22 +32,99 @@ function dns(endpoints: Endpoint[], spec: Partial<ServiceSpec> = {}) {
   ]);
 }
 
+const key = 'default/web';
+
 function flow(destination: string, port: number, replySource: string, replyPort = 5353): UdpFlow {
   return { family: 'IPv4', destination, port, replySource, replyPort };
 }
 
+function staleFlows(
+  planned: ReturnType<typeof plan>,
+  flows: readonly UdpFlow[],
+  former: readonly UdpDestination[] = [],
+): readonly UdpFlow[] {
+  return staleFlowsOf(planned, former, flows);
+}
+
+const frontends = [
+  ['a cluster IP', serviceIP, 53],
+  ['an external IP', '203.0.113.7', 53],
+  ['a load balancer IP', '203.0.113.8', 53],
+  ['a node port', ownNodeIP, 30_053],
+] as const;
+
 describe('stale flows', () => {
-  it.each([
-    ['a cluster IP', serviceIP, 53, serviceIP],
-    ['an external IP', '203.0.113.7', 53, '203.0.113.7'],
-    ['a load balancer IP', '203.0.113.8', 53, '203.0.113.8'],
-    ['a node port, at whatever address', '192.0.2.99', 30_053, undefined],
-  ])('are those to %s whose endpoint is gone', (_, destination, port, deleted) => {
+  describe.each(frontends)('to %s', (_, destination, port) => {
+    const gone = flow(destination, port, '10.1.1.2');
+    const kept = flow(destination, port, '10.1.1.1');
+
+    it('are those whose endpoint is gone', () => {
+      expect(staleFlows(dns([endpoint('10.1.1.1')]), [kept, gone])).toEqual([gone]);
+    });
+
+    it('are all that were translated where no endpoint serves any more', () => {
+      const own = flow(destination, port, destination, port);
+      expect(staleFlows(dns([]), [kept, gone, own])).toEqual([kept, gone]);
+      const dead = dns([endpoint('10.1.1.1', { conditions: goneEndpoint })]);
+      expect(staleFlows(dead, [kept, gone, own])).toEqual([kept, gone]);
+    });
+
+    it('are all that were translated once the Service has gone, or no longer answers there', () => {
+      const planner = new ForwardingPlanner(node(), options());
+      const own = flow(destination, port, destination, port);
+      const wanted = { type: 'LoadBalancer', externalIPs: ['203.0.113.7'], ports };
+      const before = service(wanted, { status: ingress('203.0.113.8') });
+      const slices = [
+        slice([endpoint('10.1.1.1')], { ports: [{ name: 'dns', protocol: 'UDP', port: 5353 }] }),
+      ];
+      planner.apply([{ key, service: before, slices }]);
+      for (const after of [undefined, service({ ports: [{ name: 'dns', protocol: 'TCP', port: 53 }] })]) {
+        const changes = planner.apply([{ key, service: after, slices }]);
+        expect(mayLeaveStaleFlows(changes)).toBe(true);
+        const former = formerDestinations(changes);
+        expect(staleFlows(planner.plan, [kept, own], former)).toEqual([kept]);
+        planner.apply([{ key, service: before, slices }]);
+        expect(staleFlows(planner.plan, [kept, gone], former), 'it is back').toEqual([gone]);
+      }
+    });
+  });
+
+  it('are those to cluster IPs that no Service has, also where an agent before knew the Service', () => {
+    const flows = [flow('10.96.0.77', 53, '10.1.1.2'), flow('10.96.0.77', 53, '10.96.0.77', 53)];
+    expect(staleFlows(dns([]), [...flows, flow('10.97.0.77', 53, '10.1.1.2')])).toEqual([flows[0]]);
+  });
+
+  it('are not those to other machines at the number of a node port', () => {
     const planned = dns([endpoint('10.1.1.1')]);
-    const flows = [flow(destination, port, '10.1.1.1'), flow(destination, port, '10.1.1.2')];
-    expect(staleFlows(planned, flows)).toEqual([
-      { family: 'IPv4', destination: deleted, port, replySource: '10.1.1.2', replyPort: 5353 },
+    expect(staleFlows(planned, [flow('192.0.2.99', 30_053, '192.0.2.99', 30_053)])).toEqual([]);
+    const everywhere = plan(service({ type: 'NodePort', ports }), [], { nodePortAddresses: [] });
+    const translated = flow('192.0.2.99', 30_053, '10.1.1.2');
+    expect(staleFlows(everywhere, [translated]), 'an address that the node got meanwhile').toEqual([
+      translated,
     ]);
+    expect(staleFlows(everywhere, [flow('192.0.2.99', 30_053, '192.0.2.99', 30_053)])).toEqual([]);
+  });
+
+  it('are not those of the Service that has an address when a node port of another one has its number', () => {
+    const other = service(
+      {
+        clusterIP: '10.96.0.11',
+        clusterIPs: ['10.96.0.11'],
+        externalIPs: [ownNodeIP],
+        ports: [{ protocol: 'UDP', port: 30_053 }],
+      },
+      { name: 'other' },
+    );
+    const slices = [
+      slice([endpoint('10.1.1.1')], { ports: [{ name: 'dns', protocol: 'UDP', port: 5353 }] }),
+      slice(
+        [endpoint('10.1.1.9')],
+        { ports: [{ name: '', protocol: 'UDP', port: 5353 }] },
+        { name: 'other-1', of: 'other' },
+      ),
+    ];
+    const both = plan([service({ type: 'NodePort', ports }), other], slices);
+    expect(staleFlows(both, [flow(ownNodeIP, 30_053, '10.1.1.9')])).toEqual([]);
   });
 
   it('are those that began before there was an endpoint, and so are not translated', () => {
@@ -68,16 +148,9 @@ describe('stale flows', () => {
     expect(staleFlows(planned, [flow(serviceIP, 53, '10.1.1.1')])).toEqual([]);
   });
 
-  it('do not exist where no endpoint serves', () => {
-    const planned = dns([endpoint('10.1.1.1', { conditions: goneEndpoint })]);
-    expect(staleFlows(planned, [flow(serviceIP, 53, '10.1.1.1')])).toEqual([]);
-  });
-
-  it('are not those to other ports and addresses, or to the address of a TCP port', () => {
-    const flows = [flow(serviceIP, 54, '10.1.1.9'), flow('10.96.0.11', 53, '10.1.1.9')];
+  it('are not those to other ports and addresses', () => {
+    const flows = [flow('203.0.113.7', 54, '10.1.1.9'), flow('203.0.113.9', 53, '10.1.1.9')];
     expect(staleFlows(dns([endpoint('10.1.1.1')]), flows)).toEqual([]);
-    const tcp = plan(service(), [slice([endpoint('10.1.1.1')])]);
-    expect(staleFlows(tcp, [flow(serviceIP, 80, '10.1.1.9')])).toEqual([]);
   });
 
   it('are named once for all that the same deletion ends', () => {
@@ -89,7 +162,6 @@ describe('stale flows', () => {
 
 describe('stale flows are looked for', () => {
   const planner = new ForwardingPlanner(node(), options());
-  const key = 'default/web';
   const udp = (...addresses: string[]) =>
     slice(
       addresses.map((address) => endpoint(address)),
@@ -102,11 +174,12 @@ describe('stale flows are looked for', () => {
     return mayLeaveStaleFlows(planner.apply([{ key, service: service(spec), slices: [udp(address)] }]));
   };
 
-  it('after a change of UDP endpoints, and after no other', () => {
+  it('after a change of UDP endpoints, after the end of a UDP port, and after no other', () => {
     expect(change('UDP', '10.1.1.1'), 'a new Service').toBe(true);
     expect(change('UDP', '10.1.1.1'), 'nothing new').toBe(false);
     expect(change('UDP', '10.1.1.2')).toBe(true);
-    expect(change('TCP', '10.1.1.3')).toBe(false);
+    expect(change('TCP', '10.1.1.3'), 'the UDP port has gone').toBe(true);
+    expect(change('TCP', '10.1.1.4')).toBe(false);
     expect(mayLeaveStaleFlows(planner.apply([{ key, service: undefined, slices: [] }]))).toBe(false);
   });
 });

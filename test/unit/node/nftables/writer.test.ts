@@ -128,7 +128,7 @@ describe('the writer of a table', () => {
     const done = nft.transactions.length;
 
     const after = new NftablesWriter({ host: nft.host });
-    expect(await after.sync(planner.plan)).toEqual({ transactions: 0, elements: 0 });
+    expect(await after.sync(planner.plan)).toEqual({ transactions: 0, elements: 0, former: [] });
     expect(nft.listing()).toBe(listing);
     expect(nft.transactions).toHaveLength(done);
     planner.apply([many(1, 1, 0)]);
