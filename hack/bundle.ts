@@ -15,6 +15,7 @@ const entries: Readonly<Record<string, string>> = {
   'testing/index': 'testing/index.ts',
   'commands/local-cluster/worker': 'commands/local-cluster/worker.ts',
   'commands/local-cluster/network-process': 'commands/local-cluster/network-process.ts',
+  'commands/local-cluster/built-in-programs': 'commands/local-cluster/built-in-programs.ts',
   'guests/agnhost/main': 'guests/agnhost/main.ts',
 };
 

@@ -11,6 +11,7 @@ export const packageFolder = dirname(import.meta.dirname);
 export const entries = {
   controllersThread: entry('commands/local-cluster/worker'),
   networkProcess: entry('commands/local-cluster/network-process'),
+  builtInPrograms: entry('commands/local-cluster/built-in-programs'),
   agnhost: entry('guests/agnhost/main'),
 };
 

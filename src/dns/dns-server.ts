@@ -10,6 +10,7 @@ import { keyOf, type KubeObject } from '../objects/meta.ts';
 import type { Socket as DatagramSocket, RemoteInfo } from 'node:dgram';
 import type { Logger } from 'pino';
 import type { Host } from '../host/host.ts';
+import { sendDatagram } from '../host/sockets.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { LogThrottle } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -271,12 +272,14 @@ export class DnsServer {
   #serveUdp(socket: DatagramSocket, responder: DnsResponder, family: 1 | 2): void {
     const { signal } = this.#stopping;
     const channel = { protocol: 'udp', family } as const;
-    const send = (response: Buffer | undefined, { port, address }: RemoteInfo): void => {
-      if (response !== undefined && !signal.aborted) socket.send(response, port, address);
+    const send = (response: Buffer | undefined, client: RemoteInfo): void => {
+      if (response !== undefined && !signal.aborted) {
+        sendDatagram(socket, response, client, (error) => this.#tell(error));
+      }
     };
     socket.on('error', (error) => this.#tell(error));
     socket.on('message', (bytes, client) => {
-      // No answer can be sent to port 0.
+      // No answer can be sent to it.
       if (client.port === 0) return;
       const response = responder.respond(bytes, channel, signal);
       if (response instanceof Promise) void response.then((later) => send(later, client));

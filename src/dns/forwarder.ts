@@ -3,6 +3,7 @@ import type { Socket as DatagramSocket } from 'node:dgram';
 import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../client/clock.ts';
 import { asError, type Host } from '../host/host.ts';
+import { sendDatagram } from '../host/sockets.ts';
 import { headerLength, maxUdpSize, type DnsQuery } from './query.ts';
 import { errorMessage } from '../objects/status.ts';
 
@@ -198,7 +199,8 @@ function udpAnswer(
       resolve(withoutId(bytes));
     });
     // Connected: the kernel takes packets of this upstream alone, and reports that its port is closed.
-    socket.connect(port, address, () => socket.send(query));
+    socket.once('connect', () => sendDatagram(socket, query, undefined));
+    socket.connect(port, address);
   });
 }
 

@@ -91,6 +91,7 @@ export async function serveControl(
   server.listen(made);
   process.umask(mask);
   await once(server, 'listening');
+  server.on('error', (error) => log.warn({ err: error }, 'a servicenet run could not be accepted'));
   const { ino } = await stat(made);
   await rename(made, path);
   return {

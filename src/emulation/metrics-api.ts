@@ -14,11 +14,13 @@ import { formatQuantity, parseQuantity } from '../objects/quantity.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Container, Node, Pod } from '../objects/types/core.generated.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer, type Server } from 'node:https';
+import type { Server } from 'node:https';
 import type { Logger } from 'pino';
 import { whenAborted } from '../client/clock.ts';
 import type { Informer } from '../client/informers/informer.ts';
+import { httpsServer } from '../host/http-server.ts';
 import { localHost } from '../host/local-host.ts';
+import type { RequestTarget } from '../objects/request-target.ts';
 import { matchesFields, parseFieldSelector } from '../objects/field-selector.ts';
 import { matchesLabels, parseLabelSelector } from '../objects/labels/labels.ts';
 import { StatusError, methodNotAllowed, notFound, plainError, resourceNotFound } from '../objects/status.ts';
@@ -228,8 +230,10 @@ export class MetricsApi implements Runnable {
       const ca = await readProxyAuthority(this.#context.clients);
       for (const address of this.#addresses) {
         const { certificate: cert, key } = this.#tls;
-        const server = createServer({ cert, key, ca, requestCert: true, rejectUnauthorized: true });
-        server.on('request', (request, response) => this.#serve(request, response));
+        const server = httpsServer(
+          { cert, key, ca, requestCert: true, rejectUnauthorized: true },
+          (request, response, target) => this.#serve(request, response, target),
+        );
         await localHost.listen(server, address, metricsPort);
         servers.push(server);
       }
@@ -244,12 +248,12 @@ export class MetricsApi implements Runnable {
     }
   }
 
-  #serve(request: IncomingMessage, response: ServerResponse): void {
+  #serve(request: IncomingMessage, response: ServerResponse, target: RequestTarget): void {
     let code = 200;
     let body: unknown;
     try {
       if (request.method !== 'GET') throw methodNotAllowed(['GET']);
-      ({ body } = this.#answer(new URL(request.url ?? '/', 'https://metrics.invalid')));
+      ({ body } = this.#answer(target));
     } catch (error) {
       const refusal = error instanceof StatusError ? error : plainError(String(error));
       if (!(error instanceof StatusError)) this.#log.error({ err: error }, 'the metrics API has failed');
@@ -261,7 +265,7 @@ export class MetricsApi implements Runnable {
   }
 
   /** @throws {StatusError} */
-  #answer({ pathname, searchParams }: URL): Answer {
+  #answer({ pathname, searchParams }: RequestTarget): Answer {
     if (pathname === `/apis/${group}` || pathname === '/apis') return { body: apiGroup(pathname) };
     if (pathname === root) return { body: resources };
     if (!pathname.startsWith(`${root}/`)) throw resourceNotFound();

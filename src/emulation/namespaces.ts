@@ -1,12 +1,12 @@
 import { ProgramMissingError, type Host, type KernelParameters } from '../host/host.ts';
-import { run, bindSocket, connectSocket } from '../host/local-host.ts';
+import { run } from '../host/local-host.ts';
+import { bindSocket, connectSocket, listenWith } from '../host/sockets.ts';
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { isIPv6, type Server, Socket } from 'node:net';
 import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
 import { errno, load } from 'koffi';
 import { parseStrictAddress } from '../objects/address.ts';
 import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
 import { namespaceFolder } from './namespace-folder.ts';
 
 /**
@@ -189,9 +189,7 @@ export class NamespaceHost implements Host {
 
   listen: Host['listen'] = async (server: Server, address, port) => {
     const fd = this.#namespace.boundSocket('stream', address, port);
-    const listening = once(server, 'listening');
-    server.listen({ fd });
-    await listening;
+    await listenWith(server, { fd });
   };
 
   connect: Host['connect'] = async (address, port, { signal, from } = {}) => {

@@ -22,6 +22,7 @@ import { trimService } from '../node/forwarding/view.ts';
 import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { joinKey, keyOf } from '../objects/meta.ts';
+import { entries } from '../paths.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import { runnableOf } from '../runtime/key-loop.ts';
 import {
@@ -41,9 +42,11 @@ import { controlPlaneAddresses, lanCidrs } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
 import { OnLinkPools, LanGateways } from './machines/lan.ts';
 import type { ProgramImages } from './program.ts';
+import { BuiltInPrograms } from './programs/built-in-programs.ts';
 import { PodInterfaces } from './machines/pod-interfaces.ts';
 import { announceCaches, SimulatedNodes } from './machines/simulated-nodes.ts';
 import { MetricsApi } from './metrics-api.ts';
+import type { PodResponses } from './pod-server.ts';
 
 /**
  * The process inside the network: machines, the kubelet, and the access for `up`. It has the control plane's place
@@ -66,6 +69,7 @@ export class NetworkProcess {
     images: ProgramImages,
     context: ControllerContext,
     transport: Transport,
+    onResponses: (responses: PodResponses) => void,
   ) {
     this.#config = config;
     this.#pods = context.informers.informer(podsResource);
@@ -104,6 +108,7 @@ export class NetworkProcess {
     this.#runtime = new SandboxRuntime({
       networks: this.#sandboxes,
       images: new Images(new Map(config.images), images),
+      builtIn: new BuiltInPrograms({ entry: entries.builtInPrograms, log: context.log, onResponses }),
       runsProcesses: config.containers === 'processes',
       resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
       log: context.log,
@@ -121,12 +126,14 @@ export class NetworkProcess {
    * Starts everything.
    *
    * @param images those that are programs of ours.
+   * @param onResponses is called with what Pods have answered.
    * @returns what answers calls, and the server that listens for the API server: to be handed to it.
    */
   static async start(
     config: StartConfig,
     images: ProgramImages,
     log: Logger,
+    onResponses: (responses: PodResponses) => void,
   ): Promise<{ network: NetworkProcess; listener: Server }> {
     const { port, ca, token } = config.server;
     await writeFile(insideKubeconfigPath, config.kubeconfig, { mode: 0o600 });
@@ -143,7 +150,7 @@ export class NetworkProcess {
       eventSource: 'kubelet',
       start(full) {
         const context = { ...full, events: budgetEvents(full.events, full.clock) };
-        const network = new NetworkProcess(config, images, context, transport);
+        const network = new NetworkProcess(config, images, context, transport, onResponses);
         started.resolve(network);
         const services = (): Iterable<Service> => network.#services.cache.values();
         const { awaitsNetworks } = config;

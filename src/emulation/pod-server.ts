@@ -3,7 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Socket as DatagramSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Host } from '../host/host.ts';
-import { createServer as createHttpServer, METHODS } from '../host/node-http.ts';
+import { httpServer } from '../host/http-server.ts';
+import { METHODS } from '../host/node-http.ts';
+import { sendDatagram } from '../host/sockets.ts';
+import type { RequestTarget } from '../objects/request-target.ts';
 
 /** The Pod whose server answers. */
 export interface PodIdentity {
@@ -31,17 +34,17 @@ async function answerHttp(
   identity: PodIdentity,
   request: IncomingMessage,
   response: ServerResponse,
+  { pathname, searchParams }: RequestTarget,
 ): Promise<void> {
-  const url = new URL(request.url ?? '/', 'http://pod');
   // The client's data is read to its end, so that its connection can be used again.
   request.resume();
-  const plain = plainAnswer(identity, request, url.pathname);
+  const plain = plainAnswer(identity, request, pathname);
   if (plain !== undefined) {
     response.writeHead(plain.status, { 'Content-Type': 'text/plain; charset=utf-8' });
     response.end(`${plain.text}\n`);
     return;
   }
-  if (url.pathname === '/slow') await delay(slowMs(url), undefined, { ref: false });
+  if (pathname === '/slow') await delay(slowMs(searchParams), undefined, { ref: false });
   const { pod, namespace, node } = identity;
   const body = {
     ...{ pod, namespace, node },
@@ -67,8 +70,8 @@ function plainAnswer(
   return status === undefined ? undefined : { status: Number(status), text: status };
 }
 
-function slowMs(url: URL): number {
-  const wanted = Number(url.searchParams.get('ms') ?? '0');
+function slowMs(query: URLSearchParams): number {
+  const wanted = Number(query.get('ms') ?? '0');
   return Math.min(Math.max(0, Number.isFinite(wanted) ? wanted : 0), maxSlowMs);
 }
 
@@ -134,15 +137,14 @@ export interface PodServerOptions {
 const owners = new WeakMap<Socket, PodIdentity>();
 
 /** HTTP of all Pods. */
-const http = createHttpServer((request, response) => {
+const http = httpServer(async (request, response, target) => {
   const owner = owners.get(request.socket);
-  response.on('error', () => undefined);
   if (owner === undefined) {
     response.destroy();
     return;
   }
   reportResponse(owner, request.headers['user-agent']);
-  answerHttp(owner, request, response).catch(() => response.destroy());
+  await answerHttp(owner, request, response, target);
 });
 
 /**
@@ -183,7 +185,6 @@ export class PodServer {
     const { host, identity } = this.#options;
     if (protocol === 'UDP') {
       const socket = await host.datagram(address, port);
-      socket.on('error', () => undefined);
       socket.on('message', () => reportResponse(identity));
       echoDatagrams(socket, identity.pod);
       this.#datagrams.push(socket);
@@ -197,8 +198,6 @@ export class PodServer {
   #serve(socket: Socket): void {
     this.#connections.add(socket);
     socket.once('close', () => this.#connections.delete(socket));
-    // Clients may close connections at any time.
-    socket.on('error', () => undefined);
     this.#chooseProtocol(socket, Buffer.alloc(0));
   }
 
@@ -244,8 +243,8 @@ function echoStream(socket: Socket, first: Buffer, name: string): void {
 
 /** Sends every datagram back. */
 function echoDatagrams(socket: DatagramSocket, name: string): void {
-  socket.on('message', (message, { port, address }) => {
-    socket.send(asksForName(message) ? Buffer.from(name) : message, port, address);
+  socket.on('message', (message, client) => {
+    sendDatagram(socket, asksForName(message) ? name : message, client);
   });
 }
 

@@ -26,7 +26,12 @@ export async function serveNetwork(images: ProgramImages): Promise<void> {
       const { NetworkProcess } = await import('./network-process.ts');
       const { logLevel: level, logFormat: format } = call.config;
       const log = createLog({ level, format });
-      const started = await NetworkProcess.start(call.config, images, log);
+      const started = await NetworkProcess.start(
+        call.config,
+        images,
+        log,
+        (responses) => void process.send?.({ responses } satisfies ResponsesMessage),
+      );
       returnFreedMemory(log);
       network = started.network;
       return { handle: started.listener };
@@ -41,7 +46,5 @@ export async function serveNetwork(images: ProgramImages): Promise<void> {
   const found = await obstacle();
   process.send?.({ obstacle: found ?? '' } satisfies FirstMessage);
   if (found !== undefined) return;
-  const { reportResponses } = await import('./pod-server.ts');
-  reportResponses((responses) => void process.send?.({ responses } satisfies ResponsesMessage));
   await import('./network-process.ts');
 }

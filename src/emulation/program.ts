@@ -18,6 +18,8 @@ export interface ContainerProgram {
   readonly stdin?: Writable | undefined;
   /** Sets the size of its terminal, where it has one. */
   readonly resize?: ((size: TerminalSize) => void) | undefined;
+  /** The answer of `/healthz` of a stand-in. */
+  readonly setHealthy?: ((healthy: boolean) => void) | undefined;
 }
 
 /** Before and with a program and its arguments. @throws {Error} where the container has not begun. */
@@ -29,10 +31,10 @@ export interface ProgramContainer {
   /** The addresses on which servers listen: `0.0.0.0` and `::`, or a node's. */
   readonly listenAt: readonly string[];
   readonly hostname: string;
-  /** The text of `/etc/hosts` now. */
-  readonly hosts: () => string;
-  /** The text of `/etc/resolv.conf` now. */
-  readonly resolvConf: () => string;
+  /** The text of `/etc/hosts`. */
+  readonly hosts: string;
+  /** The text of `/etc/resolv.conf` now. @throws {Error} where its network has ended. */
+  readonly resolvConf: () => Promise<string>;
   readonly environment: ReadonlyMap<string, string>;
   readonly write: (stream: 'stdout' | 'stderr', text: string) => void;
   /** @throws the system's error. */
@@ -41,7 +43,7 @@ export interface ProgramContainer {
   readonly exec: (command: readonly string[]) => Promise<ExecResult>;
 }
 
-/** An image that is a program of ours, in this process: it uses the network and the files of its container. */
+/** An image that is a program of ours, in the process of all of these: it uses the network and the files of its container. */
 export interface ProgramImage {
   /** The program of a container without a command. */
   readonly entrypoint: string;

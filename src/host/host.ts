@@ -29,6 +29,8 @@ export interface ConnectOptions {
  * The one seam between our programs and a machine: a real node, or a namespace that plays one. Node.js cannot enter a
  * network namespace by itself; with this seam one process drives several nodes, each by a Host of its own.
  *
+ * No error of a socket ends the process: those that a Host makes or accepts have a listener until they are destroyed.
+ *
  * The contract is in `test/contract/host.contract.ts`; every implementation runs it.
  */
 export interface Host {

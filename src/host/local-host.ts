@@ -9,10 +9,10 @@ import {
   type Host,
   type KernelParameters,
 } from './host.ts';
-import { type BindOptions, type Socket as DatagramSocket, createSocket } from 'node:dgram';
-import { once } from 'node:events';
-import { Socket, type TcpSocketConnectOpts, isIPv6, type Server } from 'node:net';
+import { createSocket } from 'node:dgram';
+import { Socket, isIPv6, type Server } from 'node:net';
 import { readFile, writeFile } from 'node:fs/promises';
+import { bindSocket, connectSocket, listenWith } from './sockets.ts';
 
 /**
  * Runs a program of this process's own machine to its end: {@link Host.exec} there. Also what implementations of Host
@@ -82,40 +82,6 @@ function feed(
   pieces.pipe(stdin);
 }
 
-/**
- * Connects a socket.
- *
- * @throws the system's error, or the signal's reason; the socket is destroyed then.
- */
-export async function connectSocket(
-  socket: Socket,
-  options: TcpSocketConnectOpts,
-  signal?: AbortSignal,
-): Promise<Socket> {
-  const connected = once(socket, 'connect', signal === undefined ? {} : { signal });
-  socket.connect(options);
-  try {
-    await connected;
-  } catch (error) {
-    socket.destroy();
-    throw signal?.aborted === true ? signal.reason : error;
-  }
-  return socket;
-}
-
-/** Binds a datagram socket. @throws the system's error; the socket is closed then. */
-export async function bindSocket(socket: DatagramSocket, options: BindOptions): Promise<DatagramSocket> {
-  const bound = once(socket, 'listening');
-  socket.bind(options);
-  try {
-    await bound;
-  } catch (error) {
-    socket.close();
-    throw error;
-  }
-  return socket;
-}
-
 /** Kernel parameters in a folder; in a container, that of the machine may be mounted elsewhere than at /proc/sys. */
 export function sysctlIn(folder: string): KernelParameters {
   return {
@@ -138,10 +104,8 @@ export const localHost: Host = {
   exec: run,
   sysctl: sysctlIn('/proc/sys'),
 
-  async listen(server: Server, address, port) {
-    const listening = once(server, 'listening');
-    server.listen({ host: address, port, ipv6Only: isIPv6(address) });
-    await listening;
+  listen(server: Server, address, port) {
+    return listenWith(server, { host: address, port, ipv6Only: isIPv6(address) });
   },
 
   connect: (address, port, { signal, from } = {}) =>

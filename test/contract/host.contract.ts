@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer } from 'node:net';
+import { createServer, Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Host, ProgramMissingError } from '../../src/host/host.ts';
 import { ResidentProgram } from '../../src/host/resident-program.ts';
@@ -166,6 +166,22 @@ export function describeHost(
       socket.on('data', (chunk) => chunks.push(String(chunk)));
       await once(socket, 'close');
       expect(chunks.join('')).toMatch(/^HTTP\/1.1 200 OK[^]*fine$/);
+      server.close();
+    });
+
+    it('hears the errors of what it accepts, also where HTTP hands a connection over', async () => {
+      const server = createHttpServer();
+      const upgraded = once(server, 'upgrade');
+      await host.listen(server, '127.0.0.1', 0);
+      const client = await host.connect('127.0.0.1', portOf(server.address()));
+      client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
+      const accepted: unknown = (await upgraded)[1];
+      if (!(accepted instanceof Socket)) throw new Error('no socket came');
+      const closed = new Promise((resolve) => accepted.once('close', resolve));
+      // Nothing else of this test hears it.
+      accepted.destroy(new Error('reset'));
+      await closed;
+      client.destroy();
       server.close();
     });
 

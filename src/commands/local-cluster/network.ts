@@ -10,10 +10,10 @@ import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { programNamed } from '../../emulation/containers/images.ts';
 import type { NetworkConfig } from '../../emulation/protocol.ts';
 import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
+import { localHost } from '../../host/local-host.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { entries } from '../../paths.ts';
 import type { ServerAccess } from './clients.ts';
-import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 
 /** A machine for more nodes than this takes more memory than one expects of a default: `--network=on` makes them too. */
@@ -111,7 +111,6 @@ export async function publish(
   log: Logger,
 ): Promise<Server> {
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (client) => {
-    client.on('error', () => undefined);
     network.dialService(namespace, service, servicePort).then(
       (inside) => join(client, inside),
       (error: unknown) => {
@@ -120,9 +119,8 @@ export async function publish(
       },
     );
   });
-  server.listen(port, '127.0.0.1');
   try {
-    await once(server, 'listening');
+    await localHost.listen(server, '127.0.0.1', port);
   } catch (error) {
     const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
     if (!isTaken) throw error;

@@ -12,7 +12,7 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { KeyLoop } from '../../runtime/key-loop.ts';
-import { ContainerError, type ContainerRuntime } from './container-runtime.ts';
+import { ContainerError, type ContainerExit, type ContainerRuntime } from './container-runtime.ts';
 import type { Attempt } from './plan.ts';
 import { behaviourOf, type ProbeKind, probeKinds } from './plan-behaviour.ts';
 import { ContainerConfigError } from './plan-environment.ts';
@@ -98,10 +98,13 @@ export class PodContainers {
       if (state.running.get(container.name) === attempt) continue;
       if (this.#runtime.isStandIn(pod, container) && !this.#hasProbes(pod, container)) {
         try {
-          await this.#runtime.start({ pod, container, attempt, environment: new Map() }, () => undefined);
           state.started(container.name, attempt, startedAt, { startup: false, readiness: false });
+          await this.#runtime.start({ pod, container, attempt, environment: new Map() }, (exit) =>
+            this.#ended(pod, state, each, exit),
+          );
           continue;
         } catch (error) {
+          state.running.delete(container.name);
           this.#fail(pod, state, each, error);
           return true;
         }
@@ -186,9 +189,9 @@ export class PodContainers {
         startup: isProbed(container.startupProbe),
         readiness: isProbed(container.readinessProbe),
       });
-      const failed = await this.#runtime.start({ pod, container, attempt, environment }, (exit) => {
-        if (state.ended(name, attempt, exit, clock.now())) this.#loop.enqueue(keyOf(pod));
-      });
+      const failed = await this.#runtime.start({ pod, container, attempt, environment }, (exit) =>
+        this.#ended(pod, state, each, exit),
+      );
       if (!isStandIn) {
         events.event(pod, 'Normal', 'Pulled', `Container image "${image}" already present on machine`);
         events.event(pod, 'Normal', 'Created', `Created container: ${name}`);
@@ -214,6 +217,11 @@ export class PodContainers {
       }
     }
     this.#probe(pod, state, container, attempt);
+  }
+
+  #ended(pod: Pod, state: PodState, { container, attempt }: Attempt, exit: ContainerExit): void {
+    const isNews = state.ended(container.name, attempt, exit, this.#context.clock.now());
+    if (isNews) this.#loop.enqueue(keyOf(pod));
   }
 
   /** @throws errors that are not the container's. */

@@ -1,17 +1,19 @@
 import type { ContainerExit, WantedContainer } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
-import type { ContainerProgram, ProgramContainer } from '../program.ts';
+import type { ContainerProgram } from '../program.ts';
+import type { Answers, BuiltInPrograms } from '../programs/built-in-programs.ts';
+import type { WantedProgram } from '../programs/messages.ts';
 import { packageFolder } from '../../paths.ts';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { run } from '../../host/local-host.ts';
 import { keyOf } from '../../objects/meta.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
-import { type Images, startStandIn } from './images.ts';
+import { type Images, standInPorts } from './images.ts';
 import { hostnameOf, hostsFile, type PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import {
@@ -88,6 +90,7 @@ export function refusal([program = '']: readonly string[]): string {
 
 export interface ContainerProgramsOptions {
   readonly images: Images;
+  readonly builtIn: Pick<BuiltInPrograms, 'start'>;
   /** `--containers=processes`. */
   readonly runsProcesses: boolean;
   /** A Pod's `/etc/resolv.conf`. */
@@ -126,7 +129,7 @@ const hiddenFolders: readonly string[] = [
   return scratchFolders.some((folder) => path.startsWith(`${folder}/`)) || device(path) !== device(`/${top}`);
 });
 
-/** Starts what the image and the command of a container say: programs of ours in this process, or processes of this machine. */
+/** Starts what the image and the command of a container say: programs of ours, or processes of this machine. */
 export class ContainerPrograms {
   readonly #options: ContainerProgramsOptions;
   #bubblewrap: Promise<boolean> | undefined;
@@ -154,26 +157,42 @@ export class ContainerPrograms {
       this.#process(record, network, wanted, ['sleep', 'infinity'], log),
     );
     const withExec = (own: ContainerProgram): ContainerProgram => (runsProcesses ? beside.joinTo(own) : own);
-    if (resolved.kind === 'stand-in')
-      return withExec(await startStandIn(pod, container, network, () => record.healthy));
+    const inNetwork = { namespace: basename(network.path), listenAt: network.listenAt };
+    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
+    const answers: Answers = {
+      write: (stream, text) => log.write(stream, Buffer.from(text)),
+      readFile: (path) =>
+        record.folder.readFile(
+          container,
+          path,
+          resolved.kind === 'program' ? resolved.image.pages?.path : undefined,
+        ),
+      resolvConf: () => Promise.resolve(this.#options.resolvConfOf(pod)),
+      exec: async (command) => {
+        if (!runsProcesses) throw new Error(refusal(command));
+        const [first = '', ...rest] = await beside.argv(command);
+        return await run(first, rest);
+      },
+    };
+    if (resolved.kind === 'stand-in') {
+      const { name = '', namespace = '' } = pod.metadata;
+      const standIn: WantedProgram = {
+        ...{ kind: 'stand-in', ...inNetwork, ports: standInPorts(pod, container), healthy: record.healthy },
+        identity: { pod: name, namespace, node: network.node.name },
+      };
+      const server = await this.#options.builtIn.start(standIn, answers);
+      if (server === undefined) throw new Error('the built-in server does not run');
+      return withExec(server);
+    }
     const argv = resolved.argv.map((word) => expand(word, [environment]));
     if (resolved.kind === 'program') {
       const { entrypoint, pages } = resolved.image;
       if (pages !== undefined) await record.folder.writePages(container, pages.index);
-      const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
-      const inContainer: ProgramContainer = {
-        ...{ host: network.host, listenAt: network.listenAt, environment, hostname },
-        hosts: () => hostsFile(pod, network.addresses, hostname),
-        resolvConf: () => this.#options.resolvConfOf(pod),
-        write: (stream, text) => log.write(stream, Buffer.from(text)),
-        readFile: (path) => record.folder.readFile(container, path, pages?.path),
-        exec: async (command) => {
-          if (!runsProcesses) throw new Error(refusal(command));
-          const [first = '', ...rest] = await beside.argv(command);
-          return await run(first, rest);
-        },
-      };
-      const own = await resolved.image.start(argv, inContainer);
+      const hosts = hostsFile(pod, network.addresses, hostname);
+      const own = await this.#options.builtIn.start(
+        { kind: 'image', ...inNetwork, entrypoint, argv, environment, hostname, hosts },
+        answers,
+      );
       if (own !== undefined) return withExec(own);
       if (!runsProcesses) return refusedCommand(argv, log);
       return await this.#process(record, network, wanted, [entrypoint, ...argv.slice(1)], log);
@@ -274,6 +293,7 @@ class BesideProcess {
     return {
       ended,
       signal: (name) => program.signal(name),
+      setHealthy: (healthy) => program.setHealthy?.(healthy),
       exec: (command) => this.argv(command),
       usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
     };

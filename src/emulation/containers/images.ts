@@ -1,8 +1,6 @@
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
-import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
-import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
-import { type DeclaredPort, PodServer } from '../pod-server.ts';
-import type { ContainerProgram, ProgramImage, ProgramImages } from '../program.ts';
+import type { DeclaredPort } from '../pod-server.ts';
+import type { ProgramImage, ProgramImages } from '../program.ts';
 import { isSidecar } from '../../objects/pods.ts';
 
 /** The program of an image: no image is ever pulled. */
@@ -123,34 +121,10 @@ export class Images {
 }
 
 /**
- * Starts the replacement of an image's program that is not run: the built-in server, on the ports of the container. Ports
- * of its Pod that another container has are left out.
- *
- * @throws the system's error.
+ * The ports of the built-in server that stands in for a container: those of its Pod that another container has are left
+ * out. Each once: two containers may declare one, and so may one container by two names.
  */
-export async function startStandIn(
-  pod: Pod,
-  container: Container,
-  { host, listenAt, node }: PodNetwork,
-  isReady: () => boolean,
-): Promise<ContainerProgram> {
-  const { name = '', namespace = '' } = pod.metadata;
-  const server = await PodServer.listen({
-    ...{ host, addresses: listenAt, ports: ownPorts(pod, container) },
-    identity: { pod: name, namespace, node: node.name, isReady },
-  });
-  const ended = Promise.withResolvers<ContainerExit>();
-  return {
-    ended: ended.promise,
-    signal: () => {
-      server.close();
-      ended.resolve({ exitCode: 0 });
-    },
-  };
-}
-
-/** Each once: two containers may declare one, and so may one container by two names. */
-function ownPorts({ spec }: Pod, container: Container): readonly DeclaredPort[] {
+export function standInPorts({ spec }: Pod, container: Container): readonly DeclaredPort[] {
   // On a node, all Pods of an image would want one port.
   const portsOf = spec.hostNetwork === true ? declaredPorts : declaredOrExposed;
   const all = [...(spec.initContainers ?? []).filter(isSidecar), ...(spec.containers ?? [])];

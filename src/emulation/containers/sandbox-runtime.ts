@@ -114,7 +114,7 @@ interface PodRecord extends ProgramPod {
 /** Share of the machine's memory that volumes and logs may take. */
 const poolSize = '25%';
 
-/** Containers in the sandboxes of `up`: programs of ours in this process, and processes of this machine. */
+/** Containers in the sandboxes of `up`: programs of ours, and processes of this machine. */
 export class SandboxRuntime implements ContainerRuntime {
   readonly isReal = true;
   readonly #options: SandboxRuntimeOptions;
@@ -164,7 +164,9 @@ export class SandboxRuntime implements ContainerRuntime {
 
   setHealthy(pod: Pod, healthy: boolean): void {
     const record = this.#pods.get(uidOf(pod));
-    if (record !== undefined) record.healthy = healthy;
+    if (record === undefined || record.healthy === healthy) return;
+    record.healthy = healthy;
+    for (const { program } of record.running.values()) program.setHealthy?.(healthy);
   }
 
   async writeVolume(pod: Pod, volume: WantedVolume): Promise<void> {
@@ -199,6 +201,7 @@ export class SandboxRuntime implements ContainerRuntime {
     }
     const running: Running = { attempt, program, log, killAtMs: Infinity, timer: undefined };
     record.running.set(name, running);
+    program.setHealthy?.(record.healthy);
     void program.ended.then(async (exit) => {
       clearTimeout(running.timer);
       log.close();

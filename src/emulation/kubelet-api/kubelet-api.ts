@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer, type Server } from 'node:https';
+import type { Server } from 'node:https';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { TLSSocket } from 'node:tls';
@@ -7,6 +7,8 @@ import type { Logger } from 'pino';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ContainerError, type ContainerRuntime } from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
+import { httpsServer } from '../../host/http-server.ts';
+import { readTarget, type RequestTarget } from '../../objects/request-target.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import {
   logBytes,
@@ -96,10 +98,13 @@ export class KubeletApi {
 
   #server(): Server {
     const { certificate, key, clientCa } = this.#options.tls;
-    const server = createServer({ cert: certificate, key, ca: clientCa, requestCert: true });
-    server.on('request', (request, response) => {
-      this.#request(request, response).catch((error: unknown) => this.#broken(error, request, response));
-    });
+    const server = httpsServer(
+      { cert: certificate, key, ca: clientCa, requestCert: true },
+      (request, response, target) =>
+        this.#request(request, response, target).catch((error: unknown) =>
+          this.#broken(error, request, response),
+        ),
+    );
     server.on('upgrade', (request, socket, head) => {
       // Node.js takes its own listener off a socket that it hands over.
       socket.on('error', () => socket.destroy());
@@ -112,8 +117,11 @@ export class KubeletApi {
     return server;
   }
 
-  async #request(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { path, query } = locationOf(request);
+  async #request(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { pathname: path, searchParams: query }: RequestTarget,
+  ): Promise<void> {
     if (path === '/healthz') {
       response.end('ok');
       return;
@@ -150,7 +158,9 @@ export class KubeletApi {
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { path, query } = locationOf(request);
+    const target = readTarget(request.url);
+    if (target === undefined) throw new KubeletError(400, 'invalid URI for request');
+    const { pathname: path, searchParams: query } = target;
     const wanted = this.#wanted(request, path);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
       throw new KubeletError(
@@ -259,6 +269,8 @@ function answerTo(error: unknown): { readonly code: number; readonly message: st
   if (error instanceof KubeletError) return error;
   // Logs of a container that has none yet (`GetKubeletContainerLogs`).
   if (error instanceof ContainerError) return { code: 400, message: error.message };
+  // Of a path that cannot be decoded.
+  if (error instanceof URIError) return { code: 400, message: error.message };
   return { code: 500, message: errorMessage(error) };
 }
 
@@ -276,14 +288,6 @@ function refuse(socket: Duplex, error: unknown): void {
   socket.end(
     `${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(message)}\r\nConnection: close\r\n\r\n${message}`,
   );
-}
-
-function locationOf({ url = '' }: IncomingMessage): {
-  readonly path: string;
-  readonly query: URLSearchParams;
-} {
-  const { pathname, searchParams } = new URL(url, 'https://kubelet');
-  return { path: pathname, query: searchParams };
 }
 
 function isVerb(text: string): text is ContainerPath['verb'] {

@@ -3,7 +3,7 @@ import { Nft } from '../../node/nftables/nft.ts';
 import { parseCidr } from '../../objects/address.ts';
 import { field, match } from '../../node/nftables/elements.ts';
 import { outsideAddresses, nodeLines, podRouteLines, portLines, wayIn } from '../lan.ts';
-import { createServer } from '../../host/node-http.ts';
+import { httpServer } from '../../host/http-server.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import { bgpPeers, leases, nodes as nodesResource, resourceName } from '../../client/resources.ts';
 import { hostAddresses } from '../../controllers/kubelet/plan.ts';
@@ -120,9 +120,9 @@ const port = 10249;
 /** Serves `/proxyMode` and `/healthz` to programs of the node. Returns what ends it. @throws the system's error. */
 async function serveProxyStatus(host: Host, mode: 'nftables' | 'userspace'): Promise<() => void> {
   const texts: Readonly<Record<string, string>> = { '/proxyMode': mode, '/healthz': 'ok', '/livez': 'ok' };
-  const server = createServer((request, response) => {
+  const server = httpServer((request, response, { pathname }) => {
     request.resume();
-    const text = texts[new URL(request.url ?? '/', 'http://kube-proxy').pathname];
+    const text = Object.hasOwn(texts, pathname) ? texts[pathname] : undefined;
     response.writeHead(text === undefined ? 404 : 200, { 'Content-Type': 'text/plain; charset=utf-8' });
     response.end(text ?? '404 page not found\n');
   });

@@ -211,11 +211,12 @@ export async function etcHosts(run: AgnhostRun): Promise<void> {
 
 /** A container whose names are resolved by the files that it has. */
 export function withResolver(container: ProgramContainer): AgnhostContainer {
-  const files = (): Parameters<typeof resolveName>[1] => ({
-    hosts: container.hosts(),
-    resolvConf: container.resolvConf(),
-  });
-  return { ...container, resolve: (name) => resolveName(container.host, files(), name) };
+  const { host, hosts } = container;
+  return {
+    ...container,
+    resolve: async (name) =>
+      await resolveName(host, { hosts, resolvConf: await container.resolvConf() }, name),
+  };
 }
 
 /** Milliseconds that a server has, as often as it is asked (resolv.conf(5): `timeout`, `attempts`; shorter). */

@@ -1,5 +1,7 @@
 import type { Socket as DatagramSocket } from 'node:dgram';
 import type { Server, Socket } from 'node:net';
+import { sendDatagram } from '../../host/sockets.ts';
+import { errorMessage } from '../../objects/status.ts';
 import type { ContainerProgram, ProgramContainer } from '../../emulation/program.ts';
 
 /** A program beside agnhost in its image. */
@@ -67,7 +69,6 @@ export class AgnhostRun {
       const connections = new Set<Socket>();
       server.on('connection', (socket: Socket) => {
         connections.add(socket);
-        socket.on('error', () => undefined);
         socket.once('close', () => connections.delete(socket));
       });
       await this.container.host.listen(server, address, port);
@@ -88,10 +89,13 @@ export class AgnhostRun {
   ): Promise<void> {
     for (const address of addresses) {
       const socket: DatagramSocket = await this.container.host.datagram(address, port);
-      socket.on('error', () => undefined);
       socket.on('message', (message, from) => {
-        const answered = answer(message, from);
-        if (answered !== undefined) socket.send(answered, from.port, from.address);
+        try {
+          const answered = answer(message, from);
+          if (answered !== undefined) sendDatagram(socket, answered, from);
+        } catch (error) {
+          this.container.write('stderr', `${errorMessage(error)}\n`);
+        }
       });
       this.keep({ close: () => void socket.close() });
     }

@@ -1,6 +1,7 @@
 /** `agnhost guestbook`: a frontend, a primary and its replicas, which keep texts by key (test/images/agnhost/guestbook). */
 import { setTimeout as delay } from 'node:timers/promises';
-import { createServer } from '../../host/node-http.ts';
+import { httpServer } from '../../host/http-server.ts';
+import type { RequestTarget } from '../../objects/request-target.ts';
 import { isRecord } from '../../objects/json.ts';
 import { bodyFrom } from './clients.ts';
 import type { AgnhostRun } from './context.ts';
@@ -20,14 +21,13 @@ export async function guestbook(run: AgnhostRun): Promise<void> {
   const { args } = run;
   const book = new Guestbook(run, args.number('backend-port', 6379));
   await run.listen(args.number('http-port', 80), () =>
-    createServer((request, response) => {
+    httpServer(async (request, response, target) => {
       request.resume();
-      const url = new URL(request.url ?? '/', 'http://guestbook');
-      run.print(`GET ${url.pathname}${url.search}`);
-      book.answer(url).then(
-        ({ status, text }) => response.writeHead(status).end(text),
-        (error: unknown) => response.writeHead(417).end(`encountered error: ${errorMessage(error)}\n`),
-      );
+      run.print(`GET ${target.pathname}${target.search}`);
+      const { status, text } = await book
+        .answer(target)
+        .catch((error: unknown) => ({ status: 417, text: `encountered error: ${errorMessage(error)}\n` }));
+      response.writeHead(status).end(text);
     }),
   );
   const primary = args.text('replicaof');
@@ -52,7 +52,7 @@ class Guestbook {
   }
 
   /** @throws {Error} where another one of the guestbook does not answer. */
-  async answer({ pathname, searchParams, search }: URL): Promise<Answer> {
+  async answer({ pathname, searchParams, search }: RequestTarget): Promise<Answer> {
     const value = (name: string): string => searchParams.get(name) ?? '';
     const key = value('key');
     switch (pathname) {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createServer } from '../../host/node-http.ts';
+import { type Answer, headerValue, httpServer, httpsServer } from '../../host/http-server.ts';
+import { readTarget, type RequestTarget } from '../../objects/request-target.ts';
 import { type AgnhostRun, tlsFile } from './context.ts';
 import { dial } from './clients.ts';
 import { joinHostPort } from '../../objects/address.ts';
@@ -17,12 +17,9 @@ import { isRecord } from '../../objects/json.ts';
 export async function netexec(run: AgnhostRun): Promise<void> {
   const { args, container } = run;
   const certificate = args.text('tls-cert-file');
-  const answer = (request: IncomingMessage, response: ServerResponse): void => {
-    handle(run, request, response).catch((error: unknown) => {
-      if (!response.headersSent) response.writeHead(500);
-      response.end(String(error));
-    });
-  };
+  const override = args.text('http-override');
+  const answer: Answer = (request, response, target) =>
+    handle(run, request, response, override === '' ? target : (readTarget(override) ?? target));
   const tls =
     certificate === ''
       ? undefined
@@ -32,9 +29,7 @@ export async function netexec(run: AgnhostRun): Promise<void> {
         };
   const httpPort = args.number('http-port', 8080);
   if (httpPort >= 0) {
-    await run.listen(httpPort, () =>
-      tls === undefined ? createServer(answer) : createTlsServer(tls, answer),
-    );
+    await run.listen(httpPort, () => (tls === undefined ? httpServer(answer) : httpsServer(tls, answer)));
   }
   const udpPort = args.number('udp-port', 8081);
   const udpAddresses = args.text('udp-listen-addresses').split(',').filter(Boolean);
@@ -73,18 +68,22 @@ function answerDatagram(
   return text.startsWith('echo ') ? text.slice('echo '.length) : undefined;
 }
 
-async function handle(run: AgnhostRun, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { container, args } = run;
-  const url = new URL(args.text('http-override') || (request.url ?? '/'), 'http://agnhost');
+async function handle(
+  run: AgnhostRun,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { pathname, searchParams }: RequestTarget,
+): Promise<void> {
+  const { container } = run;
   const form = request.method === 'POST' ? await formOf(request) : new URLSearchParams();
-  const value = (name: string): string => url.searchParams.get(name) ?? form.get(name) ?? '';
+  const value = (name: string): string => searchParams.get(name) ?? form.get(name) ?? '';
   request.resume();
   const remote = joinHostPort(request.socket.remoteAddress ?? '', request.socket.remotePort ?? 0);
   run.print(`GET ${request.url ?? '/'} from ${remote}`);
   const plain = (text: string, status = 200): void => {
     response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(text);
   };
-  const wanted = url.pathname.toLowerCase();
+  const wanted = pathname.toLowerCase();
   const text = textOf(run, wanted, request.headers, value, remote);
   if (text !== undefined) {
     plain(text, wanted === '/echo' ? Number(value('code')) || 200 : 200);
@@ -100,7 +99,7 @@ async function handle(run: AgnhostRun, request: IncomingMessage, response: Serve
       plain(JSON.stringify(await shell(run, value('shellCommand') || value('cmd'))));
       return;
     case '/redirect':
-      response.writeHead(Number(value('code')) || 302, { Location: value('location') }).end();
+      response.writeHead(Number(value('code')) || 302, { Location: headerValue(value('location')) }).end();
       return;
     case '/shutdown':
       plain('');
@@ -213,8 +212,8 @@ export async function networkTester(run: AgnhostRun): Promise<void> {
   }
   const { address, port } = addressIn(serve);
   const server = () =>
-    createServer((request, response) => {
-      const [, name] = /^\/run\/([^/?]*)$/.exec(request.url ?? '') ?? [];
+    httpServer((request, response, { pathname }) => {
+      const [, name] = /^\/run\/([^/]*)$/.exec(pathname) ?? [];
       if (name === undefined) {
         request.resume();
         response.writeHead(404).end('404 page not found\n');

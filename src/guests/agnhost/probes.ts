@@ -1,5 +1,5 @@
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
-import { createServer } from '../../host/node-http.ts';
+import { httpServer } from '../../host/http-server.ts';
 import type { AgnhostRun } from './context.ts';
 import { isIP, isIPv6 } from 'node:net';
 import { MessageWriter } from '../../dns/message-writer.ts';
@@ -25,9 +25,8 @@ export async function grpcHealthChecking(run: AgnhostRun): Promise<void> {
   const age = (): number => (performance.now() - started) / 1000;
   const isServing = (): boolean => forced ?? (unhealthyAfter < 0 || age() < unhealthyAfter);
   await run.listen(args.number('http-port', 8080), () =>
-    createServer((request, response) => {
+    httpServer((request, response, { pathname }) => {
       request.resume();
-      const { pathname } = new URL(request.url ?? '/', 'http://health');
       if (pathname === '/make-serving') forced = true;
       else if (pathname === '/make-not-serving') forced = false;
       else {
@@ -44,8 +43,13 @@ export async function grpcHealthChecking(run: AgnhostRun): Promise<void> {
     server.on('stream', (stream, headers) => {
       stream.on('error', () => undefined);
       const chunks: Buffer[] = [];
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      let size = 0;
+      stream.on('data', (chunk: Buffer) => {
+        if ((size += chunk.length) <= maxMessageBytes) chunks.push(chunk);
+      });
       stream.once('end', () => {
+        // Reset by its client.
+        if (stream.destroyed || stream.closed) return;
         if (headers[':path'] !== '/grpc.health.v1.Health/Check') {
           answer(stream, codes.unimplemented, 'unimplemented');
         } else if (serviceIn(Buffer.concat(chunks)) === service) {
@@ -58,6 +62,9 @@ export async function grpcHealthChecking(run: AgnhostRun): Promise<void> {
   });
   run.print(`gRPC server starting to listen on :${port}`);
 }
+
+/** Most bytes of a question that are read: it names a service. */
+const maxMessageBytes = 1024;
 
 /** The first field of a message behind gRPC's head of five bytes: a text of up to 127 bytes. */
 function serviceIn(body: Buffer): string {

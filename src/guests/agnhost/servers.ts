@@ -1,7 +1,5 @@
-import type { RequestListener } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, isIP, type Socket } from 'node:net';
-import { createServer } from '../../host/node-http.ts';
+import { type Answer, headerValue, httpServer, httpsServer } from '../../host/http-server.ts';
 import { type AgnhostRun, tlsFile } from './context.ts';
 import { bodyFrom } from './clients.ts';
 import { errorMessage } from '../../objects/status.ts';
@@ -30,7 +28,7 @@ export async function serveHostname(run: AgnhostRun): Promise<void> {
   }
   if (isHttp) {
     await run.listen(port, () =>
-      createServer((request, response) => {
+      httpServer((request, response) => {
         request.resume();
         if (args.has('close')) response.setHeader('Connection', 'close');
         response.end(container.hostname);
@@ -48,7 +46,7 @@ export async function porter(run: AgnhostRun): Promise<void> {
   const { environment } = run.container;
   const isJson = run.args.has('json-response');
   const answer =
-    (text: string): RequestListener =>
+    (text: string): Answer =>
     (request, response) => {
       request.resume();
       // As Go finds out: markup, or a text.
@@ -59,12 +57,12 @@ export async function porter(run: AgnhostRun): Promise<void> {
     const [, secure, number] = /^SERVE_(TLS_)?PORT_(\d+)$/.exec(name) ?? [];
     if (number === undefined) continue;
     if (secure === undefined) {
-      await run.listen(Number(number), () => createServer(answer(text)));
+      await run.listen(Number(number), () => httpServer(answer(text)));
       continue;
     }
     const cert = await tlsFile(run.container, environment.get('CERT_FILE') ?? 'localhost.crt');
     const key = await tlsFile(run.container, environment.get('KEY_FILE') ?? 'localhost.key');
-    await run.listen(Number(number), () => createTlsServer({ cert, key }, answer(text)));
+    await run.listen(Number(number), () => httpsServer({ cert, key }, answer(text)));
   }
 }
 
@@ -75,13 +73,12 @@ const healthyMs = 10_000;
 export async function liveness(run: AgnhostRun): Promise<void> {
   const started = performance.now();
   await run.listen(8080, () =>
-    createServer((request, response) => {
+    httpServer((request, response, { pathname, searchParams }) => {
       request.resume();
-      const url = new URL(request.url ?? '/', 'http://liveness');
       const age = performance.now() - started;
-      if (url.pathname === '/started') response.end(`${age / 1000}`);
-      else if (url.pathname === '/redirect') {
-        response.writeHead(302, { Location: url.searchParams.get('loc') ?? '' }).end();
+      if (pathname === '/started') response.end(`${age / 1000}`);
+      else if (pathname === '/redirect') {
+        response.writeHead(302, { Location: headerValue(searchParams.get('loc') ?? '') }).end();
       } else if (age > healthyMs) response.writeHead(500).end(`error: ${age / 1000}`);
       else response.end('ok');
     }),
@@ -91,13 +88,12 @@ export async function liveness(run: AgnhostRun): Promise<void> {
 /** A web server of the container's files. */
 export async function testWebserver(run: AgnhostRun): Promise<void> {
   await run.listen(run.args.number('port', 80), () =>
-    createServer((request, response) => {
+    httpServer(async (request, response, { pathname }) => {
       request.resume();
       response.setHeader('Cache-Control', 'private');
       response.setHeader('Access-Control-Allow-Origin', '*');
-      void fileAnswer(run.container, request.url ?? '/').then(({ status, type, body }) =>
-        response.writeHead(status, { 'Content-Type': type }).end(body),
-      );
+      const { status, type, body } = await fileAnswer(run.container, pathname);
+      response.writeHead(status, { 'Content-Type': type }).end(body);
     }),
   );
 }
@@ -105,12 +101,11 @@ export async function testWebserver(run: AgnhostRun): Promise<void> {
 /** The answer of Go's file server: a file, 404, or for a folder a list that is left empty. */
 export async function fileAnswer(
   { readFile }: Pick<AgnhostRun['container'], 'readFile'>,
-  url: string,
+  pathname: string,
 ): Promise<{ readonly status: number; readonly type: string; readonly body: string | Buffer }> {
   const page = (status: number, body: string): { status: number; type: string; body: string } => ({
     ...{ status, type: status === 200 ? 'text/html; charset=utf-8' : 'text/plain; charset=utf-8', body },
   });
-  const { pathname } = new URL(url, 'http://files');
   if (pathname.endsWith('/')) return page(200, '<pre>\n</pre>\n');
   let path: string;
   try {
@@ -173,19 +168,16 @@ export async function noSnatTest(run: AgnhostRun): Promise<void> {
     }
   };
   await run.listen(run.args.number('port', 8080), () =>
-    createServer((request, response) => {
+    httpServer(async (request, response, { pathname, searchParams }) => {
       request.resume();
-      const url = new URL(request.url ?? '/', 'http://no-snat-test');
       const { remoteAddress = '', remotePort = 0 } = request.socket;
-      if (url.pathname === '/whoami') {
+      if (pathname === '/whoami') {
         const shown = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress;
         response.end(`${shown}:${remotePort}`);
-      } else if (url.pathname === '/checknosnat') {
-        const targets = (url.searchParams.get('ips') ?? '').split(',');
-        void Promise.all(targets.map(wrong)).then((found) => {
-          const errors = found.filter((each) => each !== undefined);
-          response.writeHead(errors.length > 0 ? 500 : 200).end(errors.join(', '));
-        });
+      } else if (pathname === '/checknosnat') {
+        const targets = (searchParams.get('ips') ?? '').split(',');
+        const errors = (await Promise.all(targets.map(wrong))).filter((each) => each !== undefined);
+        response.writeHead(errors.length > 0 ? 500 : 200).end(errors.join(', '));
       } else response.writeHead(404).end('404 page not found\n');
     }),
   );

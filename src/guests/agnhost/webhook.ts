@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRecord, type JsonRecord, listAt, recordAt, textAt } from '../../objects/json.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
+import { httpsServer } from '../../host/http-server.ts';
 import type { AgnhostRun } from './context.ts';
 
 /** The `response` of an AdmissionReview, without its uid. */
@@ -167,17 +167,21 @@ async function serve(run: AgnhostRun, port: number, answer: Answer): Promise<voi
   const cert = await container.readFile(args.text('tls-cert-file'));
   const key = await container.readFile(args.text('tls-private-key-file'));
   await run.listen(port, () =>
-    createServer({ cert, key }, (request, response) => {
-      handle(request, response, answer).catch((error: unknown) => {
+    httpsServer({ cert, key }, (request, response, { pathname }) =>
+      handle(pathname, request, response, answer).catch((error: unknown) => {
         container.write('stderr', `${String(error)}\n`);
-        response.writeHead(500).end();
-      });
-    }),
+        throw error;
+      }),
+    ),
   );
 }
 
-async function handle(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
-  const path = new URL(request.url ?? '/', 'https://webhook').pathname;
+async function handle(
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answer,
+): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
   if (path === '/readyz') {

@@ -14,7 +14,8 @@ import {
   plainError,
   resourceNotFound,
 } from '../../objects/status.ts';
-import { createServer } from 'node:https';
+import { httpsServer } from '../../host/http-server.ts';
+import type { RequestTarget } from '../../objects/request-target.ts';
 import type { AgnhostRun } from '../agnhost/context.ts';
 
 /** The discovery documents of the sample API server. */
@@ -267,14 +268,14 @@ export async function sampleApiServer(run: AgnhostRun): Promise<void> {
   const key = await container.readFile(args.text('tls-private-key-file'));
   const store = new FlunderStore();
   await run.listen(args.number('secure-port', 443), () =>
-    createServer({ cert, key }, (request, response) => {
-      handle(store, request, response).then(
-        (status) => run.print(`${request.method ?? ''} ${request.url ?? ''} ${status}`),
-        (error: unknown) => {
-          container.write('stderr', `${String(error)}\n`);
-          response.destroy();
-        },
-      );
+    httpsServer({ cert, key }, async (request, response, url) => {
+      try {
+        const status = await handle(store, request, response, url);
+        run.print(`${request.method ?? ''} ${request.url ?? ''} ${status}`);
+      } catch (error) {
+        container.write('stderr', `${String(error)}\n`);
+        throw error;
+      }
     }),
   );
 }
@@ -288,8 +289,8 @@ async function handle(
   store: FlunderStore,
   request: IncomingMessage,
   response: ServerResponse,
+  url: RequestTarget,
 ): Promise<number> {
-  const url = new URL(request.url ?? '/', 'https://sample-apiserver');
   const body = await bodyOf(request);
   if (['/healthz', '/livez', '/readyz'].includes(url.pathname)) {
     response.writeHead(200, { 'Content-Type': 'text/plain' }).end('ok');
@@ -360,7 +361,7 @@ function perform(
 }
 
 /** Below `/apis/wardle.example.com/v1alpha1`; undefined for others. */
-function targetOf({ pathname, searchParams }: URL): Target | undefined {
+function targetOf({ pathname, searchParams }: RequestTarget): Target | undefined {
   const root = `/apis/${groupVersion}/`;
   if (!pathname.startsWith(root)) return undefined;
   const parts = pathname.slice(root.length).split('/').filter(Boolean).map(decodeURIComponent);
@@ -379,7 +380,7 @@ function targetOf({ pathname, searchParams }: URL): Target | undefined {
   };
 }
 
-function isWatch({ searchParams }: URL): boolean {
+function isWatch({ searchParams }: RequestTarget): boolean {
   return ['1', 'true'].includes(searchParams.get('watch') ?? '');
 }
 

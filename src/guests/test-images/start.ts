@@ -1,6 +1,6 @@
 /** Test images of Kubernetes that are servers of their own (test/images), as programs of ours. */
 import type { ContainerProgram, ProgramContainer } from '../../emulation/program.ts';
-import { createServer } from '../../host/node-http.ts';
+import { httpServer } from '../../host/http-server.ts';
 import { withResolver } from '../agnhost/clients.ts';
 import { AgnhostArguments, type AgnhostContainer, AgnhostRun } from '../agnhost/context.ts';
 import { fileAnswer } from '../agnhost/servers.ts';
@@ -26,23 +26,21 @@ export async function startTestImage(
   run.onTerm = () => run.end(0);
   if (image === 'sample-apiserver') await sampleApiServer(run);
   else {
-    await serveWeb(run, (url) =>
-      pages === undefined ? pictureAnswer(image, url) : pageAnswer(run.container, pages, url),
+    await serveWeb(run, (pathname) =>
+      pages === undefined ? pictureAnswer(image, pathname) : pageAnswer(run.container, pages, pathname),
     );
   }
   return run.asProgram();
 }
 
-async function serveWeb(run: AgnhostRun, answerTo: (url: string) => Promise<Answer>): Promise<void> {
+async function serveWeb(run: AgnhostRun, answerTo: (pathname: string) => Promise<Answer>): Promise<void> {
   await run.listen(port, () =>
-    createServer((request, response) => {
+    httpServer(async (request, response, { pathname }) => {
       request.resume();
-      const path = request.url ?? '/';
-      void answerTo(path).then(({ status, type, body }) => {
-        const line = `"${request.method ?? ''} ${path} HTTP/1.1" ${status}`;
-        run.print(`${request.socket.remoteAddress ?? '-'} - - ${line}`);
-        response.writeHead(status, { 'Content-Type': type }).end(body);
-      });
+      const { status, type, body } = await answerTo(pathname);
+      const line = `"${request.method ?? ''} ${request.url ?? ''} HTTP/1.1" ${status}`;
+      run.print(`${request.socket.remoteAddress ?? '-'} - - ${line}`);
+      response.writeHead(status, { 'Content-Type': type }).end(body);
     }),
   );
 }
@@ -50,14 +48,12 @@ async function serveWeb(run: AgnhostRun, answerTo: (url: string) => Promise<Answ
 type Answer = Awaited<ReturnType<typeof fileAnswer>>;
 
 /** A page of the server: `/` is its index. */
-async function pageAnswer(container: AgnhostContainer, root: string, url: string): Promise<Answer> {
-  const { pathname } = new URL(url, 'http://page');
+async function pageAnswer(container: AgnhostContainer, root: string, pathname: string): Promise<Answer> {
   return await fileAnswer(container, `${root}${pathname.endsWith('/') ? `${pathname}index.html` : pathname}`);
 }
 
 /** The answer for update demos: the picture of this image. */
-function pictureAnswer(image: string, url: string): Promise<Answer> {
-  const { pathname } = new URL(url, 'http://picture');
+function pictureAnswer(image: string, pathname: string): Promise<Answer> {
   const body = JSON.stringify({ image: `${image}.jpg` });
   return Promise.resolve(
     pathname === '/data.json'

@@ -13,6 +13,7 @@ import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:dgram';
 import type { Logger } from 'pino';
 import type { Host } from '../../host/host.ts';
+import { sendDatagram } from '../../host/sockets.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { scalarAt, textAt, textsAt } from '../../objects/json.ts';
 
@@ -229,9 +230,10 @@ export class Heartbeats {
 
   #send(message: object, address: string): void {
     const socket = this.#sockets.find((one) => one.address().family === familyOf(address));
-    socket?.send(JSON.stringify(message), this.#port, address, (error) => {
-      if (error !== null) this.#log.debug({ address, err: error }, 'heartbeat not sent');
-    });
+    if (socket === undefined) return;
+    sendDatagram(socket, JSON.stringify(message), { address, port: this.#port }, (error) =>
+      this.#log.debug({ address, err: error }, 'heartbeat not sent'),
+    );
   }
 
   /** When a question of this process was asked. */

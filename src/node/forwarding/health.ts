@@ -2,7 +2,7 @@ import { type Clock, whenAborted } from '../../client/clock.ts';
 import type { Server, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { Host } from '../../host/host.ts';
-import { createServer } from '../../host/node-http.ts';
+import { httpServer } from '../../host/http-server.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/forwarding-plan.ts';
@@ -120,11 +120,10 @@ export class NodeHealthServer {
   }
 
   async #listen(address: string, port: number): Promise<void> {
-    const server = createServer((request, response) => {
+    const server = httpServer((request, response, { pathname }) => {
       request.resume();
-      const [path = ''] = (request.url ?? '').split('?');
-      if (path === '/healthz') this.#answer(response, this.#options.isEligible());
-      else if (path === '/livez') this.#answer(response, undefined);
+      if (pathname === '/healthz') this.#answer(response, this.#options.isEligible());
+      else if (pathname === '/livez') this.#answer(response, undefined);
       else response.writeHead(404).end('404 page not found\n');
     });
     await this.#options.host.listen(server, address, port);
@@ -226,7 +225,7 @@ export class ServiceHealthServers {
         open.localEndpoints = localEndpoints;
         continue;
       }
-      const server = createServer((request, response) => {
+      const server = httpServer((request, response) => {
         request.resume();
         this.#answer(response, service, this.#open.get(id)?.localEndpoints ?? 0);
       });

@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
 import type { Host } from '../../host/host.ts';
+import { sendDatagram } from '../../host/sockets.ts';
 import type { PlannedEndpoint } from '../../network/forwarding/forwarding-plan.ts';
 import type { Socket as UdpSocket } from 'node:dgram';
 import type { Clock, Timer } from '../../client/clock.ts';
@@ -153,7 +154,7 @@ export class UdpListener implements Listener {
     const flow = this.#flows.get(client) ?? this.#begin(client, address, port);
     if (flow === undefined) return;
     this.#touch(client, flow);
-    if (flow.socket !== undefined) flow.socket.send(message, flow.endpoint.port, flow.endpoint.address);
+    if (flow.socket !== undefined) sendDatagram(flow.socket, message, flow.endpoint);
     else if (flow.waiting.length < maxWaiting) flow.waiting.push(message);
   }
 
@@ -174,10 +175,10 @@ export class UdpListener implements Listener {
           if (from.address !== to || from.port !== at) return;
           flow.isReplied = true;
           this.#touch(client, flow);
-          this.#socket.send(message, port, address);
+          sendDatagram(this.#socket, message, { address, port });
         });
         socket.on('error', () => this.#end(client, flow));
-        for (const message of flow.waiting.splice(0)) socket.send(message, at, to);
+        for (const message of flow.waiting.splice(0)) sendDatagram(socket, message, endpoint);
       },
       (error: unknown) => {
         this.#log.debug({ err: error, endpoint: `${to} ${at}` }, 'a datagram could not be forwarded');
