@@ -612,7 +612,7 @@ function valuesSchema(): object {
 /** The names that a component adds to the flag. */
 function addedControllers(component: string): string {
   const patch = read(`components/${component}/kustomization.yaml`);
-  const names = /value: --controllers=\*,(\S+)/.exec(patch)?.[1];
+  const names = /value: --controllers=(\S+)/.exec(patch)?.[1];
   if (names === undefined) throw new Error(`the component ${component} adds no controllers`);
   return names;
 }

@@ -216,11 +216,21 @@ function withFlags(made: Command, table: Table): Command {
       continue;
     }
     const option = new Option(entry.flag, entry.about).default(entry.default);
+    if (entry.isList === true) option.argParser(inParts());
     made.addOption(entry.choices === undefined ? option : option.choices(entry.choices));
     if (entry.negated !== undefined)
       made.addOption(new Option(longName(entry.flag).replace('--', '--no-'), entry.negated));
   }
   return made;
+}
+
+/** Puts the parts of a list together; the first replaces the default. */
+function inParts(): (part: string) => string {
+  const parts: string[] = [];
+  return (part) => {
+    parts.push(part);
+    return parts.join(',');
+  };
 }
 
 /** The exit codes of a command that reports findings, as of diff: 1 with findings, 2 on failure. */

@@ -80,6 +80,7 @@ export const controllerFlags = {
   /** As the list is given; {@link controllerConfig} finds the names. */
   controllers: {
     flag: '--controllers <list>',
+    isList: true,
     about: 'controllers to run: a list of *, name and -name; * is service-allocation and load-balancer',
     default: '*',
     read: nonEmptyList,

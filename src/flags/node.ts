@@ -160,6 +160,7 @@ export const nodeFlags = {
   },
   features: {
     flag: '--features <list>',
+    isList: true,
     about:
       'what to do on the node: proxy, forward the traffic of Services; announce, answer for the addresses of load balancers; policy, enforce NetworkPolicies; egress, with announce: let Pods leave by the addresses of EgressIPs',
     default: 'proxy',
@@ -174,6 +175,7 @@ export const nodeFlags = {
   },
   nodePortAddresses: {
     flag: '--nodeport-addresses <cidrs>',
+    isList: true,
     about: 'addresses of the node at which node ports answer: CIDRs, or primary for its InternalIPs',
     default: 'primary',
     read: (value) => nodePortAddresses(nonEmptyList(value)),

@@ -26,6 +26,8 @@ export interface Flag<T> {
   readonly negated?: string;
   /** For the help; {@link oneOf} sets it. */
   readonly choices?: readonly string[];
+  /** A list with commas that may be given in parts: a second one adds to the first (pflag's StringSlice). */
+  readonly isList?: true;
   /** @throws {WrongValue} with what it takes, without the flag's name. */
   readonly read: FlagReader<T>;
 }

@@ -44,6 +44,7 @@ const traceProxyTable = {
   },
   nodePortAddresses: {
     flag: '--nodeport-addresses <cidrs>',
+    isList: true,
     about: "CIDRs, or primary (default: kube-proxy's, then primary)",
     read: optional((value) => nodePortAddresses(list(value))),
   },

@@ -73,12 +73,14 @@ export const routerFlags = {
   },
   allowedDomains: {
     flag: '--allowed-domains <names>',
+    isList: true,
     about: 'admit Routes of these domains only',
     default: '',
     read: domains,
   },
   deniedDomains: {
     flag: '--denied-domains <names>',
+    isList: true,
     about: 'admit no Routes of these domains',
     default: '',
     read: domains,

@@ -169,6 +169,7 @@ const attachmentTable = {
   },
   nonIsolatedNamespaces: {
     flag: '--global-namespaces <list>',
+    isList: true,
     about: 'with --namespace-isolation: namespaces whose networks all Pods may name',
     default: 'default',
     read: namespaceNames,

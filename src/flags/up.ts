@@ -62,6 +62,7 @@ export const upFlags = {
   },
   extraHosts: {
     flag: '--extra-hosts <list>',
+    isList: true,
     about:
       'names and addresses by which clients also reach the server, for its certificate; requests for other names are refused',
     default: '',
@@ -141,6 +142,7 @@ export const upFlags = {
   /** As the list is given; {@link upConfig} finds the names. */
   controllers: {
     flag: '--controllers <list>',
+    isList: true,
     about: 'controllers to run: a list of *, name and -name; "" for none',
     default: '*',
     read: list,

@@ -135,11 +135,7 @@ describe('rights that an admission plugin asks for', () => {
   );
 
   test('the component runs the controllers that its role is for', () => {
-    const flag = '--controllers=*,';
-    const added =
-      argumentsOf(objects)
-        .find((arg) => arg.startsWith(flag))
-        ?.slice(flag.length) ?? '';
-    expect(added.split(',')).toEqual(chosen.controllers.map((name) => `${name}-controller`));
+    const names = chosen.controllers.map((name) => `${name}-controller`);
+    expect(argumentsOf(objects)).toContain(`--controllers=${names.join(',')}`);
   });
 });

@@ -11,7 +11,8 @@ const components = [
   'node',
   'announce',
   'policy',
-  'egress',
+  // egress adds to announce.
+  ['announce', 'egress'],
   'egress-router',
   'attachments',
   'dns',

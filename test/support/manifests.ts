@@ -23,11 +23,12 @@ export function kustomize(directory: string): KubeObject[] {
   return parseManifests(execFileSync('kubectl', ['kustomize', directory], { encoding: 'utf8' }));
 }
 
-/** The base with a component, as a user's kustomization would have it. */
-export function kustomizeWith(component: string): KubeObject[] {
+/** The base, or an overlay, with components, as a user's kustomization would have them. */
+export function kustomizeWith(components: string | readonly string[], on = 'base'): KubeObject[] {
   const directory = mkdtempSync(join(process.cwd(), 'deploy', '.test-'));
+  const paths = [components].flat().map((component) => `../components/${component}`);
   try {
-    const text = `resources: [../base]\ncomponents: [../components/${component}]\n`;
+    const text = `resources: [../${on}]\ncomponents: [${paths.join(', ')}]\n`;
     writeFileSync(join(directory, 'kustomization.yaml'), text);
     return kustomize(directory);
   } finally {

@@ -33,6 +33,15 @@ describe('controllerConfig', () => {
     });
   });
 
+  it('takes a list in parts, the first of which replaces the default', () => {
+    const given = (...args: string[]): readonly string[] =>
+      controllerConfig(givenFlags('controller', args)).controllers;
+    expect(given('--controllers=*', '--controllers=-load-balancer-controller')).toEqual([
+      'service-allocation-controller',
+    ]);
+    expect(given('--controllers', 'endpoints-controller')).toEqual(['endpoints-controller']);
+  });
+
   it.each([
     ['0', undefined],
     ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
