@@ -29,6 +29,7 @@ import {
 } from './discovery/health.ts';
 import { openIdPaths, openIdProvider, versionHandler } from './discovery/openid.ts';
 import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
+import { serveUpgrading } from './http/web-socket-reply.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
 import { proxyHandler } from './proxy/handler.ts';
@@ -282,17 +283,18 @@ export function createHandlerChain(options: HandlerChainOptions): HandlerChain {
       ],
     ]),
   );
+  const handler: Handler = async (request, reply) => {
+    const refusal = refuse?.({ method: request.method, path: request.info.path });
+    if (refusal !== undefined) throw refusalError(refusal);
+    checkRequestTimeout(request.query, request.info);
+    const acting = actingUser(authorizer, request);
+    if (request.info.verb === 'watch' || !isLongRunning(request.info)) {
+      for (const [name, value] of flowSchemas.headersOf(acting, request.info)) reply.addHeader(name, value);
+    }
+    await route(authorized(authorizer, request, acting), reply);
+  };
   return {
-    handler: async (request, reply) => {
-      const refusal = refuse?.({ method: request.method, path: request.info.path });
-      if (refusal !== undefined) throw refusalError(refusal);
-      checkRequestTimeout(request.query, request.info);
-      const acting = actingUser(authorizer, request);
-      if (request.info.verb === 'watch' || !isLongRunning(request.info)) {
-        for (const [name, value] of flowSchemas.headersOf(acting, request.info)) reply.addHeader(name, value);
-      }
-      await route(authorized(authorizer, request, acting), reply);
-    },
+    handler,
     upgrade: async (request, socket, head) => {
       const allowed = authorized(authorizer, request, actingUser(authorizer, request));
       const server = aggregator.serverOf(request.info.path);
@@ -304,10 +306,13 @@ export function createHandlerChain(options: HandlerChainOptions): HandlerChain {
       await admitConnection(core, allowed, { warn: () => undefined });
       if (wantsContainer(request.info)) {
         await streams(allowed, socket, head);
-        return;
+      } else if (request.info.isResource && request.info.subresource === 'proxy') {
+        await upgrade(allowed, socket, head);
+      } else {
+        // Node reads no body of a request that it hands over.
+        if (request.method !== 'GET') throw methodNotAllowed();
+        await serveUpgrading(handler, request, socket, head);
       }
-      if (!request.info.isResource || request.info.subresource !== 'proxy') throw methodNotAllowed();
-      await upgrade(allowed, socket, head);
     },
     ready: () => {
       isReady = true;

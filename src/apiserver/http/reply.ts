@@ -2,7 +2,9 @@ import { isRecord } from '../../objects/json.ts';
 import { writeProtobuf } from '../schema/protobuf/write-protobuf.ts';
 import { writeYaml } from '../schema/yaml/write-yaml.ts';
 import { type MediaType, negotiateError } from './negotiation.ts';
-import type { ServerResponse } from 'node:http';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 import type { Reply, ReplyStream } from './exchange.ts';
 import {
   endCompressed,
@@ -82,7 +84,7 @@ function latin1(text: string): string {
 const compressFrom = 128 * 1024;
 
 /** Headers of an answer; a proxied one may repeat them, and brings its own `cache-control` in lower case. */
-type ExtraHeaders = Readonly<Record<string, string | readonly string[]>>;
+export type ExtraHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 /** The parts of a request that its reply depends on. */
 export interface ReplyContext {
@@ -92,6 +94,23 @@ export interface ReplyContext {
   readonly userAgent: string | undefined;
   /** The raw query. */
   readonly query: string;
+}
+
+/** @param url the raw request target. */
+export function replyContext({ headers, url = '/' }: Pick<IncomingMessage, 'headers' | 'url'>): ReplyContext {
+  const question = url.indexOf('?');
+  return {
+    auditId: auditId(headers['audit-id']),
+    accept: headers.accept,
+    acceptEncoding: headers['accept-encoding'],
+    userAgent: headers['user-agent'],
+    query: question === -1 ? '' : url.slice(question + 1),
+  };
+}
+
+/** A client may name its request for the audit log; anything but a plain identifier is replaced. */
+function auditId(sent: string | string[] | undefined): string {
+  return typeof sent === 'string' && /^[\w-]{1,64}$/.test(sent) ? sent : randomUUID();
 }
 
 /** Answers one request. A second answer is ignored: the first has been sent. */
@@ -111,6 +130,11 @@ export class HttpReply implements Reply {
   /** Whether an answer was begun. */
   get begun(): boolean {
     return this.#started;
+  }
+
+  /** The answer begins in a way of its own. */
+  protected begin(): void {
+    this.#started = true;
   }
 
   warn(text: string): void {
@@ -261,7 +285,8 @@ function replyStream(response: ServerResponse): ReplyStream {
   };
 }
 
-async function drained(response: ServerResponse): Promise<void> {
+/** Resolves when a client has read, or is gone. */
+export async function drained(response: Writable): Promise<void> {
   if (!response.writableNeedDrain || response.destroyed) return;
   await new Promise<void>((resolve) => {
     const done = (): void => {

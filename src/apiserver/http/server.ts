@@ -1,6 +1,5 @@
 import type { Duplex } from 'node:stream';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { randomUUID } from 'node:crypto';
 import { type Server, createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from 'pino';
@@ -9,9 +8,11 @@ import { LogThrottle } from '../../telemetry/log.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import type { Handler, UpgradeHandler } from './exchange.ts';
 import { HostCheck, InFlight, isLongRunning } from './limits.ts';
-import { HttpReply } from './reply.ts';
+import { HttpReply, replyContext } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser } from './shutdown.ts';
+
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** Status lines for connections that are not HTTP, too slow or too large. */
 const answers: ReadonlyMap<string, string> = new Map([
@@ -227,22 +228,15 @@ class Listener {
     if (this.#closer.closing) response.shouldKeepAlive = false;
     // A client that disconnects causes no error here: `close` of the response reports it.
     response.on('error', ignore);
-    const { headers } = incoming;
-    const url = incoming.url ?? '/';
-    const question = url.indexOf('?');
-    const reply = new HttpReply(response, {
-      auditId: auditId(headers['audit-id']),
-      accept: headers.accept,
-      acceptEncoding: headers['accept-encoding'],
-      userAgent: headers['user-agent'],
-      query: question === -1 ? '' : url.slice(question + 1),
-    });
+    const reply = new HttpReply(response, replyContext(incoming));
     let request: HttpRequest;
     try {
       checkHeaderCount(incoming);
       this.#hostCheck.check(incoming);
       const user = this.#options.authenticator.authenticate(incoming);
-      request = new HttpRequest(incoming, parseTarget(url), user, () => this.#signalOf(response));
+      request = new HttpRequest(incoming, parseTarget(incoming.url ?? '/'), user, () =>
+        this.#signalOf(response),
+      );
       const { info: target } = request;
       const release = this.#inFlight.enter(target);
       const { observe } = this.#options;
@@ -323,7 +317,7 @@ class Listener {
     if (!socket.writable) return;
     const body = `${JSON.stringify(status.toStatus())}\n`;
     const head = [
-      `HTTP/1.1 ${status.code} ${status.reason === '' ? 'Error' : status.reason}`,
+      `HTTP/1.1 ${status.code} ${STATUS_CODES[status.code] ?? 'Error'}`,
       'Content-Type: application/json',
       `Content-Length: ${Buffer.byteLength(body)}`,
       'Connection: close',
@@ -362,9 +356,4 @@ function isDiskFull(error: unknown): boolean {
 
 function ignore(): void {
   // nothing to do
-}
-
-/** A client may name its request for the audit log; anything but a plain identifier is replaced. */
-function auditId(sent: string | string[] | undefined): string {
-  return typeof sent === 'string' && /^[\w-]{1,64}$/.test(sent) ? sent : randomUUID();
 }
