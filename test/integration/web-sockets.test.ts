@@ -127,8 +127,8 @@ describe('a watch over WebSocket', () => {
 
   test('ends with its time, and with a close frame', async () => {
     const socket = start(`${path}?watch=true&timeoutSeconds=1`);
-    const [code]: unknown[] = await once(socket, 'close');
-    expect(code).toBe(1000);
+    const closed: unknown[] = await once(socket, 'close');
+    expect(closed[0]).toBe(1000);
   });
 
   test('is over for the server when the client closes it', async () => {
@@ -137,8 +137,8 @@ describe('a watch over WebSocket', () => {
     await once(socket, 'open');
     socket.send('nobody reads this');
     socket.close(1000);
-    const [code]: unknown[] = await once(socket, 'close');
-    expect(code).toBe(1000);
+    const closed: unknown[] = await once(socket, 'close');
+    expect(closed[0]).toBe(1000);
   });
 
   test('is refused by a Status before it begins', async () => {

@@ -65,8 +65,8 @@ export class Kubectl {
   }
 
   /** Starts one that goes on; the caller kills it. */
-  start(args: readonly string[]): ChildProcess {
-    return spawn('kubectl', this.#arguments(args), { env: this.#environment() });
+  start(args: readonly string[], environment: NodeJS.ProcessEnv = {}): ChildProcess {
+    return spawn('kubectl', this.#arguments(args), { env: { ...this.#environment(), ...environment } });
   }
 
   /** A file for `-f`; returns its path. */

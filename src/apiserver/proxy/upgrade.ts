@@ -103,7 +103,24 @@ function connect(client: Duplex, backend: Duplex, clientHead: Buffer, backendHea
   if (clientHead.length > 0) backend.write(clientHead);
   backend.on('error', () => client.destroy());
   client.once('close', () => backend.destroy());
-  backend.once('close', () => client.destroy());
+  backend.once('close', () => {
+    if (backend.readableEnded) finish(client);
+    else client.destroy();
+  });
   client.pipe(backend);
   backend.pipe(client);
+}
+
+/** Milliseconds that a client has to close its side after everything was sent to it. */
+const closeTimeoutMs = 10_000;
+
+/** Ends a client's connection once it has taken what it was sent, however long that takes. */
+function finish(client: Duplex): void {
+  // Nobody takes what it still sends.
+  client.unpipe();
+  client.resume();
+  client.end(() => {
+    const late = setTimeout(() => client.destroy(), closeTimeoutMs).unref();
+    client.once('close', () => clearTimeout(late));
+  });
 }

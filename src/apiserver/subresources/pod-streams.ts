@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { goQuote } from '../../objects/go-text.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { listAt, textAt, at } from '../../objects/json.ts';
+import { listAt, textAt } from '../../objects/json.ts';
 import { StatusError, badRequest, notFound, plainError } from '../../objects/status.ts';
 import type { ApiRequest, UpgradeHandler, ReplyStream } from '../http/exchange.ts';
 import type { CertificatePair } from '../pki/certificates.ts';
@@ -134,14 +134,6 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
     const nodeName = nodeNameOf(pod);
     if (nodeName === '') throw badRequest(`pod ${info.name} does not have a host assigned`);
     const target = kubeletNamed(core, nodeName);
-    if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      // Clients that a kubelet has refused a WebSocket try SPDY: they get the reason.
-      if (info.subresource !== 'portforward')
-        checkRunning(pod, containerOf(pod, query.get('container') ?? ''));
-      throw badRequest(
-        `streams are served over WebSocket only: upgrade the client (kubectl 1.31 and later), which asked for ${request.headers.upgrade ?? 'nothing'}`,
-      );
-    }
     const asked = { method: request.method, path, headers: upgradeHeaders(request) };
     await forwardUpgrade(
       client,
@@ -150,16 +142,6 @@ export function streamHandler(core: ServerCore, kubelets: KubeletAccess | undefi
       (error) => kubeletUnreachable(error, target),
     );
   };
-}
-
-/** @throws {StatusError} 500 in the kubelet's words, where the status of a Pod does not show that a container runs. */
-function checkRunning(pod: KubeObject, container: string): void {
-  const status = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses']
-    .flatMap((list) => listAt(pod, 'status', list))
-    .find((each) => textAt(each, 'name') === container);
-  if (at(status, 'state', 'running') !== undefined) return;
-  const message = `unable to upgrade connection: container not found (${goQuote(container)})`;
-  throw new StatusError(500, 'InternalError', message);
 }
 
 /** The options of exec and attach, by the kubelet's names. @throws {StatusError} 400 */

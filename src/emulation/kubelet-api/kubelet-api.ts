@@ -5,27 +5,32 @@ import { pipeline } from 'node:stream/promises';
 import { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { ContainerError, type ContainerRuntime } from '../../controllers/kubelet/container-runtime.ts';
+import {
+  ContainerError,
+  type ContainerRuntime,
+  type ExecStreams,
+} from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
 import { httpsServer } from '../../host/http-server.ts';
 import { readTarget, type RequestTarget } from '../../objects/request-target.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
+import { commandProtocols, namesIn, portProtocols, selectProtocol } from './channels.ts';
+import { logBytes, logOptions, logRefusal } from './logs.ts';
 import {
-  logBytes,
-  logOptions,
-  logRefusal,
-  checkRunning,
-  type RemoteCommand,
-  remoteCommandProtocols,
-  serveRemoteCommand,
-} from './streams.ts';
-import {
-  channelProtocol,
   forwardChannels,
+  forwardSpdy,
   forwardTunnel,
   type PortForwardTarget,
+  spdyPortProtocol,
   tunnelProtocol,
 } from './port-forward.ts';
+import {
+  checkRunning,
+  type RemoteCommand,
+  serveRemoteCommand,
+  serveSpdyCommand,
+  spdyCommandProtocols,
+} from './streams.ts';
 import { errorMessage } from '../../objects/status.ts';
 
 export interface KubeletApiOptions {
@@ -56,15 +61,15 @@ interface ContainerPath {
 
 /**
  * The server of a kubelet for the API server (`pkg/kubelet/server/server.go`): logs, and the streams of exec,
- * attach and port-forward over WebSocket. One server may answer on several nodes.
+ * attach and port-forward over WebSocket and SPDY/3.1. One server may answer on several nodes.
  */
 export class KubeletApi {
   readonly #options: KubeletApiOptions;
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     maxPayload,
-    // The first protocol that both support, in the order of the client.
-    handleProtocols: (offered) => [...offered].find((protocol) => spoken.has(protocol)) ?? false,
+    // It was selected before.
+    handleProtocols: ([protocol = '']) => protocol,
   });
   /** For {@link tunnelProtocol} alone: ws refuses its name, which is no token of HTTP. */
   readonly #tunnels = new WebSocketServer({ noServer: true, maxPayload });
@@ -162,28 +167,70 @@ export class KubeletApi {
     if (target === undefined) throw new KubeletError(400, 'invalid URI for request');
     const { pathname: path, searchParams: query } = target;
     const wanted = this.#wanted(request, path);
-    if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      throw new KubeletError(
-        400,
-        'only WebSocket upgrades are served: clients since Kubernetes 1.31 send them',
-      );
-    }
     if (wanted.verb === 'containerLogs') throw new KubeletError(400, 'logs are no stream of an upgrade');
-    const offered = (request.headers['sec-websocket-protocol'] ?? '').split(/, */);
-    // Clients of v5 hear it as a Status: a kube-apiserver connects them before it asks the kubelet.
-    if (wanted.verb !== 'portForward' && !offered.includes(remoteCommandProtocols[0])) checkRunning(wanted);
-    if (wanted.verb === 'portForward' && offered.includes(tunnelProtocol)) {
-      delete request.headers['sec-websocket-protocol'];
+    const upgrade = request.headers.upgrade?.toLowerCase();
+    if (upgrade === 'spdy/3.1') {
+      this.#spdy(request, wanted, query, socket, head);
+      return;
+    }
+    if (upgrade !== 'websocket')
+      throw new KubeletError(400, 'unable to upgrade: missing upgrade headers in request');
+    const { headers } = request;
+    if (
+      wanted.verb === 'portForward' &&
+      namesIn(headers['sec-websocket-protocol']).includes(tunnelProtocol)
+    ) {
+      delete headers['sec-websocket-protocol'];
       this.#accept(this.#tunnels, request, socket, head, (client) =>
         forwardTunnel(client, this.#forwardTarget(wanted.pod)),
       );
       return;
     }
+    const spoken = wanted.verb === 'portForward' ? portProtocols : commandProtocols;
+    const selected = selectProtocol(headers['sec-websocket-protocol'], spoken);
+    if (selected === undefined)
+      throw new KubeletError(403, notSupported(headers['sec-websocket-protocol'], spoken));
+    // Clients of v5 hear it as a Status: a kube-apiserver connects them before it asks the kubelet.
+    if (wanted.verb !== 'portForward' && selected !== 'v5.channel.k8s.io') checkRunning(wanted);
+    if (selected === '') delete headers['sec-websocket-protocol'];
+    else headers['sec-websocket-protocol'] = selected;
     const ports = wanted.verb === 'portForward' ? portsOf(query) : [];
     this.#accept(this.#webSockets, request, socket, head, (client) => {
       if (wanted.verb === 'portForward') forwardChannels(client, ports, this.#forwardTarget(wanted.pod));
-      else this.#command(client, wanted, query);
+      else
+        this.#follow(
+          wanted,
+          client,
+          serveRemoteCommand(client, commandOf(query), this.#runner(wanted, query)),
+        );
     });
+  }
+
+  /** Switches to SPDY (apimachinery `util/httpstream`, Handshake). @throws {KubeletError} 400 or 403 */
+  #spdy(
+    { headers }: IncomingMessage,
+    wanted: ContainerPath,
+    query: URLSearchParams,
+    socket: Duplex,
+    head: Buffer,
+  ): void {
+    const spoken = wanted.verb === 'portForward' ? new Map([[spdyPortProtocol, true]]) : spdyCommandProtocols;
+    const offered = headers['x-stream-protocol-version'];
+    if (offered === undefined)
+      throw new KubeletError(400, 'unable to upgrade: X-Stream-Protocol-Version is required');
+    const protocol = namesIn(offered).find((name) => spoken.has(name));
+    if (protocol === undefined) {
+      const what = `client supports [${namesIn(offered).join(' ')}], server accepts [${[...spoken.keys()].join(' ')}]`;
+      throw new KubeletError(403, `unable to upgrade: unable to negotiate protocol: ${what}`);
+    }
+    if (wanted.verb !== 'portForward') checkRunning(wanted);
+    const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: SPDY/3.1'];
+    socket.write([...lines, `X-Stream-Protocol-Version: ${protocol}`, '', ''].join('\r\n'));
+    if (wanted.verb === 'portForward') forwardSpdy(socket, head, this.#forwardTarget(wanted.pod));
+    else {
+      const run = this.#runner(wanted, query);
+      this.#follow(wanted, socket, serveSpdyCommand(socket, head, protocol, commandOf(query), run));
+    }
   }
 
   #accept(
@@ -208,21 +255,23 @@ export class KubeletApi {
     };
   }
 
-  #command(client: WebSocket, { verb, pod, container }: ContainerPath, query: URLSearchParams): void {
-    const { runtime, log } = this.#options;
-    const is = (name: string): boolean => ['1', 'true'].includes(query.get(name) ?? '');
-    const wanted: RemoteCommand = {
-      ...{ stdin: is('input'), stdout: is('output'), stderr: is('error') && !is('tty'), tty: is('tty') },
-    };
-    const command = query.getAll('command');
-    serveRemoteCommand(client, wanted, async (streams) => {
-      checkRunning({ verb, pod, container });
-      if (verb === 'exec') return await runtime.exec(pod, container, command, streams);
+  #runner(wanted: ContainerPath, query: URLSearchParams): (streams: ExecStreams) => Promise<number> {
+    const { runtime } = this.#options;
+    const { verb, pod, container } = wanted;
+    return async (streams) => {
+      checkRunning(wanted);
+      if (verb === 'exec') return await runtime.exec(pod, container, query.getAll('command'), streams);
       await runtime.attach(pod, container, streams);
       return 0;
-    }).catch((error: unknown) => {
-      log.debug({ err: error, pod: pod.metadata.name }, 'a stream of a container broke off');
-      client.terminate();
+    };
+  }
+
+  /** Cuts a connection that failed. */
+  #follow({ pod }: ContainerPath, client: WebSocket | Duplex, served: Promise<void>): void {
+    served.catch((error: unknown) => {
+      this.#options.log.debug({ err: error, pod: pod.metadata.name }, 'a stream of a container broke off');
+      if ('terminate' in client) client.terminate();
+      else client.destroy();
     });
   }
 
@@ -252,7 +301,17 @@ export class KubeletApi {
   }
 }
 
-const spoken: ReadonlySet<string> = new Set([...remoteCommandProtocols, channelProtocol]);
+/** In the words of apiserver `util/httpstream/wsstream/conn.go`. */
+function notSupported(offered: string | undefined, spoken: ReadonlyMap<string, unknown>): string {
+  return `requested protocol(s) are not supported: [${namesIn(offered).join(' ')}]; supports [${[...spoken.keys()].join(' ')}]`;
+}
+
+/** The streams of exec and attach. A terminal has one output. */
+function commandOf(query: URLSearchParams): RemoteCommand {
+  const is = (name: string): boolean => ['1', 'true'].includes(query.get(name) ?? '');
+  const tty = is('tty');
+  return { stdin: is('input'), stdout: is('output'), stderr: is('error') && !tty, tty };
+}
 
 /** An answer that is no success. */
 class KubeletError extends Error {
@@ -275,6 +334,8 @@ function answerTo(error: unknown): { readonly code: number; readonly message: st
 }
 
 const phrases = new Map([
+  [401, 'Unauthorized'],
+  [403, 'Forbidden'],
   [404, 'Not Found'],
   [500, 'Internal Server Error'],
 ]);

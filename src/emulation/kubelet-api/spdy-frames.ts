@@ -1,4 +1,4 @@
-/** Frames of SPDY/3.1, as far as port-forward needs them (draft-mbelshe-httpbis-spdy-00, 2.2 and 2.6). */
+/** Frames of SPDY/3.1, as far as Kubernetes' clients need them (draft-mbelshe-httpbis-spdy-00, 2.2 and 2.6). */
 import { constants, createDeflate, createInflate, type Deflate, type Inflate } from 'node:zlib';
 
 /** A frame that begins, ends or feeds a stream. Others are answered or left aside by the session. */
@@ -7,6 +7,8 @@ export type SpdyFrame =
   | { readonly kind: 'data'; readonly stream: number; readonly payload: Buffer; readonly isLast: boolean }
   | { readonly kind: 'reset'; readonly stream: number }
   | { readonly kind: 'ping'; readonly id: number }
+  /** Further headers of a stream; all blocks share one compression, and have to be read. */
+  | { readonly kind: 'headers'; readonly stream: number; readonly block: Buffer; readonly isLast: boolean }
   /** A control frame of a type that needs no answer. */
   | { readonly kind: 'other' };
 
@@ -18,7 +20,7 @@ export class SpdyError extends Error {
 const headerLength = 8;
 const controlBit = 0x8000_0000;
 const version = 3;
-const types = { synStream: 1, synReply: 2, reset: 3, ping: 6 } as const;
+const types = { synStream: 1, synReply: 2, reset: 3, ping: 6, goAway: 7, headers: 8 } as const;
 const finFlag = 1;
 /** Bytes of a frame, and of the headers of a stream: far more than clients send. */
 const maxControl = 64 * 1024;
@@ -58,10 +60,19 @@ export class SpdyReader {
   }
 }
 
+/** Bytes that a frame of a type has at least, behind its header. */
+const shortest: ReadonlyMap<number, number> = new Map([
+  [types.synStream, 10],
+  [types.synReply, 4],
+  [types.reset, 4],
+  [types.ping, 4],
+  [types.headers, 4],
+]);
+
 function control(first: number, body: Buffer, isLast: boolean): SpdyFrame {
   if (((first >>> 16) & 0x7fff) !== version) throw new SpdyError('the peer does not speak SPDY/3');
   const type = first & 0xffff;
-  const needs = type === types.synStream ? 10 : type === types.reset || type === types.ping ? 4 : 0;
+  const needs = shortest.get(type) ?? 0;
   if (body.length < needs) throw new SpdyError(`a frame of type ${type} has ${body.length} bytes`);
   switch (type) {
     case types.synStream:
@@ -73,6 +84,12 @@ function control(first: number, body: Buffer, isLast: boolean): SpdyFrame {
       return { kind: 'reset', stream: body.readUInt32BE(0) & 0x7fff_ffff };
     case types.ping:
       return { kind: 'ping', id: body.readUInt32BE(0) };
+    case types.headers:
+    case types.synReply:
+      return {
+        ...{ kind: 'headers', stream: body.readUInt32BE(0) & 0x7fff_ffff, isLast },
+        block: body.subarray(4),
+      };
     default:
       return { kind: 'other' };
   }
@@ -99,6 +116,13 @@ export function pingFrame(id: number): Buffer {
   const body = Buffer.alloc(4);
   body.writeUInt32BE(id, 0);
   return controlFrame(types.ping, body);
+}
+
+/** Says that no further stream is accepted. @param lastStream the last one that was. */
+export function goAwayFrame(lastStream: number): Buffer {
+  const body = Buffer.alloc(8);
+  body.writeUInt32BE(lastStream, 0);
+  return controlFrame(types.goAway, body);
 }
 
 /** Accepts a stream. @param block compressed headers. */

@@ -1,110 +1,207 @@
-import { describe, expect, it } from 'vitest';
-import type { LogLine } from '../../../../src/controllers/kubelet/container-runtime.ts';
-import { logBytes, logOptions, logRefusal } from '../../../../src/emulation/kubelet-api/streams.ts';
-import type { ContainerStatus } from '../../../../src/objects/types/core.generated.ts';
+import { duplexPair, type Duplex } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import type { ExecStreams, TerminalSize } from '../../../../src/controllers/kubelet/container-runtime.ts';
+import {
+  dataFrame,
+  HeaderBlocks,
+  resetFrame,
+  SpdyReader,
+} from '../../../../src/emulation/kubelet-api/spdy-frames.ts';
+import { serveSpdyCommand } from '../../../../src/emulation/kubelet-api/streams.ts';
 
-const line = (second: number, text: string, more: Partial<LogLine> = {}): LogLine => ({
-  time: `2026-01-01T00:00:0${second}.000000000Z`,
-  ...{ stream: 'stdout', isWhole: true, text: Buffer.from(text), ...more },
-});
-const log: readonly LogLine[] = [
-  line(0, 'zero'),
-  line(1, 'one', { stream: 'stderr' }),
-  line(2, 'two, ', { isWhole: false }),
-  line(3, 'to its end'),
-  line(4, 'four'),
-];
+const goAway = 0x8003_0007;
 
-/** From the last so many lines on, in pieces of two. */
-async function* last(count = log.length): AsyncGenerator<readonly LogLine[]> {
-  const wanted = log.slice(Math.max(0, log.length - count));
-  for (let i = 0; i < wanted.length; i += 2) yield await Promise.resolve(wanted.slice(i, i + 2));
-}
+/** A client of SPDY as client-go is one: it opens a stream for each that it wants, and writes when it has its replies. */
+class Client {
+  readonly #connection: Duplex;
+  readonly #headers = new HeaderBlocks();
+  readonly #ids = new Map<string, number>();
+  /** What came on each stream, and whether it has ended. */
+  readonly heard = new Map<number, { bytes: string; isEnded: boolean }>();
+  readonly resets: number[] = [];
+  readonly pings: number[] = [];
+  /** Types of control frames that the reader of the server has no word for. */
+  hasGoneAway = false;
 
-/** What the kubelet answers to a query, five seconds after the first line. */
-async function answer(query: string): Promise<string> {
-  const options = logOptions(new URLSearchParams(query), Date.UTC(2026, 0, 1, 0, 0, 5));
-  let text = '';
-  for await (const bytes of logBytes(last(options.tailLines), options)) text += bytes.toString();
-  return text;
-}
+  constructor(connection: Duplex) {
+    this.#connection = connection;
+  }
 
-describe('the log of a container, asked for', () => {
-  it.each([
-    ['', 'zero\none\ntwo, to its end\nfour\n'],
-    ['tailLines=1', 'four\n'],
-    ['tailLines=2', 'to its end\nfour\n'],
-    ['tailLines=0', ''],
-    ['tailLines=100', 'zero\none\ntwo, to its end\nfour\n'],
-    ['limitBytes=7', 'zero\non'],
-    ['limitBytes=7&tailLines=1', 'four\n'],
-    ['sinceSeconds=1', 'four\n'],
-    ['sinceTime=2026-01-01T00:00:01Z', 'one\ntwo, to its end\nfour\n'],
-    ['sinceTime=2026-01-01T00:00:01Z&tailLines=1', 'four\n'],
-    ['stream=Stderr', 'one\n'],
-    ['stream=Stdout', 'zero\ntwo, to its end\nfour\n'],
-    ['stream=All', 'zero\none\ntwo, to its end\nfour\n'],
-    [
-      'timestamps=true&tailLines=3',
-      '2026-01-01T00:00:02.000000000Z two, to its end\n2026-01-01T00:00:04.000000000Z four\n',
-    ],
-  ])('with %s', async (query, text) => {
-    expect(await answer(query)).toBe(text);
-  });
-
-  it('reads no further than its limit', async () => {
-    let read = 0;
-    async function* endless(): AsyncGenerator<readonly LogLine[]> {
-      for (;;) yield await Promise.resolve([line(++read % 10, 'x'.repeat(99))]);
+  async open(...types: readonly string[]): Promise<void> {
+    for (const type of types) {
+      const id = 1 + 2 * this.#ids.size;
+      this.#ids.set(type, id);
+      const block = await this.#headers.write(new Map([['streamtype', type]]));
+      const frame = Buffer.alloc(18);
+      frame.writeUInt32BE(0x8003_0001, 0);
+      frame.writeUInt32BE(10 + block.length, 4);
+      frame.writeUInt32BE(id, 8);
+      this.#connection.write(Buffer.concat([frame, block]));
     }
-    const options = logOptions(new URLSearchParams('limitBytes=1000&follow=true'), 0);
-    let bytes = 0;
-    for await (const chunk of logBytes(endless(), options)) bytes += chunk.length;
-    expect([bytes, read]).toEqual([1000, 10]);
-  });
+  }
+
+  id(type: string): number {
+    return this.#ids.get(type) ?? 0;
+  }
+
+  send(type: string, bytes: string, isLast = false): void {
+    this.raw(dataFrame(this.id(type), Buffer.from(bytes), isLast));
+  }
+
+  raw(bytes: Buffer): void {
+    this.#connection.write(bytes);
+  }
+
+  /** Reads until the server closes. */
+  async read(): Promise<void> {
+    const reader = new SpdyReader();
+    for await (const chunk of this.#connection) {
+      if (!Buffer.isBuffer(chunk)) continue;
+      this.hasGoneAway ||= chunk.length >= 8 && chunk.readUInt32BE(0) === goAway;
+      for (const frame of reader.push(chunk)) {
+        if (frame.kind === 'headers') this.heard.set(frame.stream, { bytes: '', isEnded: false });
+        if (frame.kind === 'reset') this.resets.push(frame.stream);
+        if (frame.kind === 'ping') this.pings.push(frame.id);
+        const stream = frame.kind === 'data' ? this.heard.get(frame.stream) : undefined;
+        if (frame.kind !== 'data' || stream === undefined) continue;
+        stream.bytes += frame.payload.toString();
+        stream.isEnded = frame.isLast;
+      }
+    }
+    this.#connection.end();
+  }
+
+  of(type: string): { bytes: string; isEnded: boolean } | undefined {
+    return this.heard.get(this.id(type));
+  }
+}
+
+const all = { stdin: true, stdout: true, stderr: true, tty: false };
+
+function serve(
+  protocol: string,
+  wanted: typeof all,
+  run: (streams: ExecStreams) => Promise<number>,
+): { client: Client; served: Promise<void>; cut: () => void } {
+  const [near, far] = duplexPair();
+  const served = serveSpdyCommand(near, Buffer.alloc(0), protocol, wanted, run);
+  return { client: new Client(far), served, cut: () => void near.destroy() };
+}
+
+const exitOf = (code: number) => ({
+  metadata: {},
+  status: 'Failure',
+  message: `command terminated with non-zero exit code: exit status ${code}`,
+  reason: 'NonZeroExitCode',
+  details: { causes: [{ reason: 'ExitCode', message: String(code) }] },
 });
 
-describe('a container without a log', () => {
-  const ended = { terminated: { exitCode: 1 } };
-  const waiting = (reason: string) => ({ state: { waiting: { reason } } });
+/** Prints what it reads, and exits with 3. */
+const echo = async ({ stdin, stdout, stderr }: ExecStreams): Promise<number> => {
+  const read = stdin === undefined ? '' : await text(stdin);
+  stdout.write(`out ${read}`);
+  stderr.write('err');
+  return 3;
+};
 
-  it.each<[string, Partial<ContainerStatus> | undefined, boolean, string | undefined]>([
-    ['is not known yet', undefined, false, 'container "main" in pod "web" is not available'],
-    ['runs', { state: { running: {} } }, false, undefined],
-    ['has ended', { state: ended }, false, undefined],
-    ['waits after its end', { ...waiting('CrashLoopBackOff'), lastState: ended }, false, undefined],
-    [
-      'waits for init containers',
-      waiting('PodInitializing'),
-      false,
-      'container "main" in pod "web" is waiting to start: PodInitializing',
-    ],
-    [
-      'waits for its image',
-      waiting('ErrImagePull'),
-      false,
-      `container "main" in pod "web" is waiting to start: image can't be pulled`,
-    ],
-    [
-      'waits for it again',
-      waiting('ImagePullBackOff'),
-      false,
-      'container "main" in pod "web" is waiting to start: trying and failing to pull image',
-    ],
-    ['has no state', {}, false, 'container "main" in pod "web" is waiting to start - no logs yet'],
-    [
-      'runs for the first time',
-      { state: { running: {} } },
-      true,
-      'previous terminated container "main" in pod "web" not found',
-    ],
-    ['runs again', { state: { running: {} }, lastState: ended }, true, undefined],
-  ])('%s', (_what, status, previous, refusal) => {
-    const own = { name: 'main', image: 'x', imageID: '', ready: false, restartCount: 0, ...status };
-    const pod = {
-      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [] } },
-      status: { initContainerStatuses: status === undefined ? [] : [own] },
-    };
-    expect(logRefusal(pod, 'main', previous)).toBe(refusal);
+describe('a program over SPDY', () => {
+  test.each([
+    ['v4.channel.k8s.io', JSON.stringify(exitOf(3))],
+    ['v3.channel.k8s.io', exitOf(3).message],
+    ['v2.channel.k8s.io', exitOf(3).message],
+    ['channel.k8s.io', exitOf(3).message],
+  ])('has its streams, which end, and its exit by %s', async (protocol, report) => {
+    const { client, served } = serve(protocol, all, echo);
+    await client.open('error', 'stdin', 'stdout', 'stderr');
+    client.send('stdin', 'in');
+    client.send('stdin', 'put', true);
+    await Promise.all([client.read(), served]);
+    expect(client.of('stdout')).toEqual({ bytes: 'out input', isEnded: true });
+    expect(client.of('stderr')).toEqual({ bytes: 'err', isEnded: true });
+    expect(client.of('error')).toEqual({ bytes: report, isEnded: true });
+    expect(client.hasGoneAway).toBe(true);
+  });
+
+  test.each([
+    ['v4.channel.k8s.io', '{"metadata":{},"status":"Success"}'],
+    ['channel.k8s.io', ''],
+  ])('that succeeds says so by %s', async (protocol, report) => {
+    const { client, served } = serve(protocol, { ...all, stdin: false }, async () => Promise.resolve(0));
+    await client.open('error', 'stdout', 'stderr');
+    await Promise.all([client.read(), served]);
+    expect(client.of('error')).toEqual({ bytes: report, isEnded: true });
+  });
+
+  test('has a terminal whose sizes come by a stream of their own, in any pieces', async () => {
+    const sizes: TerminalSize[] = [];
+    const seen = Promise.withResolvers<undefined>();
+    const { client, served } = serve(
+      'v4.channel.k8s.io',
+      { ...all, stderr: false, tty: true },
+      async (streams) => {
+        streams.terminal?.onResize((size) => {
+          if (sizes.push(size) === 2) seen.resolve(undefined);
+        });
+        await seen.promise;
+        return 0;
+      },
+    );
+    await client.open('stdout', 'resize', 'stdin', 'error');
+    client.send('resize', '{"Width":80,"Height":24}\n{"Wid');
+    client.send('resize', 'th":91,"Height":17}\n{"Width":-1,"Height":1}');
+    await Promise.all([client.read(), served]);
+    expect(sizes).toEqual([
+      { columns: 80, rows: 24 },
+      { columns: 91, rows: 17 },
+    ]);
+  });
+
+  test('has no stream of sizes before v3', async () => {
+    const wanted = { ...all, stdin: false, stderr: false, tty: true };
+    const { client, served } = serve('v2.channel.k8s.io', wanted, async () => Promise.resolve(0));
+    await client.open('error', 'stdout');
+    await Promise.all([client.read(), served]);
+    expect(client.of('error')).toEqual({ bytes: '', isEnded: true });
+  });
+
+  test('gets pings answered, strange streams reset, and goes on where output is not wanted any more', async () => {
+    const go = Promise.withResolvers<undefined>();
+    const { client, served } = serve('v4.channel.k8s.io', all, async ({ stdout, stderr }) => {
+      await go.promise;
+      stdout.write('nobody reads this');
+      stderr.write('but this');
+      return 0;
+    });
+    await client.open('error', 'stranger', 'stdin', 'stdout', 'stderr');
+    client.raw(resetFrame(client.id('stdout'), 5));
+    for (const id of ['00000007', '00000008']) client.raw(Buffer.from(`8003000600000004${id}`, 'hex'));
+    // WINDOW_UPDATE, SETTINGS and NOOP-like frames say nothing here.
+    client.raw(Buffer.from('8003000900000008000000010000ffff', 'hex'));
+    client.raw(Buffer.from('800300040000000400000000', 'hex'));
+    const read = client.read();
+    setImmediate(() => go.resolve(undefined));
+    await Promise.all([read, served]);
+    expect(client.resets).toEqual([client.id('stranger')]);
+    expect(client.pings).toEqual([7]);
+    expect(client.of('stdout')).toEqual({ bytes: '', isEnded: false });
+    expect(client.of('stderr')?.bytes).toBe('but this');
+    expect(client.of('error')?.bytes).toBe('{"metadata":{},"status":"Success"}');
+  });
+
+  test('learns that its client is gone', async () => {
+    const { client, served, cut } = serve(
+      'v4.channel.k8s.io',
+      { ...all, stdin: false },
+      async ({ signal }) => {
+        setImmediate(cut);
+        return new Promise((_resolve, reject) =>
+          signal?.addEventListener('abort', () => reject(new Error('gone')), { once: true }),
+        );
+      },
+    );
+    await client.open('error', 'stdout', 'stderr');
+    await served;
+    expect(client.heard.size).toBe(0);
   });
 });

@@ -6,7 +6,7 @@ import {
   SpdyError,
   SpdyReader,
 } from '../../../../src/emulation/kubelet-api/spdy-frames.ts';
-import { SpdySession, type SpdyStream } from '../../../../src/emulation/kubelet-api/port-forward.ts';
+import { SpdySession, type SpdyStream } from '../../../../src/emulation/kubelet-api/spdy-session.ts';
 import { TurnWatchdog } from '../../../support/watchdog/turns.ts';
 
 /** A SYN_STREAM as moby/spdystream writes it. */
