@@ -137,6 +137,8 @@ function routingOf(config: RouterConfig): RoutingOptions {
     routes: config.routes ? { domain, allowedDomains, deniedDomains, wildcards, ownership } : undefined,
     defaultCertificate: config.defaultCertificate,
     forwardedPolicy: config.forwardedPolicy,
+    maxClientRequests: config.maxClientRequests,
+    upgrades: config.upgrades,
     accessLog: config.accessLog,
     connectTimeout: config.connectTimeoutMs,
     backendTimeout: config.backendTimeoutMs,

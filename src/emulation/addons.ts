@@ -165,6 +165,7 @@ export class ClusterRouter implements Runnable {
         routes: this.#hasRoutes ? routeClaims : undefined,
         defaultCertificate: undefined,
         ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeout: 5000, backendTimeout: 60_000 },
+        ...{ maxClientRequests: 1000, upgrades: ['websocket'] },
       },
     });
     const families: IPFamily[] = this.#addresses.flatMap((address) => parseAddress(address)?.family ?? []);

@@ -125,6 +125,18 @@ export const routerFlags = {
     default: 'replace',
     ...oneOf('append', 'replace', 'if-none', 'never'),
   },
+  maxClientRequests: {
+    flag: '--max-client-requests <number>',
+    about: 'requests and tunnels that one client address may have at a time; 0: any number',
+    default: '1000',
+    read: wholeNumber(0, 1_000_000),
+  },
+  upgrades: {
+    flag: '--upgrade-protocols <names>',
+    about: 'protocols that clients may change their connection to (the header Upgrade)',
+    default: 'websocket',
+    read: (value) => list(value).map((name) => name.toLowerCase()),
+  },
   accessLog: { flag: '--access-log', about: 'log each request', default: false, read: boolean },
   connectTimeoutMs: {
     flag: '--connect-timeout <duration>',

@@ -1,14 +1,24 @@
+import type { ClientRequestArgs } from 'node:http';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { once } from 'node:events';
-import { type buildConnector, type Dispatcher, H2CClient, Pool } from 'undici';
 import type { Clock, Random } from '../client/clock.ts';
 import type { Host } from '../host/host.ts';
+import { Agent } from '../host/node-http.ts';
 import { backendEndpoints, endpointWeights } from '../network/http/backends.ts';
 import type { HttpRule } from '../network/http/rules.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
+import {
+  type AnswerHandler,
+  type BackendExchange,
+  type BackendRequest,
+  sendHttp1,
+  sendHttp2,
+} from './exchange.ts';
 
 /** The target of one request. */
 export interface ForwardTarget {
@@ -30,17 +40,21 @@ export interface ConnectionOptions {
   readonly clock: Clock;
   /** Milliseconds to connect, TLS included. */
   readonly connectTimeout: number;
-  /** Milliseconds that a backend may be silent, before its headers and between two pieces of its body. */
-  readonly backendTimeout: number;
 }
 
+/** What is kept for a target between requests. */
 interface Entry {
-  readonly dispatcher: Dispatcher;
+  readonly send: (request: BackendRequest, handler: AnswerHandler, onOver: () => void) => BackendExchange;
+  /** Cuts its connections. */
+  readonly destroy: () => void;
+  running: number;
   usedAt: number;
 }
 
 /** Milliseconds after its last request until what is kept for a target is closed. */
 const idleTime = 60_000;
+/** Milliseconds that a connection waits for its next request: less than servers have, so that none ends under a request. */
+const keptMs = 4000;
 
 /** The connections to backends: kept open between requests, one request on each at a time. */
 export class BackendConnections {
@@ -52,33 +66,73 @@ export class BackendConnections {
     this.#options = options;
   }
 
-  /** The dispatcher of a target. Its requests continue when the target is forgotten. */
-  to(target: ForwardTarget): Dispatcher {
-    const { clock, backendTimeout } = this.#options;
+  /**
+   * Sends a request to a target. What happens is said to the handler, never before this returns.
+   *
+   * @throws {Error} of Node.js for what cannot be written, such as a blank in the path.
+   */
+  send(target: ForwardTarget, request: BackendRequest, handler: AnswerHandler): BackendExchange {
+    const { clock } = this.#options;
     const { address, port, protocol, serverName, ca = '' } = target;
     const key =
       protocol === 'https' ? `${address} ${port} ${serverName} ${ca}` : `${protocol} ${address} ${port}`;
     let entry = this.#entries.get(key);
     if (entry === undefined) {
-      const origin = `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
-      const timeouts = { headersTimeout: backendTimeout, bodyTimeout: backendTimeout };
-      const connect: buildConnector.connector = (_, done) => {
-        this.connect(target).then(
-          // Without TLS there is no ALPN: undici uses HTTP/2 if the socket reports that it was chosen.
-          (socket) => done(null, protocol === 'h2c' ? Object.assign(socket, { alpnProtocol: 'h2' }) : socket),
-          (error: unknown) => done(error instanceof Error ? error : new Error(String(error)), null),
-        );
-      };
-      const dispatcher =
-        protocol === 'h2c'
-          ? new H2CClient(origin, { ...timeouts, connect })
-          : new Pool(origin, { ...timeouts, pipelining: 1, connections: null, allowH2: false, connect });
-      entry = { dispatcher, usedAt: 0 };
+      entry = protocol === 'h2c' ? this.#sessionOf(target) : this.#agentOf(target);
       this.#entries.set(key, entry);
       this.#sweepLater();
     }
-    entry.usedAt = clock.monotonic();
-    return entry.dispatcher;
+    const used = entry;
+    const sent = used.send(request, handler, () => {
+      used.running--;
+      used.usedAt = clock.monotonic();
+    });
+    used.running++;
+    return sent;
+  }
+
+  #agentOf(target: ForwardTarget): Entry {
+    const agent = new TargetAgent(() => this.connect(target));
+    return {
+      send: (request, handler, onOver) => sendHttp1(agent, request, handler, onOver),
+      destroy: () => agent.destroy(),
+      ...{ running: 0, usedAt: 0 },
+    };
+  }
+
+  /** One session for all requests, made again when it has ended. */
+  #sessionOf(target: ForwardTarget): Entry {
+    const { address, port } = target;
+    const origin = `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+    let session: Promise<ClientHttp2Session> | undefined;
+    const open = async (): Promise<ClientHttp2Session> => {
+      const socket = await this.connect(target);
+      const opened = connectHttp2(origin, {
+        createConnection: () => socket,
+        settings: { enablePush: false },
+        // Headers that clients repeat are passed on as over HTTP/1.1.
+        ...{ strictSingleValueFields: false },
+      });
+      // Its streams report what happens to it.
+      opened.on('error', () => forget());
+      opened.on('close', () => forget());
+      opened.on('goaway', () => forget());
+      return opened;
+    };
+    const forget = (): void => {
+      session = undefined;
+    };
+    return {
+      send: (request, handler, onOver) => {
+        const opened = (session ??= open());
+        opened.catch(forget);
+        return sendHttp2(opened, request, handler, onOver);
+      },
+      destroy: () => {
+        session?.then((opened) => opened.destroy()).catch(() => undefined);
+      },
+      ...{ running: 0, usedAt: 0 },
+    };
   }
 
   /**
@@ -92,12 +146,15 @@ export class BackendConnections {
     const signal = AbortSignal.timeout(connectTimeout);
     const socket = await host.connect(address, port, { signal });
     socket.setNoDelay(true);
+    // Whoever uses it sees its end; its error has a listener from now on to its last moment.
+    socket.on('error', () => socket.destroy());
     if (protocol !== 'https') return socket;
     const secure = connectTls({
       ...{ socket, servername: serverName, ALPNProtocols: ['http/1.1'] },
       // The router of OpenShift checks the name only where the authority is a common one.
       ...(ca === undefined ? {} : { ca, checkServerIdentity: () => undefined }),
     });
+    secure.on('error', () => secure.destroy());
     try {
       await once(secure, 'secureConnect', { signal });
     } catch (error) {
@@ -107,10 +164,10 @@ export class BackendConnections {
     return secure;
   }
 
-  /** Closes what is idle, cuts what is not. */
-  async close(): Promise<void> {
+  /** Cuts all connections. */
+  close(): void {
     this.#sweep?.cancel();
-    await Promise.all([...this.#entries.values()].map(async ({ dispatcher }) => dispatcher.destroy()));
+    for (const { destroy } of this.#entries.values()) destroy();
     this.#entries.clear();
   }
 
@@ -118,14 +175,37 @@ export class BackendConnections {
     const { clock } = this.#options;
     this.#sweep ??= clock.after(idleTime, () => {
       this.#sweep = undefined;
-      for (const [key, { dispatcher, usedAt }] of this.#entries) {
-        if (clock.monotonic() - usedAt < idleTime) continue;
+      for (const [key, { running, usedAt, destroy }] of this.#entries) {
+        if (running > 0 || clock.monotonic() - usedAt < idleTime) continue;
         this.#entries.delete(key);
-        // Running requests end first. A connection that fails meanwhile has failed its request.
-        dispatcher.close().catch(() => undefined);
+        destroy();
       }
       if (this.#entries.size > 0) this.#sweepLater();
     });
+  }
+}
+
+/** Keeps the connections to one target; each is opened by a function. */
+class TargetAgent extends Agent {
+  readonly #open: () => Promise<Duplex>;
+
+  constructor(open: () => Promise<Duplex>) {
+    super({ keepAlive: true, timeout: keptMs, scheduling: 'lifo' });
+    this.#open = open;
+  }
+
+  override createConnection(
+    _options: ClientRequestArgs,
+    done?: (error: Error | null, socket: Duplex) => void,
+  ): undefined {
+    this.#open().then(
+      (socket) => done?.(null, socket),
+      (error: unknown) => {
+        const failure = error instanceof Error ? error : new Error(String(error));
+        // The agent looks at the error alone.
+        Reflect.apply(done ?? (() => undefined), undefined, [failure]);
+      },
+    );
   }
 }
 

@@ -1,68 +1,25 @@
-import type { IncomingMessage, IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { Readable } from 'node:stream';
-import type { Dispatcher } from 'undici';
+import type { ServerResponse } from 'node:http';
+import { Http2ServerResponse } from 'node:http2';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { STATUS_CODES } from '../host/node-http.ts';
 import type { HttpRule } from '../network/http/rules.ts';
 import type { BackendConnections, ForwardTarget, TargetChoice, TargetProblem } from './backends.ts';
-import { responseHeaders } from './headers.ts';
+import {
+  type AnswerHandler,
+  type AnswerHead,
+  BadAnswerError,
+  type BackendExchange,
+  type ClientRequest,
+} from './exchange.ts';
+import { responseHeaders, trailers } from './headers.ts';
 
-/**
- * The body of a client's request, for a backend. Nothing is taken from the client before it is asked for: a request whose
- * connection to a backend fails can still be sent to another one. Its end by an error leaves the client's connection open
- * for the answer.
- */
-class RequestBody extends Readable {
-  readonly #request: IncomingMessage | Http2ServerRequest;
-  /** Whether any of it was asked for. */
-  isBegun = false;
-
-  constructor(request: IncomingMessage | Http2ServerRequest) {
-    super();
-    this.#request = request;
-  }
-
-  override _read(): void {
-    if (!this.isBegun) {
-      this.isBegun = true;
-      this.#request.on('data', this.#take);
-      this.#request.on('end', this.#end);
-      this.#request.on('error', this.#fail);
-    }
-    this.#request.resume();
-  }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#request.off('data', this.#take);
-    this.#request.off('end', this.#end);
-    this.#request.off('error', this.#fail);
-    done(error);
-  }
-
-  readonly #take = (chunk: Buffer): void => {
-    if (!this.push(chunk)) this.#request.pause();
-  };
-  readonly #end = (): void => {
-    this.push(null);
-  };
-  readonly #fail = (error: Error): void => {
-    this.destroy(error);
-  };
-}
-
-/** Whether a request has a body, or may have one. */
-function hasBody(request: IncomingMessage | Http2ServerRequest): boolean {
-  if ('stream' in request) return !request.stream.endAfterHeaders;
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
-  return encoding !== undefined || Number(length) !== 0;
-}
-
-/** A client's request over HTTP/1.1 or HTTP/2. */
-export type ClientRequest = IncomingMessage | Http2ServerRequest;
-/** Its answer. */
+/** The answer to a client's request. */
 export type ClientResponse = ServerResponse | Http2ServerResponse;
 
 /** Why the router answered by itself, or cut an answer: a word of logs and metrics. */
-export type ForwardProblem = TargetProblem | 'BackendFailed' | 'BackendTimeout' | 'ClientGone' | 'BadRequest';
+export type ForwardProblem =
+  TargetProblem | 'BackendFailed' | 'BackendTimeout' | 'ClientGone' | 'BadRequest' | 'TooManyRequests';
 
 /** A request to a backend. */
 export interface Exchange {
@@ -71,7 +28,13 @@ export interface Exchange {
   readonly rule: HttpRule;
   /** Path and query. */
   readonly path: string;
-  readonly headers: string[];
+  readonly headers: readonly string[];
+  /** The protocol that the client's connection is to change to. */
+  readonly upgrade: string | undefined;
+  /** Milliseconds that a backend may be silent. */
+  readonly timeoutMs: number;
+  /** Gets the backend's connection once the protocol has changed, and the head for the client. */
+  readonly onUpgrade: (head: string, backend: Duplex, first: Buffer) => void;
   /** Reports the values for the log and metrics. */
   readonly onTarget: (target: ForwardTarget) => void;
   readonly onProblem: (problem: ForwardProblem, error?: Error) => void;
@@ -98,47 +61,100 @@ export class Forward {
   }
 
   #attempt(exchange: Exchange, tried: readonly ForwardTarget[]): void {
-    const { request, rule, path, headers } = exchange;
+    const { request, response, rule, path, headers, upgrade, timeoutMs } = exchange;
+    if (response.destroyed) {
+      exchange.onProblem('ClientGone');
+      return;
+    }
     const target = this.#choice.choose(rule, tried);
     if (typeof target === 'string') {
       exchange.onProblem(target);
-      answerItself(exchange.response, 503, target);
+      answerItself(response, 503, target);
       return;
     }
     exchange.onTarget(target);
     const method = request.method ?? 'GET';
-    const body = hasBody(request) ? new RequestBody(request) : null;
-    const handler = new ResponseHandler(exchange, (error, isSent) => {
+    const body = hasBody(request) ? request : undefined;
+    const passer = new AnswerPasser(exchange, (error, isSent) => {
       if (!isSent) this.#choice.failed(target);
       const isSafe = isSent
-        ? idempotent.has(method) && body === null && isLost(error)
-        : body?.isBegun !== true;
+        ? idempotent.has(method) && body === undefined && isLost(error)
+        : !sent.isBodyBegun;
       if (!isSafe || tried.length + 1 >= attempts) return false;
       this.#attempt(exchange, [...tried, target]);
       return true;
     });
-    // undici reports a request that it refuses by the handler.
-    this.#connections.to(target).dispatch({ path, method, headers, body }, handler);
+    const expectsContinue = body !== undefined && expects(request);
+    let sent: BackendExchange;
+    try {
+      sent = this.#connections.send(
+        target,
+        {
+          ...{ method, path, body, expectsContinue, upgrade, timeoutMs },
+          headers: framed(headers, method, body, expectsContinue),
+        },
+        passer,
+      );
+    } catch (error) {
+      // What Node.js does not write: a blank in a path of HTTP/2, for example.
+      passer.refused(error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    passer.began(sent);
   }
+}
+
+/** Whether a request has a body, or may have one. */
+function hasBody(request: ClientRequest): boolean {
+  if ('stream' in request) return !request.stream.endAfterHeaders;
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
+  return encoding !== undefined || Number(length) !== 0;
+}
+
+/** Whether the client waits before it sends its body; one of HTTP/1.0 knows no answer to that (RFC 9110, 10.1.1). */
+function expects({ headers, httpVersion }: ClientRequest): boolean {
+  return httpVersion !== '1.0' && headers.expect?.toLowerCase() === '100-continue';
+}
+
+/** Methods whose requests have no body unless they say so. */
+const without = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE', 'CONNECT']);
+
+/** The headers with those that say how long the body is. */
+function framed(
+  headers: readonly string[],
+  method: string,
+  body: ClientRequest | undefined,
+  expectsContinue: boolean,
+): string[] {
+  const all = [...headers];
+  const hasLength = all.some((text, i) => i % 2 === 0 && text.toLowerCase() === 'content-length');
+  if (body === undefined && !hasLength && !without.has(method)) all.push('Content-Length', '0');
+  if (body !== undefined && !hasLength) all.push('Transfer-Encoding', 'chunked');
+  if (expectsContinue) all.push('Expect', '100-continue');
+  return all;
 }
 
 /** Whether the connection was lost before an answer: by the backend's idle timeout, most of the time. */
 function isLost(error: Error): boolean {
-  return 'code' in error && ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(error.code));
+  return 'code' in error && ['ECONNRESET', 'EPIPE', 'ERR_HTTP2_INVALID_SESSION'].includes(String(error.code));
 }
 
 /** Passes an answer on. */
-class ResponseHandler implements Dispatcher.DispatchHandler {
+class AnswerPasser implements AnswerHandler {
   readonly #exchange: Exchange;
   /** Begins another attempt, if that is safe. */
   readonly #retry: (error: Error, isSent: boolean) => boolean;
-  #controller: Dispatcher.DispatchController | undefined;
-  #isGone = false;
+  #sent: BackendExchange | undefined;
+  #isSent = false;
+  #isContinued = false;
+  /** Whether the answer has no content, whatever the backend sends. */
+  #isBare = false;
   readonly #onClose = (): void => {
-    this.#isGone = true;
-    this.#controller?.abort(new ClientGone());
+    this.#sent?.abort();
+    this.#stopListening();
+    this.#exchange.onProblem('ClientGone');
   };
-  readonly #onDrain = (): void => this.#controller?.resume();
+  readonly #onDrain = (): void => this.#sent?.resume();
 
   constructor(exchange: Exchange, retry: (error: Error, isSent: boolean) => boolean) {
     this.#exchange = exchange;
@@ -147,58 +163,86 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
     exchange.response.on('drain', this.#onDrain);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isGone) controller.abort(new ClientGone());
+  began(sent: BackendExchange): void {
+    this.#sent = sent;
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    if (status < 200) return;
-    const { response, rule } = this.#exchange;
-    writeHead(response, status, responseHeaders(headers, rule.responseHeaders));
+  /** The request cannot be sent to any backend. */
+  refused(error: Error): void {
+    this.#stopListening();
+    this.#exchange.onProblem('BadRequest', error);
+    answerItself(this.#exchange.response, 400, 'BadRequest');
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onSent(): void {
+    this.#isSent = true;
+  }
+
+  onInformation({ status, rawHeaders }: AnswerHead): void {
+    const { request, response } = this.#exchange;
+    if (status === 100) this.#isContinued = true;
+    // HTTP/1.0 has no such answers (RFC 9110, 15.2).
+    if (request.httpVersion === '1.0' || response.headersSent) return;
+    const headers = responseHeaders(rawHeaders, status, []);
+    if (response instanceof Http2ServerResponse) {
+      if (!response.stream.destroyed) response.stream.additionalHeaders({ ':status': status, ...headers });
+      // Without a socket its turn has not come: answers before it are on their way.
+    } else response.socket?.write(headText(status, STATUS_CODES[status] ?? '', headers), 'latin1');
+  }
+
+  onHead({ status, reason, rawHeaders }: AnswerHead): void {
+    const { request, response, rule } = this.#exchange;
+    this.#isBare = request.method === 'HEAD' || status === 204 || status === 205 || status === 304;
+    // The client may send its body or not: its next request is where the connection is read no more.
+    const isUndecided = expects(request) && !this.#isContinued && hasBody(request);
+    if (isUndecided && !(response instanceof Http2ServerResponse)) response.setHeader('connection', 'close');
+    try {
+      writeHead(response, status, reason, responseHeaders(rawHeaders, status, rule.responseHeaders));
+    } catch (error) {
+      this.#sent?.abort();
+      this.onError(new BadAnswerError('the head of the answer cannot be passed on', { cause: error }));
+    }
+  }
+
+  onData(chunk: Buffer): boolean {
     const { response } = this.#exchange;
-    const hasRoom = response instanceof Http2ServerResponse ? response.write(chunk) : response.write(chunk);
-    if (!hasRoom) controller.pause();
+    if (this.#isBare) return true;
+    return response instanceof Http2ServerResponse ? response.write(chunk) : response.write(chunk);
   }
 
-  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+  onEnd(rawTrailers: readonly string[]): void {
     this.#stopListening();
     const { response } = this.#exchange;
-    const sent: Record<string, string | string[]> = {};
-    for (const [name, value] of Object.entries(trailers)) if (value !== undefined) sent[name] = value;
-    if (Object.keys(sent).length > 0) response.addTrailers(sent);
+    const sent = trailers(rawTrailers);
+    try {
+      if (Object.keys(sent).length > 0 && !this.#isBare) response.addTrailers(sent);
+    } catch (error) {
+      this.onError(new BadAnswerError('the trailers of the answer cannot be passed on', { cause: error }));
+      return;
+    }
     response.end();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    const { response, onProblem } = this.#exchange;
+  onUpgrade({ status, reason, rawHeaders }: AnswerHead, backend: Duplex, first: Buffer): void {
     this.#stopListening();
-    if (this.#isGone || error instanceof ClientGone) {
-      onProblem('ClientGone');
-      return;
-    }
+    const { rule, upgrade = '', onUpgrade } = this.#exchange;
+    const headers = responseHeaders(rawHeaders, status, rule.responseHeaders);
+    onUpgrade(headText(status, reason, { ...headers, connection: 'Upgrade', upgrade }), backend, first);
+  }
+
+  onError(error: Error): void {
+    this.#stopListening();
+    const { response, onProblem } = this.#exchange;
     if (response.headersSent) {
       onProblem('BackendFailed', error);
-      // Cut, so that the client does not take the part for a complete response.
-      if (response instanceof Http2ServerResponse) response.stream.close(internalError);
-      else response.destroy();
+      cut(response);
       return;
     }
-    if (this.#retry(error, this.#controller !== undefined)) return;
-    const problem = problemOf(error);
+    if (this.#retry(error, this.#isSent)) return;
+    const problem = error.name === 'TimeoutError' ? 'BackendTimeout' : 'BackendFailed';
     onProblem(problem, error);
-    answerItself(
-      response,
-      problem === 'BackendTimeout' ? 504 : problem === 'BadRequest' ? 400 : 502,
-      problem,
-    );
+    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    answerItself(response, problem === 'BackendTimeout' ? 504 : 502, problem);
   }
 
   #stopListening(): void {
@@ -210,24 +254,35 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
 /** HTTP/2's INTERNAL_ERROR. */
 const internalError = 2;
 
-class ClientGone extends Error {
-  override readonly name = 'ClientGone';
+/** Ends an answer so that the client does not take the part for all of it. */
+export function cut(response: ClientResponse): void {
+  if (response instanceof Http2ServerResponse) {
+    response.stream.close(internalError);
+    return;
+  }
+  const { socket } = response;
+  // Without chunks or a length the end of the connection would end the answer, too.
+  if (socket instanceof Socket && !('encrypted' in socket)) socket.resetAndDestroy();
+  response.destroy();
 }
 
-function problemOf(error: Error): 'BackendTimeout' | 'BackendFailed' | 'BadRequest' {
-  const code = 'code' in error ? String(error.code) : '';
-  if (error.name === 'TimeoutError' || code.endsWith('TIMEOUT')) return 'BackendTimeout';
-  return code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED' ? 'BadRequest' : 'BackendFailed';
+function headText(status: number, reason: string, headers: Record<string, string | string[]>): string {
+  let head = `HTTP/1.1 ${status} ${reason}\r\n`;
+  for (const [name, values] of Object.entries(headers)) {
+    for (const value of [values].flat()) head += `${name}: ${value}\r\n`;
+  }
+  return `${head}\r\n`;
 }
 
-/** The head of an answer. */
+/** The head of an answer. @throws {Error} where Node.js refuses to write it. */
 function writeHead(
   response: ClientResponse,
   status: number,
+  reason: string,
   headers: Record<string, string | string[]>,
 ): void {
   if (response instanceof Http2ServerResponse) response.writeHead(status, headers);
-  else response.writeHead(status, headers);
+  else response.writeHead(status, reason, headers);
 }
 
 /** An answer of the router itself. */
@@ -238,6 +293,9 @@ export function answerItself(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   if (response.headersSent || response.destroyed) return;
-  writeHead(response, status, { 'content-type': 'text/plain; charset=utf-8', ...headers });
+  writeHead(response, status, STATUS_CODES[status] ?? '', {
+    'content-type': 'text/plain; charset=utf-8',
+    ...headers,
+  });
   response.end(`${status} ${reason}\n`);
 }

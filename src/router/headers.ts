@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { HeaderAction } from '../network/http/rules.ts';
 
@@ -19,9 +18,21 @@ const ofConnection = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization'],
   ...['te', 'trailer', 'transfer-encoding', 'upgrade', 'expect', 'proxy', 'http2-settings'],
 ]);
-const forwardedNames = new Set([
-  ...['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto'],
-]);
+
+/**
+ * Whether a client says with it what a proxy says of its client: `Forwarded`, `X-Real-IP` and everything that begins
+ * with `X-Forwarded-`.
+ *
+ * @param name in lower case.
+ */
+function isForwarding(name: string): boolean {
+  return name === 'forwarded' || name === 'x-real-ip' || name.startsWith('x-forwarded-');
+}
+
+/** CGI and its heirs read `X_Forwarded_For`, `X.Forwarded.For` and `X-Forwarded-For` as one variable (RFC 3875, 4.1.18). */
+function asCgiReads(name: string): string {
+  return name.replace(/[^a-z0-9]/g, '-');
+}
 
 /**
  * The headers for a backend: without those of the client's connection, with X-Forwarded-* and Forwarded, changed by
@@ -46,11 +57,12 @@ export function requestHeaders(
     const value = raw[i + 1] ?? '';
     const lower = name.toLowerCase();
     if (lower === 'host' || name.startsWith(':') || ofConnection.has(lower) || dropped.has(lower)) continue;
-    if (forwardedNames.has(lower)) {
+    if (isForwarding(lower)) {
       const before = known.get(lower);
       known.set(lower, before === undefined ? value : `${before}, ${value}`);
-      // HTTP/2 splits cookies (RFC 9113, 8.2.3).
-    } else if (lower === 'cookie') cookies += cookies === '' ? value : `; ${value}`;
+    } else if (isForwarding(asCgiReads(lower))) continue;
+    // HTTP/2 splits cookies (RFC 9113, 8.2.3).
+    else if (lower === 'cookie') cookies += cookies === '' ? value : `; ${value}`;
     else headers.push(name, value);
   }
   if (cookies !== '') headers.push('cookie', cookies);
@@ -58,23 +70,56 @@ export function requestHeaders(
   return actions.length === 0 ? headers : changed(headers, actions);
 }
 
-/** The headers for the client: without those of the backend's connection, changed by the rule. */
+/**
+ * The headers for the client: without those of the backend's connection, changed by the rule.
+ *
+ * @param raw names and values in turn; pseudo headers of HTTP/2 are left out.
+ * @param status of the answer: one without content has no length (RFC 9110, 8.6).
+ */
 export function responseHeaders(
-  headers: IncomingHttpHeaders,
+  raw: readonly string[],
+  status: number,
   actions: readonly HeaderAction[],
 ): Record<string, string | string[]> {
-  const named = headers.connection?.toLowerCase().split(',') ?? [];
-  const kept: Record<string, string | string[]> = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined || ofConnection.has(name)) continue;
-    if (named.some((one) => one.trim() === name)) continue;
-    kept[name] = value;
+  const named = namedByConnection(raw);
+  const kept = new Map<string, string[]>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = (raw[i] ?? '').toLowerCase();
+    const value = raw[i + 1] ?? '';
+    if (name.startsWith(':') || ofConnection.has(name) || named.has(name)) continue;
+    if (name === 'content-length' && (status < 200 || status === 204 || status === 205)) continue;
+    const values = kept.get(name);
+    if (values === undefined) kept.set(name, [value]);
+    else values.push(value);
   }
   for (const { name, value } of actions) {
-    if (value === undefined) Reflect.deleteProperty(kept, name);
-    else kept[name] = value;
+    if (value === undefined) kept.delete(name);
+    else kept.set(name, [value]);
   }
-  return kept;
+  return record(kept);
+}
+
+/** Trailers that may be merged into headers by who gets them: nothing of framing, routing or the connection (RFC 9110, 6.5.1). */
+export function trailers(raw: readonly string[]): Record<string, string | string[]> {
+  const kept = new Map<string, string[]>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = (raw[i] ?? '').toLowerCase();
+    if (name.startsWith(':') || ofConnection.has(name) || notInTrailers.has(name)) continue;
+    kept.set(name, [...(kept.get(name) ?? []), raw[i + 1] ?? '']);
+  }
+  return record(kept);
+}
+
+const notInTrailers = new Set([
+  ...['content-length', 'host', 'content-encoding', 'content-type', 'content-range', 'set-cookie'],
+  ...['authorization', 'cookie', 'cache-control', 'max-forwards', 'range', 'age', 'date', 'expires'],
+  ...['location', 'retry-after', 'vary', 'www-authenticate'],
+]);
+
+function record(kept: ReadonlyMap<string, string[]>): Record<string, string | string[]> {
+  const entries = new Map<string, string | string[]>(kept);
+  for (const [name, [value = '', ...more]] of kept) if (more.length === 0) entries.set(name, value);
+  return Object.fromEntries(entries);
 }
 
 function namedByConnection(raw: readonly string[]): ReadonlySet<string> {
@@ -94,20 +139,25 @@ function forwarded(
   { address, scheme, port }: ClientConnection,
   policy: ForwardedPolicy,
 ): Iterable<readonly [string, string]> {
-  if (policy === 'never' || (policy === 'if-none' && known.size > 0)) return known;
+  if (policy === 'never') return known;
   const node = isIPv6(address) ? `"[${address}]"` : address;
   const ours: [string, string][] = [
     ['x-forwarded-for', address],
     ['x-forwarded-host', host],
     ['x-forwarded-port', String(port)],
     ['x-forwarded-proto', scheme],
+    ['x-real-ip', address],
     ['forwarded', `for=${node};host=${quoted(host)};proto=${scheme}`],
   ];
-  if (policy !== 'append') return ours;
-  return ours.map(([name, value]): [string, string] => {
+  if (policy === 'replace') return ours;
+  const all = new Map(known);
+  for (const [name, value] of ours) {
     const before = known.get(name);
-    return [name, before === undefined ? value : `${before}, ${value}`];
-  });
+    // X-Real-IP is one address, and the proxy in front, which is trusted, knows the first.
+    const isKept = before !== undefined && (policy === 'if-none' || name === 'x-real-ip');
+    if (!isKept) all.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
+  return all;
 }
 
 /** A quoted-string where it is no token (RFC 7239, 4). */

@@ -3,10 +3,13 @@ import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } f
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../client/clock.ts';
-import { createServer as createHttpServer } from '../host/node-http.ts';
+import { createServer as createHttpServer, STATUS_CODES } from '../host/node-http.ts';
 import { maxHello, readClientHello } from '../network/http/client-hello.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
 import type { Certificates } from './certificates.ts';
+import { clientAddress, type ClientLimits } from './client-limits.ts';
+import { type ClientRequest, maxHeadBytes } from './exchange.ts';
+import type { ClientResponse } from './forward.ts';
 import type { RouterMetrics } from './router-metrics.ts';
 import type { RouterServing } from './serving.ts';
 import type { Tunnels } from './tunnels.ts';
@@ -16,6 +19,7 @@ export interface ListenerOptions {
   readonly tunnels: Tunnels;
   readonly table: HttpTable;
   readonly certificates: Certificates;
+  readonly limits: ClientLimits;
   readonly metrics: RouterMetrics;
   readonly clock: Clock;
   /** Milliseconds without a byte after which a client is cut. */
@@ -28,8 +32,10 @@ const headTimeout = 10_000;
 const keepAliveTimeout = 75_000;
 /** Milliseconds between two looks for slow clients. */
 const checkInterval = 2000;
-/** Bytes of the head of a request. */
-const maxHeaderSize = 16 * 1024;
+/** What a PING and answers of HTTP/2 itself take at most between two looks, TLS included. */
+const pingBytes = 1024;
+/** Requests of one HTTP/2 connection at a time, as nginx has it. */
+const maxConcurrentStreams = 128;
 
 /** A server that can be ended without harm to what runs on it. */
 export interface RouterListener {
@@ -45,7 +51,9 @@ const timeouts = {
     headersTimeout: headTimeout,
     keepAliveTimeout,
     connectionsCheckingInterval: checkInterval,
-    maxHeaderSize,
+    maxHeaderSize: maxHeadBytes,
+    // HTTP/1.0 knows no Host; what lacks one otherwise is refused with the rest.
+    requireHostHeader: false,
   },
   // Off, since uploads may be long: the idle timeout cuts slow clients.
   requestTimeout: 0,
@@ -55,8 +63,7 @@ const timeouts = {
 export function httpListener({ serving, metrics, idleTimeout }: ListenerOptions): RouterListener {
   const server: HttpServer = createHttpServer({ ...timeouts, insecureHTTPParser: false });
   server.setTimeout(idleTimeout);
-  server.on('request', (request, response) => serving.serve(request, response, 'http'));
-  server.on('upgrade', (request, socket, head) => serving.upgrade(request, socket, head, 'http'));
+  serveHttp(server, serving, 'http');
   const sockets = openSockets(server, metrics, 'http');
   return {
     server,
@@ -73,23 +80,20 @@ export function httpsListener(options: ListenerOptions): RouterListener {
   const server: Http2SecureServer = createSecureServer({
     ...timeouts,
     ...{ allowHTTP1: true, handshakeTimeout: headTimeout, minVersion: 'TLSv1.2' },
-    SNICallback: (name, done) => {
-      const context = certificates.contextFor(name);
-      if (context === undefined) done(new Error('no certificate for this name'));
-      else done(null, context);
-    },
+    settings: { maxConcurrentStreams, maxHeaderListSize: maxHeadBytes },
+    // Repeated headers of a backend are passed on as over HTTP/1.1.
+    strictSingleValueFields: false,
+    SNICallback: (name, done) => done(null, certificates.contextFor(name)),
   });
   server.setTimeout(idleTimeout);
-  server.on('request', (request, response) => serving.serve(request, response, 'https'));
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-    serving.upgrade(request, socket, head, 'https'),
-  );
+  serveHttp(server, serving, 'https');
   server.on('tlsClientError', (error: Error) => serving.problem('HandshakeFailed', error));
   const sessions = new Set<ServerHttp2Session>();
   server.on('session', (session) => {
     sessions.add(session);
     session.on('error', (error: Error) => serving.problem('ConnectionFailed', error));
     session.on('close', () => sessions.delete(session));
+    boundHeads(session, options);
   });
   lookFirst(server, options, () => table.hasPassthrough);
   const sockets = openSockets(server, metrics, 'https');
@@ -110,6 +114,95 @@ export function httpsListener(options: ListenerOptions): RouterListener {
   };
 }
 
+/** Requests of both protocols, and what is none. */
+function serveHttp(
+  server: HttpServer | Http2SecureServer,
+  serving: RouterServing,
+  scheme: 'http' | 'https',
+): void {
+  const serve = (request: ClientRequest, response: ClientResponse): void =>
+    serving.serve(request, response, scheme);
+  const handedOver = (request: IncomingMessage, socket: Duplex, head: Buffer): void =>
+    serving.upgrade(request, socket, head, scheme);
+  server.on('request', serve);
+  // The backend answers it.
+  server.on('checkContinue', serve);
+  server.on('upgrade', handedOver);
+  server.on('connect', handedOver);
+  server.on('clientError', (error: Error, socket: Duplex) => refuse(error, socket, serving));
+  // A server of HTTP/2 takes no option for it. Without it, other protocols are handed over, too.
+  Object.assign(server, {
+    shouldUpgradeCallback: (request: IncomingMessage) => serving.upgradeOf(request) !== undefined,
+  });
+}
+
+/** Answers what Node.js' parser refuses, where no answer is on its way. */
+function refuse(
+  error: Error & { code?: string; rawPacket?: Buffer },
+  socket: Duplex,
+  serving: RouterServing,
+): void {
+  const { code = '', rawPacket } = error;
+  if (code !== 'ECONNRESET' && socket.writable && !serving.isAnswering(socket)) {
+    const status = statusOf(code, rawPacket);
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+  }
+  socket.destroy();
+}
+
+/** A request line of RFC 9112 whose method the parser does not know is not implemented; all else is no request. */
+function statusOf(code: string, packet: Buffer = Buffer.alloc(0)): number {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431;
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 413;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
+  const isMethod = /^[!#$%&'*+.^_`|~\w-]+ [^ ]+ HTTP\/1\.[01]\r?\n/.test(
+    packet.toString('latin1', 0, maxHeadBytes),
+  );
+  return code === 'HPE_INVALID_METHOD' && isMethod ? 501 : 400;
+}
+
+/**
+ * Cuts a client of HTTP/2 that does not complete the head of a request in time. Within one no other frame may come (RFC
+ * 9113, 4.3): the answer to a PING shows that none is begun. It is asked after bytes came, until none do. An answer that
+ * flows may delay it.
+ */
+function boundHeads(session: ServerHttp2Session, { clock, serving }: ListenerOptions): void {
+  let answeredBytes = -1;
+  const look = (): void => {
+    if (session.destroyed) return;
+    if (session.socket.bytesRead === answeredBytes) {
+      lookLater();
+      return;
+    }
+    awaitAnswer(session.socket.bytesWritten);
+    session.ping((error) => {
+      timer.cancel();
+      if (error !== null || session.destroyed) return;
+      answeredBytes = session.socket.bytesRead;
+      lookLater();
+    });
+  };
+  const awaitAnswer = (writtenBytes: number): void => {
+    timer = clock.after(headTimeout, () => {
+      if (session.destroyed) return;
+      const { bytesWritten } = session.socket;
+      if (bytesWritten - writtenBytes > pingBytes) {
+        awaitAnswer(bytesWritten);
+        return;
+      }
+      serving.problem('SlowHead');
+      session.destroy();
+    });
+  };
+  const lookLater = (): void => {
+    timer = clock.after(checkInterval, look);
+  };
+  let timer = clock.after(0, look);
+  session.on('close', () => timer.cancel());
+}
+
 /** Reads the server name of each connection before TLS begins, while anything passes through. */
 function lookFirst(server: Http2SecureServer, options: ListenerOptions, isNeeded: () => boolean): void {
   const beginTls = server.listeners('connection');
@@ -123,7 +216,8 @@ function lookFirst(server: Http2SecureServer, options: ListenerOptions, isNeeded
   });
 }
 
-function look(socket: Socket, { clock, table, tunnels, serving }: ListenerOptions, accept: () => void): void {
+function look(socket: Socket, options: ListenerOptions, accept: () => void): void {
+  const { clock, table, tunnels, serving, limits } = options;
   let bytes: Buffer = Buffer.alloc(0);
   const late = clock.after(headTimeout, () => socket.destroy());
   const end = (): void => {
@@ -152,8 +246,16 @@ function look(socket: Socket, { clock, table, tunnels, serving }: ListenerOption
     }
     const { kind, namespace, name } = rule.source;
     socket.on('error', fail);
+    const object = `${kind} ${namespace}/${name}`;
+    const leave = limits.enter(clientAddress(socket));
+    if (leave === undefined) {
+      serving.problem('TooManyRequests', undefined, { object });
+      socket.destroy();
+      return;
+    }
+    socket.on('close', leave);
     void tunnels.passThrough(socket, bytes, rule, (problem, error) => {
-      serving.problem(problem, error, { object: `${kind} ${namespace}/${name}` });
+      serving.problem(problem, error, { object });
     });
   };
   socket.on('data', take);
@@ -164,6 +266,8 @@ function look(socket: Socket, { clock, table, tunnels, serving }: ListenerOption
 function openSockets(server: Server, metrics: RouterMetrics, listener: string): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
+    // Whatever else listens: from here to its end an error has a listener.
+    socket.on('error', () => socket.destroy());
     sockets.add(socket);
     metrics.connections.set({ listener }, sockets.size);
     socket.on('close', () => {

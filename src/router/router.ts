@@ -10,6 +10,7 @@ import type { HealthCheck } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Certificates } from './certificates.ts';
 import { BackendConnections } from './backends.ts';
+import { ClientLimits } from './client-limits.ts';
 import { Forward } from './forward.ts';
 import type { ForwardedPolicy } from './headers.ts';
 import { httpListener, httpsListener, type RouterListener } from './listeners.ts';
@@ -27,6 +28,10 @@ export interface RoutingOptions {
   /** The Secret of the certificate for hosts that have none: `namespace/name`. */
   readonly defaultCertificate: ObjectKey | undefined;
   readonly forwardedPolicy: ForwardedPolicy;
+  /** Requests of one client at a time; 0: any number. */
+  readonly maxClientRequests: number;
+  /** Protocols that connections may change to, in lower case. */
+  readonly upgrades: readonly string[];
   readonly accessLog: boolean;
   /** Milliseconds to connect to a backend. */
   readonly connectTimeout: number;
@@ -76,6 +81,7 @@ export class Router {
   readonly #connections: BackendConnections;
   readonly #tunnels: Tunnels;
   readonly #serving: RouterServing;
+  readonly #limits: ClientLimits;
   readonly #certificates = new Certificates();
   readonly #routerMetrics: RouterMetrics;
   readonly #listeners: RouterListener[] = [];
@@ -84,7 +90,7 @@ export class Router {
 
   constructor(options: RouterOptions) {
     const { informers, host, clock, random, log, metrics, routing } = options;
-    const { connectTimeout, backendTimeout, accessLog, forwardedPolicy } = routing;
+    const { connectTimeout, backendTimeout, accessLog, forwardedPolicy, upgrades } = routing;
     this.#options = options;
     this.#routerMetrics = new RouterMetrics(metrics);
     this.table = new HttpTable(routing.routes ?? noRoutes);
@@ -100,11 +106,13 @@ export class Router {
     });
     const choice = new TargetChoice(this.view, clock, random);
     this.view.onBackends = () => choice.changed();
-    this.#connections = new BackendConnections({ host, clock, connectTimeout, backendTimeout });
+    this.#connections = new BackendConnections({ host, clock, connectTimeout });
     this.#tunnels = new Tunnels(choice, this.#connections);
+    this.#limits = new ClientLimits(routing.maxClientRequests);
     this.#serving = new RouterServing({
       ...{ table: this.table, tunnels: this.#tunnels, forward: new Forward(choice, this.#connections) },
       ...{ clock, log, accessLog, forwardedPolicy, metrics: this.#routerMetrics },
+      ...{ limits: this.#limits, upgrades, backendTimeout },
     });
   }
 
@@ -171,13 +179,13 @@ export class Router {
     this.#tunnels.close();
     for (const listener of listeners) listener.cut();
     await drained;
-    await this.#connections.close();
+    this.#connections.close();
   }
 
   get #listenerOptions() {
     const { clock, routing } = this.#options;
     return {
-      ...{ serving: this.#serving, tunnels: this.#tunnels, table: this.table, clock },
+      ...{ serving: this.#serving, tunnels: this.#tunnels, table: this.table, clock, limits: this.#limits },
       ...{ certificates: this.#certificates, metrics: this.#routerMetrics },
       idleTimeout: routing.backendTimeout + clientGrace,
     };

@@ -1,29 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { request as requestHttp } from '../host/node-http.ts';
 import type { HttpRule } from '../network/http/rules.ts';
-import type { BackendConnections, ForwardTarget } from './backends.ts';
+import type { BackendConnections, ForwardTarget, TargetChoice } from './backends.ts';
 import type { ForwardProblem } from './forward.ts';
-import { responseHeaders } from './headers.ts';
-import type { TargetChoice } from './backends.ts';
-
-/** A request to change the protocol of its connection, such as a WebSocket's. */
-export interface Upgrade {
-  readonly request: IncomingMessage;
-  /** The client's connection. */
-  readonly socket: Duplex;
-  /** Bytes that the client sent after the request. */
-  readonly head: Buffer;
-  readonly rule: HttpRule;
-  readonly path: string;
-  /** With Connection and Upgrade. */
-  readonly headers: string[];
-  readonly onTarget: (target: ForwardTarget) => void;
-  /** The status that the client gets. */
-  readonly onStatus: (status: number) => void;
-  readonly onProblem: (problem: ForwardProblem, error?: Error) => void;
-}
 
 /** Milliseconds without a byte in either direction after which a tunnel ends; the router of OpenShift has the same. */
 const idleTunnel = 3_600_000;
@@ -62,78 +41,19 @@ export class Tunnels {
     onProblem: (problem: ForwardProblem, error?: Error) => void,
   ): Promise<void> {
     const backend = await this.#connect(rule, onProblem);
-    if (backend === undefined) {
+    if (backend === undefined || client.destroyed) {
       client.destroy();
+      backend?.destroy();
       return;
     }
-    backend.socket.write(hello);
-    this.#join(client, backend.socket);
-  }
-
-  /** Never rejects. */
-  async upgrade(upgrade: Upgrade): Promise<void> {
-    const { request, socket, rule, path, headers, onProblem, onTarget, onStatus } = upgrade;
-    const refuse = (status: number, text: string): void => {
-      onStatus(status);
-      socket.end(`HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-    };
-    const backend = await this.#connect(rule, (problem, error) => {
-      onProblem(problem, error);
-      if (problem === 'BackendTimeout') refuse(504, 'Gateway Timeout');
-      else if (problem === 'BackendFailed') refuse(502, 'Bad Gateway');
-      else refuse(503, 'Service Unavailable');
-    });
-    if (backend === undefined) return;
-    onTarget(backend.target);
-    if (socket.destroyed) {
-      backend.socket.destroy();
-      onProblem('ClientGone');
-      return;
-    }
-    const { method = 'GET' } = request;
-    const outgoing = requestHttp({
-      method,
-      path,
-      headers,
-      setHost: false,
-      createConnection: () => backend.socket,
-    });
-    const gone = (): void => {
-      outgoing.destroy();
-    };
-    socket.once('close', gone);
-    outgoing.on('error', (error) => {
-      socket.off('close', gone);
-      onProblem(socket.destroyed ? 'ClientGone' : 'BackendFailed', error);
-      if (!socket.destroyed) refuse(502, 'Bad Gateway');
-    });
-    outgoing.on('upgrade', (response: IncomingMessage, to: Duplex, first: Buffer) => {
-      socket.off('close', gone);
-      onStatus(101);
-      socket.write(headOf(response, response.rawHeaders));
-      if (first.length > 0) socket.write(first);
-      if (upgrade.head.length > 0) to.write(upgrade.head);
-      this.#join(socket, to);
-    });
-    // A backend that does not change the protocol answers as usual; the connection ends with its answer.
-    outgoing.on('response', (response) => {
-      const status = response.statusCode ?? 502;
-      onStatus(status);
-      const kept = responseHeaders(response.headers, rule.responseHeaders);
-      const raw = Object.entries(kept).flatMap(([name, value]) =>
-        [value].flat().flatMap((one) => [name, one]),
-      );
-      socket.write(headOf(response, [...raw, 'Connection', 'close']));
-      response.on('error', () => socket.destroy());
-      response.pipe(socket);
-    });
-    outgoing.end();
+    backend.write(hello);
+    this.join(client, backend);
   }
 
   async #connect(
     rule: HttpRule,
     onProblem: (problem: ForwardProblem, error?: Error) => void,
-  ): Promise<{ target: ForwardTarget; socket: Duplex } | undefined> {
+  ): Promise<Socket | undefined> {
     const tried: ForwardTarget[] = [];
     for (;;) {
       const target = this.#choice.choose(rule, tried);
@@ -142,7 +62,7 @@ export class Tunnels {
         return undefined;
       }
       try {
-        return { target, socket: await this.#connections.connect(target) };
+        return await this.#connections.connect(target);
       } catch (error) {
         this.#choice.failed(target);
         tried.push(target);
@@ -154,7 +74,8 @@ export class Tunnels {
     }
   }
 
-  #join(client: Duplex, backend: Duplex): void {
+  /** Passes all bytes on, both ways, until one of the two ends. */
+  join(client: Duplex, backend: Duplex): void {
     for (const [from, to] of [
       [client, backend],
       [backend, client],
@@ -176,9 +97,3 @@ export class Tunnels {
 
 /** The number of backends that a connection is tried with. */
 const attempts = 3;
-
-function headOf({ statusCode = 502, statusMessage = '' }: IncomingMessage, raw: readonly string[]): string {
-  let head = `HTTP/1.1 ${statusCode} ${statusMessage}\r\n`;
-  for (let i = 0; i + 1 < raw.length; i += 2) head += `${raw[i] ?? ''}: ${raw[i + 1] ?? ''}\r\n`;
-  return `${head}\r\n`;
-}

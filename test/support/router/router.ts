@@ -30,6 +30,8 @@ const routing: RoutingOptions = {
   routes: { domain: 'apps.test', allowedDomains: [], deniedDomains: [], wildcards: false, ownership: true },
   defaultCertificate: undefined,
   forwardedPolicy: 'replace',
+  maxClientRequests: 1000,
+  upgrades: ['websocket'],
   accessLog: true,
   connectTimeout: 1000,
   backendTimeout: 10_000,
