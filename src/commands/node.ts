@@ -40,8 +40,8 @@ export async function node(config: NodeConfig): Promise<void> {
   const hasPolicy = config.features.includes('policy');
   const hasEgress = config.features.includes('egress');
   if (config.cleanup) {
-    await cleanUp(host, config.markMask);
-    log.info('removed all that the agent wrote into the kernel');
+    await cleanUp(host, config);
+    log.info({ features: config.features }, 'removed all that these features wrote into the kernel');
     return;
   }
   if (hasProxy) await setSysctls(host, config.conntrack, cpus().length, log);
@@ -155,18 +155,31 @@ class OtherEgressError extends Error {
   override readonly name = 'OtherEgressError';
 }
 
-/** Takes away what any feature has written. @throws {NftError} where nft is missing: it has written nothing. */
-async function cleanUp(host: Host, markMask: number): Promise<void> {
-  const { removeEgress } = await import('../node/egress/egress-agent.ts');
-  const { removeAnnounced } = await import('../node/announce/layer2/links.ts');
+/**
+ * Takes away what the named features have written, and nothing of others, whose agents may work on.
+ *
+ * @throws {NftError} where nft is missing: they have written nothing.
+ */
+async function cleanUp(host: Host, { features, markMask }: NodeConfig): Promise<void> {
+  if (features.includes('announce')) {
+    await (await import('../node/announce/layer2/links.ts')).removeAnnounced(host);
+  }
+  if (features.includes('proxy')) await removeForwarding(host);
+  if (features.includes('policy')) {
+    const { PolicyTable } = await import('../node/policy/policy-table.ts');
+    const { Nft } = await import('../node/nftables/nft.ts');
+    await new PolicyTable(new Nft(host)).cleanUp();
+  }
+  if (features.includes('egress')) {
+    await (await import('../node/egress/egress-agent.ts')).removeEgress(host, markMask);
+  }
+}
+
+/** The table of Services, and the flows that it has led somewhere. */
+async function removeForwarding(host: Host): Promise<void> {
   const { NftablesWriter } = await import('../node/nftables/writer.ts');
-  const { PolicyTable } = await import('../node/policy/policy-table.ts');
-  const { Nft } = await import('../node/nftables/nft.ts');
   const { Conntrack } = await import('../node/forwarding/conntrack.ts');
-  await removeAnnounced(host);
   const former = await new NftablesWriter({ host }).cleanUp();
-  await new PolicyTable(new Nft(host)).cleanUp();
-  await removeEgress(host, markMask);
   if (former.length === 0) return;
   try {
     for (const family of ipFamilies) await new Conntrack(host).deleteStaleFlows(emptyPlan, former, family);

@@ -237,7 +237,7 @@ export const nodeFlags = {
   },
   cleanup: {
     flag: '--cleanup',
-    about: 'remove all that the agent wrote into the kernel, then exit',
+    about: 'remove all that the agents of --features wrote into the kernel, then exit',
     default: false,
     read: boolean,
   },
