@@ -66,7 +66,8 @@ export function explain(
   refused: readonly (Explanation & { readonly family: IPFamily })[],
   granted: readonly { readonly family: IPFamily }[],
 ): { explanation: Explanation; alsoTrue: readonly Explanation[] } {
-  const message = refused.map((refusal) => refusal.message).join('; ');
+  // Two families may be refused for the same.
+  const message = [...new Set(refused.map((refusal) => refusal.message))].join('; ');
   const [first] = refused;
   if (first === undefined) return { explanation: { reason: 'Assigned', message: '' }, alsoTrue: [] };
   const lacksFamily = refused.every(({ family }) => !granted.some((grant) => grant.family === family));

@@ -49,9 +49,16 @@ export async function setSysctls(
       await sysctl.set(name, String(value));
       log.info({ sysctl: name, value }, 'set a kernel parameter');
     } catch (error) {
-      log.warn({ sysctl: name, value, err: error }, 'cannot set a kernel parameter and go on without it');
+      // In a container and in a network namespace, as of kind's nodes, most are not there or not to be written.
+      const problem = error instanceof Error && 'code' in error ? error.code : undefined;
+      const cause = isForbidden(problem) ? { problem } : { err: error };
+      log.warn({ sysctl: name, value, ...cause }, 'cannot set a kernel parameter and go on without it');
     }
   }
+}
+
+function isForbidden(code: unknown): boolean {
+  return code === 'ENOENT' || code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
 }
 
 function wantedSysctls(limits: ConntrackLimits, cores: number): readonly Wanted[] {
