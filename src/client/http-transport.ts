@@ -11,13 +11,22 @@ import {
   type Transport,
 } from './transport.ts';
 import { createSecureContext } from 'node:tls';
-import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import {
+  Agent,
+  buildConnector,
+  type Dispatcher,
+  EnvHttpProxyAgent,
+  ProxyAgent,
+  Socks5ProxyAgent,
+} from 'undici';
 import type { Credentials, ProxySetting, ClientIdentity } from './credentials/identity.ts';
 import { createHash } from 'node:crypto';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { version } from '../telemetry/version.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { errorFromResponse, retryAfterSeconds } from './errors.ts';
+import { escapePath, joinPath, pathOfUrl } from '../objects/go-url.ts';
+import { PeerTrust } from '../tls/peer-trust.ts';
 
 /** A time limit and the caller's signal in one; both are removed when the request is over. */
 export class Deadline {
@@ -109,7 +118,7 @@ export function dispatchers(
   proxy: ProxySetting | undefined,
   connections = sharedConnections,
 ): DispatcherFactory {
-  if (proxy === undefined) return (tls, use) => new Agent(settings(tls, use, connections));
+  if (proxy === undefined) return (tls, use) => direct(tls, use, connections);
   return (tls, use) => {
     const { connect: requestTls, ...pool } = settings(tls, use, connections);
     if (proxy.kind === 'environment')
@@ -119,11 +128,34 @@ export function dispatchers(
   };
 }
 
+/** Connections without a proxy trust as Go does, whatever the names of the certificates are. */
+function direct(tls: Credentials['tls'], use: PoolUse, shared: number): Dispatcher {
+  const { connect, ...pool } = settings(tls, use, shared);
+  if (tls.rejectUnauthorized === false) return new Agent({ ...pool, connect });
+  const trust = trustOf(tls);
+  const verified = trust.connector(
+    buildConnector({ ...connect, ...trust.options, maxCachedSessions: 0 }),
+    Date.now,
+  );
+  const { servername } = tls;
+  return new Agent({
+    ...pool,
+    connect: (options, callback) =>
+      verified(servername === undefined ? options : { ...options, servername }, callback),
+  });
+}
+
+/** @throws {Error} where a bundle has no certificate. */
+function trustOf({ ca }: Credentials['tls']): PeerTrust {
+  return new PeerTrust([ca ?? []].flat().map(String).join('\n'));
+}
+
 function settings(tls: Credentials['tls'], use: PoolUse, shared: number) {
+  const verified = tls.rejectUnauthorized === false ? tls : { ...tls, ...trustOf(tls).strictOptions };
   // One secure context for all connections: each would parse the certificates again and keep 20 KiB of them.
-  const secureContext = createSecureContext(tls);
+  const secureContext = createSecureContext(verified);
   const connect = {
-    ...tls,
+    ...verified,
     secureContext,
     // client-go: 30 s to connect and 10 s for the TLS handshake.
     timeout: 40_000,
@@ -182,7 +214,8 @@ export class HttpTransport implements Transport {
     this.#host = url.host;
     this.#origin = url.origin;
     // Rancher and others serve the API under a path.
-    this.#prefix = url.pathname === '/' ? '' : url.pathname;
+    const path = joinPath(pathOfUrl(identity.server));
+    this.#prefix = path === '/' ? '' : escapePath(path);
   }
 
   async request(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> {
@@ -316,15 +349,19 @@ export class HttpTransport implements Transport {
       this.#pools = { ...present, tls };
       return this.#pools;
     }
-    const pools = {
-      tls,
-      fingerprint,
-      unary: this.#dispatcher(tls, 'requests'),
-      streams: this.#dispatcher(tls, 'watches'),
-    };
+    const pools = { tls, fingerprint, ...this.#openPools(tls) };
     this.#pools = pools;
     if (present !== undefined) this.#retire(present);
     return pools;
+  }
+
+  /** @throws {ConnectionError} where the certificates cannot be read. */
+  #openPools(tls: Credentials['tls']): Pick<Pools, 'unary' | 'streams'> {
+    try {
+      return { unary: this.#dispatcher(tls, 'requests'), streams: this.#dispatcher(tls, 'watches') };
+    } catch (error) {
+      throw new ConnectionError('CREDENTIALS', errorMessage(error), error);
+    }
   }
 
   /**

@@ -103,6 +103,12 @@ describe('an APIService that names a Service', () => {
     }
   });
 
+  test('may have the certificate of the server itself as its caBundle', async () => {
+    await register({ caBundle: extension.ownBundle });
+    await untilAvailable();
+    expect(await send('GET', things)).toMatchObject({ status: 200 });
+  });
+
   test.each([
     [
       'whose certificate is not trusted',

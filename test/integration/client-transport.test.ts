@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer } from 'node:https';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   createCertificateAuthority,
@@ -19,6 +20,7 @@ import { type ClusterSource, ConnectionError, type Transport } from '../../src/c
 import { StatusError } from '../../src/objects/status.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { FakeClock } from '../support/fake-clock.ts';
+import { issueCertificate } from '../support/certificates.ts';
 import { ScriptedServer } from '../support/scripted-server.ts';
 
 const cleanups: (() => Promise<void>)[] = [];
@@ -90,14 +92,39 @@ describe('requests', () => {
     expect({ status, json }).toEqual({ status: 201, json: { y: 2 } });
   });
 
-  it('keeps a path below the server', async () => {
+  it.each(['/k8s/clusters/c1', '//k8s/clusters//c1/'])('keeps a path below the server: %s', async (path) => {
     const server = await plainServer();
-    const transport = await connect({ kind: 'endpoint', url: `${server.url}/k8s/clusters/c1` });
+    const transport = await connect({ kind: 'endpoint', url: `${server.url}${path}` });
     const answer = transport.request('GET', '/version');
     const request = await server.next();
     expect(request.path).toBe('/k8s/clusters/c1/version');
     request.json(200, {});
     await answer;
+  });
+
+  it.each([
+    ['its own certificate', 'root', 'own'],
+    ['its authority, which has the same name', '', 'authority'],
+  ] as const)('trusts a server by %s', async (_what, subject, which) => {
+    const authority = issueCertificate({ subject, isCA: true });
+    const own = issueCertificate({ subject: '', signer: authority, names: ['127.0.0.1'] });
+    const server = createServer({ key: own.key, cert: own.certificate }, (_, response) => response.end('{}'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    cleanups.push(async () => new Promise((resolve) => server.close(() => resolve())));
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const ca = { own, authority }[which].certificate;
+    const transport = await connect({ kind: 'endpoint', url: `https://127.0.0.1:${port}`, ca });
+    expect((await transport.request('GET', '/version')).status).toBe(200);
+  });
+
+  it('says that a bundle has no certificate', async () => {
+    const transport = await connect({ kind: 'endpoint', url: 'https://127.0.0.1:1', ca: 'none' });
+    const error = await failureOf(transport.request('GET', '/version'));
+    expect(error).toMatchObject({
+      code: 'CREDENTIALS',
+      message: expect.stringContaining('PEM block') as string,
+    });
   });
 
   it('shares at most 32 connections, and gives watches their own', async () => {

@@ -254,7 +254,8 @@ test('conversion changes from None to a webhook and back while there are objects
   });
   await send('POST', paths.v1, v1('a', 'turned', 'a:1'));
   expect((await send('GET', `${paths.v2}/a`)).body).not.toHaveProperty('host');
-  const clientConfig = { url: webhooks.url('/convert'), caBundle: webhooks.caBundle };
+  // As envtest writes it: the server's own certificate, and two slashes.
+  const clientConfig = { url: webhooks.url('//convert'), caBundle: webhooks.ownBundle };
   const webhook = { clientConfig, conversionReviewVersions: ['v1'] };
   await changeDefinition(server, paths.definition, {
     spec: { conversion: { strategy: 'Webhook', webhook } },

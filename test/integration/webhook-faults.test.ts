@@ -127,7 +127,7 @@ describe('a webhook that is not who it should be', () => {
   test('has a certificate for another name', async () => {
     const other = await WebhookServer.start(['other.example.com']);
     const url = other.url('/other');
-    const why = tls('certificate is valid for other.example.com, not 127.0.0.1');
+    const why = tls("cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs");
     await refuses(elsewhere('/other', url, other.caBundle), 'other', posting(url, why));
     await other.stop();
   });
@@ -142,6 +142,13 @@ describe('a webhook that is not who it should be', () => {
     await old.stop();
   });
 
+  test('has no authority, and a bundle without a certificate', async () => {
+    const bundle = Buffer.from('none').toString('base64');
+    const why =
+      'could not get REST client: unable to load root certificates: unable to parse bytes as PEM block';
+    await refuses(elsewhere('/any', webhooks.url('/any'), bundle), 'any', why);
+  });
+
   test('speaks HTTP without TLS', async () => {
     const server = createHttpServer((_, response) => response.end('{}'));
     const url = `https://127.0.0.1:${await listening(server)}/plain`;
@@ -154,6 +161,17 @@ describe('a webhook that is not who it should be', () => {
     server.close();
   });
 });
+
+test.each(['/failing', '//failing', '/failing/', '/x/../failing', '/%66ailing'])(
+  'a webhook at %s, with its own certificate as caBundle, is asked at /failing (envtest)',
+  async (path) => {
+    const asked = webhooks.asked.length;
+    const clientConfig = { url: webhooks.url(path), caBundle: webhooks.ownBundle };
+    await hooked.configure('validating', [hooked.webhook('/failing', { clientConfig })]);
+    expect((await hooked.create()).status).toBe(201);
+    expect(webhooks.asked.slice(asked).map(({ path: got }) => got)).toEqual(['/failing']);
+  },
+);
 
 describe('a slow webhook', () => {
   const late = 'context deadline exceeded';

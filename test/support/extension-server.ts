@@ -4,6 +4,8 @@ import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
 
+const base64 = (pem: string): string => Buffer.from(pem).toString('base64');
+
 type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** An extension API server of a test: it serves `things` of one group version, and what a test adds. */
@@ -14,6 +16,8 @@ export class ExtensionApiServer {
   readonly port: number;
   /** base64 of PEM: the `caBundle`. */
   readonly caBundle: string;
+  /** The same of the server's own certificate. */
+  readonly ownBundle: string;
   readonly groupVersion: string;
   /** Answers before the usual documents are looked at; true: it has answered. */
   override: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
@@ -28,10 +32,10 @@ export class ExtensionApiServer {
     response.end(JSON.stringify(document ?? {}));
   };
 
-  private constructor(server: Server, port: number, caBundle: string, groupVersion: string) {
+  private constructor(server: Server, port: number, pem: readonly [string, string], groupVersion: string) {
     this.#server = server;
     this.port = port;
-    this.caBundle = caBundle;
+    [this.caBundle, this.ownBundle] = [base64(pem[0]), base64(pem[1])];
     this.groupVersion = groupVersion;
     server.on('request', (request, response) => this.#serve(request, response));
     server.on('upgrade', (request, socket) => this.upgrade(request, socket));
@@ -46,8 +50,7 @@ export class ExtensionApiServer {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();
     const port = address === null || typeof address === 'string' ? 0 : address.port;
-    const caBundle = Buffer.from(authority.certificate).toString('base64');
-    return new ExtensionApiServer(server, port, caBundle, groupVersion);
+    return new ExtensionApiServer(server, port, [authority.certificate, certificate], groupVersion);
   }
 
   async stop(): Promise<void> {

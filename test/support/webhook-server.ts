@@ -23,17 +23,19 @@ export class WebhookServer {
   readonly port: number;
   /** base64 of PEM: the `caBundle`. */
   readonly caBundle: string;
+  /** The same of the server's own certificate, as controller-runtime's envtest gives it. */
+  readonly ownBundle: string;
   readonly #server: Server;
   readonly #answers: Map<string, (request: JsonRecord) => Scripted>;
 
   private constructor(
     server: Server,
-    caBundle: string,
+    bundles: { readonly caBundle: string; readonly ownBundle: string },
     answers: Map<string, (request: JsonRecord) => Scripted>,
   ) {
     this.#server = server;
     this.#answers = answers;
-    this.caBundle = caBundle;
+    ({ caBundle: this.caBundle, ownBundle: this.ownBundle } = bundles);
     const address = server.address();
     this.port = isAddress(address) ? address.port : 0;
   }
@@ -51,11 +53,9 @@ export class WebhookServer {
     const answers = new Map<string, (request: JsonRecord) => Scripted>();
     const server = createServer({ cert: certificate, key });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const scripted = new WebhookServer(
-      server,
-      Buffer.from(authority.certificate).toString('base64'),
-      answers,
-    );
+    const base64 = (pem: string) => Buffer.from(pem).toString('base64');
+    const bundles = { caBundle: base64(authority.certificate), ownBundle: base64(certificate) };
+    const scripted = new WebhookServer(server, bundles, answers);
     server.on('request', (request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));

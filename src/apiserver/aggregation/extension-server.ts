@@ -7,6 +7,7 @@ import type { WebhookNetwork, ServiceTarget } from '../admission/webhooks/client
 import { dialInTime, noClusterNetwork, describeDialFailure } from '../proxy/dial-pod.ts';
 import { type FrontProxy, userHeaders } from './front-proxy.ts';
 import { joinHostPort } from '../../objects/address.ts';
+import { PeerTrust } from '../../tls/peer-trust.ts';
 import type { ApiRequest, Reply, UpgradeHandler } from '../http/exchange.ts';
 import { plainError, serviceUnavailable } from '../../objects/status.ts';
 import { copy, forward, headersToBackend, headersToClient } from '../proxy/forwarding.ts';
@@ -61,16 +62,22 @@ export async function openExtensionRequest(
   requested: ExtensionRequest,
   signal: AbortSignal,
 ): Promise<ClientRequest> {
+  const trust = server.insecureSkipTLSVerify ? undefined : new PeerTrust(server.ca);
   const socket = await dial(network, target, signal);
+  const servername = `${server.name}.${server.namespace}.svc`;
   const secure = connectTls({
     socket,
-    servername: `${server.name}.${server.namespace}.svc`,
-    ca: server.ca,
+    servername,
     cert: frontProxy.certificate,
     key: frontProxy.key,
-    rejectUnauthorized: !server.insecureSkipTLSVerify,
+    ...(trust?.options ?? { rejectUnauthorized: false }),
   });
   await handshake(secure, signal);
+  const fault = trust?.fault(secure, servername, Date.now());
+  if (fault !== undefined) {
+    secure.destroy();
+    throw fault;
+  }
   // Not imported: that would load the fetch of Node.js too, 13 MiB.
   const { request } = process.getBuiltinModule('node:http');
   return request({

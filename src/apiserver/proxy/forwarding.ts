@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ClientRequest, IncomingMessage } from 'node:http';
 import { posix } from 'node:path';
 import type { ApiRequest, ReplyStream } from '../http/exchange.ts';
+import { escapePath } from '../../objects/go-url.ts';
 import { withoutTrailingSlashes } from '../http/request.ts';
 import { plainError } from '../../objects/status.ts';
 import { answerOf } from './dial-pod.ts';
@@ -51,17 +52,7 @@ export function backendPath({ info }: ApiRequest): string {
   if (info.rest.length === 0) return trailing ? '/' : '';
   const cleaned = posix.join('/', ...info.rest);
   const path = trailing && !cleaned.endsWith('/') ? `${cleaned}/` : cleaned;
-  return path.split('/').map(encodeSegment).join('/');
-}
-
-const keptByGo: ReadonlyMap<string, string> = new Map(
-  Array.from('$&+,:;=@', (character) => [encodeURIComponent(character), character]),
-);
-
-function encodeSegment(segment: string): string {
-  return encodeURIComponent(segment)
-    .replaceAll(/%(24|26|2B|2C|3A|3B|3D|40)/g, (escape) => keptByGo.get(escape) ?? escape)
-    .replaceAll(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  return escapePath(path);
 }
 
 /** The raw query with its `?`, or "". */
@@ -84,7 +75,7 @@ export function headersToBackend(request: ApiRequest): Record<string, string | s
     const chain = [...(before === undefined ? [] : [before].flat()), client];
     forwarded['x-forwarded-for'] = chain.join(', ');
   }
-  forwarded['x-forwarded-uri'] = request.info.path.split('/').map(encodeSegment).join('/');
+  forwarded['x-forwarded-uri'] = escapePath(request.info.path);
   forwarded['x-forwarded-proto'] = 'https';
   if (headers.host !== undefined) forwarded['x-forwarded-host'] = headers.host;
   return forwarded;

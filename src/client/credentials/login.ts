@@ -1,6 +1,7 @@
-import { Agent, request } from 'undici';
+import { Agent, buildConnector, request } from 'undici';
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import { parseTime } from '../../objects/time.ts';
+import { PeerTrust } from '../../tls/peer-trust.ts';
 import { spawn } from 'node:child_process';
 import { resolve, sep } from 'node:path';
 
@@ -211,7 +212,9 @@ export class OidcProvider {
     if (this.#refreshToken === undefined) {
       throw new Error(`the ID token of ${issuer} has expired, and the kubeconfig has no refresh-token`);
     }
-    const agent = new Agent(this.#ca === undefined ? {} : { connect: { ca: this.#ca } });
+    const trust = new PeerTrust(this.#ca?.toString());
+    const connect = buildConnector({ ...trust.options, maxCachedSessions: 0 });
+    const agent = new Agent({ connect: trust.connector(connect, Date.now) });
     try {
       const base = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer;
       const discovered = await ask(agent, `${base}/.well-known/openid-configuration`, undefined);

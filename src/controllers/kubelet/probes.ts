@@ -14,6 +14,7 @@ import type {
 import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { joinHostPort } from '../../objects/address.ts';
+import { requestPath } from '../../objects/go-url.ts';
 import type { Clock, Timer } from '../../client/clock.ts';
 import { countAnswer, isDue, periodMsOf, type ProbeKind, timeoutMsOf, unasked } from './plan-behaviour.ts';
 
@@ -108,34 +109,38 @@ export async function askHttp(
   action: HTTPGetAction,
   signal: AbortSignal,
 ): Promise<ProbeResult> {
-  const { scheme = 'HTTP', path = '/', host = '' } = action;
+  const { scheme = 'HTTP', host = '' } = action;
   const target = { host: host === '' ? addressOf(pod) : host, port: portOf(container, action.port) };
-  let url = new URL(`${scheme.toLowerCase()}://${joined(target)}/`);
-  url = new URL(path.startsWith('/') ? path : `/${path}`, url);
+  const origin = `${scheme.toLowerCase()}://${joined(target)}`;
+  let path = requestPath(action.path ?? '/');
+  let asked = `${origin}${path}`;
   try {
+    let url = new URL(origin);
     for (let redirects = 0; redirects <= maxRedirects; redirects++) {
-      const { status, location } = await requestOnce(runtime, pod, url, action, signal);
-      const next =
-        status >= 300 && status < 400 && location !== undefined ? new URL(location, url) : undefined;
+      const { status, location } = await requestOnce(runtime, pod, { url, path }, action, signal);
+      const isRedirect = status >= 300 && status < 400 && location !== undefined;
+      const next = isRedirect ? new URL(location, asked) : undefined;
       if (next === undefined || next.hostname !== url.hostname) {
         const success = status >= 200 && status < 400;
         return { success, output: success ? '' : `HTTP probe failed with statuscode: ${status}` };
       }
       url = next;
+      path = `${next.pathname}${next.search}`;
+      asked = next.href;
     }
-    return { success: false, output: `Get "${url.href}": stopped after ${maxRedirects} redirects` };
+    return { success: false, output: `Get "${asked}": stopped after ${maxRedirects} redirects` };
   } catch (error) {
     const why = signal.aborted
       ? 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
       : `dial tcp ${joined(target)}: ${connectFailure(error)}`;
-    return { success: false, output: `Get "${url.href}": ${why}` };
+    return { success: false, output: `Get "${asked}": ${why}` };
   }
 }
 
 async function requestOnce(
   runtime: Asking,
   pod: Pod,
-  url: URL,
+  { url, path }: { readonly url: URL; readonly path: string },
   { httpHeaders }: HTTPGetAction,
   signal: AbortSignal,
 ): Promise<{ status: number; location: string | undefined }> {
@@ -162,7 +167,7 @@ async function requestOnce(
       headers[name] = value;
     }
     const outgoing = request({
-      ...{ method: 'GET', path: `${url.pathname}${url.search}`, headers, host, port, signal },
+      ...{ method: 'GET', path, headers, host, port, signal },
       defaultPort: isTls ? 443 : 80,
       createConnection: () => socket,
     });

@@ -10,6 +10,9 @@ import type { MutatingWebhook } from '../../../objects/types/admissionregistrati
 import { isIP } from 'node:net';
 import { describeDialFailure, type DialPod, dialInTime, noClusterNetwork } from '../../proxy/dial-pod.ts';
 import { joinHostPort } from '../../../objects/address.ts';
+import { errorMessage } from '../../../objects/status.ts';
+import { escapePath, joinPath, pathOfUrl } from '../../../objects/go-url.ts';
+import { PeerTrust, UntrustedPeer } from '../../../tls/peer-trust.ts';
 
 /**
  * - Reads the response of a webhook as client-go does (`rest/request.go`: `transformResponse`, `Into`), with its
@@ -236,15 +239,19 @@ export type ConnectedWebhook = Partial<Pick<MutatingWebhook, 'clientConfig' | 't
 /** The client of a webhook's `clientConfig`. Connections are opened with the first call, and kept. */
 export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookNetwork): WebhookClient {
   const { caBundle = '', service, url = '' } = webhook.clientConfig ?? {};
-  const ca = Buffer.from(caBundle, 'base64').toString();
   const seconds = webhook.timeoutSeconds ?? defaultTimeoutSeconds;
-  const base = service === undefined ? url : serviceUrl(service);
+  const base = service === undefined ? cleanUrl(url) : serviceUrl(service);
   const address = `${base}?timeout=${seconds}s`;
   const open = async (): Promise<Agent> => {
     // Loaded on demand: most servers have no webhook, and the library takes 10 MiB.
     const undici = await import('undici');
+    const trust = trustOf(caBundle);
+    const connect = trust.connector(
+      undici.buildConnector({ ...trust.options, maxCachedSessions: 0 }),
+      Date.now,
+    );
     return new undici.Agent({
-      connect: connector(undici.buildConnector(ca === '' ? {} : { ca }), service, network, seconds * 1000),
+      connect: connector(connect, service, network, seconds * 1000),
       // Unlimited, as in kube-apiserver: no call waits for another, and requests in flight are limited.
       connections: null,
       headersTimeout: 0,
@@ -257,10 +264,11 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
     call: async (body) => {
       const signal = AbortSignal.timeout(seconds * 1000);
       const deadlineExceeded = 'context deadline exceeded';
+      opened ??= open();
+      const agent = await opened;
       let head: Dispatcher.ResponseData;
       try {
-        opened ??= open();
-        head = await postUntilAnswered(await opened, address, body, signal);
+        head = await postUntilAnswered(agent, address, body, signal);
       } catch (error) {
         if (error instanceof WaitingTooLong) throw new Error(deadlineExceeded, { cause: error });
         const why = signal.aborted ? deadlineExceeded : transportFailure(error, new URL(base));
@@ -281,6 +289,20 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
   };
 }
 
+/** A webhook that cannot be called at all. */
+export class UnusableWebhook extends Error {
+  override readonly name = 'UnusableWebhook';
+}
+
+/** @param caBundle base64 of PEM. @throws {UnusableWebhook} where no certificate is in it. */
+function trustOf(caBundle: string): PeerTrust {
+  try {
+    return new PeerTrust(Buffer.from(caBundle, 'base64').toString());
+  } catch (error) {
+    throw new UnusableWebhook(`could not get REST client: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
 type ServiceReference = NonNullable<NonNullable<MutatingWebhook['clientConfig']>['service']>;
 
 function hostOf({ name, namespace }: ServiceReference): string {
@@ -288,7 +310,14 @@ function hostOf({ name, namespace }: ServiceReference): string {
 }
 
 function serviceUrl(service: ServiceReference): string {
-  return `https://${hostOf(service)}:${service.port ?? 443}${service.path ?? '/'}`;
+  const path = escapePath(joinPath(service.path ?? ''));
+  return `https://${hostOf(service)}:${service.port ?? 443}${path}`;
+}
+
+/** client-go joins the path anew (`rest/request.go` NewRequest), so that `//failing` and `/failing/` are `/failing`. */
+function cleanUrl(url: string): string {
+  const [origin = ''] = /^[^:]*:\/\/[^/?#]*/.exec(url) ?? [];
+  return `${origin}${escapePath(joinPath(pathOfUrl(url)))}`;
 }
 
 /**
@@ -350,34 +379,11 @@ async function read({ statusCode, headers, body }: Dispatcher.ResponseData): Pro
   };
 }
 
-/** OpenSSL's codes for a chain without a trusted authority. */
-const unknownAuthority = new Set([
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'CERT_SIGNATURE_FAILURE',
-]);
-
 /** Why an HTTPS request had no answer, with the messages of Go's net and TLS packages. */
 function transportFailure(error: unknown, url: URL): string {
   const cause = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
   const code = textOf(cause, 'code');
-  const tls = (reason: string) => `tls: failed to verify certificate: x509: ${reason}`;
-  if (unknownAuthority.has(code)) return tls('certificate signed by unknown authority');
-  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
-    return tls('certificate has expired or is not yet valid');
-  }
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    const names = [
-      ...textOf(isRecord(cause) ? cause['cert'] : undefined, 'subjectaltname').matchAll(
-        /(?:DNS|IP Address):([^,]+)/g,
-      ),
-    ];
-    const valid = names.map(([, name = '']) => name).join(', ');
-    return tls(`certificate is valid for ${valid === '' ? 'no names' : valid}, not ${textOf(cause, 'host')}`);
-  }
+  if (cause instanceof UntrustedPeer) return cause.message;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `dial tcp: lookup ${url.hostname}: no such host`;
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'EPROTO') {
     return 'http: server gave HTTP response to HTTPS client';

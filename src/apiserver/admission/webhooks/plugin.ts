@@ -32,7 +32,7 @@ import type {
 import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
-import { readAnswer, createWebhookClient, type WebhookNetwork } from './client.ts';
+import { readAnswer, createWebhookClient, UnusableWebhook, type WebhookNetwork } from './client.ts';
 import {
   WebhookConfigurations,
   type Hook,
@@ -356,7 +356,8 @@ async function callWebhook(
     const answer = await hook.client.call(reviewOf(invocation, attributes, uid));
     review = readAnswer(answer, admissionReview, hook.reviewVersion);
   } catch (error) {
-    throw new WebhookFailure(`failed to call webhook: ${errorMessage(error)}`, { cause: error });
+    const call = error instanceof UnusableWebhook ? '' : 'failed to call webhook: ';
+    throw new WebhookFailure(`${call}${errorMessage(error)}`, { cause: error });
   }
   try {
     return reviewResponseOf(review, hook.reviewVersion, uid, mutating);
