@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
-import { Argument, Command, CommanderError, Option } from 'commander';
+import { Argument, Command, CommanderError, type Help, Option } from 'commander';
 import { controllerConfig, controllerFlags } from '../flags/controller.ts';
 import { dnsConfig, dnsFlags } from '../flags/dns.ts';
 import { nodeConfig, nodeFlags } from '../flags/node.ts';
@@ -50,6 +50,7 @@ export function program(): Command {
       'Kubernetes Service networking: an API server for tests, and a load balancer controller for any cluster',
     )
     .version(version(), '-V, --version')
+    .configureHelp({ formatItem: helpItem })
     .showHelpAfterError('(run with --help for usage)')
     .exitOverride()
     // An option after a subcommand belongs to it, even if its parent has it too (pools, pools plan).
@@ -65,6 +66,18 @@ export function program(): Command {
       process.stdout.write(`servicenet ${version()} (API of Kubernetes 1.36, Node.js ${process.version})\n`);
     });
   return root;
+}
+
+/** The widest term that has its description beside it; behind a wider one it begins on the next line. */
+const maxTermWidth = 28;
+
+/** An item of the help. commander itself wraps no description that long terms leave little room for. */
+function helpItem(term: string, termWidth: number, description: string, helper: Help): string {
+  const width = Math.min(termWidth, maxTermWidth);
+  const indent = ' '.repeat(width + 4);
+  const room = Math.max((helper.helpWidth ?? 80) - indent.length, 20);
+  const text = helper.boxWrap(description, room).replaceAll('\n', `\n${indent}`);
+  return `  ${term.length > width ? `${term}\n${indent}` : `${term.padEnd(width)}  `}${text}`;
 }
 
 function commands(): readonly Command[] {
