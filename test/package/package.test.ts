@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -69,24 +78,30 @@ beforeAll(async () => {
   await run('npm', ['run', 'build', '--', '--noCheck'], { cwd: repository, timeout: 900 * seconds });
 }, 1_800_000);
 
-describe('the package, as npm installs it into an empty directory', () => {
+describe('the package, as npm installs it into a new project', () => {
+  let home: string;
   let directory: string;
+  const page = readFileSync(join(repository, 'docs', 'testing-your-operator.md'), 'utf8');
   const inside = (file: string, args: readonly string[]): Promise<{ stdout: string }> =>
     run(file, args, { cwd: directory, timeout: 600 * seconds });
 
   beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'servicenet-package-'));
-    const pack = ['pack', '--ignore-scripts', '--pack-destination', directory];
+    home = mkdtempSync(join(tmpdir(), 'servicenet-package-'));
+    directory = join(home, 'project');
+    for (const folder of ['servicenet', 'project']) mkdirSync(join(home, folder));
+    const pack = ['pack', '--ignore-scripts', '--pack-destination', join(home, 'servicenet')];
     await run('npm', pack, { cwd: repository, timeout: 900 * seconds });
-    const [tarball = ''] = readdirSync(directory);
-    writeFileSync(join(directory, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
+    // A new project, as the page says it: its name of the package is that of today's version.
+    const commands = /^```sh\n(npm init -y\n[\s\S]*?)^```$/m.exec(page)?.[1] ?? '';
+    expect(commands).toContain(`../servicenet/${readdirSync(join(home, 'servicenet')).join()}`);
     // With install scripts: a package must not have one that needs a file which is not in it.
-    const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--dangerously-allow-all-scripts'];
-    await inside('npm', ['install', ...quiet, `./${tarball}`]);
+    const quiet = ['prefer_offline=true', 'audit=false', 'fund=false', 'dangerously_allow_all_scripts=true'];
+    const settings = quiet.map((setting) => `npm_config_${setting}`);
+    await inside('env', [...settings, 'sh', '-e', '-c', commands]);
   }, 1_800_000);
 
   afterAll(() => {
-    rmSync(directory, { recursive: true });
+    rmSync(home, { recursive: true });
   });
 
   test('is built before it is packed', () => {
@@ -159,7 +174,6 @@ describe('the package, as npm installs it into an empty directory', () => {
   }, 360_000);
 
   test('docs/testing-your-operator.md: its files compile, and their tests pass', async () => {
-    const page = readFileSync(join(repository, 'docs', 'testing-your-operator.md'), 'utf8');
     const samples = [...page.matchAll(/^```ts\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)];
     const inProcess = ['service.test.ts', 'fetch.test.ts', 'rights.test.ts'];
     expect(samples.map(([, name]) => name)).toEqual([...inProcess, 'traffic.test.ts']);
