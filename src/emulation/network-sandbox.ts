@@ -15,7 +15,7 @@ const packages: ReadonlyMap<string, string> = new Map([
   ['nft', 'nftables'],
 ]);
 
-const withoutUserNamespaces = 'or run it as root: sudo servicenet up';
+const withoutUserNamespaces = 'or run it as root';
 
 /** Kinds of failures, by a line that a program prints; the first that fits. */
 const causes: readonly { readonly program?: string; readonly pattern: RegExp; readonly advice: string }[] = [
@@ -35,7 +35,7 @@ const causes: readonly { readonly program?: string; readonly pattern: RegExp; re
   },
   {
     pattern: /(?:Unknown device type|RTNETLINK answers: (?:Operation not supported|Not supported))/,
-    advice: 'the kernel lacks bridges or veth: modprobe bridge veth',
+    advice: 'the kernel lacks bridges or veth: sudo modprobe -a bridge veth',
   },
 ];
 
@@ -135,6 +135,8 @@ export class NetworkSandbox {
       ],
       {
         stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
+        // A signal to the process group, such as Ctrl-C, is for the process that ends the network when it is time.
+        detached: true,
         env: {
           ...process.env,
           ...environment,

@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
@@ -11,7 +12,14 @@ const configMaps = '/api/v1/namespaces/default/configmaps';
 const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 
 /** A server and its collector of garbage, which cannot read what the group v1 has, so many times. */
-async function startWithout(failures: number): Promise<{ client: Transport; begin: () => void }> {
+async function startWithout(failures: number): Promise<{
+  client: Transport;
+  begin: () => void;
+  /** Lines of the log that are warnings or worse. */
+  warnings: readonly string[];
+}> {
+  const warnings: string[] = [];
+  const log = pino({ level: 'warn' }, { write: (line) => void warnings.push(line) });
   const server = await startApiServer();
   const { client } = server;
   let left = failures;
@@ -26,10 +34,10 @@ async function startWithout(failures: number): Promise<{ client: Transport; begi
   };
   onTestFinished(() => server.stop());
   const begin = (): void => {
-    const { running } = startControllers(broken, ['garbage-collector-controller']);
+    const { running } = startControllers(broken, ['garbage-collector-controller'], undefined, log);
     onTestFinished(() => running.stop());
   };
-  return { client, begin };
+  return { client, begin, warnings };
 }
 
 async function create(client: Transport, path: string, body: JsonRecord): Promise<JsonRecord> {
@@ -49,13 +57,14 @@ function owned(owner: JsonRecord, name: string): JsonRecord {
   return { metadata: { name, ownerReferences: [reference] } };
 }
 
-it('follows a group that could not be read at first', async () => {
-  const { client, begin } = await startWithout(2);
+it('follows a group that could not be read at first, and says nothing of a moment', async () => {
+  const { client, begin, warnings } = await startWithout(2);
   const owner = await create(client, configMaps, { metadata: { name: 'owner' } });
   await create(client, configMaps, owned(owner, 'child'));
   begin();
   await call(client, 'DELETE', `${configMaps}/owner`);
   await untilObject(client, `${configMaps}/child`, (_, status) => status === 404);
+  expect(warnings).toEqual([]);
 });
 
 it('orphans no dependent that it does not know yet', async () => {

@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import type { Transport } from '../../src/client/transport.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { LeaderElectionSettings } from '../../src/runtime/leadership.ts';
@@ -24,6 +24,7 @@ export function startControllers(
   inner: Transport,
   controllers: readonly string[],
   leaderElection?: LeaderElectionSettings,
+  log: Logger = pino({ enabled: false }),
 ): WatchedControllers {
   const writes: string[] = [];
   const transport: Transport = {
@@ -39,7 +40,7 @@ export function startControllers(
   const running = runControllers({
     transport,
     controllers: controllersOf({ transport, rootCa: 'PEM', namespaceGracePeriodMs: 0 }, controllers),
-    log: pino({ enabled: false }),
+    log,
     metrics,
     ...(leaderElection === undefined ? {} : { leaderElection }),
   });

@@ -19,13 +19,12 @@ export interface ObjectListener {
 /** Resources with many objects that neither own nor are owned (`DefaultIgnoredResources`). */
 const ignored = new Set(['events', 'events.events.k8s.io']);
 const customResources = 'customresourcedefinitions.apiextensions.k8s.io';
-/** Milliseconds from a change of custom resources to the next discovery. */
-const discoveryDelay = 500;
-/**
- * Milliseconds to the next discovery while some groups cannot be read: doubling, up to kube-controller-manager's
- * period.
- */
-const unread = { first: 500, max: 30_000 };
+/** From a change of custom resources to the next discovery. */
+const discoveryDelayMs = 500;
+/** To the next discovery while some groups cannot be read: doubling, up to kube-controller-manager's period. */
+const unread = { firstMs: 500, maxMs: 30_000 };
+/** As many failures, in 7.5 s, are no news: an extension API server begins behind its APIService, and ends before it. */
+const quietFailures = 4;
 /**
  * Milliseconds after which the work begins or goes on although some resources are unknown, so that one broken extension
  * API server does not stop it (`initialSyncTimeout`). Waiting is needed because orphaning and foreground deletion are
@@ -91,9 +90,9 @@ export class Monitors {
       if (await this.#look(signal, failures)) {
         failures = 0;
         await this.#stale.promise;
-        await clock.sleep(discoveryDelay, signal);
+        await clock.sleep(discoveryDelayMs, signal);
       } else {
-        await clock.sleep(Math.min(unread.first * 2 ** failures++, unread.max), signal);
+        await clock.sleep(Math.min(unread.firstMs * 2 ** failures++, unread.maxMs), signal);
       }
     }
     for (const monitor of this.#running.values()) monitor.abort();
@@ -103,7 +102,7 @@ export class Monitors {
   /**
    * Follows what is served now; returns false when some of it could not be read.
    *
-   * @param before how often that has failed since it last succeeded: an extension API server may be a moment behind.
+   * @param before how often that has failed since it last succeeded.
    */
   async #look(signal: AbortSignal, before: number): Promise<boolean> {
     const { log } = this.#context;
@@ -112,7 +111,7 @@ export class Monitors {
       // Failures caused by the stop are not reported.
       if (signal.aborted) return false;
       for (const failure of failures) {
-        const level = before === 0 || isUnreached(failure.error) ? 'debug' : 'warn';
+        const level = before < quietFailures || isUnreached(failure.error) ? 'debug' : 'warn';
         log[level](
           { why: describeDiscoveryFailure(failure) },
           'a group of resources is not collected, will retry',

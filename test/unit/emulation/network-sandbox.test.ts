@@ -9,8 +9,8 @@ describe('what to do where the programs print', () => {
     ['unshare: write failed /proc/self/uid_map: Operation not permitted\n', 'apparmor_restrict'],
     ['unshare: cannot open /proc/self/setgroups: Permission denied\n', 'apparmor_restrict'],
     ['mount: /run: permission denied.\n', 'mounting inside the namespaces is not permitted'],
-    ['RTNETLINK answers: Operation not supported\nCommand failed -:2\n', 'modprobe bridge veth'],
-    ['Error: Unknown device type.\nCommand failed -:2\n', 'modprobe bridge veth'],
+    ['RTNETLINK answers: Operation not supported\nCommand failed -:2\n', 'modprobe -a bridge veth'],
+    ['Error: Unknown device type.\nCommand failed -:2\n', 'modprobe -a bridge veth'],
     ['sh: 4: ip: not found\n', 'there is no ip: install the package iproute2'],
     ['sh: line 4: ip: command not found\n', 'there is no ip: install the package iproute2'],
     ['sh: 5: ip: Permission denied\n', 'there is no ip: install the package iproute2'],
@@ -26,7 +26,7 @@ describe('what to do where the programs print', () => {
   });
 
   test.each(['No space left on device', 'Operation not permitted'])('says that root can: %s', (reason) => {
-    expect(explainUnavailable(`unshare: unshare failed: ${reason}\n`)).toContain('sudo servicenet up');
+    expect(explainUnavailable(`unshare: unshare failed: ${reason}\n`)).toContain('run it as root');
   });
 });
 
