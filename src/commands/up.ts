@@ -8,10 +8,12 @@ import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './signals.ts';
 import { checkKubeconfig, removeKubeconfig, writeKubeconfig } from './local-cluster/kubeconfig.ts';
-import { hints, banner } from './local-cluster/banner.ts';
+import { banner, type Hints, hintsFor } from './local-cluster/banner.ts';
 import { ControllersThread } from './local-cluster/controllers-thread.ts';
+import { ownCommand } from './own-command.ts';
 import { type ProgramRun, runProgram } from './run.ts';
 import { exitCodes, untilSignal } from './signals.ts';
+import { hasScreen } from './top/terminal.ts';
 
 /**
  * Runs a local cluster until a signal comes, or the program ends that is to run against it.
@@ -73,16 +75,18 @@ export async function up(config: UpConfig): Promise<number> {
       if (typeof ready === 'string') return exitCodes[ready];
       return await runInside(run, open, log);
     }
-    process.stdout.write(banner(config, report, begun.services, open !== undefined));
+    const hints = hintsFor(config, report, open !== undefined, ownCommand());
+    process.stdout.write(banner(config, report, begun.services, hints));
     const isLive = config.liveView && process.stdout.isTTY;
     // The kubelet is inside: without the network, Pods would be pending for ever.
     const unusable = networkReady?.then(async (isReady) => {
       const time = Math.round(performance.now());
-      if (isReady && !isLive) process.stdout.write(`cluster network is ready (${time} ms)\n`);
+      if (isReady && !(isLive && hasScreen(process.stdout)))
+        process.stdout.write(`cluster network is ready (${time} ms)\n`);
       return await failure;
     });
     const ended = Promise.race([signal.received, unusable ?? failure]);
-    if (isLive) await watch(config, server, hints(config, report, open !== undefined), open, log, ended);
+    if (isLive) await watch(server, hints, open, log, ended);
     await ended;
     return 0;
   } finally {
@@ -132,9 +136,8 @@ async function openWays(
 
 /** The output of an interactive start: the live view, until a signal. */
 async function watch(
-  config: UpConfig,
   { url, ca, token }: Embedded,
-  tried: readonly string[],
+  hints: Hints,
   network: ClusterNetwork | undefined,
   log: Logger,
   ended: Promise<unknown>,
@@ -145,7 +148,6 @@ async function watch(
   const ending = new AbortController();
   const end = (): void => ending.abort();
   ended.then(end, end);
-  const title = `${url}  (q stops it)  export KUBECONFIG=${config.kubeconfigPath}`;
   try {
     const onResponses = (tell: NonNullable<ClusterNetwork['onResponses']>): void => {
       if (network !== undefined) network.onResponses = tell;
@@ -154,8 +156,8 @@ async function watch(
       transport,
       log,
       namespace: undefined,
-      title,
-      hints: tried.filter((line) => line !== ''),
+      title: [`${url}  (q stops it)`, hints.exportLine],
+      hints: hints.paragraphs.flat().filter((line) => line.startsWith(' ')),
       onResponses,
     };
     await showLiveView(view, ending.signal);

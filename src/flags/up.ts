@@ -124,7 +124,7 @@ export const upFlags = {
   },
   publish: {
     flag: '--publish <ports...>',
-    about: 'lead ports of 127.0.0.1 to Services, such as 8080:shop/storefront:80; needs the cluster network',
+    about: 'lead ports of 127.0.0.1 to Services, such as 8000:shop/storefront:80; needs the cluster network',
     read: publishedPorts,
   },
   clusterCidrs: {
@@ -340,13 +340,13 @@ export interface PublishedPort {
   readonly servicePort: string;
 }
 
-/** `--publish`: `8080:shop/storefront:80`. */
+/** `--publish`: `8000:shop/storefront:80`. */
 export function publishedPorts(value: unknown): readonly PublishedPort[] {
   return texts(value).map((given) => {
     const [, port = '', namespace = '', service = '', servicePort = ''] =
       /^(\d{1,5}):([a-z0-9-]+)\/([a-z0-9-]+):([a-z0-9-]+)$/.exec(given) ?? [];
     if (servicePort === '' || Number(port) === 0 || Number(port) > 65535) {
-      throw new WrongValue(`"${given}" must be like 8080:shop/storefront:80`);
+      throw new WrongValue(`"${given}" must be like 8000:shop/storefront:80`);
     }
     return { port: Number(port), namespace, service, servicePort };
   });

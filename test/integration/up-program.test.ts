@@ -89,20 +89,48 @@ describe('servicenet up -- program', () => {
   });
 });
 
-test.skipIf(!existsSync('/usr/bin/script'))(
-  'on a terminal (of script, bsdutils), q ends up',
-  async () => {
-    const command = [process.execPath, main, ...bare, '--port', '0'].join(' ');
-    const child = new Child('script', ['-qefc', command, '/dev/null'], { HOME: home, KUBECONFIG: '' });
+describe.skipIf(!existsSync('/usr/bin/script'))('on a terminal (of script, bsdutils)', () => {
+  const command = [process.execPath, main, ...bare, '--port', '0'].join(' ');
+  const onTerminal = (line: string, term: string): Child =>
+    new Child('script', ['-qefc', line, '/dev/null'], { HOME: home, KUBECONFIG: '', TERM: term });
+  const screen = '\u001b[?1049h';
+
+  test('q ends up, and nothing that is to be copied is cut', async () => {
+    const file = join(home, 'a'.repeat(90));
+    const child = onTerminal(`${command} --write-kubeconfig ${file}`, 'xterm');
     await child.until(() => child.output.includes('(q stops it)'));
     // A key that comes before the screen is there is typed, and read by it.
     child.type('q');
     await child.closed;
     expect(child.code).toBe(0);
     expect(child.output).not.toContain('^C');
-  },
-  60_000,
-);
+    const [, drawn = ''] = child.output.split(screen);
+    expect(drawn).toContain(`export KUBECONFIG=${file}`);
+  }, 60_000);
+
+  test('Ctrl-Z stops up with the terminal as it was, and fg shows the view again', async () => {
+    const child = onTerminal(`bash --norc -ic '${command}; echo was stopped; fg'`, 'xterm');
+    await child.until(() => child.output.includes(screen));
+    child.type('\u001a');
+    await child.until(() => child.output.includes('was stopped'));
+    const [before = '', ...after] = child.output.split('was stopped');
+    expect(before.lastIndexOf('\u001b[?1049l')).toBeGreaterThan(before.lastIndexOf(screen));
+    await child.until(() => child.output.split('was stopped').at(-1)?.includes(screen) === true);
+    expect(after.length).toBeGreaterThan(0);
+    child.type('q');
+    await child.closed;
+    expect(child.code).toBe(0);
+  }, 60_000);
+
+  test('TERM=dumb gets lines', async () => {
+    const child = onTerminal(command, 'dumb');
+    await child.until(() => child.output.includes('default/kubernetes  ClusterIP'));
+    child.type('\u0003');
+    await child.closed;
+    expect(child.code).toBe(0);
+    expect(child.output).not.toContain('\u001b');
+  }, 60_000);
+});
 
 describe('a command line that cannot be carried out', () => {
   test.each<[string, string[]]>([

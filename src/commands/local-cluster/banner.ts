@@ -1,30 +1,41 @@
 import type { UpConfig } from '../../flags/up.ts';
+import { quoted } from '../own-command.ts';
 import type { ClientsReport } from './clients.ts';
 
 /** The text of `up` when it is ready: the cluster's contents, and commands to try. */
-export function banner(
-  config: UpConfig,
-  report: ClientsReport,
-  serviceTable: string,
-  hasNetwork: boolean,
-): string {
+export function banner(config: UpConfig, report: ClientsReport, serviceTable: string, hints: Hints): string {
   const applied = report.applied.map((line) => `  ${line}`);
+  const [first = [], ...others] = hints.paragraphs;
   return [
     ...poolLine(config, report),
     ...(applied.length === 0 ? [] : ['', 'Applied:', ...applied]),
     '',
     serviceTable,
     'Try it:',
-    `  export KUBECONFIG=${config.kubeconfigPath}`,
-    ...hints(config, report, hasNetwork),
+    `  ${hints.exportLine}`,
+    ...first,
+    ...others.flatMap((lines) => ['', ...lines]),
     '',
     'Stop it with Ctrl-C.',
     '',
   ].join('\n');
 }
 
-/** Commands to try, a line each, in paragraphs. */
-export function hints(config: UpConfig, report: ClientsReport, hasNetwork: boolean): readonly string[] {
+/** Commands to try: each works as it stands, in another terminal and the folder in which `up` was started. */
+export interface Hints {
+  /** Makes kubectl talk to this server. */
+  readonly exportLine: string;
+  /** Commands are indented, and fit into 80 columns where the paths do; other lines say what they are for. */
+  readonly paragraphs: readonly (readonly string[])[];
+}
+
+/** @param command begins command lines of this program. */
+export function hintsFor(
+  config: Pick<UpConfig, 'kubeconfigPath' | 'nodes'>,
+  report: Pick<ClientsReport, 'applied'>,
+  hasNetwork: boolean,
+  command: string,
+): Hints {
   // Workloads need nodes, and Services of type LoadBalancer a controller that assigns addresses.
   const workload =
     config.nodes === 0
@@ -33,22 +44,29 @@ export function hints(config: UpConfig, report: ClientsReport, hasNetwork: boole
           '  kubectl create deployment web --image=nginx --port=80 --replicas=3',
           '  kubectl expose deployment web --port=80 --type=LoadBalancer',
         ];
-  const packets =
-    hasNetwork && report.applied.includes('service/storefront')
-      ? [
-          '',
-          'Pods answer, in a network that only servicenet run and --publish lead into:',
-          '  servicenet run -- curl -s http://storefront.shop/hostname   # another Pod each time',
-          '  servicenet up --publish 8080:shop/storefront:80             # http://127.0.0.1:8080 in a browser',
-        ]
-      : [];
-  return [
-    '  kubectl get services --all-namespaces',
-    ...workload,
-    '  kubectl explain service.spec.ports',
-    '  kubectl get services --watch',
-    ...packets,
+  const packets = [
+    [
+      'Pods answer, in a network of their own. From another Pod of it:',
+      `  ${command} run -- curl -s http://storefront.shop/hostname`,
+    ],
+    [
+      // Not 8080, where kubectl looks for a server without a kubeconfig.
+      'From this machine, in a browser at http://127.0.0.1:8000:',
+      '  kubectl -n shop port-forward service/storefront 8000:80',
+    ],
   ];
+  return {
+    exportLine: `export KUBECONFIG=${quoted(config.kubeconfigPath)}`,
+    paragraphs: [
+      [
+        '  kubectl get services --all-namespaces',
+        ...workload,
+        '  kubectl explain service.spec.ports',
+        '  kubectl get services --watch',
+      ],
+      ...(hasNetwork && report.applied.includes('service/storefront') ? packets : []),
+    ],
+  };
 }
 
 /** Where LoadBalancer Services get their addresses, if that was chosen here. */

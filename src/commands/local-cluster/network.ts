@@ -12,6 +12,7 @@ import type { NetworkConfig } from '../../emulation/protocol.ts';
 import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
 import { localHost } from '../../host/local-host.ts';
 import type { IPFamily } from '../../objects/address.ts';
+import { errorMessage } from '../../objects/status.ts';
 import { entries } from '../../paths.ts';
 import type { ServerAccess } from './clients.ts';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -114,7 +115,7 @@ export async function publish(
     network.dialService(namespace, service, servicePort).then(
       (inside) => join(client, inside),
       (error: unknown) => {
-        log.warn({ port, err: error }, 'a connection to a published port leads nowhere');
+        log.warn({ port, error: errorMessage(error) }, 'a connection to a published port leads nowhere');
         client.destroy();
       },
     );

@@ -42,6 +42,11 @@ export function fit(text: string, width: number): string {
   return text;
 }
 
+/** How many rows of a screen a line takes. */
+export function rowsOf(line: string, columns: number): number {
+  return Math.max(1, Math.ceil(stripVTControlCharacters(line).length / columns));
+}
+
 /** The live view as lines of text for a screen of a size. Pure. */
 
 export interface ScreenSize {
@@ -64,13 +69,14 @@ const minRows = 10;
 
 /**
  * The lines to show: a summary, the pools, the egress addresses, the last answers, the Services, the last Events,
- * commands to try. Never more than `size.rows`.
+ * commands to try. Together they take no more than `size.rows`. What is to be read or copied as a whole (title, problem,
+ * commands) is not cut: on a narrow screen it takes several rows ({@link rowsOf}).
  *
  * @param hints the commands, the most helpful first.
  */
 export function renderScreen(
   view: View,
-  title: string,
+  title: readonly string[],
   size: ScreenSize,
   colour: boolean,
   hints: readonly string[] = [],
@@ -78,15 +84,19 @@ export function renderScreen(
   const paint = (style: 'bold' | 'dim' | 'red' | 'yellow' | 'green', text: string): string =>
     colour ? styleText(style, text, { validateStream: false }) : text;
   const { problem } = view;
-  const line = fit(problem ?? summary(view), size.columns);
-  const head = [paint('bold', fit(title, size.columns)), problem === undefined ? line : paint('red', line)];
+  const rows = (lines: readonly string[]): number =>
+    lines.reduce((sum, line) => sum + rowsOf(line, size.columns), 0);
+  const head = [
+    ...title.map((line) => paint('bold', line)),
+    problem === undefined ? fit(summary(view), size.columns) : paint('red', plain(problem)),
+  ];
   const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
   const egress = view.egress.slice(0, maxEgress).map((row) => fit(egressText(row), size.columns));
   const answers = view.answers.slice(0, 4).map((answer) => fit(answerLine(answer), size.columns));
-  const above = head.length + pools.length + egress.length + answers.length + 4;
-  const tried = hints.slice(0, Math.max(0, size.rows - above - minRows - 1));
-  const tail = tried.length === 0 ? [] : ['', ...tried.map((hint) => paint('dim', fit(hint, size.columns)))];
-  const fixed = above + tail.length;
+  const above = rows(head) + pools.length + egress.length + answers.length + 4;
+  const tried = firstWithin(hints, size.rows - above - minRows - 1, size.columns);
+  const tail = tried.length === 0 ? [] : ['', ...tried.map((hint) => paint('dim', hint))];
+  const fixed = above + rows(tail);
   const room = Math.max(0, size.rows - fixed);
   const wanted = Math.min(view.events.length, maxEvents);
   const events = Math.min(wanted, Math.max(Math.min(minEvents, wanted), room - view.services.length));
@@ -106,7 +116,7 @@ export function renderScreen(
     return isTroubled(service) ? paint('red', text) : text;
   });
   const left = view.services.length - shown.length;
-  return [
+  const lines = [
     ...head,
     ...pools,
     ...egress,
@@ -120,7 +130,20 @@ export function renderScreen(
       return event.warning ? paint('yellow', text) : text;
     }),
     ...tail,
-  ].slice(0, size.rows);
+  ];
+  return firstWithin(lines, size.rows, size.columns);
+}
+
+/** The first lines, as many as have room. */
+function firstWithin(lines: readonly string[], rows: number, columns: number): string[] {
+  const shown: string[] = [];
+  let left = rows;
+  for (const line of lines) {
+    left -= rowsOf(line, columns);
+    if (left < 0) break;
+    shown.push(line);
+  }
+  return shown;
 }
 
 /** The columns, by their indexes, that a screen has room for. */

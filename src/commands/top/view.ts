@@ -10,7 +10,8 @@ import {
   type View,
   Follower,
 } from './model.ts';
-import { egressText, eventText, poolText, serviceText, plain, renderScreen } from './screen.ts';
+import { egressText, eventText, poolText, serviceText, plain, renderScreen, rowsOf } from './screen.ts';
+import { hasScreen } from './terminal.ts';
 import { readFileSync } from 'node:fs';
 import type { ReadStream, WriteStream } from 'node:tty';
 import type { Logger } from 'pino';
@@ -89,15 +90,16 @@ const restOfScreen = '\u001b[J';
 /** Draws the live view on a terminal's alternate screen; the previous screen is restored at the end. */
 class LiveScreen {
   readonly #stream: WriteStream;
-  readonly #title: string;
+  readonly #title: readonly string[];
   readonly #hints: readonly string[];
   readonly #view: () => View;
   readonly #colour: boolean;
   #timer: NodeJS.Timeout | undefined;
+  #isOpen = false;
   readonly #onResize = (): void => this.changed();
 
   /** @param hints commands to try, which stay on the screen. */
-  constructor(stream: WriteStream, title: string, hints: readonly string[], view: () => View) {
+  constructor(stream: WriteStream, title: readonly string[], hints: readonly string[], view: () => View) {
     this.#stream = stream;
     this.#title = title;
     this.#hints = hints;
@@ -106,6 +108,8 @@ class LiveScreen {
   }
 
   open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
     this.#stream.write(alternateScreen);
     this.#stream.on('resize', this.#onResize);
     this.#draw();
@@ -113,11 +117,14 @@ class LiveScreen {
 
   /** Schedules a redraw, which includes all changes until then. */
   changed(): void {
-    this.#timer ??= setTimeout(() => this.#draw(), redrawMs);
+    if (this.#isOpen) this.#timer ??= setTimeout(() => this.#draw(), redrawMs);
   }
 
   close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#stream.off('resize', this.#onResize);
     this.#stream.write(ordinaryScreen);
   }
@@ -130,35 +137,75 @@ class LiveScreen {
     // One line less than the terminal has: a line end on the last one would scroll.
     const size = { columns, rows: rows - 1 };
     const lines = renderScreen(this.#view(), this.#title, size, this.#colour, this.#hints);
-    this.#stream.write(`${home}${lines.map((line) => `${line}${restOfLine}\n`).join('')}${restOfScreen}`);
+    this.#stream.write(`${home}${lines.map((line) => drawn(line, columns)).join('')}${restOfScreen}`);
   }
 }
 
+/**
+ * A line on rows that were cleared before: what clears behind the last column of a row would clear that column. The
+ * terminal itself goes on in the next row, so that what is copied from there is one line.
+ */
+function drawn(line: string, columns: number): string {
+  const further = rowsOf(line, columns) - 1;
+  const back = further === 0 ? '' : `\u001b[${further}A`;
+  return `${restOfLine}${`\n${restOfLine}`.repeat(further)}${back}${line}\n`;
+}
+
+/** Keys that a terminal makes signals of, unless it is in raw mode. */
 const interrupt = '\u0003';
+const suspend = '\u001a';
 
 /**
- * Makes `q` on a terminal what Ctrl-C is: this process gets SIGINT. Keys are not echoed meanwhile.
+ * Shows a screen. `q` on its terminal is what Ctrl-C is, and keys are not echoed. Ctrl-Z stops the process group as
+ * everywhere, with the terminal as it was before; `fg` shows the screen again.
  *
  * @returns what ends it.
  */
-function interruptByKey(input: ReadStream): () => void {
-  if (!input.isTTY || !isInForeground()) return () => undefined;
+function openScreen(screen: LiveScreen, input: ReadStream): () => void {
   const onKeys = (keys: Buffer): void => {
     const text = keys.toString();
     if (text === 'q' || text.includes(interrupt)) process.kill(process.pid, 'SIGINT');
+    // The whole group, as the terminal does it: a shell waits for npm where that has started this process.
+    else if (text.includes(suspend)) process.kill(0, 'SIGTSTP');
   };
-  input.setRawMode(true);
-  input.on('data', onKeys);
+  const enter = (): void => {
+    if (input.isTTY && isInForeground()) {
+      input.setRawMode(true);
+      input.off('data', onKeys).on('data', onKeys);
+      input.resume();
+    }
+    screen.open();
+  };
+  const leave = (): void => {
+    if (input.isTTY && input.isRaw) {
+      input.off('data', onKeys);
+      input.setRawMode(false);
+      input.pause();
+      input.unref();
+    }
+    screen.close();
+  };
+  const onStop = (): void => {
+    leave();
+    process.kill(process.pid, 'SIGSTOP');
+  };
+  // It is continued in the background too, where the terminal is another program's.
+  const onContinue = (): void => {
+    if (isInForeground()) enter();
+  };
+  process.on('SIGTSTP', onStop);
+  process.on('SIGCONT', onContinue);
+  enter();
   return () => {
-    input.off('data', onKeys);
-    input.setRawMode(false);
-    input.pause();
-    input.unref();
+    process.off('SIGTSTP', onStop);
+    process.off('SIGCONT', onContinue);
+    leave();
   };
 }
 
 /** A process in the background is stopped by the kernel when it changes its terminal (tcsetattr(3), SIGTTOU). */
 function isInForeground(): boolean {
+  if (process.platform !== 'linux') return true;
   const stat = readFileSync('/proc/self/stat', 'utf8');
   // Behind the command, which may have spaces: state, parent, process group, session, terminal, its foreground group.
   const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -171,22 +218,22 @@ export interface LiveViewOptions {
   readonly log: Logger;
   /** Only this namespace, for Services and Events; undefined: all. */
   readonly namespace: string | undefined;
-  /** The first line on a terminal. */
-  readonly title: string;
-  /** Commands to try, which stay on a terminal. */
+  /** The first lines on a screen. */
+  readonly title: readonly string[];
+  /** Commands to try, which stay on a screen. */
   readonly hints?: readonly string[];
   /** Takes a listener for how often Pods have answered, by their keys. Absent: that is not counted. */
   readonly onResponses?: (tell: (answers: Iterable<readonly [ObjectKey, number]>) => void) => void;
 }
 
 /**
- * Shows Services, pools and Events on standard output as they change, until the signal aborts. On a terminal, `q` is what
- * Ctrl-C is.
+ * Shows Services, pools and Events on standard output as they change, until the signal aborts: on a terminal as a screen,
+ * with `q` as what Ctrl-C is, else as lines.
  */
 export async function showLiveView(options: LiveViewOptions, signal: AbortSignal): Promise<void> {
   const { transport, log, namespace, title, hints = [] } = options;
   const output = process.stdout;
-  if (output.isTTY) {
+  if (hasScreen(output)) {
     let problem: string | undefined;
     const view = (): View => ({ ...follower.view(), ...(problem === undefined ? {} : { problem }) });
     const screen = new LiveScreen(output, title, hints, view);
@@ -198,14 +245,12 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
     });
     const follower = new Follower(watched, log, namespace, { changed: () => screen.changed() });
     options.onResponses?.((answers) => follower.answered(answers));
-    screen.open();
-    const leaveKeys = interruptByKey(process.stdin);
+    const closeScreen = openScreen(screen, process.stdin);
     try {
       await follower.start(signal);
       await follower.finished();
     } finally {
-      leaveKeys();
-      screen.close();
+      closeScreen();
     }
     return;
   }
@@ -225,7 +270,7 @@ export async function top({ cluster, namespace }: TopConfig): Promise<void> {
   const ending = new AbortController();
   void stop.received.then(() => ending.abort());
   try {
-    const title = `servicenet top: ${transport.server}  (q ends it)`;
+    const title = [`servicenet top: ${transport.server}  (q ends it)`];
     await showLiveView({ transport, log, namespace, title }, ending.signal);
   } finally {
     await transport.close();

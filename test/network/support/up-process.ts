@@ -10,7 +10,12 @@ const main = join(import.meta.dirname, '../../../src/main.js');
 export class UpHome {
   readonly folder = mkdtempSync('/tmp/servicenet-network-');
   readonly kubeconfig = join(this.folder, 'kubeconfig');
-  readonly environment = { ...process.env, HOME: this.folder, KUBECONFIG: this.kubeconfig };
+  readonly environment = {
+    ...process.env,
+    HOME: this.folder,
+    KUBECONFIG: this.kubeconfig,
+    TERM: 'xterm',
+  };
   readonly #words: readonly string[];
 
   constructor(maker: Maker) {

@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
+import { type Command, CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
+import { program } from '../../../src/commands/program.ts';
 import { configurationReference } from '../../../hack/generate-docs.ts';
 import {
   allocationReasons,
@@ -37,6 +39,49 @@ function inSources(pattern: RegExp, folder = 'src'): string[] {
     [...read(file).matchAll(pattern)].map(([, word = '']) => word),
   );
   return [...new Set(found)].sort();
+}
+
+/** The arguments of our program in the blocks of commands of a document; those with parts that a reader fills in are left out. */
+function ownCommandLines(text: string): string[][] {
+  const blocks = [...text.matchAll(/^ *```(sh|console)\n([\s\S]*?)^ *```$/gm)];
+  const lines = blocks.flatMap(([, kind, block = '']) =>
+    block
+      .replaceAll(/\\\n\s*/g, ' ')
+      .split('\n')
+      .flatMap((line) => (kind === 'sh' ? line : (/^ *\$ (.*)$/.exec(line)?.[1] ?? []))),
+  );
+  return lines.flatMap((line) => {
+    const [, rest] = /^\s*(?:npx |npm run -s )?servicenet (?:-- )?(.*)$/.exec(line) ?? [];
+    return rest === undefined || /<[a-z]|…/.test(rest) ? [] : [wordsOf(rest)];
+  });
+}
+
+/** The words of a command as a shell has them, up to a pipe or a comment. */
+function wordsOf(command: string): string[] {
+  const words: string[] = [];
+  for (const [word] of command.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g)) {
+    if (/^(?:#|\||&|;|>)/.test(word)) break;
+    words.push(word.replaceAll(/["']/g, ''));
+  }
+  return words;
+}
+
+/** Why commander refuses the arguments of our program; undefined: it does not. */
+function problemOf(words: readonly string[]): string | undefined {
+  const root = program();
+  const silence = (command: Command): void => {
+    command.configureOutput({ writeErr: () => undefined, writeOut: () => undefined });
+    command.action(() => undefined);
+    for (const nested of command.commands) silence(nested);
+  };
+  silence(root);
+  try {
+    root.parse([...words], { from: 'user' });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode === 0 ? undefined : error.message;
+  }
 }
 
 describe('the documents', () => {
@@ -99,6 +144,24 @@ describe('the documents', () => {
         return !existsSync(target) || (anchor !== undefined && !anchorsOf(target).has(anchor));
       });
     expect(broken).toEqual([]);
+  });
+
+  test.each(documents)('%s has command lines of ours that are understood', (document) => {
+    const refused = ownCommandLines(read(document)).flatMap((words) => {
+      const problem = problemOf(words);
+      return problem === undefined ? [] : [`${words.join(' ')}: ${problem}`];
+    });
+    expect(refused).toEqual([]);
+  });
+
+  test('have many of them, and a wrong one is found', () => {
+    expect(documents.flatMap((document) => ownCommandLines(read(document))).length).toBeGreaterThan(40);
+    expect(ownCommandLines('```sh\nservicenet up --bogus 1 | cat # all\n```')).toEqual([
+      ['up', '--bogus', '1'],
+    ]);
+    expect(problemOf(['up', '--bogus', '1'])).toContain("unknown option '--bogus'");
+    expect(problemOf(['pools', 'plan', '-f', 'pool.yaml'])).toBeUndefined();
+    expect(problemOf(['run'])).toContain('missing required argument');
   });
 
   test('name tests that exist behind the claims about security', () => {

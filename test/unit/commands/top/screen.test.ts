@@ -9,7 +9,7 @@ import {
   type View,
 } from '../../../../src/commands/top/model.ts';
 import { egressRows } from '../../../../src/commands/tables.ts';
-import { renderScreen, serviceText } from '../../../../src/commands/top/screen.ts';
+import { renderScreen, rowsOf, serviceText } from '../../../../src/commands/top/screen.ts';
 import { fit, plain } from '../../../../src/commands/top/screen.ts';
 import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import type { Endpoint, EndpointSlice } from '../../../../src/objects/types/discovery.generated.ts';
@@ -140,16 +140,28 @@ describe('renderScreen', () => {
     );
     fc.assert(
       fc.property(arbitrary, ([services, events, rows, columns, colour]) => {
-        const lines = renderScreen(view(services, events), 'title', { rows, columns }, colour, ['try']);
-        expect(lines.length).toBeLessThanOrEqual(rows);
-        for (const line of lines) expect(stripVTControlCharacters(line).length).toBeLessThanOrEqual(columns);
+        const lines = renderScreen(view(services, events), ['title'], { rows, columns }, colour, ['try']);
+        expect(lines.reduce((sum, line) => sum + rowsOf(line, columns), 0)).toBeLessThanOrEqual(rows);
+        const others = lines.map(stripVTControlCharacters).filter((line) => line !== 'title');
+        for (const line of others) expect(line.length).toBeLessThanOrEqual(Math.max(columns, 3));
       }),
     );
   });
 
+  it('cuts nothing that is to be copied: it takes several rows', () => {
+    const copied = `export KUBECONFIG=/home/${'a'.repeat(100)}`;
+    const hint = `  kubectl ${'b'.repeat(100)}`;
+    const problem = `no answer: ${'c'.repeat(100)}`;
+    const size = { rows: 30, columns: 80 };
+    const lines = renderScreen({ ...view(50), problem }, ['title', copied], size, false, [hint, hint]);
+    expect(lines).toEqual(expect.arrayContaining([copied, problem, hint]));
+    expect(lines.reduce((rows, line) => rows + rowsOf(line, 80), 0)).toBeLessThanOrEqual(30);
+    expect(rowsOf('\u001b[1mabc\u001b[22m', 3)).toBe(1);
+  });
+
   it('leaves out whole columns where the screen is narrow, the least important one first', () => {
     const headings = [80, 60, 50, 40, 30, 20].map((columns) =>
-      renderScreen(view(1), 'title', { rows: 24, columns }, false).find((line) => line.startsWith('NAME')),
+      renderScreen(view(1), ['title'], { rows: 24, columns }, false).find((line) => line.startsWith('NAME')),
     );
     expect(headings).toEqual([
       'NAMESPACE  NAME   TYPE       CLUSTER-IP  EXTERNAL-IP  PORT(S)  READY',
@@ -164,7 +176,7 @@ describe('renderScreen', () => {
   it('keeps the commands to try at the end, as many as leave room for Services', () => {
     const hints = ['kubectl get services', 'kubectl get pods'];
     const shown = (rows: number) =>
-      renderScreen(view(50, 5), 'title', { rows, columns: 100 }, false, hints).slice(-3);
+      renderScreen(view(50, 5), ['title'], { rows, columns: 100 }, false, hints).slice(-3);
     expect(shown(24).slice(1)).toEqual(hints);
     expect(shown(19).slice(1)).toEqual(['', hints[0]]);
     expect(shown(12).join('\n')).not.toContain('kubectl');
@@ -173,7 +185,7 @@ describe('renderScreen', () => {
   it('says why nothing is heard of the server, where else it counts', () => {
     const lines = renderScreen(
       { ...view(3), problem: 'no answer' },
-      'title',
+      ['title'],
       { rows: 24, columns: 100 },
       false,
     );
@@ -182,7 +194,7 @@ describe('renderScreen', () => {
   });
 
   it('shows a summary, the pools, the Services and the last Events', () => {
-    const lines = renderScreen(view(3, 1), 'title', { rows: 24, columns: 100 }, false);
+    const lines = renderScreen(view(3, 1), ['title'], { rows: 24, columns: 100 }, false);
     expect(lines).toEqual([
       'title',
       '3 Services, 1 without ready endpoints, 3 of 3 nodes ready',
@@ -203,7 +215,7 @@ describe('renderScreen', () => {
       ['shop/web-b', 3],
     ]);
     const answers = [lastAnswer('shop/web', counts)];
-    const lines = renderScreen({ ...view(1), answers }, 'title', { rows: 24, columns: 100 }, false);
+    const lines = renderScreen({ ...view(1), answers }, ['title'], { rows: 24, columns: 100 }, false);
     expect(lines[3]).toBe('last answer of shop/web: web-b, 3 of 7');
   });
 
@@ -214,7 +226,7 @@ describe('renderScreen', () => {
       status: { items: [{ egressIP: '2001:db8::9', node: 'node-2' }] },
     };
     const egress = egressRows(object);
-    const lines = renderScreen({ ...view(1), egress }, 'title', { rows: 24, columns: 100 }, false);
+    const lines = renderScreen({ ...view(1), egress }, ['title'], { rows: 24, columns: 100 }, false);
     expect(lines.slice(3, 5)).toEqual([
       'egress 192.0.2.9  shop  on no node',
       'egress 2001:db8::9  shop  on node-2',
@@ -225,13 +237,13 @@ describe('renderScreen', () => {
       egressIP: 'a',
       node: 'b',
     }));
-    const shown = renderScreen({ ...view(9), egress: many }, 'title', { rows: 12, columns: 100 }, false);
+    const shown = renderScreen({ ...view(9), egress: many }, ['title'], { rows: 12, columns: 100 }, false);
     expect(shown.filter((line) => line.startsWith('egress'))).toHaveLength(4);
     expect(shown).toHaveLength(12);
   });
 
   it('says how many Services there was no room for', () => {
-    const lines = renderScreen(view(50), 'title', { rows: 24, columns: 100 }, false);
+    const lines = renderScreen(view(50), ['title'], { rows: 24, columns: 100 }, false);
     const shown = lines.filter((line) => line.startsWith('shop ')).length;
     expect(lines).toContain(`… and ${50 - shown} more`);
   });
