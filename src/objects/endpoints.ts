@@ -103,3 +103,24 @@ export function isTerminating({ conditions }: Conditions): boolean {
 export function saysReady({ conditions }: Conditions): boolean {
   return conditions?.ready === true;
 }
+
+/**
+ * How well an endpoint serves: 3 takes new connections, 2 those that find none of the former, while it terminates
+ * (KEP-1669), 1 only such as it has already, 0 none. Two Pods may have one address: of a host's network while one is
+ * replaced, or given out again. Then the one that serves best counts, wherever the other stands.
+ */
+export function servingRank(endpoint: Conditions): number {
+  if (isReady(endpoint)) return 3;
+  if (!isServing(endpoint)) return 0;
+  return isTerminating(endpoint) ? 2 : 1;
+}
+
+/** The endpoints that new connections go to: those that are ready, or, where none is, those that drain. */
+export function chosenEndpoints<T>(
+  endpoints: readonly T[],
+  conditionsOf: (endpoint: T) => Conditions,
+): readonly T[] {
+  const ready = endpoints.filter((endpoint) => isReady(conditionsOf(endpoint)));
+  if (ready.length > 0) return ready;
+  return endpoints.filter((endpoint) => servingRank(conditionsOf(endpoint)) === 2);
+}

@@ -1,4 +1,4 @@
-import { isReady, isServing, isTerminating } from '../../objects/endpoints.ts';
+import { chosenEndpoints } from '../../objects/endpoints.ts';
 import { type AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
@@ -132,17 +132,10 @@ function hasPoolAddresses(service: Service): boolean {
  * (KEP-1669): kube-proxy forwards in the same way.
  */
 function localNodesOf(slices: Iterable<EndpointSlice>): ReadonlySet<string> {
-  const ready = new Set<string>();
-  const terminating = new Set<string>();
-  for (const { endpoints } of slices) {
-    for (const endpoint of endpoints ?? []) {
-      const { nodeName } = endpoint;
-      if (nodeName === undefined) continue;
-      if (isReady(endpoint)) ready.add(nodeName);
-      else if (isServing(endpoint) && isTerminating(endpoint)) terminating.add(nodeName);
-    }
-  }
-  return ready.size > 0 ? ready : terminating;
+  const onNodes = [...slices]
+    .flatMap(({ endpoints }) => endpoints ?? [])
+    .filter(({ nodeName }) => nodeName !== undefined);
+  return new Set(chosenEndpoints(onNodes, (endpoint) => endpoint).flatMap(({ nodeName }) => nodeName ?? []));
 }
 
 function intersection(

@@ -1,4 +1,4 @@
-import { isReady, isTerminating } from '../../objects/endpoints.ts';
+import { isReady, servingRank } from '../../objects/endpoints.ts';
 import { type ObjectKey, keyOf, joinKey, type KubeObject } from '../../objects/meta.ts';
 import type { Service, ServicePort } from '../../objects/types/core.generated.ts';
 import type { Protocol, Problems, PlannedEndpoint } from './forwarding-plan.ts';
@@ -111,8 +111,8 @@ export interface ServiceEndpoints {
 /**
  * Merges the slices of one Service.
  *
- * @param slices of any family, sorted by name: if two have the same endpoint, the later one counts, unless its
- *   endpoint is terminating.
+ * @param slices of any family, sorted by name: of an address and port that is there twice, the endpoint counts that serves
+ *   best ({@link servingRank}), and the last of equal ones.
  */
 export function collectEndpoints(
   slices: readonly EndpointSlice[],
@@ -190,7 +190,7 @@ function readSlicePorts(
   return read;
 }
 
-/** Sorts, and of each run of equal endpoints keeps the last that does not terminate, or the first. */
+/** Sorts, and keeps one of each address and port. */
 function withoutDuplicates(endpoints: ServiceEndpoint[], problems: Problems): readonly ServiceEndpoint[] {
   endpoints.sort((a, b) => compareEndpoints(a.planned, b.planned));
   let kept = 0;
@@ -205,7 +205,7 @@ function withoutDuplicates(endpoints: ServiceEndpoint[], problems: Problems): re
       const what = `endpoint ${address} port ${port} is there twice`;
       problems.add('Duplicate', 'EndpointSlice', endpoint.slice, what);
     }
-    if (!isTerminating(endpoint.source)) endpoints[kept - 1] = endpoint;
+    if (servingRank(endpoint.source) >= servingRank(previous.source)) endpoints[kept - 1] = endpoint;
   }
   endpoints.length = kept;
   return endpoints;

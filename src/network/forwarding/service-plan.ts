@@ -1,4 +1,4 @@
-import { isReady, isServing, isTerminating } from '../../objects/endpoints.ts';
+import { chosenEndpoints, isReady, isServing } from '../../objects/endpoints.ts';
 import type { EndpointHints, EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import {
   type ServiceEndpoint,
@@ -63,13 +63,12 @@ function categorizeEndpoints(
   uses: { readonly cluster: boolean; readonly local: boolean },
   node: Pick<NodePlan, 'name' | 'zone'>,
 ): UsableEndpoints {
-  const ready = endpoints.filter(({ source }) => isReady(source));
-  const draining = endpoints.filter(isDraining);
-  const localReady = ready.filter(isLocal);
+  const chosen = chosenEndpoints(endpoints, sourceOf);
+  const areReady = chosen.some(({ source }) => isReady(source));
   return {
-    cluster: !uses.cluster ? [] : planned(ready.length > 0 ? preferred(ready, node) : draining),
-    local: !uses.local ? [] : planned(localReady.length > 0 ? localReady : draining.filter(isLocal)),
-    any: ready.length > 0 || draining.length > 0,
+    cluster: !uses.cluster ? [] : planned(areReady ? preferred(chosen, node) : chosen),
+    local: !uses.local ? [] : planned(chosenEndpoints(endpoints.filter(isLocal), sourceOf)),
+    any: chosen.length > 0,
   };
 }
 
@@ -99,9 +98,8 @@ function hintedFor(
   return chosen.length === 0 ? undefined : chosen;
 }
 
-/** Serves while it terminates: used where nothing is ready. */
-function isDraining({ source }: ServiceEndpoint): boolean {
-  return !isReady(source) && isServing(source) && isTerminating(source);
+function sourceOf({ source }: ServiceEndpoint): ServiceEndpoint['source'] {
+  return source;
 }
 
 function isLocal({ planned }: ServiceEndpoint): boolean {

@@ -1,7 +1,7 @@
-import { isReady, isServing, isTerminating } from '../../objects/endpoints.ts';
+import { chosenEndpoints } from '../../objects/endpoints.ts';
 import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
-import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../objects/types/discovery.generated.ts';
 import type { Backend } from './rules.ts';
 
 /** Where the requests of a backend may go. */
@@ -26,8 +26,7 @@ const nowhere = (problem: BackendEndpoints['problem']): BackendEndpoints => ({
 });
 
 /**
- * The endpoints of a backend: those that are ready, or, where none is, those that terminate and serve still
- * (KEP-1669).
+ * The endpoints of a backend ({@link chosenEndpoints}).
  *
  * @param kind of the object that names the backend: an Ingress names a port of the Service, a Route one of the endpoints.
  * @param slices of the Service.
@@ -46,8 +45,7 @@ export function backendEndpoints(
       : ports.find((one) => port === undefined || one.name === port || one.targetPort === port);
   const byEndpoint = kind === 'Route' && port !== undefined;
   if (servicePort === undefined && !byEndpoint) return nowhere('NoPort');
-  const ready: HttpEndpoint[] = [];
-  const ending: HttpEndpoint[] = [];
+  const found: (HttpEndpoint & { readonly source: Endpoint })[] = [];
   let hasPort = false;
   for (const slice of slices) {
     if (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6') continue;
@@ -59,13 +57,11 @@ export function backendEndpoints(
       hasPort = true;
       for (const endpoint of slice.endpoints ?? []) {
         const [address] = endpoint.addresses;
-        if (address === undefined) continue;
-        if (isReady(endpoint)) ready.push({ address, port: one.port });
-        else if (isServing(endpoint) && isTerminating(endpoint)) ending.push({ address, port: one.port });
+        if (address !== undefined) found.push({ address, port: one.port, source: endpoint });
       }
     }
   }
-  const endpoints = distinct(ready.length > 0 ? ready : ending);
+  const endpoints = distinct(chosenEndpoints(found, ({ source }) => source));
   if (endpoints.length === 0)
     return nowhere(byEndpoint && !hasPort && slices.length > 0 ? 'NoPort' : 'NoEndpoints');
   return { endpoints, isH2c: servicePort?.appProtocol === 'kubernetes.io/h2c', problem: undefined };
@@ -73,7 +69,9 @@ export function backendEndpoints(
 
 /** Sorted; slices overlap while their controller moves endpoints between them. */
 function distinct(endpoints: readonly HttpEndpoint[]): HttpEndpoint[] {
-  const byName = new Map(endpoints.map((one) => [`${one.address} ${one.port}`, one]));
+  const byName = new Map(
+    endpoints.map(({ address, port }) => [`${address} ${port}`, { address, port }] as const),
+  );
   return [...byName.values()].sort((a, b) => compareText(a.address, b.address) || a.port - b.port);
 }
 

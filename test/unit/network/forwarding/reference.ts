@@ -142,11 +142,19 @@ function endpointsOf(service: Service, port: ServicePort, world: World): Found[]
       for (const endpoint of slice.endpoints ?? []) {
         const one = { address: endpoint.addresses[0] ?? '', port: served.port ?? 0, endpoint };
         const key = `${one.address}:${one.port}`;
-        if (!found.has(key) || endpoint.conditions?.terminating !== true) found.set(key, one);
+        const former = found.get(key);
+        if (former === undefined || worth(endpoint) >= worth(former.endpoint)) found.set(key, one);
       }
     }
   }
   return [...found.values()];
+}
+
+/** Of two endpoints with one address: whoever is of more use. */
+function worth({ conditions }: SliceEndpoint): number {
+  if (conditions?.ready !== false) return 10;
+  if (conditions.serving === false) return 0;
+  return conditions.terminating === true ? 5 : 1;
 }
 
 function nearest(ready: Found[], { nodeName, zone }: World): Found[] {
