@@ -9,6 +9,8 @@ export interface ResidentProgramOptions {
   readonly answerEnd: string;
   /** The program is restarted after this number of questions: what it keeps for itself grows until its end. */
   readonly questionsEach: number;
+  /** Milliseconds for an answer: then the program is ended. Default 10,000; what is asked takes less than one. */
+  readonly answerLimitMs?: number;
 }
 
 /** A question that waits for its answer. */
@@ -23,6 +25,7 @@ interface Running {
   /** In the order of their answers. */
   readonly pending: Pending[];
   readonly ended: Promise<void>;
+  readonly kill: AbortController;
   questions: number;
 }
 
@@ -40,7 +43,8 @@ export class ResidentProgram {
    *
    * @param text lines, the last one too with its end.
    * @returns what the program has printed, without {@link ResidentProgramOptions.answerEnd}.
-   * @throws {Error} where it has ended before the answer came: what it was asked may be done. The next call starts it again.
+   * @throws {Error} where it has ended before the answer came, or was ended as too late: what it was asked may be done. The
+   *   next call starts it again.
    * @throws {ProgramMissingError} where there is no such program.
    */
   async ask(text: string): Promise<string> {
@@ -51,10 +55,22 @@ export class ResidentProgram {
     }
     const running = (this.#running ??= this.#start());
     running.questions++;
-    return new Promise((resolve, reject) => {
-      running.pending.push({ resolve, reject });
-      running.input.add(text);
-    });
+    const { answerLimitMs = 10_000, program, args } = this.#options;
+    const late = setTimeout(() => {
+      const name = [program, ...args].join(' ');
+      running.kill.abort(
+        new Error(`"${name}" did not answer in ${answerLimitMs / 1000} seconds, and was ended`),
+      );
+    }, answerLimitMs);
+    late.unref();
+    try {
+      return await new Promise((resolve, reject) => {
+        running.pending.push({ resolve, reject });
+        running.input.add(text);
+      });
+    } finally {
+      clearTimeout(late);
+    }
   }
 
   /** Ends the program, once it has done what it was asked. */
@@ -80,12 +96,15 @@ export class ResidentProgram {
       input.end();
       for (const { reject } of pending.splice(0)) reject(error);
     };
-    const ended = host.exec(program, args, { input, output }).then(({ exitCode, stderr }) => {
-      const last = `${printed}${stderr}`.trim().slice(-200);
-      const name = [program, ...args].join(' ');
-      fail(new Error(`"${name}" has ended with ${exitCode}${last === '' ? '' : `: ${last}`}`));
-    }, fail);
-    const running: Running = { input, pending, ended, questions: 0 };
+    const kill = new AbortController();
+    const ended = host
+      .exec(program, args, { input, output, signal: kill.signal })
+      .then(({ exitCode, stderr }) => {
+        const last = `${printed}${stderr}`.trim().slice(-200);
+        const name = [program, ...args].join(' ');
+        fail(new Error(`"${name}" has ended with ${exitCode}${last === '' ? '' : `: ${last}`}`));
+      }, fail);
+    const running: Running = { input, pending, ended, kill, questions: 0 };
     return running;
   }
 }

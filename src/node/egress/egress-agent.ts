@@ -22,8 +22,9 @@ import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
 import { trimPod } from '../forwarding/view.ts';
 import { Nft } from '../nftables/nft.ts';
+import { type ForeignChange, repairMs, TableWatch, worse } from '../nftables/table-watch.ts';
 import { EgressRoutes } from './egress-routes.ts';
-import { EgressTable } from './egress-table.ts';
+import { EgressTable, egressTable, isEmpty } from './egress-table.ts';
 
 export interface EgressAgentOptions {
   readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
@@ -59,6 +60,9 @@ export class EgressAgent implements Runnable {
   readonly #loop: KeyLoop<LoopContext>;
   readonly #routes: EgressRoutes;
   readonly #table: EgressTable;
+  readonly #watch: TableWatch;
+  /** What others have done to the table since the last sync. */
+  #foreign: ForeignChange | undefined;
   /** Problems that were logged. */
   #loggedProblems = '';
   /** Events that were sent: a Pod, the EgressIP that serves it, and one that does not. */
@@ -69,7 +73,19 @@ export class EgressAgent implements Runnable {
     const { informers } = context;
     this.#options = options;
     this.#routes = new EgressRoutes(host, markMask);
-    this.#table = new EgressTable(new Nft(host), markMask);
+    this.#watch = new TableWatch({
+      ...{
+        host,
+        clock: context.clock,
+        log: context.log,
+        tables: [`${egressTable.family} ${egressTable.name}`],
+      },
+      changed: (change) => {
+        this.#foreign = worse(this.#foreign, change);
+        this.#loop.enqueue(everything, { after: repairMs });
+      },
+    });
+    this.#table = new EgressTable(new Nft(host, this.#watch), markMask);
     this.#objects = informers.informer(egressIPs);
     this.#qos = informers.informer(egressQoSes);
     this.#pods = informers.informer(podsResource, { transform: trimPod });
@@ -123,15 +139,21 @@ export class EgressAgent implements Runnable {
 
   /** Follows the API until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
+    this.#watch.start();
     try {
       await this.#loop.run(signal);
     } finally {
+      this.#watch.stop();
       await this.#table.close();
     }
   }
 
   async #sync(): Promise<ReconcileResult> {
-    const { nodeName, clusterCIDRs } = this.#options;
+    const { nodeName, clusterCIDRs, context } = this.#options;
+    // That it may have changed is nothing new at the start, where the table is made in any case.
+    const foreign = this.#foreign;
+    this.#foreign = undefined;
+    if (foreign !== undefined) this.#table.invalidate();
     const problems: string[] = [];
     const rules = egressRules(this.#objects.cache.values(), problems);
     const qos = new Map<string, QoSRules>();
@@ -151,6 +173,12 @@ export class EgressAgent implements Runnable {
       const numbers = await this.#routes.sync(peers.filter(({ name }) => names.has(name)));
       await this.#table.sync(plan, numbers);
       await this.#routes.prune(names);
+      if (foreign !== undefined && foreign !== 'perhaps' && !isEmpty(plan)) {
+        context.log.warn(
+          { reason: 'TableChanged' },
+          'somebody else has changed the rules of egress in the kernel: restored them',
+        );
+      }
     } catch (error) {
       this.#routes.invalidate();
       this.#table.invalidate();

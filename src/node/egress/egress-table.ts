@@ -23,7 +23,8 @@ import { disjointRanges } from '../nftables/elements.ts';
 import { splitTransactions } from '../nftables/nft.ts';
 
 /** Ours alone. */
-const table = { family: 'inet', name: 'servicenet-egress' } as const;
+export const egressTable = { family: 'inet', name: 'servicenet-egress' } as const;
+const table = egressTable;
 
 const inTable = { family: table.family, table: table.name };
 
@@ -74,7 +75,7 @@ export class EgressTable {
    * @throws {RangeError} if the mark has too few bits for the numbers.
    */
   async sync(plan: EgressPlan, numbers: ReadonlyMap<string, number>): Promise<void> {
-    if (plan.leave.size === 0 && plan.sources.size === 0 && plan.marks.size === 0) {
+    if (isEmpty(plan)) {
       const isKnown = this.#known !== undefined;
       if (this.#known === 'none') return;
       if (isKnown || (await this.#nft.list([], 'table', table.family, table.name)) !== undefined) {
@@ -214,6 +215,11 @@ export class EgressTable {
     );
     return name;
   }
+}
+
+/** Without anything to do there is no need for a table. */
+export function isEmpty({ leave, sources, marks }: EgressPlan): boolean {
+  return leave.size === 0 && sources.size === 0 && marks.size === 0;
 }
 
 const empty: KnownContents = { chains: new Map(), elements: new Map() };

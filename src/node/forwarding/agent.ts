@@ -11,7 +11,7 @@ import {
   mayLeaveStaleFlows,
   type UdpDestination,
 } from '../../network/forwarding/stale-flows.ts';
-import { type ParsedAddress, parseAddress } from '../../objects/address.ts';
+import { ipFamilies, type ParsedAddress, parseAddress } from '../../objects/address.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/key-loop.ts';
@@ -19,7 +19,9 @@ import { Conntrack } from './conntrack.ts';
 import { ForwardingView, type NodeForwardingOptions, type Planned } from './view.ts';
 import { type BindAddress, NodeHealthServer, ServiceHealthServers, SyncHealth } from './health.ts';
 import { Nft } from '../nftables/nft.ts';
-import { type SyncResult, NftablesWriter } from '../nftables/writer.ts';
+import { tableName } from '../nftables/elements.ts';
+import { type ForeignChange, repairMs, TableWatch, worse } from '../nftables/table-watch.ts';
+import { nftFamily, type SyncResult, NftablesWriter } from '../nftables/writer.ts';
 import { otherProxies } from '../nftables/other-proxies.ts';
 import { ProxyMetrics } from './metrics.ts';
 import { errorMessage } from '../../objects/status.ts';
@@ -61,8 +63,8 @@ export class ProblemReports {
 export interface DataPath {
   /** @param touched the Services whose plans may have changed since the last sync. */
   sync(plan: ForwardingPlan, touched: Iterable<ObjectKey>): Promise<SyncResult>;
-  /** The next sync compares everything with what there is, and restores it. */
-  invalidate(): void;
+  /** The next sync compares everything with what there is, and restores it. @param isRuined makes it anew. */
+  invalidate(isRuined?: boolean): void;
   /** Ends what cannot go on without its agent. */
   close?(): Promise<void>;
 }
@@ -118,6 +120,10 @@ export class NodeAgent implements Runnable {
   readonly #view: ForwardingView;
   readonly #dataPath: DataPath;
   readonly #conntrack: Conntrack;
+  /** Undefined without nftables. */
+  readonly #watch: TableWatch | undefined;
+  /** What others have done to the tables since the last sync. */
+  #foreign: ForeignChange | undefined;
   readonly #loop: KeyLoop<LoopContext>;
   readonly #metrics: ProxyMetrics;
   readonly #problems: ProblemReports;
@@ -141,7 +147,19 @@ export class NodeAgent implements Runnable {
     const { context, host, nodeName, forwarding, markMask, dataPath, minSyncMs } = options;
     const { clock, events, informers, log, metrics } = context;
     this.#options = options;
-    this.#dataPath = dataPath ?? new NftablesWriter({ host, markMask });
+    this.#watch =
+      dataPath === undefined
+        ? new TableWatch({
+            ...{ host, clock, log, tables: ipFamilies.map((family) => `${nftFamily(family)} ${tableName}`) },
+            changed: (change) => {
+              this.#foreign = worse(this.#foreign, change);
+              this.#loop.enqueue(everything, { after: repairMs });
+            },
+          })
+        : undefined;
+    this.#dataPath =
+      dataPath ??
+      new NftablesWriter({ host, markMask, ...(this.#watch === undefined ? {} : { watch: this.#watch }) });
     this.#hasConntrack = dataPath === undefined;
     this.#conntrack = new Conntrack(host);
     this.#metrics = ProxyMetrics.of(metrics);
@@ -188,6 +206,7 @@ export class NodeAgent implements Runnable {
     const forget = metrics.beforeScrape(() => {
       if (this.#view.plan !== undefined) this.#metrics.refusing(this.#view.plan, families);
     });
+    this.#watch?.start();
     try {
       await Promise.all([
         this.#loop.run(signal),
@@ -195,6 +214,7 @@ export class NodeAgent implements Runnable {
       ]);
     } finally {
       forget();
+      this.#watch?.stop();
       await this.#healthChecks.close();
       await this.#dataPath.close?.();
     }
@@ -220,10 +240,13 @@ export class NodeAgent implements Runnable {
     const { context, host, forwarding, nodeName, fullSyncMs } = this.#options;
     const { clock, log } = context;
     this.#lastSyncMs = clock.monotonic();
-    const isFull = this.#lastSyncMs >= this.#nextFullSyncMs;
+    // The first sync reads everything in any case.
+    const foreign = this.#nextFullSyncMs === Number.NEGATIVE_INFINITY ? undefined : this.#foreign;
+    this.#foreign = undefined;
+    const isFull = foreign !== undefined || this.#lastSyncMs >= this.#nextFullSyncMs;
     if (isFull) {
       this.#addresses = await interfaceAddresses(host);
-      this.#dataPath.invalidate();
+      this.#dataPath.invalidate(foreign === 'rules');
     }
     this.#health.begin();
     this.#metrics.began();
@@ -240,9 +263,10 @@ export class NodeAgent implements Runnable {
     if (isFull || mayLeaveStaleFlows(planned.changes)) this.#mayHaveStaleFlows = true;
     this.#remember(formerDestinations(planned.changes));
     try {
-      await this.#program(planned);
+      await this.#program(planned, foreign);
     } catch (error) {
       this.#triggeredMs = [...triggeredMs, ...this.#triggeredMs];
+      if (foreign !== undefined) this.#foreign = worse(this.#foreign, foreign);
       this.#metrics.failed(forwarding.families);
       const message = `Services are forwarded as they were before: ${errorMessage(error)}`;
       // By its name as kube-proxy has it in its Events, which reads no uid either.
@@ -263,7 +287,7 @@ export class NodeAgent implements Runnable {
     };
   }
 
-  async #program({ plan, changes }: Planned): Promise<void> {
+  async #program({ plan, changes }: Planned, foreign: ForeignChange | undefined): Promise<void> {
     const { clock, log } = this.#options.context;
     const started = clock.monotonic();
     const { transactions, elements, former } = await this.#dataPath.sync(
@@ -273,6 +297,13 @@ export class NodeAgent implements Runnable {
     this.#remember(former);
     if (transactions === 0) return;
     const milliseconds = Math.round(clock.monotonic() - started);
+    if (foreign !== undefined && (foreign !== 'perhaps' || changes.length === 0)) {
+      log.warn(
+        { reason: 'TableChanged', transactions, elements, milliseconds },
+        'somebody else has changed the rules of Services in the kernel: restored them',
+      );
+      return;
+    }
     log.debug({ transactions, elements, milliseconds }, 'wrote Services into the kernel');
   }
 

@@ -1,5 +1,6 @@
 import { type Host, ProgramMissingError, type ExecOptions, type ExecResult } from '../../host/host.ts';
 import { ResidentProgram } from '../../host/resident-program.ts';
+import type { TableWatch } from './table-watch.ts';
 import {
   type Command,
   type NftFamily,
@@ -36,6 +37,9 @@ export const residentLimit = 4000;
 /** It keeps all lines that differ as the history of its terminal. */
 const transactionsEach = 1000;
 
+/** A program nft has this time for one transaction or listing: one that was stopped would keep the agent from all else. */
+const limitSeconds = 30;
+
 /**
  * The programs of sh by which nft is run, and what the interactive one is asked. A fake nft recognises them by their text.
  */
@@ -44,11 +48,11 @@ export const nftScripts = {
    * One shell runs nft for each of several transactions: to start a program takes a process of Node.js 10 ms at 200 MiB,
    * and a shell less than 1 ms. nft opens /dev/stdin, which must be a pipe for that: Node.js gives its children sockets.
    */
-  transactions: 'while read -r bytes; do head -c "$bytes" | nft -j -f - || exit; done',
+  transactions: `while read -r bytes; do head -c "$bytes" | timeout -s KILL ${limitSeconds} nft -j -f - || exit; done`,
   /** Protocols as numbers: nft looks each name up in `/etc/protocols`. */
-  listings: 'for what; do nft -j --numeric-protocol list $what || exit; done',
+  listings: `for what; do timeout -s KILL ${limitSeconds} nft -j --numeric-protocol list $what || exit; done`,
   /** One transaction in nft's own language. */
-  text: 'cat | nft -f -',
+  text: `cat | timeout -s KILL ${limitSeconds} nft -f -`,
   /** The history file of nft, in the home directory, is one that cannot be. */
   interactive: 'HOME=/dev/null TERM=dumb exec nft -j -i 2>&1',
   /** nft answers it with one line, always the same. */
@@ -120,10 +124,13 @@ export class ResidentNft {
 export class Nft {
   readonly #host: Host;
   readonly #resident: ResidentNft;
+  readonly #watch: Pick<TableWatch, 'own'>;
 
-  constructor(host: Host) {
+  /** @param watch counts what is done; default: nobody does. */
+  constructor(host: Host, watch: Pick<TableWatch, 'own'> = { own: (write) => write() }) {
     this.#host = host;
     this.#resident = new ResidentNft(host);
+    this.#watch = watch;
   }
 
   /** Ends the program that {@link runAll} leaves behind for the next small transaction. */
@@ -134,7 +141,7 @@ export class Nft {
   /** Does all of it or nothing. @throws {NftError} */
   async run(commands: readonly Command[]): Promise<void> {
     const text = JSON.stringify({ nftables: commands });
-    await this.#shell(nftScripts.transactions, [], { input: [sized(text)] });
+    await this.#one(nftScripts.transactions, [sized(text)]);
   }
 
   /**
@@ -145,7 +152,11 @@ export class Nft {
    * @returns how many there were.
    * @throws {NftError} of the one that failed.
    */
-  async runAll(transactions: AsyncIterable<string>): Promise<number> {
+  runAll(transactions: AsyncIterable<string>): Promise<number> {
+    return this.#watch.own(() => this.#runAll(transactions));
+  }
+
+  async #runAll(transactions: AsyncIterable<string>): Promise<number> {
     const rest = transactions[Symbol.asyncIterator]();
     const first = await rest.next();
     if (first.done === true) return 0;
@@ -166,12 +177,15 @@ export class Nft {
 
   /** One transaction in nft's own language, for what its JSON cannot say: constants of ours only. @throws {NftError} */
   async runText(text: string): Promise<void> {
-    await this.#shell(nftScripts.text, [], { input: text });
+    await this.#one(nftScripts.text, text);
   }
 
   /** The output of `nft -j list …`. @returns undefined if there is no such thing. @throws {NftError} */
   async list(options: readonly string[], ...what: readonly string[]): Promise<string | undefined> {
-    const { exitCode, stdout, stderr } = await this.#exec('nft', ['-j', ...options, 'list', ...what]);
+    const signal = AbortSignal.timeout(limitSeconds * 1000);
+    const { exitCode, stdout, stderr } = await this.#exec('nft', ['-j', ...options, 'list', ...what], {
+      signal,
+    });
     if (exitCode === 0) return stdout;
     if (stderr.includes('No such file or directory')) return undefined;
     throw NftError.of(stderr, `nft list ${what.join(' ')}`);
@@ -188,8 +202,17 @@ export class Nft {
     await this.#shell(nftScripts.listings, what, { output });
   }
 
+  async #one(script: string, input: NonNullable<ExecOptions['input']>): Promise<void> {
+    await this.#watch.own(async () => {
+      await this.#shell(script, [], { input });
+      return 1;
+    });
+  }
+
   async #shell(script: string, args: readonly string[], options: ExecOptions): Promise<void> {
     const { exitCode, stderr } = await this.#exec('sh', ['-c', script, 'sh', ...args], options);
+    if (exitCode === killed)
+      throw new NftError(`nft did not answer in ${limitSeconds} seconds, and was ended`);
     if (exitCode !== 0) throw NftError.of(stderr);
   }
 
@@ -207,6 +230,9 @@ export class Nft {
     throw new NftError('there is no program nft: install the package nftables (1.0.1 or later)');
   }
 }
+
+/** The exit code of a shell whose program got SIGKILL. */
+const killed = 137;
 
 /** A transaction as the shell reads it. */
 function sized(text: string): string {

@@ -29,6 +29,7 @@ import { serviceChainDefinitions } from './port-elements.ts';
 import { ProgrammedServices, type ProgrammingStep } from './programmed.ts';
 import type { Host } from '../../host/host.ts';
 import { defaultMarkMask } from './marks.ts';
+import type { TableWatch } from './table-watch.ts';
 
 /** The result of a sync. */
 export interface SyncResult {
@@ -63,6 +64,10 @@ export class NftablesTable {
   readonly #family: IPFamily;
   readonly #markMask: number;
   #known: KnownTable | undefined;
+  /** The rules in the kernel are others. */
+  #isRuined = false;
+  /** The chains that this process has needed at some time. */
+  readonly #ownChains = new Set<string>();
 
   constructor(nft: Nft, family: IPFamily, markMask: number) {
     this.#nft = nft;
@@ -70,9 +75,14 @@ export class NftablesTable {
     this.#markMask = markMask;
   }
 
-  /** The next sync lists the table, compares it with the plan, and restores it. */
-  invalidate(): void {
+  /**
+   * The next sync lists the table, compares it with the plan, and restores it.
+   *
+   * @param isRuined it makes the table anew.
+   */
+  invalidate(isRuined = false): void {
     this.#known = undefined;
+    this.#isRuined ||= isRuined;
   }
 
   /**
@@ -108,6 +118,7 @@ export class NftablesTable {
         programmed.commit(step);
       }
       yield* transactions.flush();
+      if (listed !== undefined) yield* this.#withoutForeignChains(chains, options);
     };
     const written = await this.#nft.runAll(texts.call(this));
     this.#known = { options, chains, programmed, others };
@@ -140,6 +151,7 @@ export class NftablesTable {
     const rules = listedRules((await this.#nft.list(['-t'], 'ruleset', family)) ?? '{}');
     const expected = chainSizes(layout.commands);
     const isOurs =
+      !this.#isRuined &&
       [...expected].every(([name, size]) => rules.chains.get(name) === size) &&
       allSetNames.every((name) => rules.sets.has(name));
     const listed = new ListedTable(plan, this.#family);
@@ -149,6 +161,7 @@ export class NftablesTable {
       await this.#nft.run([{ add: { table } }, { delete: { table } }]);
       await this.#nft.runText(layout.text);
       await this.#nft.run(layout.commands);
+      this.#isRuined = false;
       return { chains: expected, listed, transactions: 3, former };
     }
     const reader = new ListingReader((element) => listed.add(element));
@@ -166,6 +179,7 @@ export class NftablesTable {
     const commands: Command[] = [];
     for (const chain of step.chains.values()) {
       for (const definition of serviceChainDefinitions(chain, options)) {
+        this.#ownChains.add(definition.name);
         const size = definition.commands.length - 1;
         if (chains.get(definition.name) === size) continue;
         chains.set(definition.name, size);
@@ -179,6 +193,20 @@ export class NftablesTable {
       }
     }
     return splitTransactions(commands);
+  }
+
+  /** Takes away chains of an agent before that nothing leads to any more, and those of somebody else. */
+  #withoutForeignChains(chains: Map<string, number>, options: LayoutOptions): readonly string[] {
+    const { family } = options;
+    const layout = chainSizes(tableLayout(options).commands);
+    const foreign = [...chains.keys()].filter((name) => !layout.has(name) && !this.#ownChains.has(name));
+    for (const name of foreign) chains.delete(name);
+    // They may lead to each other.
+    return splitTransactions(
+      (['flush', 'delete'] as const).flatMap((verb) =>
+        foreign.map((name) => ({ [verb]: { chain: { family, table: tableName, name } } })),
+      ),
+    );
   }
 
   #layoutOptions({ podDetection, nodePortAddresses }: NodeFamilyPlan): LayoutOptions {
@@ -256,6 +284,8 @@ export interface NftablesWriterOptions {
   readonly host: Host;
   /** The bits of the packet mark that are ours (`marks.ts`); 1 to 2^32-1. */
   readonly markMask?: number;
+  /** Is told what is written. */
+  readonly watch?: TableWatch;
 }
 
 /** Writes a node's plan into its kernel, as the tables `ip servicenet` and `ip6 servicenet`. One call at a time. */
@@ -264,8 +294,8 @@ export class NftablesWriter {
   readonly #markMask: number;
   readonly #tables = new Map<IPFamily, NftablesTable>();
 
-  constructor({ host, markMask = defaultMarkMask }: NftablesWriterOptions) {
-    this.#nft = new Nft(host);
+  constructor({ host, markMask = defaultMarkMask, watch }: NftablesWriterOptions) {
+    this.#nft = new Nft(host, watch);
     this.#markMask = markMask;
   }
 
@@ -302,9 +332,9 @@ export class NftablesWriter {
     return { transactions, elements, former };
   }
 
-  /** The next sync lists the tables, compares them with the plan, and restores them. */
-  invalidate(): void {
-    for (const table of this.#tables.values()) table.invalidate();
+  /** The next sync lists the tables, compares them with the plan, and restores them. @param areRuined makes them anew. */
+  invalidate(areRuined = false): void {
+    for (const table of this.#tables.values()) table.invalidate(areRuined);
   }
 
   /** Ends the program that {@link sync} leaves behind for the next change. What was written stays. */

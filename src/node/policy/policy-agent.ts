@@ -21,7 +21,9 @@ import { KeyLoop, type LoopContext, type ReconcileResult } from '../../runtime/k
 import { otherImplementations } from '../../runtime/other-implementations.ts';
 import { trimPod } from '../forwarding/view.ts';
 import { Nft } from '../nftables/nft.ts';
+import { type ForeignChange, repairMs, TableWatch, worse } from '../nftables/table-watch.ts';
 import { EgressFirewalls, type ResolvedName, lookUpName } from './egress-firewalls.ts';
+import { policyTable } from './policy-commands.ts';
 import { PolicyTable } from './policy-table.ts';
 
 export interface PolicyAgentOptions {
@@ -69,13 +71,28 @@ export class PolicyAgent implements Runnable {
   readonly #firewalls: EgressFirewalls;
   #firewallsTouched = true;
   #nextFullSyncMs = Number.NEGATIVE_INFINITY;
+  readonly #watch: TableWatch;
+  /** What others have done to the table since the last sync. */
+  #foreign: ForeignChange | undefined;
 
   constructor(options: PolicyAgentOptions) {
     const { context, host, nodeName, clusterCIDRs = [], resolve = lookUpName } = options;
     const { informers } = context;
     this.#options = options;
     this.#index = new PolicyIndex(nodeName, hash);
-    this.#table = new PolicyTable(new Nft(host));
+    this.#watch = new TableWatch({
+      ...{
+        host,
+        clock: context.clock,
+        log: context.log,
+        tables: [`${policyTable.family} ${policyTable.name}`],
+      },
+      changed: (change) => {
+        this.#foreign = worse(this.#foreign, change);
+        this.#loop.enqueue(everything, { after: repairMs });
+      },
+    });
+    this.#table = new PolicyTable(new Nft(host, this.#watch));
     const pods = informers.informer(podsResource, { transform: trimPod });
     const policies = informers.informer(networkPoliciesResource);
     this.#namespaces = informers.informer(namespacesResource);
@@ -143,9 +160,11 @@ export class PolicyAgent implements Runnable {
       );
     }
     if (!routesPods) await this.#checkBridges();
+    this.#watch.start();
     try {
       await Promise.all([this.#loop.run(signal), this.#firewalls.run(signal)]);
     } finally {
+      this.#watch.stop();
       await this.#table.close();
     }
   }
@@ -164,6 +183,9 @@ export class PolicyAgent implements Runnable {
   async #sync(): Promise<ReconcileResult> {
     const { context, fullSyncMs } = this.#options;
     const now = context.clock.monotonic();
+    const foreign = this.#foreign;
+    this.#foreign = undefined;
+    if (foreign !== undefined) this.#table.invalidate(foreign !== 'perhaps');
     if (now >= this.#nextFullSyncMs) {
       this.#table.invalidate();
       this.#nextFullSyncMs = now + fullSyncMs;
@@ -171,7 +193,12 @@ export class PolicyAgent implements Runnable {
     if (this.#firewallsTouched) this.#index.setFirewalls(this.#firewalls.filters(hash));
     this.#firewallsTouched = false;
     const { transactions, commands } = await this.#table.sync(this.#index.plan());
-    if (transactions > 0) {
+    if (foreign !== undefined && foreign !== 'perhaps' && transactions > 0) {
+      context.log.warn(
+        { reason: 'TableChanged', transactions, commands },
+        'somebody else has changed the rules of policies in the kernel: restored them',
+      );
+    } else if (transactions > 0) {
       const milliseconds = Math.round(context.clock.monotonic() - now);
       context.log.debug({ transactions, commands, milliseconds }, 'wrote policies into the kernel');
     }

@@ -101,23 +101,29 @@ export class PolicyTable {
   readonly #nft: Nft;
   /** The contents of the kernel; `none`: no table. Undefined: unknown. */
   #known: ListedPolicyTable | 'none' | undefined;
+  /** Something that is not compared may be missing. */
+  #isRuined = false;
 
   constructor(nft: Nft) {
     this.#nft = nft;
   }
 
-  /** The next sync reads what the kernel has. */
-  invalidate(): void {
+  /** The next sync reads what the kernel has. @param isRuined it makes the table anew. */
+  invalidate(isRuined = false): void {
     this.#known = undefined;
+    this.#isRuined ||= isRuined;
   }
 
   /** Programs the kernel by the plan. @throws {NftError} The next sync then reads the contents of the kernel. */
   async sync(plan: PolicyPlan): Promise<PolicySyncResult> {
     try {
-      const present = this.#known ?? (await readTable(this.#nft)) ?? 'none';
+      const isRuined = this.#isRuined;
+      const present = isRuined ? 'none' : (this.#known ?? (await readTable(this.#nft)) ?? 'none');
       this.#known = undefined;
       // Without a policy there is no need for a table.
       if (present === 'none' && plan.chains.size === 0) {
+        if (isRuined) await this.cleanUp();
+        this.#isRuined = false;
         this.#known = present;
         return { transactions: 0, commands: 0 };
       }
@@ -126,6 +132,7 @@ export class PolicyTable {
       const transactions = splitTransactions(commands);
       if (transactions.length > 0) await this.#nft.runAll(Readable.from(transactions));
       this.#known = contentsOf(plan);
+      this.#isRuined = false;
       return { transactions: transactions.length, commands: commands.length };
     } catch (error) {
       this.invalidate();

@@ -124,13 +124,18 @@ describe('the writer of a table', () => {
     planner.apply([many(0, 3, 1)]);
     // The last endpoint takes the slot of the first, which has gone.
     await before.sync(planner.plan);
-    const listing = nft.listing();
+    const maps = nft.listing({ table: 'ip servicenet', sets: ['cluster-endpoints', 'service-ips'] });
     const done = nft.transactions.length;
 
+    // What is taken away is the chain for four endpoints.
     const after = new NftablesWriter({ host: nft.host });
-    expect(await after.sync(planner.plan)).toEqual({ transactions: 0, elements: 0, former: [] });
-    expect(nft.listing()).toBe(listing);
-    expect(nft.transactions).toHaveLength(done);
+    expect(await after.sync(planner.plan)).toEqual({ transactions: 1, elements: 0, former: [] });
+    expect(nft.listing({ table: 'ip servicenet', sets: ['cluster-endpoints', 'service-ips'] })).toBe(maps);
+    expect(nft.transactions).toHaveLength(done + 1);
+    expect(nft.listing()).not.toContain('pick-cluster-4');
+    expect(await new NftablesWriter({ host: nft.host }).sync(planner.plan)).toMatchObject({
+      transactions: 0,
+    });
     planner.apply([many(1, 1, 0)]);
     expect(await after.sync(planner.plan, ['shop/web-1'])).toMatchObject({ transactions: 2 });
   });
