@@ -20,7 +20,7 @@ const imports = {
   controllers: ['runtime', 'network'],
   platforms: ['controllers'],
   pools: ['platforms'],
-  host: ['objects'],
+  host: ['objects', 'tls'],
   node: ['host', 'network', 'runtime'],
   router: ['host', 'network', 'runtime'],
   dns: ['host', 'network', 'runtime'],

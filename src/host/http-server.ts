@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import { createServer as createPlainServer } from './node-http.ts';
 import { errorMessage } from '../objects/status.ts';
+import { refusePlainHttp } from '../tls/plain-http.ts';
 import { readTarget, type RequestTarget } from '../objects/request-target.ts';
 
 /** Answers a request. What it throws, at once or later, is the answer 500, or 400 for what cannot be decoded. */
@@ -51,7 +52,9 @@ export function httpServer(answer: Answer): Server {
 
 /** The same by TLS. */
 export function httpsServer(options: ServerOptions, answer: Answer): ReturnType<typeof createTlsServer> {
-  return createTlsServer(options, answering(answer));
+  const server = createTlsServer(options, answering(answer));
+  refusePlainHttp(server);
+  return server;
 }
 
 /**

@@ -250,7 +250,7 @@ describe('a request', () => {
 describe('credentials', () => {
   test('none, a wrong token and an unknown scheme are 401', async () => {
     const { send } = await start(echo);
-    for (const authorization of ['Bearer wrong', 'Bearer ', 'Basic c2VjcmV0', 'secret']) {
+    for (const authorization of ['Bearer wrong', 'Bearer ', 'Bearer  secret', 'Basic c2VjcmV0', 'secret']) {
       const answer = await send('/version', { headers: { authorization } });
       expect([authorization, answer.status, status(answer)['reason']]).toEqual([
         authorization,

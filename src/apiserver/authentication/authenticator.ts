@@ -4,7 +4,8 @@ import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { credentialId, withAuthenticatedGroup, anonymousUser } from './users.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 import { isUtf8 } from 'node:buffer';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingRequest } from '../http/exchange.ts';
 import { unauthorized } from '../../objects/status.ts';
 import { decodeBase64Url } from '../../objects/go-text.ts';
 
@@ -66,7 +67,7 @@ function listOf(value: unknown): string[] {
 /** Finds the user of a request. */
 export interface Authenticator {
   /** @throws {StatusError} 401 when no accepted credential is present, or a wrong one. */
-  authenticate(request: IncomingMessage): UserInfo;
+  authenticate(request: Pick<IncomingRequest, 'socket' | 'headers' | 'url'>): UserInfo;
 }
 
 /** Authenticates bearer tokens of one kind. */
@@ -150,10 +151,9 @@ function ownerOf(tokens: readonly TokenAuthenticator[], token: string | undefine
 function bearerToken(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined;
   const header = authorization.trim();
-  const space = header.indexOf(' ');
-  if (space === -1 || header.slice(0, space).toLowerCase() !== 'bearer') return undefined;
-  const token = header.slice(space + 1).trim();
-  return token === '' ? undefined : token;
+  // Further blanks end it: behind two there is none (apiserver `request/bearertoken`).
+  const [scheme = '', token = ''] = header.split(' ', 2);
+  return scheme.toLowerCase() !== 'bearer' || token === '' ? undefined : token;
 }
 
 const protocolPrefix = 'base64url.bearer.authorization.k8s.io.';

@@ -1,5 +1,6 @@
-import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
 import type { LongBody } from './long-body.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 import { StatusError } from '../../objects/status.ts';
@@ -20,6 +21,19 @@ export interface RequestInfo {
   readonly rest: readonly string[];
 }
 
+/** A request as a server reads it, of HTTP/1.1 (Node's IncomingMessage) or HTTP/2. The stream is its body. */
+export interface IncomingRequest extends Readable {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values, one after the other. */
+  readonly rawHeaders: string[];
+  /** The connection, which others may share. */
+  readonly socket: Socket;
+  /** Whether all of the body has come. */
+  readonly complete: boolean;
+}
+
 /** A request behind authentication and routing. */
 export interface ApiRequest {
   readonly method: string;
@@ -28,14 +42,14 @@ export interface ApiRequest {
   readonly info: RequestInfo;
   readonly query: URLSearchParams;
   /** Lower-case names; repeated headers joined as Node does. */
-  readonly headers: IncomingMessage['headers'];
+  readonly headers: IncomingHttpHeaders;
   readonly user: UserInfo;
   /** Reads the whole body, at most 3 MiB. @throws {StatusError} 413, or 400 when it is cut short. */
   body(): Promise<Buffer>;
   /** Aborted when the client is gone or the server stops. */
   readonly signal: AbortSignal;
   /** The request itself, for a proxy that streams the body instead of reading it. */
-  readonly incoming: IncomingMessage;
+  readonly incoming: IncomingRequest;
 }
 
 /** The answer of a handler; exactly one of the methods is called, once. */

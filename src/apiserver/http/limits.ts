@@ -1,8 +1,7 @@
 import { X509Certificate } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { badRequest, StatusError, tooManyRequests } from '../../objects/status.ts';
-import type { RequestInfo } from './exchange.ts';
+import type { IncomingRequest, RequestInfo } from './exchange.ts';
 
 /**
  * Refuses requests for another server (RFC 9110, 15.5.20): a web page whose name resolves to this server (DNS
@@ -22,7 +21,7 @@ export class HostCheck {
    * @throws {StatusError} 400 for more than one Host or one that is none (Go's `net/http` readRequest), 421 for a name that
    *   the certificate does not have. HTTP/1.0 needs no Host.
    */
-  check({ rawHeaders, headers: { host = '' }, url = '' }: IncomingMessage): void {
+  check({ rawHeaders, headers: { host = '' }, url = '' }: IncomingRequest): void {
     let hosts = 0;
     for (let i = 0; i < rawHeaders.length; i += 2) {
       if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts++;

@@ -1,6 +1,6 @@
-import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
+import type { OutgoingAnswer } from './reply.ts';
 
 /** A part of a body before it is a string. */
 export interface BodyPart {
@@ -31,7 +31,7 @@ const spare: Buffer[] = [];
 const maxSpare = 8;
 
 /** Ends an answer whose status and headers are set with a body of `length` bytes. */
-export function endWith(response: ServerResponse, body: LongBody, length: number): void {
+export function endWith(response: OutgoingAnswer, body: LongBody, length: number): void {
   if (length < longFrom) {
     response.end(body.join(''));
     return;
@@ -42,14 +42,14 @@ export function endWith(response: ServerResponse, body: LongBody, length: number
 }
 
 /** Ends an answer whose status and headers are set with a body that is made while the client reads it. */
-export function endWhileMade(response: ServerResponse, body: Iterable<string>): void {
+export function endWhileMade(response: OutgoingAnswer, body: Iterable<string>): void {
   response.flushHeaders();
   writeInto(response, body);
 }
 
 /** Ends an answer whose status and headers are set with a compressed body of unknown length. */
 export function endCompressed(
-  response: ServerResponse,
+  response: OutgoingAnswer,
   body: Buffer | string | Iterable<string | BodyPart>,
 ): void {
   const gzip = createGzip({ level: 1 });

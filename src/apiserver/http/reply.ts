@@ -3,9 +3,8 @@ import { writeProtobuf } from '../schema/protobuf/write-protobuf.ts';
 import { writeYaml } from '../schema/yaml/write-yaml.ts';
 import { type MediaType, negotiateError } from './negotiation.ts';
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import type { Reply, ReplyStream } from './exchange.ts';
+import type { IncomingRequest, Reply, ReplyStream } from './exchange.ts';
 import {
   endCompressed,
   endWhileMade,
@@ -97,7 +96,7 @@ export interface ReplyContext {
 }
 
 /** @param url the raw request target. */
-export function replyContext({ headers, url = '/' }: Pick<IncomingMessage, 'headers' | 'url'>): ReplyContext {
+export function replyContext({ headers, url = '/' }: Pick<IncomingRequest, 'headers' | 'url'>): ReplyContext {
   const question = url.indexOf('?');
   return {
     auditId: auditId(headers['audit-id']),
@@ -113,16 +112,27 @@ function auditId(sent: string | string[] | undefined): string {
   return typeof sent === 'string' && /^[\w-]{1,64}$/.test(sent) ? sent : randomUUID();
 }
 
+/** Where an answer is written: Node's ServerResponse, or the like of it for HTTP/2. */
+export interface OutgoingAnswer extends Writable {
+  readonly statusCode: number;
+  /** False: the connection ends behind it. Of HTTP/1.1 only. */
+  shouldKeepAlive: boolean;
+  /** @param headers names and values, one after the other. */
+  writeHead(status: number, headers: string[]): unknown;
+  /** Sends the head before there is a body. */
+  flushHeaders(): void;
+}
+
 /** Answers one request. A second answer is ignored: the first has been sent. */
 export class HttpReply implements Reply {
-  readonly #response: ServerResponse;
+  readonly #response: OutgoingAnswer;
   readonly #context: ReplyContext;
   #warnings: string[] | undefined;
   /** Names and values, one after the other. */
   readonly #added: string[] = [];
   #started = false;
 
-  constructor(response: ServerResponse, context: ReplyContext) {
+  constructor(response: OutgoingAnswer, context: ReplyContext) {
     this.#response = response;
     this.#context = context;
   }
@@ -268,12 +278,12 @@ const nothing = Buffer.alloc(0);
  * Sends the status and headers that were written, a byte for each character. With a text behind them (the empty one of
  * `flushHeaders` too) Node sends both in UTF-8, and what is not ASCII in a header is encoded a second time.
  */
-function sendHead(response: ServerResponse): void {
+function sendHead(response: OutgoingAnswer): void {
   response.write(nothing);
 }
 
 /** The body of an answer whose head is sent, in pieces. */
-function replyStream(response: ServerResponse): ReplyStream {
+function replyStream(response: OutgoingAnswer): ReplyStream {
   return {
     write: (chunk, onSent) => response.write(chunk, onSent),
     drained: async () => drained(response),

@@ -1,6 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Writable } from 'node:stream';
 import { badRequest, tooLarge } from '../../objects/status.ts';
-import type { RequestInfo, ApiRequest } from './exchange.ts';
+import type { ApiRequest, IncomingRequest, RequestInfo } from './exchange.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** kube-apiserver's limit of a request body (apiserver `server/config.go`, MaxRequestBodyBytes). */
@@ -16,7 +17,7 @@ function overLimit(limit: number): Error {
  *
  * @throws {StatusError} 413, or 400 when the client ends in the middle.
  */
-async function readBody(incoming: IncomingMessage, limit = maxBodyBytes): Promise<Buffer> {
+async function readBody(incoming: IncomingRequest, limit = maxBodyBytes): Promise<Buffer> {
   if (Number(incoming.headers['content-length'] ?? 0) > limit) throw overLimit(limit);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -210,17 +211,17 @@ function parseQuery(query: string): URLSearchParams {
 export class HttpRequest implements ApiRequest {
   readonly method: string;
   readonly url: string;
-  readonly headers: IncomingMessage['headers'];
+  readonly headers: IncomingHttpHeaders;
   readonly info: RequestInfo;
   readonly user: UserInfo;
-  readonly incoming: IncomingMessage;
+  readonly incoming: IncomingRequest;
   readonly query: URLSearchParams;
   readonly #onSignal: () => AbortSignal;
   #madeSignal: AbortSignal | undefined;
 
   /** @throws {StatusError} 400 for a query of too many parameters. */
   constructor(
-    incoming: IncomingMessage,
+    incoming: IncomingRequest,
     target: Target,
     user: UserInfo,
     /** Called at most once. */
@@ -247,7 +248,7 @@ export class HttpRequest implements ApiRequest {
 }
 
 /** A signal that is aborted when the answer's connection closes before the answer is complete. */
-export function abortWithClient(response: ServerResponse, controller: AbortController): void {
+export function abortWithClient(response: Writable, controller: AbortController): void {
   response.once('close', () => {
     if (!response.writableFinished) controller.abort();
   });

@@ -1,14 +1,17 @@
 import type { Duplex } from 'node:stream';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type Server, createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import { headersTooLarge, internalError, timedOut, StatusError } from '../../objects/status.ts';
 import { LogThrottle } from '../../telemetry/log.ts';
+import { refusePlainHttp } from '../../tls/plain-http.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
-import type { Handler, UpgradeHandler } from './exchange.ts';
+import type { Handler, IncomingRequest, UpgradeHandler } from './exchange.ts';
+import { isHttp2, serveHttp2 } from './http2.ts';
 import { HostCheck, InFlight, isLongRunning } from './limits.ts';
-import { HttpReply, replyContext } from './reply.ts';
+import { HttpReply, type OutgoingAnswer, replyContext } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser } from './shutdown.ts';
 
@@ -48,7 +51,7 @@ function refuseSocket(error: Error & { code?: string }, socket: Duplex): void {
 class LateBodies {
   readonly #limitMs: number;
   /** The start of the wait for each, by `performance.now()`. */
-  readonly #expected = new Map<IncomingMessage, number>();
+  readonly #expected = new Map<IncomingRequest, number>();
 
   /** @param limitMs in which a body must be there. */
   constructor(limitMs: number) {
@@ -60,7 +63,7 @@ class LateBodies {
    *
    * @param since the time of the answer, by `performance.now()`.
    */
-  answered(incoming: IncomingMessage, since: number): void {
+  answered(incoming: IncomingRequest, since: number): void {
     if (incoming.complete || incoming.destroyed || this.#expected.has(incoming)) return;
     this.#expected.set(incoming, since);
   }
@@ -70,7 +73,8 @@ class LateBodies {
     const latest = performance.now() - this.#limitMs;
     for (const [incoming, since] of this.#expected) {
       const isLate = !incoming.complete && !incoming.destroyed && since <= latest;
-      if (isLate) incoming.socket.destroy();
+      // Of HTTP/1.1 this closes the connection.
+      if (isLate) incoming.destroy();
       if (isLate || incoming.complete || incoming.destroyed) this.#expected.delete(incoming);
     }
   }
@@ -152,7 +156,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     cert: options.tls.certificate,
     key: options.tls.key,
     minVersion: 'TLSv1.2',
-    ALPNProtocols: ['http/1.1'],
+    ALPNProtocols: ['h2', 'http/1.1'],
     ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
     maxHeaderSize: maxHeaderBytes,
     requestTimeout: 0,
@@ -162,6 +166,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     connectionsCheckingInterval: checkIntervalMs,
   });
   server.maxHeadersCount = maxHeaders;
+  routeByProtocol(server, (socket) => {
+    const { headersTimeoutMs: prefaceTimeoutMs, keepAliveTimeoutMs: idleTimeoutMs } = limits;
+    const http2Limits = { prefaceTimeoutMs, idleTimeoutMs, maxHeaders, maxHeaderBytes };
+    const end = serveHttp2(socket, http2Limits, (request, answer) => listener.serve(request, answer));
+    socket.once('close', closer.onClosing(end));
+  });
+  refusePlainHttp(server);
   const closer = createCloser(server);
   const lateBodies = new LateBodies(limits.requestTimeoutMs);
   const sweeping = setInterval(() => lateBodies.sweep(), checkIntervalMs).unref();
@@ -186,6 +197,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     accept: (connection) => void server.emit('connection', connection),
     close: async (graceMs = 10_000) => closer.close(graceMs),
   };
+}
+
+/** Hands connections that have agreed on HTTP/2 to `serve`; Node serves the others. */
+function routeByProtocol(server: Server, serve: (socket: TLSSocket) => void): void {
+  const [serveHttp1] = server.listeners('secureConnection');
+  server.removeAllListeners('secureConnection');
+  server.on('secureConnection', (socket) => {
+    if (isHttp2(socket)) serve(socket);
+    else serveHttp1?.call(server, socket);
+  });
 }
 
 async function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
@@ -223,9 +244,10 @@ class Listener {
     this.#hostCheck = new HostCheck(options.tls.certificate);
   }
 
-  serve(incoming: IncomingMessage, response: ServerResponse): void {
+  serve(incoming: IncomingRequest, response: OutgoingAnswer): void {
     const started = performance.now();
     if (this.#closer.closing) response.shouldKeepAlive = false;
+    this.#closer.begun(incoming.socket, response);
     // A client that disconnects causes no error here: `close` of the response reports it.
     response.on('error', ignore);
     const reply = new HttpReply(response, replyContext(incoming));
@@ -258,7 +280,7 @@ class Listener {
    * Ends an answer that takes too long (apiserver `server/filters/timeout.go`): a client that does not read would
    * otherwise keep its place in flight and the response in memory.
    */
-  #limitTime(request: HttpRequest, reply: HttpReply, response: ServerResponse): void {
+  #limitTime(request: HttpRequest, reply: HttpReply, response: OutgoingAnswer): void {
     const begin = (): void => {
       const timer = setTimeout(() => {
         if (reply.begun) reply.abandon();
@@ -294,7 +316,7 @@ class Listener {
     }
   }
 
-  #signalOf(response: ServerResponse): AbortSignal {
+  #signalOf(response: OutgoingAnswer): AbortSignal {
     const controller = new AbortController();
     abortWithClient(response, controller);
     const forget = this.#closer.onClosing(() => controller.abort());
@@ -302,7 +324,7 @@ class Listener {
     return controller.signal;
   }
 
-  #fail(reply: HttpReply, error: unknown, incoming: IncomingMessage): void {
+  #fail(reply: HttpReply, error: unknown, incoming: IncomingRequest): void {
     if (reply.begun) {
       // The status line was sent: cut the connection, so that the client does not take a part for the whole.
       if (!incoming.destroyed) this.#logFailure(error, incoming);
@@ -325,7 +347,7 @@ class Listener {
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   }
 
-  #toStatusError(error: unknown, incoming: IncomingMessage): StatusError {
+  #toStatusError(error: unknown, incoming: IncomingRequest): StatusError {
     if (error instanceof StatusError) return error;
     if (isDiskFull(error)) {
       if (this.#throttle.isDue('disk')) {
@@ -337,14 +359,14 @@ class Listener {
     return internalError("the request failed unexpectedly, the server's log says why", error);
   }
 
-  #logFailure(error: unknown, incoming: IncomingMessage): void {
+  #logFailure(error: unknown, incoming: IncomingRequest): void {
     const { method, url } = incoming;
     this.#options.log.error({ err: error, method, url }, 'request failed unexpectedly');
   }
 }
 
 /** @throws {StatusError} 431 */
-function checkHeaderCount({ rawHeaders }: IncomingMessage): void {
+function checkHeaderCount({ rawHeaders }: IncomingRequest): void {
   if (rawHeaders.length > 2 * maxHeaders) {
     throw headersTooLarge(`the request has more than ${maxHeaders} headers`);
   }

@@ -1,10 +1,13 @@
 import type { Server } from 'node:https';
 import { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Writable } from 'node:stream';
+import { isHttp2 } from './http2.ts';
 
 /** Stops a server: long-running requests are notified, short ones are waited for. */
 export interface Closer {
   readonly closing: boolean;
+  /** A request is under way on a connection, until its answer is closed. */
+  begun(socket: Socket, answer: Writable): void;
   /** Calls back when the server begins to close, at once when it has. Returns how to take it back. */
   onClosing(callback: () => void): () => void;
   /** Resolves when no connection is left. A second call closes all of them at once. */
@@ -30,20 +33,6 @@ export function createCloser(server: Server): Closer {
   };
   server.on('connection', (socket) => keepIn(sockets, socket));
   server.on('secureConnection', (socket) => keepIn(connections, socket));
-  server.on('request', (request, response) => {
-    const { socket } = request;
-    busy.set(socket, (busy.get(socket) ?? 0) + 1);
-    response.on('close', () => {
-      const left = (busy.get(socket) ?? 1) - 1;
-      if (left > 0) {
-        busy.set(socket, left);
-        return;
-      }
-      busy.delete(socket);
-      if (closed !== undefined) socket.destroySoon();
-    });
-  });
-
   function destroyAll(): void {
     for (const socket of connections) socket.destroy();
     for (const socket of sockets) socket.destroy();
@@ -66,6 +55,19 @@ export function createCloser(server: Server): Closer {
   return {
     get closing() {
       return closed !== undefined;
+    },
+    begun(socket, answer) {
+      busy.set(socket, (busy.get(socket) ?? 0) + 1);
+      answer.on('close', () => {
+        const left = (busy.get(socket) ?? 1) - 1;
+        if (left > 0) {
+          busy.set(socket, left);
+          return;
+        }
+        busy.delete(socket);
+        // HTTP/2 ends its connection itself.
+        if (closed !== undefined && !isHttp2(socket)) socket.destroySoon();
+      });
     },
     onClosing(callback) {
       if (closed !== undefined) {

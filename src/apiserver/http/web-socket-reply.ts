@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocket, WebSocketServer } from 'ws';
@@ -146,6 +147,7 @@ function checkHandshake({ headers, info }: ApiRequest): void {
 /** The answer to a request that Node has handed over with its connection. */
 class UpgradingReply extends HttpReply {
   readonly #request: ApiRequest;
+  readonly #incoming: IncomingMessage;
   readonly #socket: Socket;
   readonly #head: Buffer;
   readonly #server: WebSocketServer | undefined;
@@ -154,8 +156,10 @@ class UpgradingReply extends HttpReply {
   /** @param server makes a WebSocket of what is streamed; undefined: it is an answer like others. */
   constructor(request: ApiRequest, socket: Duplex, head: Buffer, server: WebSocketServer | undefined) {
     if (!(socket instanceof Socket)) throw new TypeError('the connection of a request is no socket');
-    const { ServerResponse } = process.getBuiltinModule('node:http');
-    const response = new ServerResponse(request.incoming);
+    const { IncomingMessage: Incoming, ServerResponse } = process.getBuiltinModule('node:http');
+    const { incoming } = request;
+    if (!(incoming instanceof Incoming)) throw new TypeError('HTTP/2 has no upgrades');
+    const response = new ServerResponse(incoming);
     response.shouldKeepAlive = false;
     response.on('error', () => undefined);
     response.assignSocket(socket);
@@ -164,6 +168,7 @@ class UpgradingReply extends HttpReply {
     socket.on('drain', drain);
     super(response, replyContext(request));
     this.#request = request;
+    this.#incoming = incoming;
     this.#socket = socket;
     this.#head = head;
     this.#server = server;
@@ -177,7 +182,7 @@ class UpgradingReply extends HttpReply {
     if (this.#server === undefined) return super.stream(status, headers);
     this.#detach();
     let accepted: WebSocket | undefined;
-    this.#server.handleUpgrade(this.#request.incoming, this.#socket, this.#head, (client) => {
+    this.#server.handleUpgrade(this.#incoming, this.#socket, this.#head, (client) => {
       accepted = client;
     });
     // Its refusal is on the way.
