@@ -71,7 +71,7 @@ export interface BackoffLimits {
  * failure.
  */
 const reflectorLimits: BackoffLimits = { base: 800, max: 30_000 };
-const quiet = 120_000;
+const quietMs = 120_000;
 
 /** The pauses between failures of one loop. */
 export class LoopBackoff {
@@ -94,7 +94,7 @@ export class LoopBackoff {
   next(): number {
     const { base, max } = this.#limits;
     const now = this.#clock.monotonic();
-    if (now - this.#lastAt > quiet) this.#failures = 0;
+    if (now - this.#lastAt > quietMs) this.#failures = 0;
     this.#lastAt = now;
     const step = Math.min(2 * base * 2 ** this.#failures, max);
     this.#failures++;

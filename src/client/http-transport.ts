@@ -172,8 +172,8 @@ function settings(tls: Credentials['tls'], use: PoolUse, shared: number) {
   };
 }
 
-const requestTimeout = 60_000;
-const streamTimeout = 30_000;
+const requestTimeoutMs = 60_000;
+const streamTimeoutMs = 30_000;
 /** client-go `rest/request.go`, `maxRetries`. */
 const defaultMaxRetries = 10;
 
@@ -219,7 +219,7 @@ export class HttpTransport implements Transport {
   }
 
   async request(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> {
-    const deadline = new Deadline(options.timeout ?? requestTimeout, options.signal);
+    const deadline = new Deadline(options.timeoutMs ?? requestTimeoutMs, options.signal);
     const started = performance.now();
     let code = '<error>';
     try {
@@ -244,7 +244,7 @@ export class HttpTransport implements Transport {
 
   async stream(path: string, options: StreamOptions = {}): Promise<ApiStream> {
     const what = `GET ${this.server}${path}`;
-    const deadline = new Deadline(options.timeout ?? streamTimeout, options.signal);
+    const deadline = new Deadline(options.timeoutMs ?? streamTimeoutMs, options.signal);
     let code = '<error>';
     try {
       const response = await this.#sendUntilAnswered('GET', path, options, deadline, 'streams');

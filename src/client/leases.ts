@@ -226,8 +226,8 @@ export class LeaderElector {
    * Half of the deadline: after a hanging connection there is time for a second try (as kube-controller-manager's
    * client).
    */
-  #call(signal?: AbortSignal): { timeout: number; signal?: AbortSignal } {
-    return { timeout: this.#renewDeadlineMs / 2, ...(signal === undefined ? {} : { signal }) };
+  #call(signal?: AbortSignal): { timeoutMs: number; signal?: AbortSignal } {
+    return { timeoutMs: this.#renewDeadlineMs / 2, ...(signal === undefined ? {} : { signal }) };
   }
 
   #spec(old: LeaseSpec | undefined): LeaseSpec {

@@ -17,7 +17,7 @@ export type PatchOperation =
 export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds until the whole answer must have arrived. */
-  readonly timeout?: number;
+  readonly timeoutMs?: number;
 }
 
 export interface WriteOptions extends CallOptions {
@@ -83,10 +83,10 @@ export class ResourceClient<T extends KubeObject> {
 
   /** One page (or all, without a limit). Items carry apiVersion and kind. */
   async list(options: ListRequestOptions = {}): Promise<Page<T>> {
-    const { namespace = '', signal, timeout, ...query } = options;
+    const { namespace = '', signal, timeoutMs, ...query } = options;
     const response = await this.#transport.request('GET', this.path(namespace), {
       query,
-      ...callOptions({ ...(signal && { signal }), ...(timeout !== undefined && { timeout }) }),
+      ...callOptions({ ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) }),
     });
     const list = response.json();
     if (!isRecord(list) || !isRecord(list['metadata']) || !Array.isArray(list['items'] ?? [])) {
@@ -267,8 +267,8 @@ export class ResourceClient<T extends KubeObject> {
   }
 }
 
-function callOptions({ signal, timeout }: CallOptions): CallOptions {
-  return { ...(signal === undefined ? {} : { signal }), ...(timeout === undefined ? {} : { timeout }) };
+function callOptions({ signal, timeoutMs }: CallOptions): CallOptions {
+  return { ...(signal === undefined ? {} : { signal }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
 }
 
 function writeQuery({ fieldManager, dryRun }: WriteOptions): QueryParameters {

@@ -14,7 +14,7 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   /** Milliseconds until the whole answer must have arrived, waiting for Retry-After included; default 60,000. */
-  readonly timeout?: number;
+  readonly timeoutMs?: number;
   /** How often the request is sent again after 429 or 503 with Retry-After; default 10. */
   readonly maxRetries?: number;
 }
@@ -25,7 +25,7 @@ export interface StreamOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   /** Milliseconds until the headers must have arrived; default 30,000. The body has no deadline: use a watchdog. */
-  readonly timeout?: number;
+  readonly timeoutMs?: number;
   /** As in {@link RequestOptions}. */
   readonly maxRetries?: number;
 }

@@ -83,7 +83,6 @@ export async function node(config: NodeConfig): Promise<void> {
               ...{ context, host, nodeName, leases: new ResourceClient(transport, leases) },
               bgpPeers: new ResourceClient(transport, bgpPeers),
               ...config.announce,
-              restartGrace: config.announce.restartGraceSeconds,
               layer2: { on: config.announce.on, arping: config.announce.arping },
               egress: hasEgress,
             }),

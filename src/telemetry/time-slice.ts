@@ -54,7 +54,7 @@ function* mapped<T, U>(list: readonly T[], map: (item: T) => U): Generator<U> {
 }
 
 /** Milliseconds of work before yielding to the event loop. */
-const sliceLength = 10;
+const sliceMs = 10;
 
 /** Cuts long synchronous work into slices, so that lease renewals and answers are not delayed by a long list. */
 export class TimeSlices {
@@ -68,6 +68,6 @@ export class TimeSlices {
 
   /** True when {@link pause} is due. */
   get due(): boolean {
-    return performance.now() - this.#began > sliceLength;
+    return performance.now() - this.#began > sliceMs;
   }
 }

@@ -331,7 +331,7 @@ describe('requests', () => {
 
     // Its time may be over before it is sent: then the next one may be sent.
     do {
-      const late = failureOf(transport.request('GET', '/late', { timeout: 50 }));
+      const late = failureOf(transport.request('GET', '/late', { timeoutMs: 50 }));
       expect(await late).toMatchObject({ name: 'ConnectionError', code: 'TIMEOUT' });
     } while (server.waiting === 0);
     await (await server.next()).closed();

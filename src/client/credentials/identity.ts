@@ -28,7 +28,7 @@ export interface ClientIdentity {
 export type ProxySetting = { readonly kind: 'uri'; readonly uri: string } | { readonly kind: 'environment' };
 
 /** client-go reads token files again every minute (`transport/token_source.go`). */
-export const tokenLifetime = 60_000;
+export const tokenLifetimeMs = 60_000;
 
 /** A token in a file that is rotated by others, such as the kubelet. */
 export class TokenFile {
@@ -48,7 +48,7 @@ export class TokenFile {
    */
   async token(): Promise<string> {
     const now = this.#clock.monotonic();
-    if (this.#token !== undefined && now - this.#readAt < tokenLifetime) return this.#token;
+    if (this.#token !== undefined && now - this.#readAt < tokenLifetimeMs) return this.#token;
     try {
       const text = (await readFile(this.#path, 'utf8')).trim();
       if (text === '') throw new Error(`the token file ${this.#path} is empty`);

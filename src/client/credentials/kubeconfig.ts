@@ -13,7 +13,7 @@ import {
   type ClientIdentity,
   type ProxySetting,
   TokenFile,
-  tokenLifetime,
+  tokenLifetimeMs,
   trimSlash,
 } from './identity.ts';
 
@@ -264,7 +264,7 @@ class KubeConfigIdentity implements ClientIdentity {
   /** Files are read once a minute; a login is refreshed when its credential has expired. */
   credentials(): Promise<Credentials> {
     const now = this.#clock.monotonic();
-    const isOld = now - this.#readAt >= tokenLifetime || this.#clock.now() >= this.#expiresAt;
+    const isOld = now - this.#readAt >= tokenLifetimeMs || this.#clock.now() >= this.#expiresAt;
     if (this.#credentials === undefined || isOld) {
       this.#readAt = now;
       this.#expiresAt = Number.POSITIVE_INFINITY;

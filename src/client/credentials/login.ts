@@ -26,7 +26,7 @@ export interface Login {
  * Shortest use of a credential in milliseconds, against a server that refuses all of them and a plugin that returns
  * expired ones.
  */
-const shortestUse = 10_000;
+const shortestUseMs = 10_000;
 
 /** {@link Login} that caches a credential until it expires; concurrent callers share one request. */
 export class CachedLogin implements Login {
@@ -51,7 +51,7 @@ export class CachedLogin implements Login {
     }
     const next = this.#obtain().then((credential) => {
       const { expiresAt = Number.POSITIVE_INFINITY } = credential;
-      return { ...credential, expiresAt: Math.max(expiresAt, this.#now() + shortestUse) };
+      return { ...credential, expiresAt: Math.max(expiresAt, this.#now() + shortestUseMs) };
     });
     this.#current = next;
     this.#obtainedAt = this.#now();
@@ -63,7 +63,7 @@ export class CachedLogin implements Login {
 
   forget(): void {
     // True when the clock was set back.
-    if (Math.abs(this.#now() - this.#obtainedAt) >= shortestUse) this.#current = undefined;
+    if (Math.abs(this.#now() - this.#obtainedAt) >= shortestUseMs) this.#current = undefined;
   }
 }
 
@@ -171,7 +171,7 @@ export function parseOidcSettings(value: unknown): OidcSettings {
 /** Milliseconds that a provider has to answer. */
 const timeoutMs = 30_000;
 /** Milliseconds before its expiry from which an ID token counts as expired (`expiryDelta` of oauth2). */
-const margin = 10_000;
+const idTokenMarginMs = 10_000;
 
 /**
  * Provides the ID token of the kubeconfig until it expires, and then new ones for the refresh token. They are kept in
@@ -254,7 +254,7 @@ async function ask(agent: Agent, url: string, form: URLSearchParams | undefined)
 function expiryOf(token: string): number {
   const payload = jsonOf(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const seconds = isRecord(payload) ? payload['exp'] : undefined;
-  return typeof seconds === 'number' ? seconds * 1000 - margin : 0;
+  return typeof seconds === 'number' ? seconds * 1000 - idTokenMarginMs : 0;
 }
 
 /** Parsed JSON; undefined for other texts. */

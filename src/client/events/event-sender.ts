@@ -50,10 +50,10 @@ interface Bucket {
  * before they are aggregated.
  */
 const distinctMessages = 10;
-const window = 600_000;
+const windowMs = 600_000;
 /** Events per object in a burst, and milliseconds until one more is allowed. */
 const burst = 25;
-const refill = 300_000;
+const refillMs = 300_000;
 const remembered = 4096;
 
 /** Decides which occurrences become Events of their own, with the limits of kube components. */
@@ -86,7 +86,7 @@ export class EventCorrelator {
   #isOneOfMany(kind: string, message: string): boolean {
     const now = this.#clock.monotonic();
     let aggregate = this.#aggregates.get(kind);
-    if (aggregate === undefined || now - aggregate.lastAt > window) {
+    if (aggregate === undefined || now - aggregate.lastAt > windowMs) {
       aggregate = { messages: new Set(), lastAt: now };
       this.#aggregates.set(kind, aggregate);
     }
@@ -99,7 +99,7 @@ export class EventCorrelator {
     const now = this.#clock.monotonic();
     const bucket = this.#buckets.get(object) ?? { tokens: burst, refilledAt: now };
     this.#buckets.set(object, bucket);
-    bucket.tokens = Math.min(burst, bucket.tokens + (now - bucket.refilledAt) / refill);
+    bucket.tokens = Math.min(burst, bucket.tokens + (now - bucket.refilledAt) / refillMs);
     bucket.refilledAt = now;
     if (bucket.tokens < 1) return false;
     bucket.tokens--;
@@ -163,7 +163,7 @@ interface Waiting {
 const maxQueued = 1000;
 /** Tries of one Event, and milliseconds between them, half of it random (client-go: 12 tries, 10 s). */
 const tries = 12;
-const pause = 10_000;
+const retryMs = 10_000;
 
 /** Nanoseconds of a millisecond, which clocks here do not have. */
 const sequenceEnd = 1_000_000;
@@ -272,7 +272,7 @@ export class EventSender implements EventRecorder {
         const busy = retryAfterOf(error);
         const lost = error instanceof ConnectionError || busy !== undefined;
         if (!lost || attempt === tries || isAborted(this.#stop.signal)) throw error;
-        await clock.sleep(busy ?? pause * (0.5 + 0.5 * random()), this.#stop.signal);
+        await clock.sleep(busy ?? retryMs * (0.5 + 0.5 * random()), this.#stop.signal);
       }
     }
   }

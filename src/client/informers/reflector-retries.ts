@@ -6,7 +6,7 @@ import { isEarlyEnd, isExpired, isForbidden, isUnreached, retryAfterOf } from '.
 /** Watches in a row that end too soon before a line is logged. */
 const maxEarlyEnds = 3;
 /** Milliseconds between tries after 401 or 403: an operator must act first. */
-const refusedDelay = 30_000;
+const refusedDelayMs = 30_000;
 
 /**
  * A resource that is not served may be soon, once its CustomResourceDefinition is established: milliseconds between
@@ -48,7 +48,7 @@ export class ReflectorRetries {
   /** Logs why a list or watch ended, and waits until the next try. */
   async afterFailure(error: unknown, signal: AbortSignal): Promise<void> {
     const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
-    const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
+    const delayMs = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelayMs : 0);
     // Missing permissions and an unreachable server are logged once by the transport (permission-tracker.ts,
     // availability-tracker.ts).
     const isSaid = isForbidden(error) || isUnreached(error);
@@ -56,10 +56,10 @@ export class ReflectorRetries {
     const isUsual = isEarlyEnd(error) && ++this.#earlyEnds < maxEarlyEnds;
     const level = isSaid || isUsual ? 'debug' : isExpired(error) ? 'info' : 'warn';
     this.#log[level](
-      { resource: this.#resource, err: error, retryIn: Math.round(delay) },
+      { resource: this.#resource, err: error, retryIn: Math.round(delayMs) },
       'list or watch ended, will retry',
     );
-    await this.#clock.sleep(delay, signal);
+    await this.#clock.sleep(delayMs, signal);
   }
 
   /** Waits until it is worth to look again for an optional resource that is not served. */

@@ -148,9 +148,9 @@ const watchSeconds = { min: 300, max: 600 };
  * Milliseconds without any byte after which a watch is opened again from its last revision. Servers send a bookmark a
  * minute; two may get lost. A half-open connection would otherwise stay silent for ever.
  */
-const inactivityLimit = 150_000;
+const inactivityLimitMs = 150_000;
 /** A watch that ends sooner than this, in milliseconds, counts as a failure, and is opened again after a pause. */
-const shortWatch = 1000;
+const shortWatchMs = 1000;
 /**
  * Keeps a sink equal to a resource of the server: list, then watch from the list's revision, for ever. It ends only
  * when its signal aborts. The counterpart of client-go's `tools/cache/reflector.go`.
@@ -275,7 +275,7 @@ export class Reflector<T extends KubeObject> {
       sink.alive();
       if (revision === undefined) sink.listing();
       const decoder = new WatchDecoder();
-      watchdog.feed(revision === undefined ? streamedList.silence : inactivityLimit);
+      watchdog.feed(revision === undefined ? streamedList.silence : inactivityLimitMs);
       for await (const chunk of stream.chunks) {
         sink.alive();
         let added = false;
@@ -285,7 +285,7 @@ export class Reflector<T extends KubeObject> {
           await this.#apply(event);
           added ||= event.type === 'ADDED';
         }
-        if (this.#revision !== undefined) watchdog.feed(inactivityLimit);
+        if (this.#revision !== undefined) watchdog.feed(inactivityLimitMs);
         else if (clock.monotonic() - opened > streamedList.longest) throw new EndlessList();
         else if (added) watchdog.feed(streamedList.silence);
       }
@@ -302,7 +302,7 @@ export class Reflector<T extends KubeObject> {
     if (this.#revision === undefined) {
       throw new ConnectionError('SHORT_LIST', `the streamed list of ${this.#name} ended before it was whole`);
     }
-    if (clock.monotonic() - opened < shortWatch) {
+    if (clock.monotonic() - opened < shortWatchMs) {
       throw new ConnectionError('SHORT_WATCH', `the watch of ${this.#name} ended at once`);
     }
     this.#retries.watched();

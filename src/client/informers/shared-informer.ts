@@ -277,7 +277,7 @@ interface Running {
  * Milliseconds without a sign of life after which a cache counts as stale: two lost bookmarks and one or two failed
  * attempts.
  */
-const staleAfter = 300_000;
+const staleAfterMs = 300_000;
 
 /** Creates informers, one per resource, and keeps them in sync with the server. */
 export class InformerFactory implements Informers {
@@ -336,7 +336,7 @@ export class InformerFactory implements Informers {
       {
         name: 'informer-age',
         check: () => {
-          const oldest = clock.monotonic() - staleAfter;
+          const oldest = clock.monotonic() - staleAfterMs;
           const stale = name(({ lastEventAt = oldest }) => lastEventAt < oldest);
           return stale === '' ? undefined : `no sign of life from the API server: ${stale}`;
         },

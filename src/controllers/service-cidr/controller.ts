@@ -44,7 +44,7 @@ export const serviceCidrController: ControllerSpec = {
         cidr,
         cidrs: [...all].filter(({ metadata }) => !released.has(metadata.uid ?? '')),
         addresses: [...used].filter(({ metadata }) => metadata.labels?.[managedByLabel] === ipAllocator),
-        deletedFor: nowMs - (deletedAtMs.get(uid) ?? nowMs),
+        deletedForMs: nowMs - (deletedAtMs.get(uid) ?? nowMs),
         time: formatTime(clock.now()),
       });
     };

@@ -17,7 +17,7 @@ export const serviceCidrFinalizer = 'networking.k8s.io/service-cidr-finalizer';
  * Milliseconds that a ServiceCIDR stays after its deletion, so that every allocator has seen it. It counts from when
  * the deletion was first seen, as clocks differ; Kubernetes' controller counts from the deletionTimestamp.
  */
-const gracePeriod = 10_000;
+const gracePeriodMs = 10_000;
 
 /** The next step for a ServiceCIDR. */
 export type CidrStep =
@@ -36,14 +36,14 @@ export interface CidrInput {
   /** The IPAddress objects of the API server's allocators. */
   addresses: Iterable<IPAddress>;
   /** Milliseconds since its deletion was first seen; 0 for one that is not deleted. */
-  deletedFor: number;
+  deletedForMs: number;
   /** Now, in RFC 3339, for conditions. */
   time: string;
 }
 
 /** The next step for a ServiceCIDR; after each write it is planned again. */
 export function planCidr(input: CidrInput): CidrStep {
-  const { cidr, deletedFor } = input;
+  const { cidr, deletedForMs } = input;
   const { deletionTimestamp, finalizers = [] } = cidr.metadata;
   const isKept = finalizers.includes(serviceCidrFinalizer);
   if (deletionTimestamp === undefined) {
@@ -59,7 +59,7 @@ export function planCidr(input: CidrInput): CidrStep {
       'There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR',
     );
   }
-  const left = gracePeriod - deletedFor;
+  const left = gracePeriodMs - deletedForMs;
   return left > 0 ? { do: 'wait', milliseconds: left } : { do: 'remove finalizer' };
 }
 

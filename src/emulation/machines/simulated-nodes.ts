@@ -350,7 +350,7 @@ export class SimulatedNodes implements Runnable {
       // The agent withdraws its routes: routers must not keep those of a deleted machine.
       forwardingOutlives: false,
       // A deleted machine is not started again.
-      ...{ onAPILoss: 'hold', restartGrace: 0, heartbeatPort, egress: true },
+      ...{ onAPILoss: 'hold', restartGraceSeconds: 0, heartbeatPort, egress: true },
     });
     try {
       await agent.run(signal);

@@ -70,13 +70,13 @@ export interface PeerProblem {
 }
 
 /** Seconds, for a BGPPeer that sets none. */
-const defaultHoldTime = 9;
+const defaultHoldSeconds = 9;
 
 /**
  * Seconds that peers keep the routes of an agent that starts again. Not longer: a router keeps sending to a node that has
  * died together with its agent for as long, where the end of the connection reached it.
  */
-const restartTime = 30;
+const restartSeconds = 30;
 
 /**
  * The sessions that a node is to have.
@@ -118,16 +118,16 @@ function readPeer(
   if (address === undefined) return `spec.peerAddress: "${spec.peerAddress}" is no address`;
   if (address.family === 'IPv6' && address.value >> 118n === 0x3fan)
     return 'spec.peerAddress: a link-local address needs an interface, which a BGPPeer cannot name';
-  const holdTime = spec.holdTime === undefined ? defaultHoldTime : secondsOf(spec.holdTime);
-  if (holdTime === undefined) return `spec.holdTime: "${spec.holdTime}" is not from 3s to 65535s`;
+  const holdSeconds = spec.holdTime === undefined ? defaultHoldSeconds : secondsOf(spec.holdTime);
+  if (holdSeconds === undefined) return `spec.holdTime: "${spec.holdTime}" is not from 3s to 65535s`;
   const source = spec.sourceAddress === undefined ? undefined : parseStrictAddress(spec.sourceAddress);
   if (spec.sourceAddress !== undefined && source?.family !== address.family)
     return `spec.sourceAddress: "${spec.sourceAddress}" is no ${address.family} address`;
   return {
     ...{ name: metadata.name ?? '', address: address.canonical, port: spec.peerPort ?? 179 },
-    ...{ peerAs: spec.peerASN, localAs: spec.myASN, holdTime, sourceAddress: source?.canonical },
+    ...{ peerAs: spec.peerASN, localAs: spec.myASN, holdSeconds, sourceAddress: source?.canonical },
     routerId: spec.routerID ?? routerIdOf(node),
-    restartTime: spec.gracefulRestart !== false && forwardingOutlives ? restartTime : 0,
+    restartSeconds: spec.gracefulRestart !== false && forwardingOutlives ? restartSeconds : 0,
   };
 }
 

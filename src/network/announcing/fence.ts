@@ -53,7 +53,7 @@ export function longerWaitMs(leaseSeconds: number): number {
 }
 
 /** Seconds: the longest lifetime that ends in time. */
-const maxLifetime = 2;
+const maxLifetimeSeconds = 2;
 
 /** Milliseconds without a renewal after which the API server counts as lost. */
 const lostAfterMs = 800;
@@ -61,7 +61,7 @@ const lostAfterMs = 800;
 /** A renewal of the own Lease. */
 export interface Renewal {
   /** Milliseconds of a monotonic clock. */
-  readonly sentAt: number;
+  readonly sentAtMs: number;
   /** The agents that it names. */
   readonly voters: readonly string[];
 }
@@ -85,7 +85,7 @@ export class Fence {
 
   /** A renewal is about to be sent. @param voters the agents that it names. @returns what {@link renewed} takes. */
   renewing(voters: Iterable<string>, now: number): Renewal {
-    const renewal = { sentAt: now, voters: [...voters] };
+    const renewal = { sentAtMs: now, voters: [...voters] };
     this.#renewals = [...this.#renewals, renewal];
     return renewal;
   }
@@ -99,8 +99,8 @@ export class Fence {
   renewed(renewal: Renewal, leaseSeconds = shortestLease): void {
     this.#renewals = this.#renewals.slice(Math.max(0, this.#renewals.indexOf(renewal)));
     this.#consents.clear();
-    this.#renewedAt = renewal.sentAt;
-    this.#until = Math.max(this.#until, renewal.sentAt + leaseLastsMs + longerWaitMs(leaseSeconds));
+    this.#renewedAt = renewal.sentAtMs;
+    this.#until = Math.max(this.#until, renewal.sentAtMs + leaseLastsMs + longerWaitMs(leaseSeconds));
   }
 
   /** Whether no renewal was seen for some time. */
@@ -155,7 +155,7 @@ export class Fence {
   lifetime(now: number, addresses = 1): number {
     const lateMs = kernelLateMs + longerWaitMs(leaseSecondsFor(addresses));
     const seconds = Math.floor((this.#until - now - lateMs) / 1000);
-    return Math.max(0, Math.min(maxLifetime, seconds));
+    return Math.max(0, Math.min(maxLifetimeSeconds, seconds));
   }
 
   #voters(): ReadonlySet<string> {

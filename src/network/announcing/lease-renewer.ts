@@ -163,7 +163,7 @@ export class LeaseRenewer {
     if (seen === undefined) return;
     this.fence.renewed(seen.renewal, seen.leaseSeconds);
     for (const [version, { renewal }] of this.#unseen) {
-      if (renewal.sentAt <= seen.renewal.sentAt) this.#unseen.delete(version);
+      if (renewal.sentAtMs <= seen.renewal.sentAtMs) this.#unseen.delete(version);
     }
   }
 

@@ -97,14 +97,14 @@ function decodeOpen(body: Uint8Array): Open {
   const version = reader.uint8();
   if (version !== 4) throw openError(`BGP version ${version}`, 1, Uint8Array.of(0, 4));
   const as2 = reader.uint16();
-  const holdTime = reader.uint16();
-  if (holdTime === 1 || holdTime === 2) throw openError(`a hold time of ${holdTime} s`, 6);
+  const holdSeconds = reader.uint16();
+  if (holdSeconds === 1 || holdSeconds === 2) throw openError(`a hold time of ${holdSeconds} s`, 6);
   const routerId = reader.uint32();
   if (routerId === 0) throw openError('BGP identifier 0.0.0.0', 3);
   const { as4, ...capabilities } = decodeParameters(reader);
   const as = as4 ?? as2;
   if (as === 0) throw openError('AS 0', 2);
-  return { type: 'open', as, holdTime, routerId: formatV4(routerId), capabilities };
+  return { type: 'open', as, holdSeconds, routerId: formatV4(routerId), capabilities };
 }
 
 type FoundCapabilities = PeerCapabilities & { readonly as4: number | undefined };
@@ -160,7 +160,7 @@ function decodeGracefulRestart(value: MessageReader): GracefulRestart {
     const family = unicast(afi, safi);
     if (family !== undefined) families.push({ family, forwarding });
   }
-  return { restarting: (flagsAndTime & 0x8000) !== 0, restartTime: flagsAndTime & 0xfff, families };
+  return { restarting: (flagsAndTime & 0x8000) !== 0, restartSeconds: flagsAndTime & 0xfff, families };
 }
 
 /** AFI, a reserved byte, SAFI. */

@@ -24,9 +24,9 @@ export function encodeOpen(open: Open): Uint8Array {
   for (const family of families ?? []) add(1, [0, afi(family), 0, 1]);
   if (routeRefresh) add(2, []);
   if (gracefulRestart !== undefined) {
-    const { restarting, restartTime } = gracefulRestart;
+    const { restarting, restartSeconds } = gracefulRestart;
     add(64, [
-      ...uint16((restarting ? 0x8000 : 0) | restartTime),
+      ...uint16((restarting ? 0x8000 : 0) | restartSeconds),
       ...gracefulRestart.families.flatMap(({ family, forwarding }) => [
         0,
         afi(family),
@@ -41,7 +41,7 @@ export function encodeOpen(open: Open): Uint8Array {
   return message(1, [
     4,
     ...uint16(as2),
-    ...uint16(open.holdTime),
+    ...uint16(open.holdSeconds),
     ...addressBytes(open.routerId),
     parameters.length,
     ...parameters,

@@ -22,7 +22,7 @@ export interface Open {
   /** 1 to 4,294,967,295: of the capability for 4-byte numbers where there is one (RFC 6793). */
   readonly as: number;
   /** Seconds; 0 or 3 to 65,535. */
-  readonly holdTime: number;
+  readonly holdSeconds: number;
   /** BGP identifier, as an IPv4 address. */
   readonly routerId: string;
   readonly capabilities: PeerCapabilities;
@@ -44,7 +44,7 @@ export interface GracefulRestart {
   /** The R bit: this speaker has just started again, and waits for no End-of-RIB of a peer that has, too. */
   readonly restarting: boolean;
   /** Seconds that a peer keeps routes for; 0 to 4,095. */
-  readonly restartTime: number;
+  readonly restartSeconds: number;
   /** Families whose forwarding outlives the speaker, with the F bit: it did. */
   readonly families: readonly { readonly family: IPFamily; readonly forwarding: boolean }[];
 }

@@ -110,9 +110,9 @@ export interface Peer {
   /** The node's address that connections come from; undefined: the kernel chooses by its routes. */
   readonly sourceAddress: string | undefined;
   /** Seconds, 3 to 65,535; the peer may ask for less. */
-  readonly holdTime: number;
+  readonly holdSeconds: number;
   /** Seconds that the peer keeps routes for when the agent restarts; 0: not at all. At most 4,095. */
-  readonly restartTime: number;
+  readonly restartSeconds: number;
 }
 
 /** A route before the session exists, which sets the next hop. */

@@ -40,14 +40,14 @@ export interface SessionOptions {
   /** 1 to 4,294,967,295. */
   readonly peerAs: number;
   /** Seconds: what is offered; 3 to 65,535. The smaller of both counts. */
-  readonly holdTime: number;
+  readonly holdSeconds: number;
   /** Families that are announced. */
   readonly families: readonly IPFamily[];
   /**
    * Seconds that the peer is to keep routes for when the connection of this speaker breaks (RFC 4724); 0: not at all. Only for
    * a speaker whose forwarding outlives it.
    */
-  readonly restartTime: number;
+  readonly restartSeconds: number;
   /** Whether this speaker has just started again, and forwarding went on meanwhile. */
   readonly restarting: boolean;
   /** 0 to less than 1. */
@@ -71,15 +71,15 @@ export type SessionAction =
 
 /** The OPEN that a session offers. @param restarting whether it is the first session after a start during which forwarding went on: the R bit. */
 export function openOf(
-  { localAs, routerId, holdTime, families, restartTime }: SessionOptions,
+  { localAs, routerId, holdSeconds, families, restartSeconds }: SessionOptions,
   restarting: boolean,
 ): Open {
   const preserved = families.map((family) => ({ family, forwarding: true }));
   return {
-    ...{ type: 'open', as: localAs, holdTime, routerId },
+    ...{ type: 'open', as: localAs, holdSeconds, routerId },
     capabilities: {
       ...{ families, routeRefresh: true, fourByteAs: true },
-      gracefulRestart: restartTime === 0 ? undefined : { restarting, restartTime, families: preserved },
+      gracefulRestart: restartSeconds === 0 ? undefined : { restarting, restartSeconds, families: preserved },
     },
   };
 }

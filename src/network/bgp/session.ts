@@ -261,24 +261,24 @@ export class Session {
   }
 
   /** Seconds; 0: neither side sends keepalives. */
-  get #holdTime(): number {
-    return Math.min(this.#options.holdTime, this.#peer?.holdTime ?? 0);
+  get #holdSeconds(): number {
+    return Math.min(this.#options.holdSeconds, this.#peer?.holdSeconds ?? 0);
   }
 
   #heard(now: number): void {
-    const ms = this.#holdTime * 1000;
+    const ms = this.#holdSeconds * 1000;
     this.#holdUntil = ms === 0 ? Number.POSITIVE_INFINITY : now + ms;
   }
 
   #sendKeepalive(now: number): SessionAction {
-    const ms = (this.#holdTime * 1000) / 3;
+    const ms = (this.#holdSeconds * 1000) / 3;
     this.#keepaliveAt = ms === 0 ? Number.POSITIVE_INFINITY : now + ms;
     return this.#send(keepalive, now);
   }
 
   /** RFC 9687: a peer that takes nothing for twice the hold time is gone. */
   #send(bytes: Uint8Array, now: number): SessionAction {
-    const ms = this.#peer === undefined ? openHoldMs : this.#holdTime * 2000;
+    const ms = this.#peer === undefined ? openHoldMs : this.#holdSeconds * 2000;
     this.#hasUnsent = true;
     if (ms > 0 && this.#sendHoldUntil === Number.POSITIVE_INFINITY) this.#sendHoldUntil = now + ms;
     return send(bytes);

@@ -29,7 +29,7 @@ export interface AnnounceAgentOptions {
   /** The treatment of addresses while the API server answers no agent. */
   readonly onAPILoss: 'hold' | 'withdraw';
   /** Seconds that addresses stay after an orderly end which no other node can take over. */
-  readonly restartGrace: number;
+  readonly restartGraceSeconds: number;
   /** The UDP port of heartbeats, the same on all nodes. */
   readonly heartbeatPort: number;
   readonly layer2?: Pick<Partial<Layer2Options>, 'on' | 'arping'>;
@@ -64,12 +64,12 @@ export class AnnounceAgent implements Runnable {
   #renewalError = '';
 
   constructor(options: AnnounceAgentOptions) {
-    const { bgpPeers, context, host, layer2 = {}, nodeName, onAPILoss, restartGrace } = options;
+    const { bgpPeers, context, host, layer2 = {}, nodeName, onAPILoss, restartGraceSeconds } = options;
     const { clock, informers, log, metrics } = context;
     this.#options = options;
     this.#clock = clock;
     this.#wakeup = new Wakeup(clock);
-    const agent = new AnnouncingAgent({ node: nodeName, onAPILoss, restartGraceSeconds: restartGrace });
+    const agent = new AnnouncingAgent({ node: nodeName, onAPILoss, restartGraceSeconds });
     const followed = new AnnouncingInformers(informers, options.egress ?? false);
     this.#agent = agent;
     this.#informers = followed;
@@ -102,7 +102,7 @@ export class AnnounceAgent implements Runnable {
 
   /**
    * Announces until the signal aborts; then other nodes take over, and addresses that none can announce stay for
-   * `restartGrace`. Without the port of heartbeats nothing is held without the API server, and nothing else is lost.
+   * `restartGraceSeconds`. Without the port of heartbeats nothing is held without the API server, and nothing else is lost.
    *
    * @throws the system's error where there is no `ip`.
    */

@@ -59,7 +59,7 @@ export interface BGPSessionStatus {
   /** One sentence for people; empty where there is nothing to say. */
   readonly message: string;
   /** Milliseconds since 1970: since when it is so. */
-  readonly since: number;
+  readonly sinceMs: number;
   readonly warnings: readonly BGPWarning[];
   /** Number of routes that the peer has been sent. */
   readonly advertised: number;
@@ -119,7 +119,7 @@ export class BGPSession {
       ...peer,
       families: ['IPv4', 'IPv6'],
       // Without routes of ours at the peer the bit has no effect; with them it is true.
-      restarting: peer.restartTime > 0,
+      restarting: peer.restartSeconds > 0,
       random,
     });
   }
@@ -128,14 +128,14 @@ export class BGPSession {
     const { state, advertised, routesReceived, ownRoutesReceived } = this.#session;
     return {
       ...{ peer: this.peer.name, state, advertised, routesReceived, ownRoutesReceived },
-      ...{ reason: this.#reason, message: this.#message, since: this.#since },
+      ...{ reason: this.#reason, message: this.#message, sinceMs: this.#since },
       warnings: state === 'established' ? this.#warnings() : [],
     };
   }
 
   /** Whether there are routes that the peer is to keep for the next process. */
   get isKept(): boolean {
-    return this.peer.restartTime > 0 && this.#routes.size > 0;
+    return this.peer.restartSeconds > 0 && this.#routes.size > 0;
   }
 
   /** Opens the session, and again whenever it ends. To be called once the routes are known: the first ones replace those of the last process. */

@@ -269,7 +269,7 @@ export class BGPAgent {
         status === undefined
           ? problem === undefined
             ? undefined
-            : entryOf(nodeName, { ...problem, since: this.#problemsSinceMs, warnings: [] })
+            : entryOf(nodeName, { ...problem, sinceMs: this.#problemsSinceMs, warnings: [] })
           : entryOf(nodeName, status);
       await this.#writer.write(object, session);
     }
@@ -314,11 +314,11 @@ function entryOf(
   {
     reason,
     message,
-    since,
+    sinceMs,
     warnings,
-  }: Pick<BGPSessionStatus, 'message' | 'since' | 'warnings'> & { readonly reason: string },
+  }: Pick<BGPSessionStatus, 'message' | 'sinceMs' | 'warnings'> & { readonly reason: string },
 ): BGPPeerSession {
-  const time = formatTime(since);
+  const time = formatTime(sinceMs);
   return {
     node,
     reason,

@@ -75,7 +75,7 @@ export class LeaseWriter {
    */
   async releaseOf(node: string, version: string): Promise<boolean> {
     const patch = { metadata: { resourceVersion: version }, spec: { holderIdentity: '' } };
-    const options = { timeout: requestTimeoutMs };
+    const options = { timeoutMs: requestTimeoutMs };
     try {
       await this.#client.mergePatch(this.#namespace, announcerLeaseName(node), patch, options);
       return true;
@@ -100,7 +100,7 @@ export class LeaseWriter {
 
   async #tryWrite(holderIdentity: string, report: string): Promise<string> {
     const name = announcerLeaseName(this.#node);
-    const options = { timeout: requestTimeoutMs };
+    const options = { timeoutMs: requestTimeoutMs };
     this.#known ??= await this.#read(name);
     const now = formatMicroTime(this.#clock.now());
     const acquired = this.#known.acquired ?? now;
@@ -133,7 +133,9 @@ export class LeaseWriter {
   /** The Lease of a former process is this one's, unless it was released. */
   async #read(name: string): Promise<{ readonly version: string; readonly acquired: string | undefined }> {
     try {
-      const { metadata, spec } = await this.#client.get(this.#namespace, name, { timeout: requestTimeoutMs });
+      const { metadata, spec } = await this.#client.get(this.#namespace, name, {
+        timeoutMs: requestTimeoutMs,
+      });
       const { holderIdentity = '', acquireTime = '', leaseDurationSeconds = 0 } = spec;
       const isOurs = holderIdentity === this.#node && acquireTime !== '';
       // The lifetime of the former process's addresses.

@@ -125,7 +125,12 @@ describe.skipIf(missing !== '')(`announcing${missing === '' ? '' : ` (missing: $
           leases: new ResourceClient(transport, leases),
           bgpPeers: new ResourceClient(transport, bgpPeers),
         },
-        ...{ leaseNamespace: 'kube-system', onAPILoss: 'hold', restartGrace: 0, heartbeatPort: 10_262 },
+        ...{
+          leaseNamespace: 'kube-system',
+          onAPILoss: 'hold',
+          restartGraceSeconds: 0,
+          heartbeatPort: 10_262,
+        },
       });
       const following = new AbortController();
       informers.start(following.signal);

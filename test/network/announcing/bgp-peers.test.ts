@@ -15,7 +15,7 @@ const missing = [missingFor('user'), missingProgram('bird', 'bird2')]
 
 /** What a router says that is configured for the session. */
 const open = encodeOpen({
-  ...{ type: 'open', as: 64513, holdTime: 90, routerId: '192.0.2.2' },
+  ...{ type: 'open', as: 64513, holdSeconds: 90, routerId: '192.0.2.2' },
   capabilities: {
     families: ['IPv4', 'IPv6'],
     routeRefresh: true,
@@ -68,12 +68,12 @@ describe.skipIf(missing !== '')(`BGP peers${missing === '' ? '' : ` (missing: ${
     speaker = speakerAt(node.machine.host);
     speaker.sync([{ peer: good(), routes }]);
     await expect.poll(() => status('good')?.reason).toBe('Established');
-    const since = status('good')?.since;
+    const since = status('good')?.sinceMs;
     speaker.sync([
       { peer: good(), routes },
       { peer, routes },
     ]);
-    expect(status('good')?.since).toBe(since);
+    expect(status('good')?.sinceMs).toBe(since);
   };
   /** A machine that listens where the node expects a router. */
   const serve = async (port: number, accept: (socket: Socket) => void): Promise<() => void> => {
@@ -194,7 +194,7 @@ describe.skipIf(missing !== '')(`BGP peers${missing === '' ? '' : ` (missing: ${
 
 function withAs(as: number): Uint8Array {
   return encodeOpen({
-    ...{ type: 'open', as, holdTime: 90, routerId: '192.0.2.2' },
+    ...{ type: 'open', as, holdSeconds: 90, routerId: '192.0.2.2' },
     capabilities: { families: ['IPv4'], routeRefresh: false, fourByteAs: true, gracefulRestart: undefined },
   });
 }

@@ -87,7 +87,7 @@ describe.skipIf(missing !== '')(`BGP with BIRD${missing === '' ? '' : ` (missing
   it('lets the router go at once at a drain, tells its operator why, and is taken back', async () => {
     bird = await Bird.start(router, nodes());
     const speaker = speak();
-    const peer = peerAt(router, node, { restartTime: 30 });
+    const peer = peerAt(router, node, { restartSeconds: 30 });
     speaker.sync([{ peer, routes: routesTo(manyRoutes(100)) }]);
     await expect.poll(async () => (await birdRoutes(router)).size).toBe(100);
     const sinceDrain = new Stopwatch();
@@ -106,11 +106,11 @@ describe.skipIf(missing !== '')(`BGP with BIRD${missing === '' ? '' : ` (missing
   // timer wakes it, within 3 s; the session of the other node does.
   it.each([0, 30])(
     'is given up within 4 s when its agent is stuck, restart time %d s',
-    async (restartTime) => {
+    async (restartSeconds) => {
       bird = await Bird.start(router, nodes('hold time 3;'));
       const other = network.at('node-2');
       const shared = ['203.0.113.1/32'];
-      const stuck = await SpeakerProcess.start(node, peerAt(router, node, { restartTime }), shared);
+      const stuck = await SpeakerProcess.start(node, peerAt(router, node, { restartSeconds }), shared);
       speak(other).sync([{ peer: peerAt(router, other), routes: routesTo(shared) }]);
       await expect.poll(() => routes()).toEqual({ '203.0.113.1': ['192.0.2.11', '192.0.2.12'] });
       const sinceStop = new Stopwatch();
@@ -134,7 +134,7 @@ describe.skipIf(missing !== '')(`BGP with BIRD${missing === '' ? '' : ` (missing
 
   it('keeps its routes over a restart with graceful restart, and loses those that are no more', async () => {
     bird = await Bird.start(router, nodes());
-    const peer = peerAt(router, node, { restartTime: 30 });
+    const peer = peerAt(router, node, { restartSeconds: 30 });
     const killed = await SpeakerProcess.start(node, peer, ['203.0.113.1/32', '203.0.113.2/32']);
     await expect.poll(async () => (await birdRoutes(router)).size).toBe(2);
     const seen: boolean[] = [];

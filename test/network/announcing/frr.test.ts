@@ -60,7 +60,7 @@ describe.skipIf(missing !== '')(`BGP with FRR${missing === '' ? '' : ` (missing:
 
   it('brings routes of both families into the kernel, and withdraws them at a drain', async () => {
     const speaker = speakerAt(node.machine.host);
-    const peer = peerAt(router, node, { restartTime: 30 });
+    const peer = peerAt(router, node, { restartSeconds: 30 });
     speaker.sync([{ peer, routes: routesTo(['203.0.113.1/32', '2001:db8:1::1/128']) }]);
     await expect.poll(bgp).toEqual(['203.0.113.1', '2001:db8:1::1']);
     // FRR sends routes of another node back; to their own node, it does not.
@@ -87,7 +87,7 @@ describe.skipIf(missing !== '')(`BGP with FRR${missing === '' ? '' : ` (missing:
   });
 
   it('keeps routes over a restart, and gives a stuck agent up by the hold time', async () => {
-    const peer = peerAt(router, node, { restartTime: 30 });
+    const peer = peerAt(router, node, { restartSeconds: 30 });
     const killed = await SpeakerProcess.start(node, peer, ['203.0.113.1/32', '203.0.113.2/32']);
     await expect.poll(bgp).toEqual(['203.0.113.1', '203.0.113.2']);
     await killed.kill('KILL');

@@ -6,12 +6,19 @@
 import { localHost } from '../../../src/host/local-host.ts';
 import { routesTo, speakerAt } from './speaker.ts';
 
-const [address = '', routerId = '', peerAs = '', localAs = '', holdTime = '', restartTime = '', ...cidrs] =
-  process.argv.slice(2);
+const [
+  address = '',
+  routerId = '',
+  peerAs = '',
+  localAs = '',
+  holdSeconds = '',
+  restartSeconds = '',
+  ...cidrs
+] = process.argv.slice(2);
 const peer = {
   ...{ name: 'router', address, port: 179, routerId, sourceAddress: undefined },
   ...{ peerAs: Number(peerAs), localAs: Number(localAs) },
-  ...{ holdTime: Number(holdTime), restartTime: Number(restartTime) },
+  ...{ holdSeconds: Number(holdSeconds), restartSeconds: Number(restartSeconds) },
 };
 speakerAt(localHost).sync([{ peer, routes: routesTo(cidrs) }]);
 process.stdout.write(`${process.pid}\n`);

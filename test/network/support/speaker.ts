@@ -34,8 +34,8 @@ export class SpeakerProcess {
 
   static async start(node: Located, peer: Peer, cidrs: readonly string[]): Promise<SpeakerProcess> {
     const file = fileURLToPath(new URL('speaker-process.ts', import.meta.url));
-    const { address, routerId, peerAs, localAs, holdTime, restartTime } = peer;
-    const settings = [address, routerId, ...[peerAs, localAs, holdTime, restartTime].map(String)];
+    const { address, routerId, peerAs, localAs, holdSeconds, restartSeconds } = peer;
+    const settings = [address, routerId, ...[peerAs, localAs, holdSeconds, restartSeconds].map(String)];
     const words = [...node.enter, process.execPath, file, ...settings, ...cidrs];
     const started = spawn(words[0] ?? '', words.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
     const pid: unknown[] = await Promise.race([once(started.stdout, 'data'), once(started, 'exit')]);
@@ -52,7 +52,7 @@ export class SpeakerProcess {
 export function peerAt(router: Located, node: Located, changed: Partial<Peer> = {}): Peer {
   return {
     ...{ name: 'router', address: router.addresses.IPv4, port: 179, peerAs: 64513, localAs: 64512 },
-    ...{ routerId: node.addresses.IPv4, sourceAddress: undefined, holdTime: 3, restartTime: 0 },
+    ...{ routerId: node.addresses.IPv4, sourceAddress: undefined, holdSeconds: 3, restartSeconds: 0 },
     ...changed,
   };
 }

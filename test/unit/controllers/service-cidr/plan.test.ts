@@ -10,12 +10,12 @@ function range(name: string, cidrs: string[], metadata: ServiceCIDR['metadata'] 
 
 const address = (name: string): IPAddress => ({ metadata: { name }, spec: {} });
 
-function plan(cidr: ServiceCIDR, others: ServiceCIDR[] = [], addresses: string[] = [], deletedFor = 0) {
+function plan(cidr: ServiceCIDR, others: ServiceCIDR[] = [], addresses: string[] = [], deletedForMs = 0) {
   return planCidr({
     cidr,
     cidrs: [cidr, ...others],
     addresses: addresses.map(address),
-    deletedFor,
+    deletedForMs,
     time: 'T',
   });
 }

@@ -30,11 +30,11 @@ describe('peers', () => {
       peers: [
         {
           ...{ name: 'a', address: '192.0.2.2', port: 179, peerAs: 64513, localAs: 64512 },
-          ...{ routerId: '192.0.2.11', sourceAddress: undefined, holdTime: 9, restartTime: 30 },
+          ...{ routerId: '192.0.2.11', sourceAddress: undefined, holdSeconds: 9, restartSeconds: 30 },
         },
         {
           ...{ name: 'b', address: '2001:db8::2', port: 1179, peerAs: 64513, localAs: 64512 },
-          ...{ routerId: '192.0.2.99', sourceAddress: '2001:db8::b', holdTime: 120, restartTime: 0 },
+          ...{ routerId: '192.0.2.99', sourceAddress: '2001:db8::b', holdSeconds: 120, restartSeconds: 0 },
         },
       ],
       problems: [],
@@ -49,7 +49,7 @@ describe('peers', () => {
   });
 
   test('keep no routes over a restart where the agent itself forwards', () => {
-    expect(peersOf([peer('a')], dual, false).peers).toMatchObject([{ restartTime: 0 }]);
+    expect(peersOf([peer('a')], dual, false).peers).toMatchObject([{ restartSeconds: 0 }]);
   });
 
   test('know a node without an IPv4 address by an identifier of its own', () => {

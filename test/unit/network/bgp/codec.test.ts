@@ -49,7 +49,7 @@ const route: fc.Arbitrary<BGPRoute> = fc
 const open: fc.Arbitrary<Open> = fc.record({
   type: fc.constant('open'),
   as: fc.integer({ min: 1, max: 0xffff_ffff }),
-  holdTime: fc.oneof(fc.constant(0), fc.integer({ min: 3, max: 0xffff })),
+  holdSeconds: fc.oneof(fc.constant(0), fc.integer({ min: 3, max: 0xffff })),
   routerId: fc.ipV4().filter((address) => address !== '0.0.0.0'),
   capabilities: fc.record({
     families: fc.constantFrom(['IPv4'] as const, ['IPv6'] as const, families),
@@ -59,7 +59,7 @@ const open: fc.Arbitrary<Open> = fc.record({
     gracefulRestart: fc.option(
       fc.record({
         restarting: fc.boolean(),
-        restartTime: fc.nat({ max: 0xfff }),
+        restartSeconds: fc.nat({ max: 0xfff }),
         families: fc.constant([{ family: 'IPv6', forwarding: true } as const]),
       }),
       { nil: undefined },
@@ -90,7 +90,7 @@ describe('messages', () => {
 
   it('are as RFC 4271 has them', () => {
     const bytes = encodeOpen({
-      ...{ type: 'open', as: 64512, holdTime: 9, routerId: '192.0.2.1' },
+      ...{ type: 'open', as: 64512, holdSeconds: 9, routerId: '192.0.2.1' },
       capabilities: { families: ['IPv4'], routeRefresh: true, fourByteAs: true, gracefulRestart: undefined },
     });
     expect(Buffer.from(bytes).toString('hex')).toBe(
@@ -103,7 +103,7 @@ describe('messages', () => {
 
   it('of an AS of four bytes say AS_TRANS where there is room for two', () => {
     const bytes = encodeOpen({
-      ...{ type: 'open', as: 4_200_000_000, holdTime: 90, routerId: '192.0.2.1' },
+      ...{ type: 'open', as: 4_200_000_000, holdSeconds: 90, routerId: '192.0.2.1' },
       capabilities: {
         families: undefined,
         routeRefresh: false,

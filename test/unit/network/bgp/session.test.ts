@@ -13,11 +13,11 @@ import { Session } from '../../../../src/network/bgp/session.ts';
 import type { SessionAction, SessionOptions } from '../../../../src/network/bgp/session-io.ts';
 
 const options: SessionOptions = {
-  ...{ localAs: 64512, routerId: '192.0.2.1', peerAs: 64513, holdTime: 9, families: ['IPv4', 'IPv6'] },
-  ...{ restartTime: 0, restarting: false, random: () => 0 },
+  ...{ localAs: 64512, routerId: '192.0.2.1', peerAs: 64513, holdSeconds: 9, families: ['IPv4', 'IPv6'] },
+  ...{ restartSeconds: 0, restarting: false, random: () => 0 },
 };
 const theirOpen: Open = {
-  ...{ type: 'open', as: 64513, holdTime: 90, routerId: '192.0.2.2' },
+  ...{ type: 'open', as: 64513, holdSeconds: 90, routerId: '192.0.2.2' },
   capabilities: {
     families: ['IPv4', 'IPv6'],
     routeRefresh: true,
@@ -93,7 +93,7 @@ test('a session opens, sends its routes, and then the end of each family', () =>
   session.announce(table(route(v4(1)), route(v6(1))), 0);
   expect(session.start(0)).toEqual([{ do: 'connect' }]);
   peer.take(session.connected(5));
-  expect(peer.seen()).toMatchObject([{ type: 'open', as: 64512, holdTime: 9, routerId: '192.0.2.1' }]);
+  expect(peer.seen()).toMatchObject([{ type: 'open', as: 64512, holdSeconds: 9, routerId: '192.0.2.1' }]);
   peer.take(session.received(encodeOpen(theirOpen), 6));
   expect(peer.seen()).toEqual([{ type: 'keepalive' }]);
   expect(session.state).toBe('openConfirm');
@@ -179,7 +179,7 @@ describe('the hold time', () => {
     [9, 90, 9],
     [90, 30, 30],
   ])('is the smaller one: %d and %d', (ours, theirs, agreed) => {
-    const { session, peer } = established({ holdTime: ours }, { holdTime: theirs });
+    const { session, peer } = established({ holdSeconds: ours }, { holdSeconds: theirs });
     peer.seen();
     // Keepalives every third of it, as long as the peer is heard.
     for (let n = 1; n <= 6; n++) {
@@ -202,7 +202,7 @@ describe('the hold time', () => {
   });
 
   test('of 0 s means no keepalives and no end', () => {
-    const { session } = established({}, { holdTime: 0 });
+    const { session } = established({}, { holdSeconds: 0 });
     expect(session.deadline).toBe(Number.POSITIVE_INFINITY);
   });
 
@@ -313,7 +313,7 @@ describe('a session that ends', () => {
     expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
     const open = (): void => {
       session.connected(now);
-      session.received(encodeOpen({ ...theirOpen, holdTime: 0 }), now);
+      session.received(encodeOpen({ ...theirOpen, holdSeconds: 0 }), now);
       session.received(keepalive, now);
     };
     open();
@@ -357,13 +357,13 @@ describe('a session that ends', () => {
 });
 
 test('graceful restart is offered with the R bit until a session is established', () => {
-  const { session, peer } = established({ restartTime: 30, restarting: true });
+  const { session, peer } = established({ restartSeconds: 30, restarting: true });
   const families = [
     { family: 'IPv4', forwarding: true },
     { family: 'IPv6', forwarding: true },
   ];
   expect(peer.seen()[0]).toMatchObject({
-    capabilities: { gracefulRestart: { restarting: true, restartTime: 30, families } },
+    capabilities: { gracefulRestart: { restarting: true, restartSeconds: 30, families } },
   });
   session.disconnected('ConnectionClosed', 'closed', 1);
   session.tick(session.deadline);
