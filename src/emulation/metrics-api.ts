@@ -6,11 +6,11 @@ import {
   nodes as nodesResource,
   pods as podsResource,
 } from '../client/resources.ts';
-import { textAt, scalarAt } from '../objects/json.ts';
+import { textAt } from '../objects/json.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { createMissing } from './addons.ts';
 import { type KubeObject, conditionOf } from '../objects/meta.ts';
-import { formatQuantity, parseQuantity } from '../objects/quantity.ts';
+import { formatQuantity } from '../objects/quantity.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Container, Node, Pod } from '../objects/types/core.generated.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -21,6 +21,7 @@ import type { Informer } from '../client/informers/informer.ts';
 import { httpsServer } from '../host/http-server.ts';
 import { localHost } from '../host/local-host.ts';
 import type { RequestTarget } from '../objects/request-target.ts';
+import { systemUsage, type Usage, usageOf } from './usage.ts';
 import { matchesFields, parseFieldSelector } from '../objects/field-selector.ts';
 import { matchesLabels, parseLabelSelector } from '../objects/labels/labels.ts';
 import { StatusError, methodNotAllowed, notFound, plainError, resourceNotFound } from '../objects/status.ts';
@@ -107,27 +108,9 @@ export interface NodeMetrics extends KubeObject {
   readonly usage: Readonly<Record<string, string>>;
 }
 
-/** The usage of a container, in billionths as in quantities. */
-interface Usage {
-  readonly cpu: bigint;
-  readonly memory: bigint;
-}
-
 const metricsVersion = 'metrics.k8s.io/v1beta1';
-/** Annotations of a Pod: what each of its containers uses, as quantities. */
-const cpuUsageAnnotation = 'servicenet.dev/cpu-usage';
-const memoryUsageAnnotation = 'servicenet.dev/memory-usage';
-
 /** The time that a figure is about, as a metrics-server has it by default. */
 const window = '15s';
-const mebibyte = 1_048_576n * 1_000_000_000n;
-const millicore = 1_000_000n;
-/** Of a container that requests nothing, and of the parts of a node that are no Pods. */
-const idle: Usage = { cpu: millicore, memory: 4n * mebibyte };
-const system: Usage = { cpu: 50n * millicore, memory: 256n * mebibyte };
-/** The parts of its requests that a container uses. */
-const share = { cpu: 10n, memory: 2n } as const;
-
 /** The usage of a Pod's containers: as annotated, else a tenth of the CPU and half of the memory that they request. */
 export function podMetrics(pod: Pod, now: number): PodMetrics {
   const { name = '', namespace = '', labels = {} } = pod.metadata;
@@ -150,7 +133,7 @@ export function nodeMetrics(node: Node, pods: readonly Pod[], now: number): Node
   const all = pods.flatMap((pod) => containersOf(pod).map((container) => usageOf(pod, container)));
   const total = all.reduce(
     (sum, { cpu, memory }) => ({ cpu: sum.cpu + cpu, memory: sum.memory + memory }),
-    system,
+    systemUsage,
   );
   return {
     apiVersion: metricsVersion,
@@ -164,27 +147,6 @@ export function nodeMetrics(node: Node, pods: readonly Pod[], now: number): Node
 
 function containersOf({ spec }: Pod): readonly Container[] {
   return spec.containers ?? [];
-}
-
-function usageOf({ metadata }: Pod, { resources }: Container): Usage {
-  const part = (resource: 'cpu' | 'memory', annotation: string): bigint => {
-    const set = amountOf(metadata.annotations?.[annotation]);
-    if (set !== undefined) return set;
-    const requested = amountOf(scalarAt(resources, 'requests', resource));
-    return requested === undefined ? idle[resource] : requested / share[resource];
-  };
-  return { cpu: part('cpu', cpuUsageAnnotation), memory: part('memory', memoryUsageAnnotation) };
-}
-
-/** Undefined for an invalid or negative quantity. */
-function amountOf(text: string | undefined): bigint | undefined {
-  if (text === undefined) return undefined;
-  try {
-    const { nanos } = parseQuantity(text);
-    return nanos < 0n ? undefined : nanos;
-  } catch {
-    return undefined;
-  }
 }
 
 /** CPU in billionths and memory in KiB, as kubelets count. */

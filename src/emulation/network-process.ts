@@ -7,6 +7,7 @@ import { createTransport } from '../client/connect.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import {
   networkAttachmentDefinitions,
+  nodes as nodesResource,
   pods as podsResource,
   services as servicesResource,
 } from '../client/resources.ts';
@@ -82,7 +83,7 @@ export class NetworkProcess {
         podDetection: { by: 'cidr', cidrs: config.clusterCidrs.flatMap((cidr) => parseCidr(cidr) ?? []) },
         allowExternalIPs: true,
       },
-      serve: async ({ host, addresses }) => this.#kubeletApi.listen(host, addresses),
+      serve: async ({ name, host, addresses }) => this.#kubeletApi.listen(host, addresses, name),
       isUserspace: config.forwarding === 'userspace',
       clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
     });
@@ -113,9 +114,15 @@ export class NetworkProcess {
       resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
       log: context.log,
     });
+    const nodes = context.informers.informer(nodesResource);
     this.#kubeletApi = new KubeletApi({
       runtime: this.#runtime,
       pod: (namespace, name) => this.#pods.cache.get(joinKey(namespace, name)),
+      node: (name) => {
+        const node = nodes.cache.get(joinKey('', name));
+        if (node === undefined) return undefined;
+        return { node, pods: [...this.#pods.cache.values()].filter(({ spec }) => spec.nodeName === name) };
+      },
       ...{ tls: config.kubeletTls, client: config.kubeletTls.client },
       ...{ now: () => context.clock.now(), log: context.log },
     });

@@ -1,4 +1,5 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectProcessMetrics } from './process-metrics.ts';
 import { version } from './version.ts';
 
 /** Buckets in seconds, from 0.1 ms to 15 minutes: the range of client-go's `workqueue`, with tenfold steps halved. */
@@ -163,7 +164,6 @@ export class Metrics {
 
   /** Adds CPU, memory, garbage collection and event-loop delay of the process. Once per process. */
   collectProcessMetrics(): void {
-    // Measuring the delay wakes the process each time: with 10 ms, it would take 0.4 % of a core when idle.
-    collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 250 });
+    collectProcessMetrics(this.registry);
   }
 }

@@ -28,7 +28,7 @@ const labelNames = ['verb', 'group', 'resource', 'subresource', 'code'] as const
 export class RequestMetrics {
   readonly #isServed: (info: RequestInfo) => boolean;
   readonly #series = new Map<string, Series>();
-  /** Memory, garbage collection, event loop: observed from the first scrape on, once. */
+  /** CPU time, memory; garbage collection and event loop from the first scrape on. */
   #process: Registry | undefined;
 
   /**
@@ -60,10 +60,11 @@ export class RequestMetrics {
 
   /** All metrics of the process and of the requests so far, in the text format of Prometheus. */
   async text(objects: Iterable<ObjectCount>): Promise<string> {
-    const { collectDefaultMetrics, Counter, Gauge, Registry } = await import('prom-client');
+    const { Counter, Gauge, Registry } = await import('prom-client');
+    const { collectProcessMetrics } = await import('../../telemetry/process-metrics.ts');
     if (this.#process === undefined) {
       this.#process = new Registry();
-      collectDefaultMetrics({ register: this.#process, eventLoopMonitoringPrecision: 250 });
+      collectProcessMetrics(this.#process);
     }
     const registry = new Registry();
     const registers = [registry];

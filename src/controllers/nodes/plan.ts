@@ -97,6 +97,9 @@ const silent = {
   message: 'Kubelet stopped posting node status.',
 };
 
+/** The port of kubelets (`pkg/cluster/ports`). */
+const kubeletEndpoints = { kubeletEndpoint: { Port: 10_250 } };
+
 /** The version of Kubernetes that is simulated, and the name of the simulation. */
 const kubeletVersion = 'v1.36.0+servicenet';
 
@@ -123,13 +126,16 @@ export function planNodeStatus(node: Node, now: number): Node['status'] {
       ...(wanted.message === undefined ? {} : { message: wanted.message }),
     };
   });
-  const { nodeInfo: info } = node.status;
+  const { nodeInfo: info, daemonEndpoints = kubeletEndpoints } = node.status;
+  // The default of an API server is 0.
+  const isPortKnown = (daemonEndpoints.kubeletEndpoint?.Port ?? 0) !== 0;
   return {
     ...node.status,
     capacity: node.status.capacity ?? capacity,
     allocatable: node.status.allocatable ?? node.status.capacity ?? capacity,
     conditions,
     addresses: addressesOf(node),
+    daemonEndpoints: isPortKnown ? daemonEndpoints : kubeletEndpoints,
     nodeInfo: info === undefined || info.kubeletVersion === '' ? nodeInfo(node) : info,
   };
 }

@@ -15,6 +15,7 @@ import { httpsServer } from '../../host/http-server.ts';
 import { readTarget, type RequestTarget } from '../../objects/request-target.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
 import { commandProtocols, namesIn, portProtocols, selectProtocol } from './channels.ts';
+import { type NodeAnswer, nodeAnswer, type NodeState } from './node-statistics.ts';
 import { logBytes, logOptions, logRefusal } from './logs.ts';
 import {
   forwardChannels,
@@ -37,6 +38,8 @@ export interface KubeletApiOptions {
   readonly runtime: ContainerRuntime;
   /** The Pod of a name; undefined where there is none. */
   pod(namespace: string, name: string): Pod | undefined;
+  /** A node and the Pods that are bound to it; undefined where there is none. */
+  node(name: string): Pick<NodeState, 'node' | 'pods'> | undefined;
   /** PEM: of this server, and the authority of clients. */
   readonly tls: { readonly certificate: string; readonly key: string; readonly clientCa: string };
   /** The common name of the only client that is served: the API server. */
@@ -61,7 +64,7 @@ interface ContainerPath {
 
 /**
  * The server of a kubelet for the API server (`pkg/kubelet/server/server.go`): logs, and the streams of exec,
- * attach and port-forward over WebSocket and SPDY/3.1. One server may answer on several nodes.
+ * attach and port-forward over WebSocket and SPDY/3.1, statistics. One server may answer on several nodes.
  */
 export class KubeletApi {
   readonly #options: KubeletApiOptions;
@@ -80,7 +83,7 @@ export class KubeletApi {
   }
 
   /** Answers at the addresses of a node. Returns what ends it. @throws the system's error. */
-  async listen(host: Host, addresses: readonly string[]): Promise<() => void> {
+  async listen(host: Host, addresses: readonly string[], node: string): Promise<() => void> {
     const servers: Server[] = [];
     const close = (): void => {
       for (const server of servers) {
@@ -90,7 +93,7 @@ export class KubeletApi {
     };
     try {
       for (const address of addresses) {
-        const server = this.#server();
+        const server = this.#server(node);
         await host.listen(server, address, kubeletPort);
         servers.push(server);
       }
@@ -101,12 +104,12 @@ export class KubeletApi {
     return close;
   }
 
-  #server(): Server {
+  #server(node: string): Server {
     const { certificate, key, clientCa } = this.#options.tls;
     const server = httpsServer(
       { cert: certificate, key, ca: clientCa, requestCert: true },
       (request, response, target) =>
-        this.#request(request, response, target).catch((error: unknown) =>
+        this.#request(node, request, response, target).catch((error: unknown) =>
           this.#broken(error, request, response),
         ),
     );
@@ -123,6 +126,7 @@ export class KubeletApi {
   }
 
   async #request(
+    node: string,
     request: IncomingMessage,
     response: ServerResponse,
     { pathname: path, searchParams: query }: RequestTarget,
@@ -135,6 +139,12 @@ export class KubeletApi {
       // The folder of the node's logs: programs of a simulated node write none.
       this.#authenticate(request);
       response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end('<pre>\n</pre>\n');
+      return;
+    }
+    const about = this.#aboutNode(node, path);
+    if (about !== undefined) {
+      this.#authenticate(request);
+      response.writeHead(200, { 'Content-Type': about.contentType }).end(about.body);
       return;
     }
     const wanted = this.#wanted(request, path);
@@ -160,6 +170,11 @@ export class KubeletApi {
     await pipeline(Readable.from(bytes), response).catch((error: unknown) => {
       if (!gone.signal.aborted) throw error;
     });
+  }
+
+  #aboutNode(name: string, path: string): NodeAnswer | undefined {
+    const state = this.#options.node(name);
+    return state === undefined ? undefined : nodeAnswer(path, { ...state, now: this.#options.now() });
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {

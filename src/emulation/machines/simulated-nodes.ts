@@ -144,7 +144,7 @@ export interface SimulatedNodesOptions {
    *
    * @throws the system's error.
    */
-  serve(machine: Pick<NodeMachine, 'host' | 'addresses'>): Promise<() => void>;
+  serve(machine: Pick<NodeMachine, 'name' | 'host' | 'addresses'>): Promise<() => void>;
 }
 
 /** A node's machine: a network namespace on the LAN, with the agent that forwards Services. */
@@ -297,7 +297,7 @@ export class SimulatedNodes implements Runnable {
     }
     const host = new NamespaceHost(namespace);
     if (!this.#options.isUserspace) await masqueradePods(host, podCIDRs);
-    const endServing = await this.#options.serve({ host, addresses });
+    const endServing = await this.#options.serve({ name, host, addresses });
     const endStatus = await serveProxyStatus(host, this.#options.isUserspace ? 'userspace' : 'nftables');
     const stopAgent = this.#startAgent(name, host);
     const machine: Running = {

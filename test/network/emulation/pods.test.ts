@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { isRecord } from '../../../src/objects/json.ts';
+import { isRecord, listAt, textAt } from '../../../src/objects/json.ts';
 import { describePods, inUrl, PodNetwork, until } from '../support/pod-network.ts';
 
 describePods('Pods of `up`', () => {
@@ -150,6 +150,22 @@ describePods('Pods of `up`', () => {
       const { status } = await pods.server.client.request('GET', `/api/v1/nodes/${id}/proxy/healthz`);
       expect(status).toBe(200);
     }
+    const listed = await at(node, '/pods');
+    const names = listAt(listed.body, 'items').map((each) => textAt(each, 'metadata', 'name'));
+    expect(names).toContain(pod?.metadata.name);
+    await until(
+      () => at(node, '/stats/summary'),
+      ({ body }) =>
+        listAt(body, 'pods').some((each) => textAt(each, 'podRef', 'name') === pod?.metadata.name),
+    );
+    expect(await at(node, '/configz')).toMatchObject({
+      status: 200,
+      body: { kubeletconfig: { port: 10_250 } },
+    });
+    const cadvisor = await pods.server.client.request('GET', `/api/v1/nodes/${node}/proxy/metrics/cadvisor`);
+    expect(cadvisor.bytes.toString()).toContain('container_memory_working_set_bytes{');
+    const stored = await pods.call('GET', `/api/v1/nodes/${node}`);
+    expect(stored.body).toMatchObject({ status: { daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } } } });
     const message = /^error trying to reach service: dial tcp [\d.]+:9: connect: connection refused$/;
     expect(await at(`${node}:9`, '/')).toMatchObject({
       status: 503,

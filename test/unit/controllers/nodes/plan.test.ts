@@ -78,6 +78,12 @@ describe('planNodeStatus', () => {
       { type: 'InternalIP', address: 'fd00:172:18::5' },
       { type: 'Hostname', address: 'a' },
     ]);
+    // Prometheus finds kubelets by it; the API server's default is 0.
+    expect(up.daemonEndpoints).toEqual({ kubeletEndpoint: { Port: 10_250 } });
+    const unset = { ...fresh, status: { daemonEndpoints: { kubeletEndpoint: { Port: 0 } } } };
+    expect(planNodeStatus(unset, now).daemonEndpoints).toEqual(up.daemonEndpoints);
+    const other = { daemonEndpoints: { kubeletEndpoint: { Port: 10_350 } } };
+    expect(planNodeStatus({ ...fresh, status: other }, now)).toMatchObject(other);
     expect(planNodeStatus({ ...fresh, status: up }, now + 9000)).toEqual(up);
     const failed = planNodeStatus({ ...down('a'), status: up }, now + 60_000);
     expect(failed.conditions?.[3]).toEqual({

@@ -1,0 +1,20 @@
+import { Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { collectProcessMetrics } from '../../../src/telemetry/process-metrics.ts';
+
+test('CPU time counts from the start of the process, not from the first scrape', async () => {
+  const seconds = () => {
+    const { user, system } = process.cpuUsage();
+    return [user, system, user + system].map((microseconds) => microseconds / 1e6);
+  };
+  const registry = new Registry();
+  const before = seconds();
+  collectProcessMetrics(registry);
+  const text = await registry.metrics();
+  const after = seconds();
+  for (const [i, name] of ['user_seconds', 'system_seconds', 'seconds'].entries()) {
+    const value = Number(new RegExp(`^process_cpu_${name}_total (.*)$`, 'm').exec(text)?.[1]);
+    expect(value).toBeGreaterThanOrEqual((before[i] ?? 0) - 1e-6);
+    expect(value).toBeLessThanOrEqual((after[i] ?? 0) + 1e-6);
+  }
+});
