@@ -1,5 +1,10 @@
 import type { Service } from '../objects/types/core.generated.ts';
-import { type ServedService, isForeign, statusAddresses } from '../controllers/load-balancer/status.ts';
+import {
+  type ServedService,
+  isForeign,
+  readAssigned,
+  statusAddresses,
+} from '../controllers/load-balancer/status.ts';
 import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
 import type { AddressPool, FamilyUsage } from '../objects/types/servicenet.ts';
 import { readPool, type Pool, layOut, type ForbiddenRange } from '../controllers/load-balancer/pools.ts';
@@ -9,9 +14,9 @@ import {
   isServed,
   readRequest,
   type RequestSettings,
-  type AddressRequest,
 } from '../controllers/load-balancer/request.ts';
-import { parseStrictAddress, type IPFamily } from '../objects/address.ts';
+import { ipFamilies, parseStrictAddress, type IPFamily } from '../objects/address.ts';
+import { isLeftToOthers } from '../controllers/load-balancer/plan.ts';
 import { type ObjectKey, keyOf } from '../objects/meta.ts';
 import { announcedBy } from '../controllers/announcement-status/plan.ts';
 import { loadBalancerReadyCondition } from '../network/announcing/assigned-addresses.ts';
@@ -30,39 +35,47 @@ interface PooledService extends ServedService {
   readonly service: Service;
 }
 
-/** The state of a controller that has just started in a cluster. */
+/** A controller that has just started in a cluster. */
 export interface StartedController {
   readonly allocator: LoadBalancerAllocator;
   /** Oldest first, without Services that another load balancer serves. */
   readonly served: readonly PooledService[];
+  /** Others that have addresses, which it takes back. */
+  readonly released: readonly PooledService[];
+}
+
+function isReleased(service: Service, settings: RequestSettings): boolean {
+  return !isServed(service, settings) || service.metadata.deletionTimestamp !== undefined;
+}
+
+/** All Services, with what their status shows of the pools that an allocator knows. */
+function pooledServices(
+  { services, settings, namespaceLabels }: PooledCluster,
+  allocator: LoadBalancerAllocator,
+): PooledService[] {
+  return services.map((service) => ({
+    service,
+    request: readRequest(service, namespaceLabels(service.metadata.namespace ?? ''), settings),
+    inStatus: statusAddresses(service, allocator.isPooled),
+  }));
 }
 
 /** Adopts the addresses of all Services, as a controller does when it starts. Assigns no new ones. */
 function startController(cluster: PooledCluster, now: number): StartedController {
+  const { settings } = cluster;
   const allocator = new LoadBalancerAllocator();
   allocator.setPools(poolsOf(cluster.pools), cluster.forbidden);
-  const served = servedServices(cluster, allocator);
-  Array.from(allocator.adopt(served));
+  const all = pooledServices(cluster, allocator);
+  const served = all
+    .filter(({ service, inStatus }) => !isReleased(service, settings) && !isForeign(service, inStatus))
+    .sort((a, b) => byServiceAge(a.request, b.request));
+  const released = all.filter(({ service }) => isReleased(service, settings));
+  Array.from(allocator.adopt(served, released));
+  for (const one of released) if (isLeftToOthers(one.service, settings)) allocator.hold(one);
   for (const pool of cluster.pools) {
     for (const entry of readQuarantined(pool, now)) allocator.allocations.quarantine(entry);
   }
-  return { allocator, served };
-}
-
-/** The Services that a controller with these pools would serve, oldest first. */
-function servedServices(
-  { services, settings, namespaceLabels }: PooledCluster,
-  allocator: LoadBalancerAllocator,
-): PooledService[] {
-  return services
-    .filter((service) => isServed(service, settings) && service.metadata.deletionTimestamp === undefined)
-    .map((service) => ({
-      service,
-      request: readRequest(service, namespaceLabels(service.metadata.namespace ?? ''), settings),
-      inStatus: statusAddresses(service, allocator.isPooled),
-    }))
-    .filter(({ service, inStatus }) => !isForeign(service, inStatus))
-    .sort((a, b) => byServiceAge(a.request, b.request));
+  return { allocator, served, released };
 }
 
 function poolsOf(objects: readonly AddressPool[]): Pool[] {
@@ -103,51 +116,87 @@ export interface EditEffect {
   readonly to?: string;
 }
 
-/** Plans which Services an edit of pools affects, by applying it to an allocator of its own. */
+/**
+ * Plans which Services an edit of pools affects: what their status shows now, and what it shows once a controller has
+ * started and then seen the edit.
+ */
 export function planEdit(cluster: EditedCluster): EditEffect[] {
-  const { forbidden, now } = cluster;
-  const { allocator, served } = startController(cluster, now);
-  for (const { request } of served) allocateAndRelease(allocator, request, now);
-  const before = new Map(served.map(({ request }) => [request.service, addressesOf(allocator, request)]));
+  const { forbidden, now, settings } = cluster;
+  const { allocator, served, released } = startController(cluster, now);
+  for (const { request, inStatus } of allocator.startOrder(served)) allocator.allocate(request, inStatus);
+  const writing = new Map(served.map((one) => [one.request.service, one]));
+  const keys = [...served, ...released].map(({ request }) => request.service).sort();
+  writeAll(allocator, writing, keys, now);
 
-  allocator.takeChanged();
-  allocator.setPools(poolsOf(cluster.edited), forbidden);
-  const adopted = servedServices(cluster, allocator).filter(({ request }) => !before.has(request.service));
-  Array.from(allocator.adopt(adopted));
-  const all = [...served, ...adopted];
-  for (const { request } of all) allocateAndRelease(allocator, request, now);
-  return all.flatMap(({ request }) => effectsOn(allocator, request, before.get(request.service)));
+  allocator.setPools(poolsOf(cluster.edited), forbidden, () => {
+    // What the status of a Service showed of the first pools is written by now.
+    const others = pooledServices(cluster, allocator).filter(
+      ({ request: { service } }) =>
+        allocator.allocations.addressesOf(service).size === 0 &&
+        (writing.get(service)?.inStatus.length ?? 0) === 0,
+    );
+    const isUnserved = ({ service }: PooledService): boolean => isReleased(service, settings);
+    const adopted = others.filter((one) => !isUnserved(one) && !isForeign(one.service, one.inStatus));
+    for (const one of adopted) writing.set(one.request.service, one);
+    const held = others.filter((one) => isUnserved(one) && isLeftToOthers(one.service, settings));
+    return { adopted, held };
+  });
+  writeAll(allocator, writing, allocator.takeChanged(), now);
+  const all = [...writing.values()].sort((a, b) => byServiceAge(a.request, b.request));
+  return all.flatMap((one) => effectsOn(allocator, one));
 }
 
-/** Allocates for a Service as if its status were written at once. */
-function allocateAndRelease(allocator: LoadBalancerAllocator, request: AddressRequest, now: number): void {
-  allocator.allocate(request, []);
-  allocator.release(request.service, allocator.unreleased(request.service), now);
+/**
+ * Writes Services as a controller does, until none changes any more: what a status no longer shows is free after its
+ * write.
+ *
+ * @param due the keys of the first that are written.
+ */
+function writeAll(
+  allocator: LoadBalancerAllocator,
+  served: ReadonlyMap<ObjectKey, PooledService>,
+  due: readonly ObjectKey[],
+  now: number,
+): void {
+  for (
+    let turn = 0, keys = due;
+    keys.length > 0 && turn <= served.size;
+    turn++, keys = allocator.takeChanged()
+  ) {
+    for (const key of keys) {
+      const one = served.get(key);
+      if (one !== undefined) allocator.allocate(one.request, []);
+    }
+    for (const key of keys) release(allocator, key, now);
+  }
 }
 
-function addressesOf(allocator: LoadBalancerAllocator, request: AddressRequest): Map<IPFamily, string> {
-  return new Map(allocator.allocations.addressesOf(request.service));
+function release(allocator: LoadBalancerAllocator, key: ObjectKey, now: number): void {
+  const held = new Set(allocator.held(key));
+  const addresses = allocator.unreleased(key).filter((address) => !held.has(address));
+  allocator.release(key, addresses, now);
 }
 
-/** @param before undefined for a Service that another load balancer served. */
 function effectsOn(
   allocator: LoadBalancerAllocator,
-  request: AddressRequest,
-  before: ReadonlyMap<IPFamily, string> | undefined,
+  { service, request, inStatus }: PooledService,
 ): EditEffect[] {
-  const { service } = request;
-  const after = addressesOf(allocator, request);
-  return request.families.flatMap((family): EditEffect[] => {
-    const from = before?.get(family);
+  const after = allocator.allocations.addressesOf(request.service);
+  const before = new Map(inStatus.map((one) => [one.family, one]));
+  const own = new Set(
+    readAssigned(loadBalancerReadyCondition(service)?.message ?? '').map((one) => one.address),
+  );
+  return ipFamilies.flatMap((family): EditEffect[] => {
+    const from = before.get(family)?.address;
     const to = after.get(family);
-    if (before === undefined) return to === undefined ? [] : [{ service, family, effect: 'adopts', to }];
-    if (from === undefined) return to === undefined ? [] : [{ service, family, effect: 'gains', to }];
-    if (to === undefined) return [{ service, family, effect: 'loses', from }];
-    if (from !== to) return [{ service, family, effect: 'moves', from, to }];
+    const effect = { service: request.service, family };
+    if (from === undefined) return to === undefined ? [] : [{ ...effect, effect: 'gains', to }];
+    if (to === undefined) return [{ ...effect, effect: 'loses', from }];
+    if (from !== to) return [{ ...effect, effect: 'moves', from, to }];
+    if (!own.has(to)) return [{ ...effect, effect: 'adopts', to }];
     const value = parseStrictAddress(to)?.value ?? -1n;
-    return allocator.allocations.poolOf(family, value) === undefined
-      ? [{ service, family, effect: 'stays', from }]
-      : [];
+    const isPooled = allocator.allocations.poolOf(family, value) !== undefined;
+    return isPooled ? [] : [{ ...effect, effect: 'stays', from }];
   });
 }
 

@@ -4,7 +4,10 @@ import { Clients } from '../../src/client/resource-client.ts';
 import { services, addressPools } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
-import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
+import {
+  type LoadBalancerOptions,
+  loadBalancerController,
+} from '../../src/controllers/load-balancer/controller.ts';
 import type { AddressPool, AddressPoolSpec } from '../../src/objects/types/servicenet.ts';
 import { loadBalancerReadyCondition } from '../../src/network/announcing/assigned-addresses.ts';
 import { runControllers, type RunningControllers, type RunOptions } from '../../src/controllers/run.ts';
@@ -18,10 +21,11 @@ const timeoutMs = 60_000;
 export function startLoadBalancer(
   transport: Transport,
   options: Pick<RunOptions, 'leaderElection' | 'metrics'> = {},
+  settings: LoadBalancerOptions = {},
 ): RunningControllers {
   return runControllers({
     transport,
-    controllers: [loadBalancerController()],
+    controllers: [loadBalancerController(settings)],
     log: pino({ enabled: false }),
     ...options,
   });

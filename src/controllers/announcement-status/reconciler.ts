@@ -251,7 +251,8 @@ export class AnnouncedReconciler {
 
   #known(): ReadonlyMap<string, ServiceAddress> {
     this.#addresses ??= assignedAddresses(
-      [...this.#services.cache.values()].filter((service) => this.#options.isServed(service)),
+      // Also those of other instances: the agents announce them, and the status of a pool counts all.
+      this.#services.cache.values(),
       (key) => this.#slices.cache.byIndex(bySliceService, key),
       announcedPools(this.#pools.cache.values()),
     );

@@ -21,6 +21,14 @@ import { explain, outcomeOf, poolNameOf, type Outcome } from './reasons.ts';
 import { byServiceAge, type AddressRequest } from './request.ts';
 import { WaitingServices, waitKeys } from './waiting-services.ts';
 
+/** Services that other load balancers serve. */
+export interface ForeignServices {
+  /** Those that are served from now on, since a pool contains their addresses. */
+  readonly adopted: readonly ServedService[];
+  /** Those that are left to the others. */
+  readonly held: readonly ServedService[];
+}
+
 /**
  * Assigns addresses of pools to Services. The work of a call depends on what changed, not on the number of Services or
  * addresses.
@@ -42,6 +50,8 @@ export class LoadBalancerAllocator {
   readonly #lastMessages = new Map<ObjectKey, string>();
   /** Addresses that became free, or whose Services changed, and that were not offered to waiting Services yet. */
   readonly #toOffer: string[] = [];
+  /** Addresses of Services that other load balancers serve. */
+  readonly #held = new Map<ObjectKey, readonly string[]>();
   #isOffering = false;
 
   /** Number of Services that wait for an address. */
@@ -63,12 +73,22 @@ export class LoadBalancerAllocator {
   /**
    * Replaces all pools. Services keep their addresses, except those that a pool with shrinkPolicy Reassign no longer
    * contains. Waiting Services are retried, oldest first.
+   *
+   * @param foreign the Services of other load balancers, asked for when {@link isPooled} knows the new pools: their
+   *   addresses are recorded before any is given.
    */
-  setPools(pools: readonly Pool[], forbidden: readonly ForbiddenRange[]): Map<string, PoolLayout> {
+  setPools(
+    pools: readonly Pool[],
+    forbidden: readonly ForbiddenRange[],
+    foreign: () => ForeignServices = () => ({ adopted: [], held: [] }),
+  ): Map<string, PoolLayout> {
     const layouts = layOut(pools, forbidden);
     const { allocations } = this;
     const before = new Map([...allocations.values()].map((one) => [one, this.#poolTextOf(one)]));
     allocations.setPools(pools, layouts);
+    const { adopted, held } = foreign();
+    for (const { request } of this.adopt(adopted)) this.#changed.add(request.service);
+    for (const one of held) this.hold(one);
     const evicted = new Map<ObjectKey, AddressRequest>();
     for (const allocation of allocations.values()) {
       this.#updateShared(allocation.address);
@@ -124,6 +144,20 @@ export class LoadBalancerAllocator {
       this.unassign(service.request.service);
       yield service;
     }
+  }
+
+  /**
+   * The order in which a starting process allocates for adopted Services: first those that cannot keep an address of
+   * their status, as {@link setPools} would evict them, each group oldest first.
+   */
+  startOrder(services: readonly ServedService[]): ServedService[] {
+    const keeps = ({ request, inStatus }: ServedService): boolean => {
+      const own = this.allocations.addressesOf(request.service);
+      return inStatus.every(({ family, address }) => own.get(family) === address);
+    };
+    return [...services].sort(
+      (a, b) => Number(keeps(a)) - Number(keeps(b)) || byServiceAge(a.request, b.request),
+    );
   }
 
   /** Assigns the addresses that a Service may keep, with the ports that it serves. True if it requests more ports. */
@@ -182,8 +216,25 @@ export class LoadBalancerAllocator {
     this.#changed.delete(service);
   }
 
+  /** Gives nobody the addresses in the status of a Service that another load balancer serves. */
+  hold(service: ServedService): void {
+    const { service: key } = service.request;
+    this.unassign(key);
+    this.#recordStatus(service);
+    this.unassign(key);
+    const shown = service.inStatus.map(({ address }) => address);
+    if (shown.length > 0) this.#held.set(key, shown);
+    else this.#held.delete(key);
+  }
+
+  /** The addresses that {@link hold} keeps: they are not to be released. */
+  held(service: ObjectKey): readonly string[] {
+    return this.#held.get(service) ?? [];
+  }
+
   /** Unassigns and releases all addresses of a Service that is gone. */
   remove(service: ObjectKey, now: number): void {
+    this.#held.delete(service);
     this.unassign(service);
     this.release(service, this.unreleased(service), now);
   }
@@ -214,6 +265,7 @@ export class LoadBalancerAllocator {
 
   #allocate(request: AddressRequest, inStatus: readonly StatusAddress[]): Outcome {
     const { service, families } = request;
+    this.#held.delete(service);
     const { allocations } = this;
     const inventory = this.#inventory;
     this.#recordStatus({ request, inStatus });

@@ -23,10 +23,11 @@ import {
   statusAddresses,
   type StatusAddress,
 } from './status.ts';
-import { LoadBalancerAllocator } from './allocator.ts';
+import { type ForeignServices, LoadBalancerAllocator } from './allocator.ts';
 import { AnnouncedReconciler } from '../announcement-status/reconciler.ts';
 import { LoadBalancerMetrics } from './pool-controller.ts';
 import {
+  isLeftToOthers,
   needsManagedFields,
   planReleased,
   planServed,
@@ -34,13 +35,17 @@ import {
   statusPatchOf,
 } from './plan.ts';
 import { PoolReconciler } from './pool-controller.ts';
-import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
+import {
+  type AddressRequest,
+  defaultLoadBalancerClass,
+  isServed,
+  readRequest,
+  type RequestSettings,
+  wantedMark,
+} from './request.ts';
 
 /** Options of {@link loadBalancerController}; all have defaults. */
 export type LoadBalancerOptions = Partial<RequestSettings>;
-
-/** The `loadBalancerClass` that is served if the options name none. */
-const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
 
 /** The cache may have the last writes of the leader before by then. */
 const uncachedRetryMs = 1000;
@@ -80,6 +85,8 @@ class LoadBalancerReconciler {
   readonly #pools: PoolReconciler;
   readonly #metrics: LoadBalancerMetrics;
   readonly #conflicts = new ConflictBackoff();
+  /** Services that are left to other load balancers, and those without an address of ours. */
+  readonly #foreign = new Set<ObjectKey>();
   /** Services to reconcile although only we wrote them. */
   readonly #requeued = new Set<ObjectKey>();
   /** Resolves when the addresses of all Services are recorded. No address is assigned before. */
@@ -103,6 +110,7 @@ class LoadBalancerReconciler {
     });
     this.#pools = new PoolReconciler(loop, this.#allocator, this.#metrics, {
       changed: () => this.#requeueChanged(),
+      foreign: () => this.#foreignServices(),
       waitFor: [this.#services, this.#namespaces],
       adopt: (signal) => this.#adopt(signal),
       announced: (pool) => announced.ofPool(pool),
@@ -142,7 +150,8 @@ class LoadBalancerReconciler {
     if (delayMs > 0) return { requeueAfterMs: delayMs };
     this.#requeued.delete(key);
     const plan = this.#plan(key, service);
-    const unreleased = this.#allocator.unreleased(key);
+    const held = new Set(this.#allocator.held(key));
+    const unreleased = this.#allocator.unreleased(key).filter((address) => !held.has(address));
     this.#requeueChanged();
     if (plan !== undefined) await this.#write(key, service, plan, signal);
     // Only after the write: until then the status shows addresses that another Service would get.
@@ -175,18 +184,29 @@ class LoadBalancerReconciler {
 
   #plan(key: ObjectKey, service: Service): ServiceStatusPlan | undefined {
     const own = this.#statusAddresses(service);
+    this.#foreign.delete(key);
     if (this.#isReleased(service)) {
+      if (isLeftToOthers(service, this.#settings)) {
+        this.#foreign.add(key);
+        this.#allocator.hold({ request: this.#requestOf(service), inStatus: own });
+        return undefined;
+      }
       this.#allocator.unassign(key);
       return planReleased(service, own, this.#isServed(service));
     }
     // A Service with an address of ours is not foreign, even if another client has overwritten its status.
     if (isForeign(service, own) && this.#allocator.allocations.addressesOf(key).size === 0) {
       this.#remove(key);
+      this.#foreign.add(key);
       return undefined;
     }
     const now = this.#context.clock.now();
     const outcome = this.#allocator.allocate(this.#requestOf(service), own);
-    return planServed(service, outcome, own, now);
+    // A pool may come that contains what another load balancer has written.
+    if (own.length === 0 && outcome.addresses.length === 0) this.#foreign.add(key);
+    const plan = planServed(service, outcome, own, now);
+    const mark = wantedMark(service, this.#settings);
+    return mark === undefined ? plan : { ...plan, mark };
   }
 
   async #write(
@@ -236,11 +256,17 @@ class LoadBalancerReconciler {
     for (const service of all.values()) {
       if (slices.due) await slices.pause();
       const known = { request: this.#requestOf(service), inStatus: this.#statusAddresses(service) };
-      (this.#isReleased(service) ? released : served).push(known);
+      if (this.#isReleased(service)) released.push(known);
+      else if (!isForeign(service, known.inStatus)) served.push(known);
     }
     const adoption = this.#allocator.adopt(served, released);
     while (adoption.next().done !== true) if (slices.due) await slices.pause();
     this.#pools.loadQuarantine();
+    // Oldest first, whatever the order in which the queue gives them: `pools plan` says the same.
+    for (const { request, inStatus } of this.#allocator.startOrder(served)) {
+      if (slices.due) await slices.pause();
+      this.#allocator.allocate(request, inStatus);
+    }
   }
 
   /**
@@ -280,7 +306,21 @@ class LoadBalancerReconciler {
     return readRequest(service, namespace?.metadata.labels ?? {}, this.#settings);
   }
 
+  #foreignServices(): ForeignServices {
+    const adopted: ServedService[] = [];
+    const held: ServedService[] = [];
+    for (const key of this.#foreign) {
+      const service = this.#services.cache.get(key);
+      if (service === undefined) continue;
+      const known = { request: this.#requestOf(service), inStatus: this.#statusAddresses(service) };
+      if (this.#isReleased(service)) held.push(known);
+      else if (!isForeign(service, known.inStatus)) adopted.push(known);
+    }
+    return { adopted, held };
+  }
+
   #remove(key: ObjectKey): void {
+    this.#foreign.delete(key);
     this.#conflicts.forget(key);
     this.#allocator.remove(key, this.#context.clock.now());
     this.#requeueChanged();

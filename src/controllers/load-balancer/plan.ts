@@ -19,6 +19,7 @@ import {
   loadBalancerReady,
   loadBalancerReadyCondition,
 } from '../../network/announcing/assigned-addresses.ts';
+import { classAnnotation, isOfOtherClass, isServed, type RequestSettings } from './request.ts';
 import { assignedText, sharingKeyText, type StatusAddress } from './status.ts';
 import type { PlannedEvent } from '../../client/events/events.ts';
 import type {
@@ -39,6 +40,8 @@ export const loadBalancerCleanupFinalizer = 'service.kubernetes.io/load-balancer
 /** The writes for one Service; empty when nothing has to change. */
 export interface ServiceStatusPlan {
   readonly finalizer?: 'add' | 'remove';
+  /** The annotation that names the class of this instance, if it changes; null to remove it. */
+  readonly mark?: string | null;
   /** The whole status, if it changes. */
   readonly status?: ServiceStatus;
   /** The new reason of the condition, if it changes. */
@@ -96,6 +99,7 @@ export function planReleased(
   const has = (service.metadata.finalizers ?? []).includes(loadBalancerCleanupFinalizer);
   return {
     ...(has ? { finalizer: 'remove' } : {}),
+    ...(service.metadata.annotations?.[classAnnotation] === undefined ? {} : { mark: null }),
     // Clients can still read the addresses of a deleted Service.
     ...(isDeleted || jsonEqual(status, service.status) ? {} : { status }),
     events: [],
@@ -109,6 +113,14 @@ function hasOwnFinalizer({ metadata }: Service): boolean {
       manager === fieldManager &&
       fieldsV1?.['f:metadata']?.['f:finalizers']?.[`v:"${loadBalancerCleanupFinalizer}"`] !== undefined,
   );
+}
+
+/** True for a Service that {@link planReleased} would not change: others serve it, or nobody. */
+export function isLeftToOthers(service: Service, settings: RequestSettings): boolean {
+  const { type } = service.spec;
+  if (isServed(service, settings)) return false;
+  const isBare = type === 'LoadBalancer' && loadBalancerReadyCondition(service) === undefined;
+  return isOfOtherClass(service, settings) || isBare;
 }
 
 /** Whether {@link planReleased} needs the managedFields of a Service, which caches leave out. */
@@ -219,15 +231,19 @@ function eventsOf(
  */
 export function statusPatchOf(
   service: Service,
-  { finalizer, status }: ServiceStatusPlan,
+  { finalizer, mark, status }: ServiceStatusPlan,
 ): JsonRecord | undefined {
-  if (finalizer === undefined && status === undefined) return undefined;
+  if (finalizer === undefined && mark === undefined && status === undefined) return undefined;
   const { resourceVersion, finalizers = [] } = service.metadata;
   const others = finalizers.filter((one) => one !== loadBalancerCleanupFinalizer);
   const wanted =
     finalizer === 'add' ? [...others, loadBalancerCleanupFinalizer] : others.length > 0 ? others : null;
   return {
-    metadata: { resourceVersion, ...(finalizer === undefined ? {} : { finalizers: wanted }) },
+    metadata: {
+      resourceVersion,
+      ...(finalizer === undefined ? {} : { finalizers: wanted }),
+      ...(mark === undefined ? {} : { annotations: { [classAnnotation]: mark } }),
+    },
     ...(status === undefined
       ? {}
       : {

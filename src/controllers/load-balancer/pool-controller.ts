@@ -11,7 +11,7 @@ import type { Node } from '../../objects/types/core.generated.ts';
 import type { ServiceCIDR } from '../../objects/types/networking.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { KeyLoop, ReconcileResult, SyncedSource } from '../../runtime/key-loop.ts';
-import type { LoadBalancerAllocator } from './allocator.ts';
+import type { ForeignServices, LoadBalancerAllocator } from './allocator.ts';
 import { planPoolStatus } from './plan.ts';
 import type { HostAddress, PoolAnnounced } from '../announcement-status/plan.ts';
 import { readPool, forbiddenRanges, type PoolLayout } from './pools.ts';
@@ -71,6 +71,8 @@ const addressStates = ['used', 'free', 'quarantined'] as const;
 export interface ServiceReconciler {
   /** Called after the allocator may have changed addresses of Services. */
   changed(): void;
+  /** The Services of other load balancers, when the allocator knows new pools. */
+  foreign(): ForeignServices;
   readonly waitFor: readonly SyncedSource[];
   /** Records the addresses of all Services, once. Called before every use of the allocator. */
   adopt(signal: AbortSignal): Promise<void>;
@@ -174,6 +176,7 @@ export class PoolReconciler {
     this.#layouts = this.#allocator.setPools(
       read.map(({ pool }) => pool),
       forbidden,
+      () => this.#services.foreign(),
     );
     this.#loaded = input;
   }

@@ -108,6 +108,34 @@ export function isServed({ spec }: Service, settings: RequestSettings): boolean 
   return spec.loadBalancerClass === settings.loadBalancerClass;
 }
 
+/** The `loadBalancerClass` that is served if the options name none. Its Services have no {@link classAnnotation}. */
+export const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
+/** Names the class of the instance that the finalizer and the conditions of a Service are from. */
+export const classAnnotation = 'servicenet.dev/load-balancer-class';
+
+/** The class of the instance that what is in the metadata and the status of a Service is from. */
+function ownerOf({ metadata, spec }: Service): string {
+  const { type, loadBalancerClass = '' } = spec;
+  const ofSpec = type === 'LoadBalancer' && loadBalancerClass !== '' ? loadBalancerClass : undefined;
+  return metadata.annotations?.[classAnnotation] ?? ofSpec ?? defaultLoadBalancerClass;
+}
+
+/** True for a Service that an instance with another class serves, or has served: it is never written. */
+export function isOfOtherClass(service: Service, settings: RequestSettings): boolean {
+  return !isServed(service, settings) && ownerOf(service) !== settings.loadBalancerClass;
+}
+
+/**
+ * The {@link classAnnotation} that a served Service gets; undefined where it has the right one. On one without a class
+ * the first instance's stays: several may serve those.
+ */
+export function wantedMark({ metadata, spec }: Service, settings: RequestSettings): string | undefined {
+  const { loadBalancerClass: own } = settings;
+  const mark = metadata.annotations?.[classAnnotation];
+  if (mark === own || (mark === undefined && own === defaultLoadBalancerClass)) return undefined;
+  return mark === undefined || spec.loadBalancerClass === own ? own : undefined;
+}
+
 /** Reads the request of a Service. `namespaceLabels` are the labels of its namespace. */
 export function readRequest(
   service: Service,

@@ -1,12 +1,20 @@
 import { expect, test } from 'vitest';
 import { planEdit } from '../../../src/pools/plan.ts';
 import type { AddressPool, AddressPoolSpec } from '../../../src/objects/types/servicenet.ts';
+import { loadBalancerReady } from '../../../src/network/announcing/assigned-addresses.ts';
+import type { Condition } from '../../../src/objects/meta.ts';
 import type { Service } from '../../../src/objects/types/core.generated.ts';
+
+const ready = (message: string): Condition => ({
+  ...{ type: loadBalancerReady, status: 'True', reason: 'Assigned', message },
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+});
 
 const service = (name: string, ip?: string): Service => ({
   metadata: { namespace: 'n', name, creationTimestamp: '2026-01-01T00:00:00Z' },
   spec: { type: 'LoadBalancer', ipFamilies: ['IPv4'], ports: [{ port: 80 }] },
-  status: ip === undefined ? {} : { loadBalancer: { ingress: [{ ip }] } },
+  status:
+    ip === undefined ? {} : { loadBalancer: { ingress: [{ ip }] }, conditions: [ready(`${ip} from pool p`)] },
 });
 
 const pool = (spec: AddressPoolSpec): AddressPool => ({ metadata: { name: 'p' }, spec });
@@ -52,3 +60,52 @@ test.each<[string, AddressPoolSpec, AddressPoolSpec, string[]]>([
   );
   expect(shown).toEqual(expected);
 });
+
+/** What another load balancer wrote, for Services of our class: no condition of ours names the addresses. */
+const foreign = (name: string, ip: string, annotations: Record<string, string> = {}): Service => ({
+  ...service(name),
+  metadata: { namespace: 'n', name, creationTimestamp: '2026-01-01T00:00:00Z', annotations },
+  spec: { type: 'LoadBalancer', loadBalancerClass: 'x', ipFamilies: ['IPv4'], ports: [{ port: 80 }] },
+  status: { loadBalancer: { ingress: [{ ip }] } },
+});
+
+test.each<[string, Service[], AddressPool[], string[]]>([
+  [
+    'adopts',
+    [foreign('a', '192.0.2.2'), foreign('b', '192.0.2.3')],
+    [],
+    ['n/a adopts 192.0.2.2', 'n/b adopts 192.0.2.3'],
+  ],
+  [
+    'gives nobody what they show',
+    [service('a'), foreign('b', '192.0.2.0')],
+    [],
+    ['n/a gains 192.0.2.1', 'n/b adopts 192.0.2.0'],
+  ],
+  [
+    'says that an address changes',
+    [foreign('a', '192.0.2.2'), foreign('b', '192.0.2.2')],
+    [],
+    ['n/a adopts 192.0.2.2', 'n/b moves 192.0.2.2 192.0.2.0'],
+  ],
+  [
+    'says the same once the pools are there',
+    [foreign('a', '192.0.2.2'), foreign('b', '192.0.2.2')],
+    [pool({ addresses: ['192.0.2.0/30'] })],
+    ['n/a adopts 192.0.2.2', 'n/b moves 192.0.2.2 192.0.2.0'],
+  ],
+])(
+  'of Services that another load balancer served with our class it %s',
+  (_what, services, pools, expected) => {
+    const effects = planEdit({
+      ...{ services, namespaceLabels: () => ({}), forbidden: [], pools, now: 0 },
+      settings: { loadBalancerClass: 'x', isDefaultClass: true, compat: true },
+      edited: [pool({ addresses: ['192.0.2.0/30'] })],
+    });
+    expect(
+      effects.map(({ service: name, effect, from, to }) =>
+        [name, effect, from, to].filter(Boolean).join(' '),
+      ),
+    ).toEqual(expected);
+  },
+);
