@@ -134,7 +134,8 @@ function routingOf(config: RouterConfig): RoutingOptions {
   const { domain, allowedDomains, deniedDomains, wildcards, ownership } = config;
   return {
     selection: { className: config.ingressClass, withoutClass: config.withoutClass },
-    routes: config.routes ? { domain, allowedDomains, deniedDomains, wildcards, ownership } : undefined,
+    routes: config.routes,
+    claims: { domain, allowedDomains, deniedDomains, wildcards, ownership },
     defaultCertificate: config.defaultCertificate,
     forwardedPolicy: config.forwardedPolicy,
     maxClientRequests: config.maxClientRequests,

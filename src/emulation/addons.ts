@@ -162,7 +162,7 @@ export class ClusterRouter implements Runnable {
       routing: {
         // OpenShift makes Routes of Ingresses that name no class.
         selection: { className, withoutClass: !this.#hasRoutes },
-        routes: this.#hasRoutes ? routeClaims : undefined,
+        ...{ routes: this.#hasRoutes, claims: routeClaims },
         defaultCertificate: undefined,
         ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeout: 5000, backendTimeout: 60_000 },
         ...{ maxClientRequests: 1000, upgrades: ['websocket'] },

@@ -93,7 +93,7 @@ export const routerFlags = {
   },
   ownership: {
     flag: '--disable-namespace-ownership-check',
-    about: 'let namespaces share the host of a Route, each with paths of its own',
+    about: 'let namespaces share hosts of Ingresses and Routes, each with paths of its own',
     default: false,
     read: (value) => !boolean(value),
   },

@@ -134,6 +134,23 @@ export const forwardingReasons = [
 
 export type ProblemReason = (typeof forwardingReasons)[number];
 
+/** Why a router does not admit a Route, or does not serve a host of an Ingress: the condition Admitted and Events. */
+export const routeRefusalReasons = [
+  // Those of the router of OpenShift.
+  'HostAlreadyClaimed',
+  'NoHostValue',
+  'InvalidHost',
+  'RouteNotAdmitted',
+  'ExtendedValidationFailed',
+  'ExternalCertificateGetFailed',
+  'ExternalCertificateSecretDeleted',
+  'ExternalCertificateValidationFailed',
+  /** An annotation restricts access in a way that the router does not know. */
+  'UnsupportedRestriction',
+] as const;
+
+export type RouteRefusalReason = (typeof routeRefusalReasons)[number];
+
 /** Reasons of Events alone. Where a component of Kubernetes or another project has the Event, the word is that one's. */
 export const eventReasons = [
   'AttachmentIncomplete',
@@ -150,6 +167,7 @@ export const eventReasons = [
   'DeadlineExceeded',
   'EgressIPConflict',
   'Evicted',
+  'ExternalNameBackend',
   'Failed',
   'FailedCreate',
   'FailedCreatePodSandBox',
@@ -214,4 +232,9 @@ export const eventReasons = [
 
 /** The `reason` of an Event. */
 export type EventReason =
-  (typeof eventReasons)[number] | LoadBalancerReason | AllocationReason | AnnouncedReason | ProblemReason;
+  | (typeof eventReasons)[number]
+  | LoadBalancerReason
+  | AllocationReason
+  | AnnouncedReason
+  | ProblemReason
+  | RouteRefusalReason;

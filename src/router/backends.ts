@@ -216,7 +216,7 @@ export interface ServiceReader {
 }
 
 /** Why no endpoint can get a rule's requests. */
-export type TargetProblem = 'NoService' | 'NoPort' | 'NoEndpoints' | 'NoWeight';
+export type TargetProblem = 'NoService' | 'NoPort' | 'NoEndpoints' | 'NoWeight' | 'ExternalName';
 
 interface Targets {
   readonly list: readonly ForwardTarget[];

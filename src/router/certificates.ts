@@ -1,5 +1,5 @@
 import { compareText } from '../objects/go-text.ts';
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { plainHost, wildcardOf, terminationOf } from '../network/http/rules.ts';
 import type { ObjectKey } from '../objects/meta.ts';
@@ -32,11 +32,13 @@ interface Offer {
 /** Signatures that OpenSSL's default level 2 refuses in a chain, and the router of OpenShift in a certificate. */
 const weakDigest = /md5|sha1(?!\d)/i;
 
-/**
- * Why a certificate cannot be served; undefined for one that can. One that has expired can: clients decide.
- *
- * @param pair PEM; what follows the first certificate is not looked at.
- */
+/** Kinds of keys that TLS 1.2 and 1.3 sign a handshake with (RFC 8446, 4.2.3); of `ec` these curves alone. */
+const usableKeys = new Set(['rsa', 'rsa-pss', 'ec', 'ed25519', 'ed448']);
+const usableCurves = new Set([
+  ...['prime256v1', 'secp384r1', 'secp521r1', 'brainpoolP256r1', 'brainpoolP384r1', 'brainpoolP512r1'],
+]);
+
+/** Why a certificate cannot be served; undefined for one that can. One that has expired can: clients decide. */
 export function keyPairProblem({ certificate, key }: KeyPair): string | undefined {
   let parsed: X509Certificate;
   try {
@@ -44,20 +46,45 @@ export function keyPairProblem({ certificate, key }: KeyPair): string | undefine
   } catch {
     return 'the certificate is no PEM of a certificate';
   }
+  let privateKey: KeyObject;
   try {
-    if (!parsed.checkPrivateKey(createPrivateKey(key))) return 'the key is not that of the certificate';
+    privateKey = createPrivateKey(key);
+    if (!parsed.checkPrivateKey(privateKey)) return 'the key is not that of the certificate';
   } catch {
     return 'the key is no PEM of a private key without a passphrase';
   }
+  const { asymmetricKeyType = '', asymmetricKeyDetails: { namedCurve } = {} } = privateKey;
+  const isUsable =
+    usableKeys.has(asymmetricKeyType) && (namedCurve === undefined || usableCurves.has(namedCurve));
+  if (!isUsable) return `TLS does not use keys of the kind ${namedCurve ?? asymmetricKeyType}`;
   if (weakDigest.test(parsed.signatureAlgorithm ?? '')) {
     return `the certificate is signed by ${parsed.signatureAlgorithm ?? ''}, which is weak`;
   }
+  const broken = bundleProblem(certificate);
+  if (broken !== undefined) return broken;
   try {
     createSecureContext({ cert: certificate, key });
   } catch (error) {
     return `OpenSSL refuses it: ${errorMessage(error)}`;
   }
   return undefined;
+}
+
+/** Why not every certificate of a PEM can be read: OpenSSL passes over those of authorities that it cannot. */
+function bundleProblem(pem: string): string | undefined {
+  const blocks = pem
+    .split(/(?=-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----)/)
+    .filter((block) => block.startsWith('-----BEGIN'));
+  if (blocks.length === 0) return 'it is no PEM of a certificate';
+  const broken = blocks.findIndex((block) => !isCertificate(block));
+  return broken === -1 ? undefined : `certificate ${broken + 1} of ${blocks.length} cannot be read`;
+}
+
+/** The certificate of a Route, with those of authorities behind it. */
+export function inlinePair(route: Pick<Route, 'spec'> | undefined): KeyPair | undefined {
+  const { certificate = '', key = '', caCertificate = '' } = route?.spec.tls ?? {};
+  if (certificate === '' || key === '') return undefined;
+  return { certificate: caCertificate === '' ? certificate : `${certificate}\n${caCertificate}`, key };
 }
 
 /** The certificates for TLS that ends here, by server name. A new one is used by the next handshake. */
@@ -134,16 +161,12 @@ function messageOf(route: Pick<Route, 'spec'>): string | undefined {
     return 'an edge route has no destinationCACertificate';
   }
   if ((certificate === '') !== (key === '')) return 'a certificate and its key come together';
-  if (certificate !== '') {
-    const problem = keyPairProblem({ certificate, key });
-    if (problem !== undefined) return problem;
+  for (const [field, pem] of Object.entries({ caCertificate, destinationCACertificate })) {
+    const problem = pem === '' ? undefined : bundleProblem(pem);
+    if (problem !== undefined) return `${field}: ${problem}`;
   }
-  if (caCertificate !== '' && !isCertificate(caCertificate))
-    return 'caCertificate is no PEM of a certificate';
-  if (destinationCACertificate !== '' && !isCertificate(destinationCACertificate)) {
-    return 'destinationCACertificate is no PEM of a certificate';
-  }
-  return undefined;
+  const pair = inlinePair(route);
+  return pair === undefined ? undefined : keyPairProblem(pair);
 }
 
 function isCertificate(pem: string): boolean {

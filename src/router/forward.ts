@@ -3,7 +3,7 @@ import { Http2ServerResponse } from 'node:http2';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from '../host/node-http.ts';
-import type { HttpRule } from '../network/http/rules.ts';
+import type { HeaderAction, HttpRule } from '../network/http/rules.ts';
 import type { BackendConnections, ForwardTarget, TargetChoice, TargetProblem } from './backends.ts';
 import {
   type AnswerHandler,
@@ -19,7 +19,13 @@ export type ClientResponse = ServerResponse | Http2ServerResponse;
 
 /** Why the router answered by itself, or cut an answer: a word of logs and metrics. */
 export type ForwardProblem =
-  TargetProblem | 'BackendFailed' | 'BackendTimeout' | 'ClientGone' | 'BadRequest' | 'TooManyRequests';
+  | TargetProblem
+  | 'BackendFailed'
+  | 'BackendTimeout'
+  | 'ClientGone'
+  | 'BadRequest'
+  | 'TooManyRequests'
+  | 'NotAllowed';
 
 /** A request to a backend. */
 export interface Exchange {
@@ -29,6 +35,8 @@ export interface Exchange {
   /** Path and query. */
   readonly path: string;
   readonly headers: readonly string[];
+  /** What is changed in the headers of the answer. */
+  readonly responseActions: readonly HeaderAction[];
   /** The protocol that the client's connection is to change to. */
   readonly upgrade: string | undefined;
   /** Milliseconds that a backend may be silent. */
@@ -191,13 +199,13 @@ class AnswerPasser implements AnswerHandler {
   }
 
   onHead({ status, reason, rawHeaders }: AnswerHead): void {
-    const { request, response, rule } = this.#exchange;
+    const { request, response, responseActions } = this.#exchange;
     this.#isBare = request.method === 'HEAD' || status === 204 || status === 205 || status === 304;
     // The client may send its body or not: its next request is where the connection is read no more.
     const isUndecided = expects(request) && !this.#isContinued && hasBody(request);
     if (isUndecided && !(response instanceof Http2ServerResponse)) response.setHeader('connection', 'close');
     try {
-      writeHead(response, status, reason, responseHeaders(rawHeaders, status, rule.responseHeaders));
+      writeHead(response, status, reason, responseHeaders(rawHeaders, status, responseActions));
     } catch (error) {
       this.#sent?.abort();
       this.onError(new BadAnswerError('the head of the answer cannot be passed on', { cause: error }));
@@ -225,8 +233,8 @@ class AnswerPasser implements AnswerHandler {
 
   onUpgrade({ status, reason, rawHeaders }: AnswerHead, backend: Duplex, first: Buffer): void {
     this.#stopListening();
-    const { rule, upgrade = '', onUpgrade } = this.#exchange;
-    const headers = responseHeaders(rawHeaders, status, rule.responseHeaders);
+    const { responseActions, upgrade = '', onUpgrade } = this.#exchange;
+    const headers = responseHeaders(rawHeaders, status, responseActions);
     onUpgrade(headText(status, reason, { ...headers, connection: 'Upgrade', upgrade }), backend, first);
   }
 

@@ -247,13 +247,15 @@ function look(socket: Socket, options: ListenerOptions, accept: () => void): voi
     const { kind, namespace, name } = rule.source;
     socket.on('error', fail);
     const object = `${kind} ${namespace}/${name}`;
-    const leave = limits.enter(clientAddress(socket));
-    if (leave === undefined) {
-      serving.problem('TooManyRequests', undefined, { object });
+    const address = clientAddress(socket);
+    const leaves = [limits.enter(address) ?? 'TooManyRequests', limits.enterRoute(rule, address, socket)];
+    for (const leave of leaves) if (typeof leave !== 'string') socket.on('close', leave);
+    const refused = leaves.find((leave) => typeof leave === 'string');
+    if (refused !== undefined) {
+      serving.problem(refused, undefined, { object });
       socket.destroy();
       return;
     }
-    socket.on('close', leave);
     void tunnels.passThrough(socket, bytes, rule, (problem, error) => {
       serving.problem(problem, error, { object });
     });

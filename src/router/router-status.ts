@@ -2,9 +2,19 @@ import { isReady } from '../objects/endpoints.ts';
 import { services } from '../client/resources.ts';
 import type { Informer } from '../client/informers/informer.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
-import { ignoredAnnotations } from '../network/http/ingress.ts';
-import { publishedAddresses, type RouterIdentity, routeStatus, sorted } from '../network/http/ingress.ts';
-import { keyOf, type ObjectKey } from '../objects/meta.ts';
+import {
+  ignoredAnnotations,
+  ignoredMessage,
+  publishedAddresses,
+  type RouterIdentity,
+  routeStatus,
+  servicesOf,
+  sorted,
+} from '../network/http/ingress.ts';
+import { ignoredRouteAnnotations } from '../network/http/route-annotations.ts';
+import type { RouteAdmission } from '../network/http/route-claims.ts';
+import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
+import type { EventReason } from '../objects/reasons.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import type { Ingress, IngressLoadBalancerIngress } from '../objects/types/networking.generated.ts';
@@ -24,9 +34,19 @@ export interface StatusOptions {
   readonly podName: string;
 }
 
+/** An Event of type Warning. */
+interface SentEvent {
+  readonly reason: EventReason;
+  readonly message: string;
+}
+
+/** Events about one object at a time: an Ingress may have hundreds of hosts. */
+const maxEvents = 10;
+
 /**
  * Writes the addresses of the router into the status of its Ingresses, and the admission of Routes into theirs.
- * Ingresses and entries of other routers are never written. An Event names annotations that have no effect. Of
+ * Ingresses and entries of other routers are never written. Events name what is not
+ * served and why, and annotations that have no effect. Of
  * several routers of one name the leader writes.
  */
 export class RouterStatus implements Runnable {
@@ -39,8 +59,8 @@ export class RouterStatus implements Runnable {
   readonly #ingresses: KeyLoop;
   readonly #ingressStatus: StatusWriter<Ingress>;
   readonly #routes: KeyLoop | undefined;
-  /** The last Event message about each Ingress. */
-  readonly #sentEvents = new Map<ObjectKey, string>();
+  /** The last Events about each object, by kind and key. */
+  readonly #sentEvents = new Map<string, string>();
 
   constructor(context: ControllerContext, view: RouterView, table: HttpTable, options: StatusOptions) {
     this.#context = context;
@@ -55,11 +75,16 @@ export class RouterStatus implements Runnable {
     this.#ingressStatus = new StatusWriter(this.#ingresses, view.ingresses);
     view.onIngress = (key) => this.#ingresses.enqueue(key);
     for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
-    const changed = (service: Service): void => {
-      if (keyOf(service) !== options.publishService) return;
-      for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
+    const changed = (service: Service, old?: Service): void => {
+      if (keyOf(service) === options.publishService) {
+        for (const key of view.ingresses.cache.keys()) this.#ingresses.enqueue(key);
+      } else if ([service, old].some((one) => one?.spec.type === 'ExternalName')) this.#enqueueUsers(service);
     };
-    this.#unfollow = this.#services.addHandler({ added: changed, updated: changed, deleted: changed });
+    this.#unfollow = this.#services.addHandler({
+      added: (service) => changed(service),
+      updated: (service, old) => changed(service, old),
+      deleted: (service) => changed(service),
+    });
     const { routes: routeCache } = view;
     if (routeCache === undefined) return;
     const loop = new KeyLoop(context, 'route-status', {}, (own) => {
@@ -117,10 +142,10 @@ export class RouterStatus implements Runnable {
     const addresses = this.#addresses();
     const ingress = this.#view.ingresses.cache.get(key);
     if (ingress === undefined || !this.#view.serves(ingress)) {
-      this.#sentEvents.delete(key);
+      this.#sentEvents.delete(`Ingress ${key}`);
       return undefined;
     }
-    this.#sendEvents(ingress);
+    this.#sendEvents(`Ingress ${key}`, ingress, this.#ingressProblems(key, ingress));
     const waitMs = this.#ingressStatus.pendingMs(key);
     if (waitMs > 0) return { requeueAfterMs: waitMs };
     const loadBalancer = addresses.length === 0 ? {} : { ingress: addresses };
@@ -128,17 +153,50 @@ export class RouterStatus implements Runnable {
     return undefined;
   }
 
-  /** Events for what is wrong with an Ingress, again only when something else is. */
-  #sendEvents(ingress: Ingress): void {
-    const key = keyOf(ingress);
+  /** Objects whose requests go to a Service say by an Event that it names a host only. */
+  #enqueueUsers({ metadata: { namespace, name = '' } }: Service): void {
+    const isUser = (object: Ingress | Route): boolean =>
+      object.metadata.namespace === namespace && servicesOf(object).includes(name);
+    const { ingresses, routes } = this.#view;
+    for (const one of ingresses.cache.values()) if (isUser(one)) this.#ingresses.enqueue(keyOf(one));
+    for (const one of routes?.cache.values() ?? []) if (isUser(one)) this.#routes?.enqueue(keyOf(one));
+  }
+
+  #ingressProblems(key: ObjectKey, ingress: Ingress): SentEvent[] {
+    const problems: SentEvent[] = [...this.#externalNames(ingress)];
     const ignored = ignoredAnnotations(ingress);
-    const problem = this.#view.certificateProblem(key);
-    const said = JSON.stringify([ignored, problem]);
-    if (this.#sentEvents.get(key) === said) return;
-    this.#sentEvents.set(key, said);
-    const { events } = this.#context;
-    if (ignored !== undefined) events.event(ingress, 'Warning', 'IgnoredAnnotations', ignored);
-    if (problem !== undefined) events.event(ingress, 'Warning', problem.reason, problem.message);
+    if (ignored !== undefined) problems.push({ reason: 'IgnoredAnnotations', message: ignored });
+    const certificate = this.#view.certificateProblem(key);
+    if (certificate !== undefined) problems.push(certificate);
+    return [...problems, ...this.#table.refusedHosts(key).values()];
+  }
+
+  #routeProblems(route: Route, { refusal }: RouteAdmission): SentEvent[] {
+    if (refusal !== undefined) return [refusal];
+    const ignored = ignoredMessage(ignoredRouteAnnotations(route.metadata.annotations ?? {}));
+    const problems = [...this.#externalNames(route)];
+    if (ignored !== undefined) problems.push({ reason: 'IgnoredAnnotations', message: ignored });
+    return problems;
+  }
+
+  #externalNames(object: Ingress | Route): SentEvent[] {
+    const { namespace = '' } = object.metadata;
+    return servicesOf(object)
+      .filter((name) => this.#view.service(joinKey(namespace, name))?.spec.type === 'ExternalName')
+      .map((name) => ({
+        reason: 'ExternalNameBackend',
+        message: `requests for the Service ${name} are answered with 503: it is of type ExternalName, which this router does not follow`,
+      }));
+  }
+
+  /** Events for what is wrong with an object, again only when something else is. */
+  #sendEvents(id: string, object: Ingress | Route, problems: readonly SentEvent[]): void {
+    const said = JSON.stringify(problems);
+    if (this.#sentEvents.get(id) === said) return;
+    this.#sentEvents.set(id, said);
+    for (const { reason, message } of problems.slice(0, maxEvents)) {
+      this.#context.events.event(object, 'Warning', reason, message);
+    }
   }
 
   async #writeRoute(
@@ -149,7 +207,11 @@ export class RouterStatus implements Runnable {
   ): Promise<ReconcileResult | undefined> {
     const route = informer.cache.get(key);
     const admission = this.#table.admissionOf(key);
-    if (route === undefined || admission === undefined) return undefined;
+    if (route === undefined || admission === undefined) {
+      this.#sentEvents.delete(`Route ${key}`);
+      return undefined;
+    }
+    this.#sendEvents(`Route ${key}`, route, this.#routeProblems(route, admission));
     const waitMs = writer.pendingMs(key);
     if (waitMs > 0) return { requeueAfterMs: waitMs };
     const { wildcardPolicy = 'None' } = route.spec;

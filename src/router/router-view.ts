@@ -3,17 +3,23 @@ import type { Informer, Informers } from '../client/informers/informer.ts';
 import { endpointSlices, ingressClasses, ingresses, routes, secrets, services } from '../client/resources.ts';
 import type { HttpTable } from '../network/http/http-table.ts';
 import { type IngressSelection, isServedIngress } from '../network/http/ingress.ts';
-import type { RouteRefusal } from '../network/http/route-claims.ts';
-import { routeRule } from '../network/http/rules.ts';
+import { restrictionProblem } from '../network/http/route-annotations.ts';
+import { type ClaimChanges, dynamicHeaderProblem, type RouteRefusal } from '../network/http/route-claims.ts';
+import { plainHost, routeRule } from '../network/http/rules.ts';
 import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { Secret, Service } from '../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../objects/types/discovery.generated.ts';
 import type { Ingress, IngressClass } from '../objects/types/networking.generated.ts';
 import type { Route } from '../objects/types/route.generated.ts';
-import { type Certificates, type KeyPair, keyPairProblem, type OfferedCertificate } from './certificates.ts';
-import { dynamicHeaderProblem } from '../network/http/route-claims.ts';
-import { tlsProblem } from './certificates.ts';
+import {
+  type Certificates,
+  inlinePair,
+  type KeyPair,
+  keyPairProblem,
+  type OfferedCertificate,
+  tlsProblem,
+} from './certificates.ts';
 import type { ServiceReader } from './backends.ts';
 
 export interface RouterViewOptions {
@@ -138,11 +144,26 @@ export class RouterView implements ServiceReader {
   }
 
   #ingress(key: ObjectKey): void {
+    const ingress = this.ingresses.cache.get(key);
+    const served = ingress !== undefined && this.serves(ingress) ? ingress : undefined;
+    this.#changed(this.#options.table.setIngress(key, served));
+  }
+
+  #changed({ ingresses: hosts, routes: admissions }: ClaimChanges): void {
+    for (const key of hosts) this.#offerIngress(key);
+    for (const key of admissions) {
+      this.#offer(key);
+      this.onRoute(key);
+    }
+  }
+
+  /** The certificates of an Ingress, for the hosts that it has. */
+  #offerIngress(key: ObjectKey): void {
     const { table, certificates, log } = this.#options;
     const ingress = this.ingresses.cache.get(key);
     const served = ingress !== undefined && this.serves(ingress) ? ingress : undefined;
+    const refused = table.refusedHosts(key);
     const user = `Ingress ${key}`;
-    table.setIngress(key, served);
     const offered: OfferedCertificate[] = [];
     const used = new Set<ObjectKey>();
     this.#problems.delete(key);
@@ -165,7 +186,8 @@ export class RouterView implements ServiceReader {
         continue;
       }
       const ofRules = (served?.spec.rules ?? []).map(({ host = '' }) => host).filter((host) => host !== '');
-      offered.push({ hosts: hosts === undefined || hosts.length === 0 ? ofRules : hosts, pair });
+      const all = hosts === undefined || hosts.length === 0 ? ofRules : hosts;
+      offered.push({ hosts: all.filter((host) => !refused.has(plainHost(host))), pair });
     }
     certificates.set(user, served?.metadata.creationTimestamp ?? '', offered);
     this.#use(user, used, () => this.#ingress(key));
@@ -181,11 +203,13 @@ export class RouterView implements ServiceReader {
     const problem =
       route === undefined
         ? undefined
-        : (tlsProblem(route) ?? dynamicHeaderProblem(route) ?? this.#externalProblem(secret, pair));
-    const changed = table.setRoute(key, route, problem);
+        : (tlsProblem(route) ??
+          dynamicHeaderProblem(route) ??
+          restrictionRefusal(route) ??
+          this.#externalProblem(secret, pair));
+    const changes = table.setRoute(key, route, problem);
     this.#use(`Route ${key}`, new Set(secret === undefined ? [] : [secret]), () => this.#route(key));
-    for (const other of changed) this.#offer(other);
-    for (const other of changed) this.onRoute(other);
+    this.#changed(changes);
   }
 
   /** The certificate of a Route is served while the Route is. */
@@ -260,14 +284,13 @@ export class RouterView implements ServiceReader {
   }
 }
 
-function fromBase64(text: string): string {
-  return Buffer.from(text, 'base64').toString('utf8');
+function restrictionRefusal({ metadata }: Route): RouteRefusal | undefined {
+  const message = restrictionProblem(metadata.annotations ?? {});
+  return message === undefined ? undefined : { reason: 'UnsupportedRestriction', message };
 }
 
-function inlinePair(route: Route | undefined): KeyPair | undefined {
-  const { certificate = '', key = '', caCertificate = '' } = route?.spec.tls ?? {};
-  if (certificate === '' || key === '') return undefined;
-  return { certificate: caCertificate === '' ? certificate : `${certificate}\n${caCertificate}`, key };
+function fromBase64(text: string): string {
+  return Buffer.from(text, 'base64').toString('utf8');
 }
 
 /** Other Secrets are not needed, and not kept in memory. */

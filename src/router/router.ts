@@ -16,15 +16,17 @@ import type { ForwardedPolicy } from './headers.ts';
 import { httpListener, httpsListener, type RouterListener } from './listeners.ts';
 import { RouterMetrics } from './router-metrics.ts';
 import { RouterView } from './router-view.ts';
-import { RouterServing } from './serving.ts';
+import { clientGraceMs, RouterServing } from './serving.ts';
 import { TargetChoice } from './backends.ts';
 import { Tunnels } from './tunnels.ts';
 
 /** What a router serves, and how. */
 export interface RoutingOptions {
   readonly selection: IngressSelection;
-  /** Undefined: no Routes. */
-  readonly routes: RouteClaimOptions | undefined;
+  /** Whether Routes are served. */
+  readonly routes: boolean;
+  /** Who has which host, among Ingresses and Routes. */
+  readonly claims: RouteClaimOptions;
   /** The Secret of the certificate for hosts that have none: `namespace/name`. */
   readonly defaultCertificate: ObjectKey | undefined;
   readonly forwardedPolicy: ForwardedPolicy;
@@ -60,18 +62,8 @@ export interface RouterPorts {
   readonly https: number;
 }
 
-/** Milliseconds that a client may be silent longer than a backend: it gets the answer that the backend timed out. */
-const clientGrace = 5000;
 /** Milliseconds between two checks whether a drain is over. */
 const drainStep = 20;
-
-const noRoutes: RouteClaimOptions = {
-  domain: '',
-  allowedDomains: [],
-  deniedDomains: [],
-  wildcards: false,
-  ownership: true,
-};
 
 /** The router of a cluster: carries requests to the endpoints of Services, as Ingresses and Routes say. */
 export class Router {
@@ -93,7 +85,7 @@ export class Router {
     const { connectTimeout, backendTimeout, accessLog, forwardedPolicy, upgrades } = routing;
     this.#options = options;
     this.#routerMetrics = new RouterMetrics(metrics);
-    this.table = new HttpTable(routing.routes ?? noRoutes);
+    this.table = new HttpTable(routing.claims);
     this.view = new RouterView({
       ...{
         informers,
@@ -102,13 +94,13 @@ export class Router {
         certificates: this.#certificates,
         selection: routing.selection,
       },
-      ...{ routes: routing.routes !== undefined, defaultCertificate: routing.defaultCertificate },
+      ...{ routes: routing.routes, defaultCertificate: routing.defaultCertificate },
     });
     const choice = new TargetChoice(this.view, clock, random);
     this.view.onBackends = () => choice.changed();
     this.#connections = new BackendConnections({ host, clock, connectTimeout });
     this.#tunnels = new Tunnels(choice, this.#connections);
-    this.#limits = new ClientLimits(routing.maxClientRequests);
+    this.#limits = new ClientLimits(routing.maxClientRequests, clock);
     this.#serving = new RouterServing({
       ...{ table: this.table, tunnels: this.#tunnels, forward: new Forward(choice, this.#connections) },
       ...{ clock, log, accessLog, forwardedPolicy, metrics: this.#routerMetrics },
@@ -187,7 +179,7 @@ export class Router {
     return {
       ...{ serving: this.#serving, tunnels: this.#tunnels, table: this.table, clock, limits: this.#limits },
       ...{ certificates: this.#certificates, metrics: this.#routerMetrics },
-      idleTimeout: routing.backendTimeout + clientGrace,
+      idleTimeout: routing.backendTimeout + clientGraceMs,
     };
   }
 

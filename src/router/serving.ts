@@ -5,12 +5,13 @@ import type { Logger } from 'pino';
 import type { Clock } from '../client/clock.ts';
 import { ServerResponse } from '../host/node-http.ts';
 import type { HttpDecision, HttpTable } from '../network/http/http-table.ts';
+import { rewrittenPath } from '../network/http/route-annotations.ts';
 import { type HttpRule, plainHost } from '../network/http/rules.ts';
 import { LogThrottle } from '../telemetry/log.ts';
 import type { ForwardTarget } from './backends.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
 import type { ClientRequest } from './exchange.ts';
-import { answerItself, type ClientResponse, type Forward, type ForwardProblem } from './forward.ts';
+import { answerItself, type ClientResponse, cut, type Forward, type ForwardProblem } from './forward.ts';
 import { type ClientConnection, type ForwardedPolicy, requestHeaders } from './headers.ts';
 import type { RouterMetrics } from './router-metrics.ts';
 import type { Tunnels } from './tunnels.ts';
@@ -31,6 +32,9 @@ export interface RouterServingOptions {
   readonly forwardedPolicy: ForwardedPolicy;
   readonly metrics: RouterMetrics;
 }
+
+/** Milliseconds that a client may be silent longer than a backend: it gets the answer that the backend timed out. */
+export const clientGraceMs = 5000;
 
 /** The target that a request names, read once: the backend gets what was decided on. */
 interface Asked {
@@ -175,21 +179,36 @@ export class RouterServing {
       answerItself(response, decision.status, 'Redirect', { location: secureUrl(asked) });
       return;
     }
-    const leave = limits.enter(clientAddress(request.socket));
+    const { rule } = decision;
+    const address = clientAddress(request.socket);
+    const ended = upgrade === undefined ? response : upgrade.socket;
+    const leave = limits.enter(address);
     if (leave === undefined) {
       record.problem('TooManyRequests');
       answerItself(response, 429, 'TooManyRequests');
       return;
     }
-    if (upgrade === undefined) response.on('close', leave);
-    else upgrade.socket.on('close', leave);
-    const { rule } = decision;
+    ended.on('close', leave);
+    const leaveRoute = limits.enterRoute(rule, address, connectionOf(request));
+    if (typeof leaveRoute === 'string') {
+      // As OpenShift's router does, which answers nothing.
+      record.problem(leaveRoute);
+      cut(response);
+      return;
+    }
+    ended.on('close', leaveRoute);
+    const { timeoutMs = backendTimeout, tunnelTimeoutMs, hsts, rewriteTarget } = rule.settings ?? {};
+    if (timeoutMs > backendTimeout) awaitLonger(request, timeoutMs + clientGraceMs);
     const headers = this.#headers(request, asked.host === '' ? ownNameOf(rule) : asked.host, scheme, rule);
     if (upgrade !== undefined) headers.push('Connection', 'Upgrade', 'Upgrade', upgrade.protocol);
     forward.start({
-      ...{ request, response, rule, path: asked.path, headers },
+      ...{ request, response, rule, headers, timeoutMs },
+      path: rewriteTarget === undefined ? asked.path : rewrittenPath(asked.path, rule.path, rewriteTarget),
+      responseActions:
+        hsts === undefined || scheme === 'http'
+          ? rule.responseHeaders
+          : [...rule.responseHeaders, { name: 'strict-transport-security', value: hsts }],
       upgrade: upgrade?.protocol,
-      timeoutMs: backendTimeout,
       onUpgrade: (text, backend, first) => {
         if (upgrade === undefined) return;
         const { socket, head } = upgrade;
@@ -197,7 +216,7 @@ export class RouterServing {
         socket.write(text, 'latin1');
         if (first.length > 0) socket.write(first);
         if (head.length > 0) backend.write(head);
-        tunnels.join(socket, backend);
+        tunnels.join(socket, backend, tunnelTimeoutMs);
       },
       onTarget: record.target,
       onProblem: record.problem,
@@ -340,6 +359,17 @@ function refusedCoding({ headers, httpVersion }: ClientRequest): 400 | 501 | und
 /** A name or address, and a port: no user, no blanks, no list. */
 function isHost(host: string): boolean {
   return /^(?:[\w.~%!$&'()*+;=-]{1,255}|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i.test(host);
+}
+
+/** The client's connection, which has many requests over HTTP/2. */
+function connectionOf(request: ClientRequest): object {
+  return 'stream' in request ? (request.stream.session ?? request.stream) : request.socket;
+}
+
+/** The limit of a silent client is that of the router: a backend that may take longer needs more. */
+function awaitLonger(request: ClientRequest, milliseconds: number): void {
+  if ('stream' in request) request.stream.session?.setTimeout(milliseconds);
+  else request.setTimeout(milliseconds);
 }
 
 /** Backends want a host in each request, and a client of HTTP/1.0 may name none. */

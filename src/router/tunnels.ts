@@ -47,7 +47,7 @@ export class Tunnels {
       return;
     }
     backend.write(hello);
-    this.join(client, backend);
+    this.join(client, backend, rule.settings?.tunnelTimeoutMs);
   }
 
   async #connect(
@@ -74,8 +74,12 @@ export class Tunnels {
     }
   }
 
-  /** Passes all bytes on, both ways, until one of the two ends. */
-  join(client: Duplex, backend: Duplex): void {
+  /**
+   * Passes all bytes on, both ways, until one of the two ends.
+   *
+   * @param idleMs milliseconds without a byte after which they end.
+   */
+  join(client: Duplex, backend: Duplex, idleMs = idleTunnel): void {
     for (const [from, to] of [
       [client, backend],
       [backend, client],
@@ -89,7 +93,7 @@ export class Tunnels {
       };
       from.on('error', () => to.destroy());
       from.on('close', end);
-      if (from instanceof Socket) from.setTimeout(idleTunnel, () => from.destroy());
+      if (from instanceof Socket) from.setTimeout(idleMs, () => from.destroy());
       from.pipe(to);
     }
   }

@@ -399,6 +399,56 @@ test('an Ingress without its certificate says so by an Event, and what is wrong 
   await vi.waitFor(() => expect(said()).toEqual([expect.stringContaining(missing), wrong]), wait);
 });
 
+test('Events name hosts of others, restrictions that are not there, annotations without effect and names elsewhere', async () => {
+  const prefix = 'haproxy.router.openshift.io';
+  const kind = { apiVersion: 'route.openshift.io/v1', kind: 'Route' };
+  const paths = [
+    { path: '/pay', pathType: 'Prefix', backend: { service: { name: 'web', port: { number: 80 } } } },
+  ];
+  await createRoute('owner', { host: 'owned.test' });
+  await vi.waitUntil(async () => (await admitted('owner')) === 'True', wait);
+  await nextSecond();
+  await objects.create(ingresses.replace('shop', 'other'), {
+    metadata: {
+      name: 'thief',
+      annotations: { 'kubernetes.io/ingress.class': 'servicenet', [`${prefix}/ip_allowlist`]: '10.0.0.0/8' },
+    },
+    spec: { rules: [{ host: 'owned.test', http: { paths } }] },
+  });
+  await objects.create(routes, {
+    ...{
+      ...kind,
+      metadata: { name: 'limited', annotations: { [`${prefix}/pod-concurrent-connections`]: '5' } },
+    },
+    spec: { host: 'limited.test', to: { kind: 'Service', name: 'web' } },
+  });
+  await objects.create('/api/v1/namespaces/shop/services', {
+    metadata: { name: 'elsewhere' },
+    spec: { type: 'ExternalName', externalName: 'example.com' },
+  });
+  await objects.create(routes, {
+    ...{ ...kind, metadata: { name: 'balanced', annotations: { [`${prefix}/balance`]: 'source' } } },
+    spec: { host: 'balanced.test', to: { kind: 'Service', name: 'elsewhere' } },
+  });
+  const expected = [
+    'thief Warning HostAlreadyClaimed: a route in another namespace holds host owned.test',
+    `thief Warning IgnoredAnnotations: these annotations have no effect: ${prefix}/ip_allowlist`,
+    `limited Warning UnsupportedRestriction: this router does not know the limit of ${prefix}/pod-concurrent-connections`,
+    `balanced Warning IgnoredAnnotations: these annotations have no effect: ${prefix}/balance`,
+  ];
+  await vi.waitFor(() => expect(events).toEqual(expect.arrayContaining(expected)), wait);
+  await vi.waitFor(
+    () =>
+      expect(events.filter((event) => event.startsWith('balanced Warning ExternalNameBackend'))).toHaveLength(
+        1,
+      ),
+    wait,
+  );
+  expect(await ask(router.ports.http, 'owned.test', { path: '/pay' })).toMatchObject({ body: 'web' });
+  await vi.waitUntil(async () => (await admitted('limited')) === 'UnsupportedRestriction', wait);
+  await vi.waitUntil(async () => (await admitted('balanced')) === 'True', wait);
+});
+
 test('Ingresses of our class get the addresses, others none; they are taken away at the end', async () => {
   const create = async (name: string, annotation: string): Promise<void> => {
     await objects.create(ingresses, {

@@ -10,7 +10,7 @@ export interface BackendEndpoints {
   /** Whether the Service's port has the appProtocol `kubernetes.io/h2c`: HTTP/2 without TLS. */
   readonly isH2c: boolean;
   /** Why there is none. */
-  readonly problem: 'NoService' | 'NoPort' | 'NoEndpoints' | undefined;
+  readonly problem: 'NoService' | 'NoPort' | 'NoEndpoints' | 'ExternalName' | undefined;
 }
 
 /** A Pod's port, or what else a slice names. */
@@ -38,6 +38,8 @@ export function backendEndpoints(
   slices: readonly EndpointSlice[],
 ): BackendEndpoints {
   if (service === undefined) return nowhere('NoService');
+  // A name that whoever writes the Service chooses could lead to what only the router reaches.
+  if (service.spec.type === 'ExternalName') return nowhere('ExternalName');
   const ports = (service.spec.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
   const servicePort =
     kind === 'Ingress'

@@ -1,16 +1,14 @@
 import type { ObjectKey } from '../../objects/meta.ts';
 import type { Ingress } from '../../objects/types/networking.generated.ts';
 import type { Route } from '../../objects/types/route.generated.ts';
-import { HostRules } from './rules.ts';
-import { ingressRules } from './rules.ts';
 import {
+  type ClaimChanges,
   type RouteAdmission,
   type RouteRefusal,
   RouteClaims,
   type RouteClaimOptions,
 } from './route-claims.ts';
-import { routeRule } from './rules.ts';
-import { type HttpRule, plainHost } from './rules.ts';
+import { HostRules, type HttpRule, type IngressRules, ingressRules, plainHost, routeRule } from './rules.ts';
 
 /** The parts of a request that choose the backend. */
 export interface RoutedRequest {
@@ -36,7 +34,8 @@ export type HttpDecision =
 export class HttpTable {
   readonly #rules = new HostRules();
   readonly #defaults = new HostRules();
-  readonly #ingresses = new Map<ObjectKey, { rules: readonly HttpRule[]; defaults: readonly HttpRule[] }>();
+  readonly #ingresses = new Map<ObjectKey, Pick<Ingress, 'metadata' | 'spec'>>();
+  readonly #ingressRules = new Map<ObjectKey, IngressRules>();
   readonly #routes = new Map<
     ObjectKey,
     { readonly route: Route; readonly problem: RouteRefusal | undefined }
@@ -50,30 +49,30 @@ export class HttpTable {
     this.#claims = new RouteClaims(options);
   }
 
-  /** @param ingress undefined: gone, or not ours. */
-  setIngress(key: ObjectKey, ingress: Pick<Ingress, 'metadata' | 'spec'> | undefined): void {
-    const old = this.#ingresses.get(key);
-    for (const rule of old?.rules ?? []) this.#rules.delete(rule);
-    for (const rule of old?.defaults ?? []) this.#defaults.delete(rule);
-    this.#ingresses.delete(key);
-    if (ingress === undefined) return;
-    const made = ingressRules(ingress);
-    for (const rule of made.rules) this.#rules.add(rule);
-    for (const rule of made.defaults) this.#defaults.add(rule);
-    this.#ingresses.set(key, made);
+  /**
+   * @param ingress undefined: gone, or not ours.
+   * @returns the objects whose hosts may be others now.
+   */
+  setIngress(key: ObjectKey, ingress: Pick<Ingress, 'metadata' | 'spec'> | undefined): ClaimChanges {
+    if (ingress === undefined) this.#ingresses.delete(key);
+    else this.#ingresses.set(key, ingress);
+    return this.#serve(this.#claims.setIngress(key, ingress));
   }
 
   /**
    * @param route undefined: gone.
    * @param problem of its certificates or its combination of fields: it claims its host and is not served.
-   * @returns the Routes whose admission may be another now.
+   * @returns the objects whose admission may be another now.
    */
-  setRoute(key: ObjectKey, route: Route | undefined, problem?: RouteRefusal): Set<ObjectKey> {
+  setRoute(key: ObjectKey, route: Route | undefined, problem?: RouteRefusal): ClaimChanges {
     if (route === undefined) this.#routes.delete(key);
     else this.#routes.set(key, { route, problem });
-    const changed = this.#claims.set(key, route);
-    for (const other of changed) this.#serve(other);
-    return changed;
+    return this.#serve(this.#claims.set(key, route));
+  }
+
+  /** The hosts of an Ingress that another namespace has: they are not served by it. */
+  refusedHosts(key: ObjectKey): ReadonlyMap<string, RouteRefusal> {
+    return this.#claims.refusedHosts(key);
   }
 
   /** The admission of a Route; undefined for an unknown one. */
@@ -89,20 +88,28 @@ export class HttpTable {
 
   /** Whether TLS of a server name goes to a backend as it is. */
   passthrough(serverName: string): HttpRule | undefined {
-    return this.#rules.find(plainHost(serverName), '/', ({ termination }) => termination === 'passthrough');
+    const host = plainHost(serverName);
+    const isOwn = this.#ownRules(host);
+    return this.#rules.find(host, '/', (rule) => rule.termination === 'passthrough' && isOwn(rule));
   }
 
   /** The backend of a request. */
   resolve({ scheme, host: given, path }: RoutedRequest): HttpDecision {
     const host = plainHost(given);
+    const isOwn = this.#ownRules(host);
     const isServed = (rule: HttpRule): boolean =>
-      scheme === 'https' ? rule.secure && rule.termination !== 'passthrough' : rule.insecure !== 'None';
-    const rule = this.#rules.find(host, path, isServed) ?? this.#defaults.find(host, path, isServed);
+      isOwn(rule) &&
+      (scheme === 'https' ? rule.secure && rule.termination !== 'passthrough' : rule.insecure !== 'None');
+    const other = this.#rules.find(host, path, isOwn);
+    // What a host serves by TLS alone is nobody else's without it.
+    const rule =
+      other === undefined
+        ? this.#defaults.find(host, path, isServed)
+        : this.#rules.find(host, path, (one) => one.host === other.host && isServed(one));
     if (rule !== undefined) {
       if (scheme === 'https' || rule.insecure === 'Allow') return { kind: 'forward', rule };
       return { kind: 'redirect', rule, status: rule.redirectStatus };
     }
-    const other = this.#rules.find(host, path, () => true);
     if (other === undefined) {
       const reason = this.#rules.hasHost(host) ? 'NoPath' : 'NoHost';
       return { kind: 'refuse', rule: other, status: 404, reason };
@@ -112,7 +119,35 @@ export class HttpTable {
     return { kind: 'refuse', rule: other, status: 503, reason };
   }
 
-  #serve(key: ObjectKey): void {
+  /** Whether a rule may serve a host: it is of the namespace that has the host, if one has it. */
+  #ownRules(host: string): (rule: HttpRule) => boolean {
+    const owner = this.#claims.ownerOf(host);
+    return ({ source }) => owner === undefined || source.namespace === owner;
+  }
+
+  #serve(changes: ClaimChanges): ClaimChanges {
+    for (const key of changes.ingresses) this.#serveIngress(key);
+    for (const key of changes.routes) this.#serveRoute(key);
+    return changes;
+  }
+
+  #serveIngress(key: ObjectKey): void {
+    const old = this.#ingressRules.get(key);
+    for (const rule of old?.rules ?? []) this.#rules.delete(rule);
+    for (const rule of old?.defaults ?? []) this.#defaults.delete(rule);
+    this.#ingressRules.delete(key);
+    const ingress = this.#ingresses.get(key);
+    if (ingress === undefined) return;
+    const refused = this.#claims.refusedHosts(key);
+    const { rules, defaults } = ingressRules(ingress);
+    const isOurs = ({ host }: HttpRule): boolean => !refused.has(host);
+    const made = { rules: rules.filter(isOurs), defaults: defaults.filter(isOurs) };
+    for (const rule of made.rules) this.#rules.add(rule);
+    for (const rule of made.defaults) this.#defaults.add(rule);
+    this.#ingressRules.set(key, made);
+  }
+
+  #serveRoute(key: ObjectKey): void {
     const old = this.#routeRules.get(key);
     if (old !== undefined) {
       this.#rules.delete(old);

@@ -5,7 +5,7 @@ import type {
 } from '../../objects/types/networking.generated.ts';
 import { compareText } from '../../objects/go-text.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
-import type { RouteIngress, RouteStatus } from '../../objects/types/route.generated.ts';
+import type { Route, RouteIngress, RouteStatus } from '../../objects/types/route.generated.ts';
 import type { RouteAdmission } from './route-claims.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { slicesWithoutPods } from '../../objects/endpoints.ts';
@@ -130,23 +130,38 @@ function textOfEntry(entry: RouteIngress): string {
   return JSON.stringify([host, wildcardPolicy, routerCanonicalHostname, status, reason, message]);
 }
 
-/** The prefix of ingress-nginx's annotations, which nothing here reads. */
-const prefix = 'nginx.ingress.kubernetes.io/';
+/** Prefixes of the annotations of other routers, which nothing here reads on an Ingress. */
+const prefixes = ['nginx.ingress.kubernetes.io/', 'haproxy.router.openshift.io/'];
 /** An Event has room for 1,024 characters. */
 const maxNames = 10;
 
 /**
- * The Event message about annotations for ingress-nginx, which have no effect here; undefined if there are none.
+ * The Event message about annotations for other routers, which have no effect here; undefined if there are none.
  * Values that ask for the default behaviour count too.
  */
 export function ignoredAnnotations({ metadata }: Pick<Ingress, 'metadata'>): string | undefined {
-  const names = Object.keys(metadata.annotations ?? {})
-    .filter((name) => name.startsWith(prefix))
-    .sort();
+  const names = Object.keys(metadata.annotations ?? {});
+  return ignoredMessage(names.filter((name) => prefixes.some((prefix) => name.startsWith(prefix))).sort());
+}
+
+/** @param names of annotations, sorted. */
+export function ignoredMessage(names: readonly string[]): string | undefined {
   if (names.length === 0) return undefined;
   const shown = names.slice(0, maxNames).join(', ');
   const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
   return `these annotations have no effect: ${shown}${more}`;
+}
+
+/** The names of the Services that an object's requests go to. */
+export function servicesOf({ spec }: Pick<Ingress, 'spec'> | Pick<Route, 'spec'>): string[] {
+  const names =
+    'to' in spec
+      ? [spec.to, ...(spec.alternateBackends ?? [])].map(({ name }) => name)
+      : [
+          spec.defaultBackend,
+          ...(spec.rules ?? []).flatMap(({ http }) => http?.paths ?? []).map(({ backend }) => backend),
+        ].map((backend) => backend?.service?.name ?? '');
+  return [...new Set(names)].filter((name) => name !== '').sort();
 }
 
 const namespace = 'kube-system';

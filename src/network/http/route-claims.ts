@@ -1,6 +1,8 @@
+import type { RouteRefusalReason } from '../../objects/reasons.ts';
 import { compareText } from '../../objects/go-text.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../../objects/names.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
+import { keyOf, type ObjectKey, type ObjectMeta } from '../../objects/meta.ts';
+import type { Ingress } from '../../objects/types/networking.generated.ts';
 import type { Route } from '../../objects/types/route.generated.ts';
 import { isWildcardRoute, terminationOf, plainHost, wildcardOf } from './rules.ts';
 
@@ -14,7 +16,7 @@ export interface RouteClaimOptions {
   readonly deniedDomains: readonly string[];
   /** Whether `wildcardPolicy: Subdomain` is admitted. */
   readonly wildcards: boolean;
-  /** Whether a host belongs to the namespace of its oldest Route. Otherwise only host and path are claimed. */
+  /** Whether a host belongs to the namespace that claimed it first. Otherwise only Routes claim, host and path. */
   readonly ownership: boolean;
 }
 
@@ -26,32 +28,51 @@ export interface RouteAdmission {
   readonly refusal: RouteRefusal | undefined;
 }
 
-/** Why a Route is not served: the reason and message of its condition Admitted. */
+/** Why a Route, or a host of an Ingress, is not served: reason and message of the condition Admitted and of an Event. */
 export interface RouteRefusal {
-  readonly reason: string;
+  readonly reason: RouteRefusalReason;
   readonly message: string;
 }
 
+/** An object that wants a host; an Ingress may want several. */
 interface Claim {
   readonly key: ObjectKey;
-  readonly route: Route;
+  readonly metadata: Pick<ObjectMeta, 'namespace' | 'name' | 'uid' | 'creationTimestamp'>;
+  /** Undefined: of an Ingress. */
+  readonly route: Route | undefined;
   readonly host: string;
-  /** Claims in one group can conflict, others cannot. */
+  /** The host, or `*.` and the domain. */
+  readonly name: string;
+  /** Claims in one group can conflict; those of others only with an Ingress' wildcard above them. */
   readonly group: string;
   /** A refusal by the host itself; such Routes claim nothing. */
   readonly refusal: RouteRefusal | undefined;
 }
 
+/** The objects whose admission is another after a change. */
+export interface ClaimChanges {
+  readonly routes: Set<ObjectKey>;
+  readonly ingresses: Set<ObjectKey>;
+}
+
 /**
- * Who may serve which host, as the router of OpenShift decides (`host_admitter.go`, `unique_host.go`): the oldest Route
- * gets its host for its namespace. What is admitted depends on the Routes alone, not on the order in which they came: an
- * older one displaces others, and when it goes, they are admitted again, the oldest first.
+ * Who may serve which host. Among Routes the router of OpenShift decides so (`host_admitter.go`, `unique_host.go`): the
+ * oldest one gets its host for its namespace. Hosts of Ingresses are claimed alike, so that a host belongs to one
+ * namespace, whatever kind its objects are; a wildcard of an Ingress is for each host below it that has no older claim.
+ * What is admitted depends on the objects alone, not on the order in which they came: an older one displaces others, and
+ * when it goes, they are admitted again, the oldest first.
  */
 export class RouteClaims {
   readonly #options: RouteClaimOptions;
-  readonly #claims = new Map<ObjectKey, Claim>();
+  readonly #routes = new Map<ObjectKey, Claim>();
+  readonly #ingresses = new Map<ObjectKey, readonly Claim[]>();
   readonly #groups = new Map<string, Claim[]>();
+  /** The groups of hosts below a wildcard, by its name. */
+  readonly #below = new Map<string, Set<string>>();
   readonly #admissions = new Map<ObjectKey, RouteAdmission>();
+  readonly #refusedHosts = new Map<ObjectKey, Map<string, RouteRefusal>>();
+  /** By group: the namespace of each name. */
+  readonly #owners = new Map<string, ReadonlyMap<string, string>>();
 
   constructor(options: RouteClaimOptions) {
     this.#options = options;
@@ -62,37 +83,99 @@ export class RouteClaims {
     return this.#admissions.get(key);
   }
 
-  /** Adds, changes or (undefined) removes a Route. @returns the keys whose admission is now another, and `key` itself. */
-  set(key: ObjectKey, route: Route | undefined): Set<ObjectKey> {
-    const old = this.#claims.get(key);
+  /** The hosts of an Ingress that another namespace has. */
+  refusedHosts(key: ObjectKey): ReadonlyMap<string, RouteRefusal> {
+    return this.#refusedHosts.get(key) ?? new Map<string, RouteRefusal>();
+  }
+
+  /** The namespace that alone serves a host; undefined where nobody claims it, or hosts are shared. */
+  ownerOf(host: string): string | undefined {
+    if (!this.#options.ownership) return undefined;
+    const wildcard = wildcardOf(host) ?? host;
+    return this.#owners.get(this.#groupOf(host))?.get(host) ?? this.#owners.get(wildcard)?.get(wildcard);
+  }
+
+  /** Adds, changes or (undefined) removes a Route. @returns what is now another, and `key` itself. */
+  set(key: ObjectKey, route: Route | undefined): ClaimChanges {
+    const old = this.#routes.get(key);
     const claim = route === undefined ? undefined : this.#claimOf(route);
-    const changed = new Set<ObjectKey>([key]);
-    if (old !== undefined) {
-      this.#claims.delete(key);
-      this.#admissions.delete(key);
-      const rest = (this.#groups.get(old.group) ?? []).filter((one) => one !== old);
-      if (rest.length === 0) this.#groups.delete(old.group);
-      else this.#groups.set(old.group, rest);
+    this.#admissions.delete(key);
+    if (claim === undefined) this.#routes.delete(key);
+    else this.#routes.set(key, claim);
+    const changes = this.#replace(old === undefined ? [] : [old], claim === undefined ? [] : [claim]);
+    changes.routes.add(key);
+    return changes;
+  }
+
+  /** The same for an Ingress: it claims the hosts of its rules and of its certificates. */
+  setIngress(key: ObjectKey, ingress: Pick<Ingress, 'metadata' | 'spec'> | undefined): ClaimChanges {
+    const claims = ingress === undefined ? [] : this.#claimsOf(key, ingress);
+    const old = this.#ingresses.get(key) ?? [];
+    this.#refusedHosts.delete(key);
+    if (ingress === undefined) this.#ingresses.delete(key);
+    else this.#ingresses.set(key, claims);
+    const changes = this.#replace(old, claims);
+    changes.ingresses.add(key);
+    return changes;
+  }
+
+  #replace(old: readonly Claim[], made: readonly Claim[]): ClaimChanges {
+    const groups = new Set<string>();
+    for (const claim of old) {
+      const { group } = claim;
+      groups.add(group);
+      const rest = (this.#groups.get(group) ?? []).filter((one) => one !== claim);
+      if (rest.length > 0) this.#groups.set(group, rest);
+      else {
+        this.#groups.delete(group);
+        const above = wildcardOf(group) ?? group;
+        const below = this.#below.get(above);
+        below?.delete(group);
+        if (below?.size === 0) this.#below.delete(above);
+      }
     }
-    if (claim !== undefined) {
-      this.#claims.set(key, claim);
-      const group = this.#groups.get(claim.group) ?? [];
-      this.#groups.set(claim.group, [...group, claim].sort(compareClaims));
+    for (const claim of made) {
+      const { group } = claim;
+      groups.add(group);
+      this.#groups.set(group, [...(this.#groups.get(group) ?? []), claim].sort(compareClaims));
+      const above = wildcardOf(group) ?? group;
+      if (above !== group) this.#below.set(above, (this.#below.get(above) ?? new Set()).add(group));
     }
-    for (const group of new Set([old?.group, claim?.group])) {
-      if (group !== undefined) this.#decide(group, changed);
+    const changes = { routes: new Set<ObjectKey>(), ingresses: new Set<ObjectKey>() };
+    for (const group of [...groups]) {
+      for (const below of this.#below.get(group) ?? []) groups.add(below);
     }
-    return changed;
+    for (const group of groups) this.#decide(group, changes);
+    return changes;
+  }
+
+  #groupOf(host: string): string {
+    return this.#options.wildcards ? (wildcardOf(host) ?? host) : host;
+  }
+
+  #claimsOf(key: ObjectKey, { metadata, spec }: Pick<Ingress, 'metadata' | 'spec'>): Claim[] {
+    const named = [
+      ...(spec.rules ?? []).map(({ host }) => host),
+      ...(spec.tls ?? []).flatMap(({ hosts }) => hosts),
+    ];
+    const hosts = new Set(named.map((host = '') => plainHost(host)).filter((host) => host !== ''));
+    return [...hosts].map((host) => ({
+      ...{ key, metadata, host, name: host, group: this.#groupOf(host) },
+      ...{ route: undefined, refusal: undefined },
+    }));
   }
 
   #claimOf(route: Route): Claim {
     const { host: given = '', subdomain = '' } = route.spec;
-    const { domain, wildcards } = this.#options;
+    const { domain } = this.#options;
     const host = plainHost(
       given === '' && subdomain !== '' && domain !== '' ? `${subdomain}.${domain}` : given,
     );
-    const group = wildcards ? (wildcardOf(host) ?? host) : host;
-    return { key: keyOf(route), route, host, group, refusal: this.#hostRefusal(route, host) };
+    const name = isWildcardRoute(route) ? (wildcardOf(host) ?? host) : host;
+    return {
+      ...{ key: keyOf(route), metadata: route.metadata, route, host, name, group: this.#groupOf(host) },
+      refusal: this.#hostRefusal(route, host),
+    };
   }
 
   #hostRefusal(route: Route, host: string): RouteRefusal | undefined {
@@ -115,81 +198,117 @@ export class RouteClaims {
     return { reason: 'InvalidHost', message: `the host ${JSON.stringify(host.slice(0, 64))} is no DNS name` };
   }
 
-  /** Admits the Routes of a group, the oldest first: each that conflicts with no admitted one. */
-  #decide(group: string, changed: Set<ObjectKey>): void {
+  /** Admits the claims of a group, the oldest first: each that conflicts with no admitted one. */
+  #decide(group: string, changes: ClaimChanges): void {
     const admitted = new AdmittedClaims(this.#options.ownership);
-    for (const claim of this.#groups.get(group) ?? []) {
+    const own = this.#groups.get(group) ?? [];
+    const above = wildcardOf(group) ?? group;
+    const wildcards = above === group ? [] : (this.#groups.get(above) ?? []);
+    const claims = wildcards.length === 0 ? own : [...own, ...wildcards].sort(compareClaims);
+    for (const claim of claims) {
       const refusal = claim.refusal ?? admitted.add(claim);
-      const old = this.#admissions.get(claim.key);
-      const isSame =
-        old !== undefined &&
-        old.host === claim.host &&
-        old.refusal?.reason === refusal?.reason &&
-        old.refusal?.message === refusal?.message;
-      if (isSame) continue;
-      this.#admissions.set(claim.key, { host: claim.host, refusal });
-      changed.add(claim.key);
+      // Those above are decided in their own group.
+      if (claim.group !== group) continue;
+      if (claim.route === undefined) this.#admitIngress(claim, refusal, changes.ingresses);
+      else this.#admitRoute(claim, refusal, changes.routes);
     }
+    if (own.length === 0) this.#owners.delete(group);
+    else this.#owners.set(group, admitted.owners());
+  }
+
+  #admitRoute({ key, host }: Claim, refusal: RouteRefusal | undefined, changed: Set<ObjectKey>): void {
+    const old = this.#admissions.get(key);
+    if (old !== undefined && old.host === host && isSame(old.refusal, refusal)) return;
+    this.#admissions.set(key, { host, refusal });
+    changed.add(key);
+  }
+
+  #admitIngress({ key, host }: Claim, refusal: RouteRefusal | undefined, changed: Set<ObjectKey>): void {
+    const refused = this.#refusedHosts.get(key) ?? new Map<string, RouteRefusal>();
+    if (isSame(refused.get(host), refusal)) return;
+    if (refusal === undefined) refused.delete(host);
+    else refused.set(host, refusal);
+    if (refused.size === 0) this.#refusedHosts.delete(key);
+    else this.#refusedHosts.set(key, refused);
+    changed.add(key);
   }
 }
 
-/** The age of a Route: its creation, then its UID as text. */
-function compareClaims({ route: { metadata: a } }: Claim, { route: { metadata: b } }: Claim): number {
+function isSame(a: RouteRefusal | undefined, b: RouteRefusal | undefined): boolean {
+  return a?.reason === b?.reason && a?.message === b?.message;
+}
+
+/** The age of an object: its creation, then its UID as text. */
+function compareClaims({ metadata: a }: Claim, { metadata: b }: Claim): number {
   return (
     compareText(a.creationTimestamp ?? '', b.creationTimestamp ?? '') || compareText(a.uid ?? '', b.uid ?? '')
   );
 }
 
 /**
- * The Routes that are admitted in a group, with a lookup for each kind of conflict: a group may have thousands of
+ * The claims that are admitted in a group, with a lookup for each kind of conflict: a group may have thousands of
  * Routes.
  */
 class AdmittedClaims {
   readonly #ownership: boolean;
-  /** By host, with `*.` for wildcards; then path. */
+  /** The first claim of each name. */
+  readonly #first = new Map<string, Claim>();
+  /** Of Routes: by name, then path. */
   readonly #paths = new Map<string, Map<string, Claim>>();
   /** By the same host: a Route that ends TLS elsewhere than here, and one that ends it here. */
   readonly #passthrough = new Map<string, Claim>();
   readonly #terminated = new Map<string, Claim>();
   readonly #wildcards: Claim[] = [];
-  /** The first Route of a host below the domain, by namespace: all of the group. */
+  /** The first claim of a host below the domain, by namespace: all of the group. */
   readonly #namespaces = new Map<string, Claim>();
 
   constructor(ownership: boolean) {
     this.#ownership = ownership;
   }
 
-  /** Why the Route is refused; otherwise it is admitted from now on. */
+  /** The namespace of each name. */
+  owners(): ReadonlyMap<string, string> {
+    return new Map([...this.#first].map(([name, claim]) => [name, namespaceOf(claim)]));
+  }
+
+  /** Why the claim is refused; otherwise it is admitted from now on. */
   add(claim: Claim): RouteRefusal | undefined {
-    const { route, host } = claim;
-    const isWildcard = isWildcardRoute(route);
-    const name = isWildcard ? (wildcardOf(host) ?? host) : host;
-    const holder = this.#holder(claim, name, isWildcard);
+    const { route, name } = claim;
+    const holder = this.#holder(claim);
     if (holder !== undefined) return claimed(claim, holder);
+    if (!this.#first.has(name)) this.#first.set(name, claim);
+    if (isWildcard(claim)) this.#wildcards.push(claim);
+    const namespace = namespaceOf(claim);
+    if (!this.#namespaces.has(namespace)) this.#namespaces.set(namespace, claim);
+    if (route === undefined) return undefined;
     const paths = this.#paths.get(name) ?? new Map<string, Claim>();
-    paths.set(pathOf(claim), claim);
+    paths.set(pathOf(route), claim);
     this.#paths.set(name, paths);
     const termination = terminationOf(route);
     if (termination === 'passthrough') this.#passthrough.set(name, claim);
     else if (termination !== undefined && !this.#terminated.has(name)) this.#terminated.set(name, claim);
-    if (isWildcard) this.#wildcards.push(claim);
-    const namespace = namespaceOf(claim);
-    if (!this.#namespaces.has(namespace)) this.#namespaces.set(namespace, claim);
     return undefined;
   }
 
-  #holder(claim: Claim, name: string, isWildcard: boolean): Claim | undefined {
-    const namespace = namespaceOf(claim);
-    const paths = this.#paths.get(name);
+  /** Claims of other names that keep a claim out, if they are another namespace's. */
+  #rivals(claim: Claim, owner: Claim | undefined): Iterable<Claim> {
+    // A wildcard of an Ingress leaves others the hosts that they had before.
+    if (!isWildcard(claim)) return owner === undefined ? this.#wildcards : [];
+    return claim.route === undefined ? [] : this.#namespaces.values();
+  }
+
+  #holder(claim: Claim): Claim | undefined {
+    const { name, route } = claim;
     if (this.#ownership) {
-      const [owner] = paths?.values() ?? [];
-      if (owner !== undefined && namespaceOf(owner) !== namespace) return owner;
-      const others = isWildcard ? this.#namespaces.values() : this.#wildcards;
-      for (const other of others) if (namespaceOf(other) !== namespace) return other;
+      const owner = this.#first.get(name);
+      const isOthers = (other: Claim): boolean => namespaceOf(other) !== namespaceOf(claim);
+      if (owner !== undefined && isOthers(owner)) return owner;
+      for (const other of this.#rivals(claim, owner)) if (isOthers(other)) return other;
     }
-    const same = paths?.get(pathOf(claim));
+    if (route === undefined) return undefined;
+    const same = this.#paths.get(name)?.get(pathOf(route));
     if (same !== undefined) return same;
-    const termination = terminationOf(claim.route);
+    const termination = terminationOf(route);
     if (termination === undefined) return undefined;
     return (
       this.#passthrough.get(name) ?? (termination === 'passthrough' ? this.#terminated.get(name) : undefined)
@@ -197,21 +316,25 @@ class AdmittedClaims {
   }
 }
 
-function namespaceOf({ route }: Claim): string {
-  return route.metadata.namespace ?? '';
+function isWildcard({ name }: Claim): boolean {
+  return name.startsWith('*.');
 }
 
-function pathOf({ route }: Claim): string {
-  const { path = '' } = route.spec;
+function namespaceOf({ metadata }: Claim): string {
+  return metadata.namespace ?? '';
+}
+
+function pathOf({ spec: { path = '' } }: Route): string {
   return path === '/' ? '' : path;
 }
 
-/** The name of a Route of another namespace stays hidden. */
+/** The name of an object of another namespace stays hidden. */
 function claimed(claim: Claim, holder: Claim): RouteRefusal {
+  const kind = holder.route === undefined ? 'ingress' : 'route';
   const message =
     namespaceOf(holder) === namespaceOf(claim)
-      ? `the older route ${holder.route.metadata.name ?? ''} holds host ${claim.host}`
-      : `a route in another namespace holds host ${claim.host}`;
+      ? `the older ${kind} ${holder.metadata.name ?? ''} holds host ${claim.host}`
+      : `${kind === 'route' ? 'a' : 'an'} ${kind} in another namespace holds host ${claim.host}`;
   return { reason: 'HostAlreadyClaimed', message };
 }
 

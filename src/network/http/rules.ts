@@ -1,6 +1,7 @@
 import { compareText } from '../../objects/go-text.ts';
 import type { Ingress, IngressBackend } from '../../objects/types/networking.generated.ts';
 import type { Route, RouteHTTPHeader, RouteTargetReference } from '../../objects/types/route.generated.ts';
+import { type RouteSettings, routeSettings, type Termination } from './route-annotations.ts';
 
 /** The rule of an Ingress or a Route for one host and path. Pure. */
 
@@ -33,9 +34,6 @@ export interface HeaderAction {
   readonly value?: string;
 }
 
-/** How TLS ends: `edge` here, `reencrypt` here and again at the backend, `passthrough` at the backend alone. */
-export type Termination = 'edge' | 'reencrypt' | 'passthrough';
-
 /** How a path matches. A Route's path is a `Prefix`. */
 export type PathMatch = 'Exact' | 'Prefix' | 'ImplementationSpecific';
 
@@ -63,6 +61,8 @@ export interface HttpRule {
   readonly responseHeaders: readonly HeaderAction[];
   /** PEM of the authority that signs the certificates of a re-encrypting rule's backends. */
   readonly destinationCA: string | undefined;
+  /** What annotations of a Route ask. */
+  readonly settings: RouteSettings | undefined;
 }
 
 const ranks: Readonly<Record<PathMatch, number>> = { Exact: 0, Prefix: 1, ImplementationSpecific: 2 };
@@ -129,6 +129,7 @@ export function ingressRules(ingress: Pick<Ingress, 'metadata' | 'spec'>): Ingre
       requestHeaders: [],
       responseHeaders: [],
       destinationCA: undefined,
+      settings: undefined,
     };
   };
   const rules: HttpRule[] = [];
@@ -208,6 +209,7 @@ export function routeRule(route: Pick<Route, 'metadata' | 'spec'>, host: string)
     requestHeaders: (spec.httpHeaders?.actions?.request ?? []).map(headerAction),
     responseHeaders: (spec.httpHeaders?.actions?.response ?? []).map(headerAction),
     destinationCA: spec.tls?.destinationCACertificate,
+    settings: routeSettings(metadata.annotations ?? {}, termination),
   };
 }
 

@@ -27,7 +27,8 @@ export interface RunningRouter {
 
 const routing: RoutingOptions = {
   selection: { className: 'servicenet', withoutClass: true },
-  routes: { domain: 'apps.test', allowedDomains: [], deniedDomains: [], wildcards: false, ownership: true },
+  routes: true,
+  claims: { domain: 'apps.test', allowedDomains: [], deniedDomains: [], wildcards: false, ownership: true },
   defaultCertificate: undefined,
   forwardedPolicy: 'replace',
   maxClientRequests: 1000,

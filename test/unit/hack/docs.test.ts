@@ -11,6 +11,7 @@ import {
   forwardingReasons,
   loadBalancerReasons,
   notAnnouncedReasons,
+  routeRefusalReasons,
 } from '../../../src/objects/reasons.ts';
 
 const read = (file: string): string => readFileSync(file, 'utf8');
@@ -98,7 +99,7 @@ describe('the documents', () => {
     );
     const words = [
       ...[...eventReasons, ...allocationReasons, ...loadBalancerReasons],
-      ...[...notAnnouncedReasons, ...forwardingReasons, ...logged],
+      ...[...notAnnouncedReasons, ...forwardingReasons, ...routeRefusalReasons, ...logged],
     ];
     expect(logged).toContain('OtherImplementation');
     expect(words.filter((word) => !text.includes(`\`${word}\``))).toEqual([]);

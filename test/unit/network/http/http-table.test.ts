@@ -260,7 +260,7 @@ describe('Route', () => {
 
   test('a Route that its problem keeps out holds its host, and serves nothing', () => {
     const table = tableOf([], [route('b/late', { host: 'x.test' }, 2)]);
-    const problem = { reason: 'ExtendedValidationFailed', message: 'no' };
+    const problem = { reason: 'ExtendedValidationFailed', message: 'no' } as const;
     table.setRoute('a/old', route('a/old', { host: 'x.test' }, 1), problem);
     expect(table.admissionOf('a/old')?.refusal).toEqual(problem);
     expect(table.admissionOf('b/late')?.refusal?.reason).toBe('HostAlreadyClaimed');
@@ -324,7 +324,7 @@ describe('against a search through all rules', () => {
         fc.array(ingressOf, { maxLength: 12 }),
         fc.array(askedOf, { maxLength: 10 }),
         (changes, requests) => {
-          const table = new HttpTable(options);
+          const table = new HttpTable({ ...options, ownership: false });
           const present = new Map<string, Ingress>();
           for (const { name, age, rules } of changes) {
             const to = name.replace('/', '-');

@@ -33,7 +33,11 @@ describe('the entry of a Route', () => {
     ['of another wildcard policy', { ...admitted, wildcardPolicy: 'Subdomain' }, admitted],
     ['that was refused', { ...admitted, refusal }, admitted],
     ['that was admitted', admitted, { ...admitted, refusal }],
-    ['with another reason', { ...admitted, refusal }, { ...admitted, refusal: { ...refusal, reason: 'R' } }],
+    [
+      'with another reason',
+      { ...admitted, refusal },
+      { ...admitted, refusal: { ...refusal, reason: 'InvalidHost' } },
+    ],
     [
       'with another message',
       { ...admitted, refusal },

@@ -52,9 +52,9 @@ describe('claims', () => {
   test('an older Route displaces the one that holds the host; when it goes, the oldest is admitted again', () => {
     const claims = claimsOf([route('b/2', { host: 'x.test' }, 2), route('c/3', { host: 'x.test' }, 3)]);
     expect(reasons(claims, 'b/2', 'c/3')).toEqual(['Admitted', taken]);
-    expect([...claims.set('a/1', route('a/1', { host: 'x.test' }, 1))].sort()).toEqual(['a/1', 'b/2']);
+    expect([...claims.set('a/1', route('a/1', { host: 'x.test' }, 1)).routes].sort()).toEqual(['a/1', 'b/2']);
     expect(reasons(claims, 'a/1', 'b/2', 'c/3')).toEqual(['Admitted', taken, taken]);
-    expect([...claims.set('a/1', undefined)].sort()).toEqual(['a/1', 'b/2']);
+    expect([...claims.set('a/1', undefined).routes].sort()).toEqual(['a/1', 'b/2']);
     expect(reasons(claims, 'b/2', 'c/3')).toEqual(['Admitted', taken]);
   });
 
@@ -173,7 +173,7 @@ test('admissions depend on the Routes that are there, not on how they came', () 
         if (isGone) present.delete(name);
         else present.set(name, made);
         // What is not told as changed must be as it was.
-        for (const key of claims.set(name, isGone ? undefined : made)) {
+        for (const key of claims.set(name, isGone ? undefined : made).routes) {
           said.set(key, JSON.stringify(claims.admissionOf(key)));
         }
       }
