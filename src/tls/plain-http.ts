@@ -16,7 +16,8 @@ export function refusePlainHttp(server: Server): void {
   server.on('secureConnection', (socket) => waiting.delete(clientOf(socket)));
   server.prependListener('tlsClientError', (error, socket) => {
     if (!('code' in error) || error.code !== 'ERR_SSL_HTTP_REQUEST') return;
-    waiting.get(clientOf(socket))?.end(answer);
+    const plain = waiting.get(clientOf(socket));
+    plain?.end(answer, () => plain.destroy());
   });
 }
 

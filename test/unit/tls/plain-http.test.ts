@@ -28,11 +28,16 @@ async function listening(server: Server): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
+async function connectionsOf(server: Server): Promise<number> {
+  return new Promise((resolve) => server.getConnections((_error, count) => resolve(count)));
+}
+
 test.each([
   ['TLS', () => createServer({ cert, key }, (socket) => socket.end('secret'))],
   ['HTTPS', () => createHttpsServer({ cert, key }, (_request, response) => response.end('secret'))],
 ])('plain HTTP to a server of %s is told so, and TLS is served', async (_what, create) => {
-  const port = await listening(create());
+  const created = create();
+  const port = await listening(created);
   for (const line of ['GET / HTTP/1.1', 'POST /api HTTP/1.1', 'PUT /x HTTP/1.1', 'HEAD / HTTP/1.0']) {
     const socket = connect(port, '127.0.0.1');
     socket.write(`${line}\r\nHost: x\r\n\r\n`);
@@ -40,6 +45,12 @@ test.each([
       'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n',
     );
   }
+  // Also one that neither reads nor closes is not kept.
+  const silent = connect(port, '127.0.0.1').on('error', () => undefined);
+  silent.write('GET / HTTP/1.1\r\n\r\n');
+  await once(silent, 'connect');
+  await expect.poll(() => connectionsOf(created), { timeout: 10_000 }).toBe(0);
+  silent.destroy();
   const noise = connect(port, '127.0.0.1').on('error', () => undefined);
   noise.write(Buffer.alloc(64, 0xff));
   await new Promise((resolve) => noise.once('close', resolve).resume());

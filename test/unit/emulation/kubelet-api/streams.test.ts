@@ -8,6 +8,7 @@ import {
   resetFrame,
   SpdyReader,
 } from '../../../../src/emulation/kubelet-api/spdy-frames.ts';
+import { drawsOf } from '../../../support/fuzz/hostile-bytes.ts';
 import { serveSpdyCommand } from '../../../../src/emulation/kubelet-api/streams.ts';
 
 const goAway = 0x8003_0007;
@@ -204,4 +205,25 @@ describe('a program over SPDY', () => {
     await served;
     expect(client.heard.size).toBe(0);
   });
+});
+
+test('a client that sends what is almost SPDY ends its connection, and nothing else', async () => {
+  const draw = drawsOf(31);
+  const noise = (most: number): Buffer => Buffer.from(Array.from({ length: draw(most) }, () => draw(256)));
+  for (let round = 0; round < 300; round++) {
+    const { client, served, cut } = serve('v4.channel.k8s.io', all, echo);
+    const read = client.read();
+    await client.open('error', 'stdin', ...(draw(2) === 0 ? ['stdout', 'stderr'] : ['stdout']));
+    for (let n = draw(6); n > 0; n--) {
+      const body = noise(40);
+      const header = Buffer.alloc(8);
+      // A control frame of any type, or data of any stream.
+      header.writeUInt32BE(draw(2) === 0 ? 0x8003_0000 + draw(12) : draw(12));
+      header.writeUInt32BE((draw(4) << 24) + (draw(8) === 0 ? draw(0xff_ffff) : body.length), 4);
+      client.raw(Buffer.concat([header, body]));
+    }
+    if (draw(2) === 0) client.raw(noise(20));
+    setImmediate(cut);
+    await Promise.allSettled([read, served]);
+  }
 });
