@@ -32,6 +32,8 @@ export interface ExpectedKind {
   readonly kind: string;
   /** A struct with `custom` set is a custom resource: read as a map, pruned, not defaulted. */
   readonly schema: StructSchema;
+  /** Another version with the same fields, which is taken for this one (`GroupVersionAcceptor`). */
+  readonly alsoVersion?: string;
   /** Custom resources: the schemas of the other versions, undefined for one that there is not. */
   schemaOfVersion?(version: string): StructSchema | undefined;
 }
@@ -64,7 +66,12 @@ export function decodeBody(request: BodyToDecode): DecodedBody {
   let actual: GroupVersionKind;
   try {
     body = parseBody(bytes, contentType, expected);
-    actual = interpretKind(body.parsed.value, expected.schema.custom === undefined ? expected : unstated);
+    const stated = interpretKind(
+      body.parsed.value,
+      expected.schema.custom === undefined ? expected : unstated,
+    );
+    const isAlso = stated.group === expected.group && stated.version === expected.alsoVersion;
+    actual = isAlso ? { ...stated, version: expected.version } : stated;
   } catch (error) {
     if (
       error instanceof VersionKindError ||

@@ -102,7 +102,7 @@ async function admit(
 export async function readSubresourceBody(
   request: ApiRequest,
   reply: Reply,
-  { schema, ...kind }: BodyKind & { readonly schema: string },
+  { schema, ...kind }: BodyKind & { readonly schema: string; readonly alsoVersion?: string },
 ): Promise<{ object: KubeObject; options: CheckedWriteOptions }> {
   const contentType = bodyMediaType(request.headers['content-type']);
   const bytes = await request.body();

@@ -103,7 +103,9 @@ const evictionGvk = {
 export const evictionHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'POST') throw methodNotAllowed(['POST']);
   const respond = responderTo(core, resource, request, reply, 'object');
-  const { object: read, options } = await readSubresourceBody(request, reply, evictionGvk);
+  // `AcceptsGroupVersion`: kubectl before 1.22 sends the other one.
+  const accepted = { ...evictionGvk, alsoVersion: 'v1beta1' };
+  const { object: read, options } = await readSubresourceBody(request, reply, accepted);
   const { namespace, name } = request.info;
   if (read.metadata.name !== name) {
     throw badRequest('name in URL does not match name in Eviction object');
@@ -120,7 +122,7 @@ export const evictionHandler: ResourceHandler = async (core, resource, request, 
   const budgets = new Map(stored.map((item) => [item.object, item]));
   const budget = admitEviction(pod, [...budgets.keys()].filter(isBudget));
   const deletion = deleteOptionsOf(object, options.dryRun);
-  if (budget !== undefined && !deletion.dryRun) await useBudget(core, budgets.get(budget), budget);
+  if (budget !== undefined && !deletion.dryRun) await useBudget(core, budgets.get(budget), budget, name);
   await deleteObject(core, resource, {
     namespace,
     name,
@@ -135,13 +137,19 @@ async function useBudget(
   core: ServerCore,
   stored: StoredObject | undefined,
   budget: PodDisruptionBudget,
+  pod: string,
 ): Promise<void> {
   if (stored === undefined) return;
   const allowed = budget.status.disruptionsAllowed ?? 0;
   const next: PodDisruptionBudget = {
     ...budget,
     metadata: { ...budget.metadata },
-    status: { ...budget.status, disruptionsAllowed: allowed - 1 },
+    status: {
+      ...budget.status,
+      disruptionsAllowed: allowed - 1,
+      // Tells the disruption controller that the Pod is about to go.
+      disruptedPods: { ...budget.status.disruptedPods, [pod]: timestamp(core.now()) },
+    },
   };
   await core.storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
 }

@@ -1,17 +1,20 @@
 import type { PodDisruptionBudget } from '../../objects/types/policy.generated.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { StatusError } from '../../objects/status.ts';
+import { forbidden, StatusError } from '../../objects/status.ts';
 import { labelSelectorMatches } from '../validation/label-selector.ts';
 
-/** Seconds after which a refused client may try again. */
-const retryAfterSeconds = 10;
+/** Seconds after which a client may try again whose budget the disruption controller has not looked at. */
+const processingSeconds = 10;
+/** `MaxDisruptedPodSize`. */
+const maxDisruptedPods = 2000;
 
 /**
  * Decides `POST /eviction` before the Pod is deleted (`pkg/registry/core/pod/storage/eviction.go`).
  *
  * @param budgets all of the Pod's namespace.
  * @returns the budget that the eviction uses up by one, or undefined when none applies.
- * @throws {StatusError} 429 when the budget allows no disruption, 500 when several budgets cover the Pod.
+ * @throws {StatusError} 429 when the budget allows no disruption or is new, 403 when its status is broken, 500 when
+ *   several budgets cover the Pod.
  */
 export function admitEviction(
   pod: Pod,
@@ -31,8 +34,29 @@ export function admitEviction(
     throw new StatusError(500, 'InternalError', message);
   }
   if (budget === undefined || allowsUnready(pod, budget)) return undefined;
-  if ((budget.status.disruptionsAllowed ?? 0) > 0) return budget;
-  throw refused(budget);
+  checkStatus(budget);
+  return budget;
+}
+
+/** `checkAndDecrement`. @throws {StatusError} */
+function checkStatus({ metadata, status }: PodDisruptionBudget): void {
+  const { name = '', generation = 0 } = metadata;
+  const { observedGeneration = 0, disruptionsAllowed = 0, disruptedPods = {} } = status;
+  const { currentHealthy = 0, desiredHealthy = 0 } = status;
+  if (observedGeneration < generation) {
+    throw refused(`The disruption budget ${name} is still being processed by the server.`, processingSeconds);
+  }
+  const resource = { group: 'policy', resource: 'poddisruptionbudgets' };
+  if (disruptionsAllowed < 0) throw forbidden(resource, name, 'pdb disruptions allowed is negative');
+  if (Object.keys(disruptedPods).length > maxDisruptedPods) {
+    const why = 'DisruptedPods map too big - too many evictions not confirmed by PDB controller';
+    throw forbidden(resource, name, why);
+  }
+  if (disruptionsAllowed > 0) return;
+  // Without Retry-After: client-go would wait by itself, and its caller not get to know.
+  throw refused(
+    `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`,
+  );
 }
 
 /** Unready Pods may always be evicted if the budget says so, or when the budget is healthy. */
@@ -46,13 +70,12 @@ function allowsUnready(pod: Pod, { spec, status }: PodDisruptionBudget): boolean
   return currentHealthy >= desiredHealthy && desiredHealthy > 0;
 }
 
-function refused({ metadata, status }: PodDisruptionBudget): StatusError {
-  const { currentHealthy = 0, desiredHealthy = 0 } = status;
-  const name = metadata.name ?? '';
-  const budget = `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`;
+function refused(cause: string, retryAfterSeconds?: number): StatusError {
   const message = "Cannot evict pod as it would violate the pod's disruption budget.";
   return new StatusError(429, 'TooManyRequests', message, {
-    details: { causes: [{ reason: 'DisruptionBudget', message: budget }], retryAfterSeconds },
-    headers: { 'Retry-After': String(retryAfterSeconds) },
+    details: {
+      causes: [{ reason: 'DisruptionBudget', message: cause }],
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    },
   });
 }

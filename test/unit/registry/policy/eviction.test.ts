@@ -27,6 +27,64 @@ describe('an eviction', () => {
     expect(() => admitEviction(pod, [budget(0)])).toThrow("would violate the pod's disruption budget");
   });
 
+  it.each<[string, Partial<PodDisruptionBudget['status']>, object]>([
+    [
+      'allows none: client-go must not wait by itself',
+      {},
+      {
+        ...{
+          code: 429,
+          details: {
+            causes: [
+              {
+                reason: 'DisruptionBudget',
+                message: 'The disruption budget b needs 2 healthy pods and has 2 currently',
+              },
+            ],
+          },
+        },
+      },
+    ],
+    [
+      'is new',
+      { observedGeneration: 1 },
+      {
+        code: 429,
+        details: {
+          causes: [
+            {
+              reason: 'DisruptionBudget',
+              message: 'The disruption budget b is still being processed by the server.',
+            },
+          ],
+          retryAfterSeconds: 10,
+        },
+      },
+    ],
+    ['is broken', { disruptionsAllowed: -1 }, { code: 403 }],
+    [
+      'has too many Pods that went',
+      { disruptedPods: Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`p${i}`, ''])) },
+      { code: 403 },
+    ],
+  ])('is refused by a budget that %s', (_what, status, error) => {
+    const one = budget(0);
+    const refusing = {
+      ...one,
+      metadata: { name: 'b', generation: 2 },
+      status: { ...one.status, observedGeneration: 2, ...status },
+    };
+    let thrown: unknown;
+    try {
+      admitEviction(pod, [refusing]);
+    } catch (caught) {
+      thrown = caught;
+    }
+    expect(thrown).toMatchObject(error);
+    if (!('retryAfterSeconds' in Object(Reflect.get(Object(error), 'details'))))
+      expect(thrown).not.toHaveProperty('details.retryAfterSeconds');
+  });
+
   it('asks no budget for a Pod that has ended, is pending or is going', () => {
     for (const phase of ['Succeeded', 'Failed', 'Pending']) {
       expect(admitEviction({ ...pod, status: { phase } }, [budget(0)])).toBeUndefined();
