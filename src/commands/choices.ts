@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { localControllers, remoteControllers } from '../platforms/catalog.ts';
 import { type KnownController, selectControllers, UnknownControllerError } from '../controllers/run.ts';
@@ -16,6 +16,7 @@ export const localChoices: LocalChoices = {
       return false;
     }
   },
+  realPath: (path) => (existsSync(path) ? realpathSync(path) : path),
   absolutePath: (path) => resolve(path),
 };
 

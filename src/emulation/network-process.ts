@@ -111,6 +111,7 @@ export class NetworkProcess {
       images: new Images(new Map(config.images), images),
       builtIn: new BuiltInPrograms({ entry: entries.builtInPrograms, log: context.log, onResponses }),
       runsProcesses: config.containers === 'processes',
+      writesHostPaths: config.writableHostPaths,
       resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
       log: context.log,
     });

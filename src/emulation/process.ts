@@ -20,6 +20,8 @@ async function obstacle(): Promise<string | undefined> {
 
 /** Runs the cluster network in this process, as `up` says over the channel between the two. */
 export async function serveNetwork(images: ProgramImages): Promise<void> {
+  // Containers inherit it, and folders on the way to their mounts: container runtimes have this one.
+  process.umask(0o022);
   let network: NetworkProcess | undefined;
   answerCalls(async (call) => {
     if (call.call === 'start') {

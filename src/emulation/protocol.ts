@@ -78,6 +78,8 @@ export interface NetworkConfig {
   readonly hasRoutes: boolean;
   /** Whether commands of containers are run. */
   readonly containers: 'off' | 'processes';
+  /** Whether containers may write to hostPath volumes. */
+  readonly writableHostPaths: boolean;
   /** Programs by image, before those that are known. */
   readonly images: readonly (readonly [string, ImageProgram])[];
 }

@@ -110,6 +110,13 @@ export const upFlags = {
     default: 'off',
     ...oneOf(...containerModes),
   },
+  writableHostPaths: {
+    flag: '--writable-host-paths',
+    about:
+      'with --containers=processes: what containers write to hostPath volumes is written to this machine, and sockets there can be connected; without, such volumes are read-only',
+    default: false,
+    read: boolean,
+  },
   images: {
     flag: '--image <names...>',
     about: `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${imagePrograms.join(', ')}, or an executable file; others keep the built-in server unless their container has a command`,
@@ -197,6 +204,7 @@ export interface LocalClusterConfig extends Pick<
   | 'nodes'
   | 'network'
   | 'containers'
+  | 'writableHostPaths'
   | 'images'
   | 'attachments'
   | 'metrics'
@@ -234,6 +242,8 @@ export interface LocalChoices {
   ) => readonly string[];
   /** Whether a path leads to a file that can be run. */
   readonly isExecutable: (path: string) => boolean;
+  /** The path without links; of what is not there, the path itself. */
+  readonly realPath: (path: string) => string;
   /** The path as it is from every folder. */
   readonly absolutePath: (path: string) => string;
 }
@@ -250,7 +260,7 @@ export function upConfig(
   given: Given,
   program: readonly string[],
   kubeconfigPath: string,
-  { selectControllers, isExecutable, absolutePath }: LocalChoices,
+  { selectControllers, isExecutable, realPath, absolutePath }: LocalChoices,
 ): UpConfig {
   const { kubeconfig, ...flags } = readFlags(upFlags, given);
   const alone = program.length === 0;
@@ -261,7 +271,11 @@ export function upConfig(
     port: flags.port ?? (alone ? 6443 : 0),
     // Without a network there is no place for the program.
     network: flags.inside || flags.containers === 'processes' ? 'on' : flags.network,
-    images: readValue('--image', (images) => existingPrograms(images, isExecutable), flags.images),
+    images: readValue(
+      '--image',
+      (images) => existingPrograms(images, { isExecutable, realPath }),
+      flags.images,
+    ),
     clusterCidrs: flags.clusterCidrs ?? defaultClusterCidrs(families),
     // No Service could use the others.
     addressPool: flags.addressPool && rangesOfFamilies(flags.addressPool, families),
@@ -315,12 +329,20 @@ export function imageChoices(value: unknown): readonly ImageChoice[] {
 /** Checks the files of `--image`. @throws {WrongValue} for one that cannot be run. */
 export function existingPrograms(
   images: readonly ImageChoice[],
-  isExecutable: LocalChoices['isExecutable'],
+  { isExecutable, realPath }: Pick<LocalChoices, 'isExecutable' | 'realPath'>,
 ): readonly ImageChoice[] {
-  const missing = images.find(({ program }) => isFile(program) && !isExecutable(program));
-  if (missing === undefined) return images;
-  throw noProgram(missing.image, missing.program);
+  for (const { image, program } of images.filter((each) => isFile(each.program))) {
+    if (!isExecutable(program)) throw noProgram(image, program);
+    const hidden = ownOfContainers.find((folder) => realPath(program).startsWith(`${folder}/`));
+    if (hidden === undefined) continue;
+    const why = `containers have a ${hidden} of their own, and would not find it: put it into another folder`;
+    throw new WrongValue(`"${program}" for "${image}": ${why}`);
+  }
+  return images;
 }
+
+/** Folders of which the machine's are not seen in containers. */
+const ownOfContainers = ['/tmp', '/run', '/dev', '/proc', '/sys'];
 
 function isFile(program: string): boolean {
   return program.startsWith('/');

@@ -65,6 +65,8 @@ export interface TestServerOptions {
    * process, in the network and a file system of their Pod. Default `off`.
    */
   readonly containers?: 'off' | 'processes' | undefined;
+  /** With processes: what containers write to hostPath volumes is written to this machine. Default false: they are read-only. */
+  readonly writableHostPaths?: boolean | undefined;
   /** Programs of images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
   readonly images?: readonly string[] | undefined;
   /** The ranges of simulated Pods' addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
@@ -102,6 +104,7 @@ const names: readonly (keyof TestServerOptions)[] = [
   'nodes',
   'network',
   'containers',
+  'writableHostPaths',
   'images',
   'clusterCidr',
   'addressPools',
@@ -138,7 +141,8 @@ export function testServerConfig(options: unknown): TestServerConfig {
     nodes,
     network: read('network', or(false, boolean)) ? 'on' : 'off',
     containers: read('containers', or('off', oneOf(...containerModes).read)),
-    images: read('images', (value) => existingPrograms(imageChoices(value), localChoices.isExecutable)),
+    writableHostPaths: read('writableHostPaths', or(false, boolean)),
+    images: read('images', (value) => existingPrograms(imageChoices(value), localChoices)),
     clusterCidrs: read('clusterCidr', optional(clusterCidrs)) ?? defaultClusterCidrs(families),
     controllers: read(
       'controllers',

@@ -90,6 +90,7 @@ export function networkConfig(
     serviceCidrs: config.serviceCidrs.map(({ range }) => range.text),
     hasRoutes: config.platform === 'openshift',
     containers: config.containers,
+    writableHostPaths: config.writableHostPaths,
     images: config.images.flatMap(({ image, program }) => {
       const known = programNamed(program);
       return known === undefined ? [] : [[image, known] as const];

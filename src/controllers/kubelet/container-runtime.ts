@@ -62,7 +62,7 @@ export interface ExecStreams {
   readonly stderr: Writable;
   /** The program has a terminal: what it prints comes by `stdout`. The listener gets each size of the user's terminal. */
   readonly terminal?: { onResize(listener: (size: TerminalSize) => void): void };
-  /** Ends the program. */
+  /** Ends the program; without, only it or its container does. */
   readonly signal?: AbortSignal;
 }
 
@@ -107,6 +107,9 @@ export interface ContainerRuntime {
    * set an end; as an init container it ends at once.
    */
   isStandIn(pod: Pod, container: Container): boolean;
+
+  /** Whether a program can read the files of a container: its own, or one that `exec` runs beside a stand-in. */
+  readsFiles(pod: Pod, container: Container): boolean;
 
   /** Whether the prober can probe a container: a stand-in does not have the image's programs and protocols. */
   isAsked(pod: Pod, container: Container, probe: NonNullable<Container['livenessProbe']>): boolean;
@@ -206,6 +209,7 @@ const nowhere = (): never => {
 export const noRuntime: ContainerRuntime = {
   isReal: false,
   isStandIn: () => true,
+  readsFiles: () => false,
   isAsked: () => false,
   ensureSandbox: () => Promise.resolve(),
   attachNetworks: () => Promise.resolve([]),

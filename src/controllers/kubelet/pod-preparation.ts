@@ -295,8 +295,8 @@ export class PodPreparation {
     const [podIP = ''] = addresses;
     const addressed = { ...pod, status: { ...pod.status, podIP, podIPs: addresses.map((ip) => ({ ip })) } };
     const { containers = [], initContainers = [] } = pod.spec;
-    const hasPrograms = [...containers, ...initContainers].some(
-      (each) => !this.#runtime.isStandIn(pod, each),
+    const hasPrograms = [...containers, ...initContainers].some((each) =>
+      this.#runtime.readsFiles(pod, each),
     );
     const volumes = await this.#files.volumes(addressed, node, hasPrograms, signal);
     for (const volume of volumes) {

@@ -93,6 +93,8 @@ export interface ContainerProgramsOptions {
   readonly builtIn: Pick<BuiltInPrograms, 'start'>;
   /** `--containers=processes`. */
   readonly runsProcesses: boolean;
+  /** `--writable-host-paths`. */
+  readonly writesHostPaths: boolean;
   /** A Pod's `/etc/resolv.conf`. */
   readonly resolvConfOf: (pod: Pod) => string;
   readonly log: Logger;
@@ -223,6 +225,7 @@ export class ContainerPrograms {
       hidden: hiddenFolders,
       shell,
       pages: resolved.kind === 'program' ? resolved.image.pages?.path : undefined,
+      writesHostPaths: this.#options.writesHostPaths,
     });
     const variables = Object.fromEntries(environment);
     const identity = this.#identityOf(pod, container);
@@ -271,6 +274,7 @@ export class ContainerPrograms {
 class BesideProcess {
   readonly #start: () => Promise<ProcessContainer>;
   #process: Promise<ProcessContainer> | undefined;
+  #hasEnded = false;
 
   constructor(start: () => Promise<ProcessContainer>) {
     this.#start = start;
@@ -278,6 +282,7 @@ class BesideProcess {
 
   /** @throws {Error} where it cannot be made. */
   async argv(command: readonly string[]): Promise<readonly string[]> {
+    if (this.#hasEnded) throw new Error('the container has ended');
     this.#process ??= this.#start();
     return await (await this.#process).exec(command);
   }
@@ -285,6 +290,7 @@ class BesideProcess {
   /** Ends with the program. */
   joinTo(program: ContainerProgram): ContainerProgram {
     const ended = program.ended.then(async (exit) => {
+      this.#hasEnded = true;
       const process = await this.#process?.catch(() => undefined);
       process?.signal('SIGKILL');
       await process?.ended;

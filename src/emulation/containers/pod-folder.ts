@@ -1,4 +1,16 @@
-import { chmod, chown, mkdir, readdir, rename, rm, symlink, writeFile, lstat } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   type VolumeFile,
@@ -89,7 +101,9 @@ export class PodFolder {
     const known = this.#volumes.get(name);
     const folder = known?.folder ?? new VolumeFolder(join(this.path, 'volumes', name));
     if (known === undefined) {
-      await mkdir(folder.path, { recursive: true, mode: 0o777 });
+      await mkdir(folder.path, { recursive: true });
+      // As the kubelet has it, whatever the umask is (pkg/volume/emptydir).
+      await chmod(folder.path, 0o777);
       if (sizeLimit !== undefined) {
         const args = ['-t', 'tmpfs', '-o', `mode=1777,size=${sizeLimit}`, 'tmpfs', folder.path];
         const { exitCode, stderr } = await run('mount', args);
@@ -133,7 +147,9 @@ export class PodFolder {
     if (own.shell !== undefined) {
       mounts.set('/bin/sh', { from: own.shell, at: '/bin/sh', isFile: true, isReadOnly: true });
     }
-    for (const at of own.hidden) mounts.set(at, { from: at, at, isFile: false, isReadOnly: true });
+    for (const at of own.hidden) {
+      mounts.set(at, { from: at, at, isFile: false, isReadOnly: true, isOfMachine: true });
+    }
     for (const mount of container.volumeMounts ?? []) {
       const volume = this.#volumes.get(mount.name);
       if (volume === undefined) {
@@ -146,9 +162,13 @@ export class PodFolder {
         ({ name, emptyDir, hostPath }) =>
           name === mount.name && emptyDir === undefined && hostPath === undefined,
       );
-      const root = volume.hostPath ?? volume.folder.path;
+      const { hostPath } = volume;
+      const isOfMachine = hostPath !== undefined;
+      const root =
+        hostPath === undefined ? volume.folder.path : await sharedPath(hostPath, own.writesHostPaths);
+      const isReadOnly = isOfFiles || (isOfMachine && !own.writesHostPaths);
       const { subPath = '' } = mount;
-      const from = subPath === '' ? root : await this.#subPath(root, subPath, !isOfFiles, mount, container);
+      const from = subPath === '' ? root : await this.#subPath(root, subPath, !isReadOnly, mount, container);
       const isFile = await isFileAt(from);
       if (isFile === undefined) {
         throw new ContainerError(
@@ -156,8 +176,10 @@ export class PodFolder {
           `failed to prepare subPath for volumeMount "${mount.name}"`,
         );
       }
+      if (isOfMachine && isFile) await checkHostFile(from, own.writesHostPaths);
       const at = mount.mountPath;
-      mounts.set(at, { from, at, isFile, isReadOnly: isOfFiles || mount.readOnly === true });
+      const isSeenOnly = isReadOnly || mount.readOnly === true;
+      mounts.set(at, { from, at, isFile, isReadOnly: isSeenOnly, isOfMachine });
     }
     return [...mounts.values()];
   }
@@ -282,6 +304,30 @@ export interface OwnFiles {
   readonly shell: string | undefined;
   /** The folder of a web server's pages, if it has any. */
   readonly pages: string | undefined;
+  /** `--writable-host-paths`: what containers write to hostPath volumes is written to the machine. */
+  readonly writesHostPaths: boolean;
+}
+
+/** Folders of this process's own namespaces, which have nothing of the machine: processes, credentials, volumes. */
+const ownFolders = ['/proc', '/run'];
+/** Folders of the kernel: what is written there has effects beyond any namespace. */
+const kernelFolders = ['/sys', '/dev'];
+
+/** The path of a hostPath volume without links. @throws {ContainerError} for a folder that no container may have. */
+async function sharedPath(path: string, isWritable: boolean): Promise<string> {
+  const real = await realpath(path).catch(() => path);
+  const refused = [...ownFolders, ...(isWritable ? kernelFolders : [])];
+  if (!refused.some((folder) => real === folder || real.startsWith(`${folder}/`))) return real;
+  const why = `hostPath ${path}: ${refused.join(', ')} are not shared with containers`;
+  throw new ContainerError('CreateContainerConfigError', why);
+}
+
+/** @throws {ContainerError} for a socket, a pipe or a device: a view that is read-only does not keep them from harm. */
+async function checkHostFile(path: string, isWritable: boolean): Promise<void> {
+  const found = await stat(path);
+  if (found.isFile() || (isWritable && found.isSocket())) return;
+  const why = `hostPath ${path} is no file and no folder: programs of the machine and devices are not shared with containers`;
+  throw new ContainerError('CreateContainerConfigError', why);
 }
 
 /** A file below a folder that programs of the Pod write to. */

@@ -302,6 +302,38 @@ function isReadable(stream: unknown): stream is Readable {
 }
 
 /**
+ * Writes to a stream that may have ended.
+ *
+ * @param most bytes that may wait in the stream: behind them, the chunk is lost.
+ * @returns a promise that resolves when there is room for more, or the stream has ended; undefined: there is room.
+ */
+export function writeTo(stream: Writable, chunk: Buffer, most = Infinity): Promise<void> | undefined {
+  if (stream.destroyed || stream.writableEnded || chunk.length === 0) return undefined;
+  if (stream.writableLength < most && stream.write(chunk)) return undefined;
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done).off('close', done);
+      resolve();
+    };
+    stream.once('drain', done).once('close', done);
+  });
+}
+
+/** Bytes that a program may print when its client has gone: behind them it is held back, as with containerd. */
+const maxLost = 1024 * 1024;
+
+/** Copies what a program prints. @param ended resolves when the program has ended. */
+async function copy(from: Readable | null, to: Writable, ended: Promise<unknown>): Promise<void> {
+  let lost = 0;
+  for await (const chunk of from ?? []) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    if (to.destroyed) lost += chunk.length;
+    else await writeTo(to, chunk);
+    if (lost > maxLost) await ended;
+  }
+}
+
+/**
  * Runs a program beside that of a container (`kubectl exec`) to its end, in a terminal of its own.
  *
  * @returns the exit code.
@@ -324,9 +356,11 @@ export async function runInTerminal(
   signal?.addEventListener('abort', end, { once: true });
   wanted?.onResize((size) => terminal.resize(size));
   try {
-    stdin?.pipe(stream);
-    const printed = pipeline(stream, stdout, { end: false }).catch(() => undefined);
-    const code = await exitOf(child);
+    // The end of the input is not that of the terminal: a program that lost its client goes on.
+    stdin?.pipe(stream, { end: false });
+    const ended = exitOf(child);
+    const printed = copy(stream, stdout, ended).catch(() => undefined);
+    const code = await ended;
     await printed;
     signal?.throwIfAborted();
     return code;
@@ -357,13 +391,9 @@ export async function runArgv(
   try {
     // A program need not read its input.
     if (stdin !== undefined && child.stdin !== null) pipeline(stdin, child.stdin).catch(() => undefined);
-    // An output breaks when its client goes away, maybe long before the program ends by that.
-    const outputs = [
-      ...(child.stdout === null ? [] : [pipeline(child.stdout, stdout, { end: false })]),
-      ...(child.stderr === null ? [] : [pipeline(child.stderr, stderr, { end: false })]),
-    ].map((output) => output.catch(() => undefined));
+    const outputs = [copy(child.stdout, stdout, ended), copy(child.stderr, stderr, ended)];
     const code = await ended;
-    await Promise.all(outputs);
+    await Promise.allSettled(outputs);
     signal?.throwIfAborted();
     return code;
   } finally {

@@ -11,7 +11,7 @@ import type { Container, Pod } from '../../objects/types/core.generated.ts';
 export type MountStep =
   | { readonly kind: 'symlink'; readonly to: string; readonly at: string }
   | { readonly kind: 'bind'; readonly from: string; readonly at: string; readonly isReadOnly: boolean }
-  | { readonly kind: 'tmpfs' | 'dev' | 'proc'; readonly at: string };
+  | { readonly kind: 'tmpfs' | 'dev' | 'proc' | 'dir'; readonly at: string };
 
 /** A file or a folder that appears at a path. */
 export interface Mount {
@@ -19,16 +19,24 @@ export interface Mount {
   readonly at: string;
   readonly isReadOnly: boolean;
   readonly isFile: boolean;
+  /** It is one of the machine, and not a volume or a file of the Pod. */
+  readonly isOfMachine?: boolean;
 }
 
 /**
- * A folder of the machine as a container sees it: with the names of `layer`, which are added to it. Where there is `work`,
- * the container may change all, and its changes are in `layer`.
+ * A folder of the machine as a container sees it. In an overlay, a socket or a pipe is another one than that of the
+ * machine: nobody listens there.
  */
 export interface Overlay {
+  /**
+   * `changeable`: the container may change all, and its changes are in `layer`, or it does not start; `seen`: with the
+   * names of `layer`, or empty where the kernel refuses the layer; `wanted`: the same, or the container does not start;
+   * `shared`: no overlay, the container changes the machine's own.
+   */
+  readonly kind: 'changeable' | 'seen' | 'wanted' | 'shared';
   readonly layer: string;
-  /** An empty folder for the kernel, in the file system of `layer`. */
-  readonly work: string | undefined;
+  /** An empty folder: for the kernel, in the file system of `layer`, or for the folder on its own. */
+  readonly work: string;
   readonly of: string;
   readonly at: string;
 }
@@ -60,45 +68,49 @@ export function writtenIn(folder: string): string {
  */
 export async function makeRoot(folder: string, mounts: readonly Mount[], isWritable: boolean): Promise<Root> {
   const resolved = mounts.map((mount) => ({ ...mount, at: resolveOnMachine(mount.at) }));
+  /** Those of the top folders by their path, others by where they are mounted. */
   const overlays = new Map<string, Overlay>();
-  const overlayOf = async (top: string): Promise<void> => {
-    if (overlays.has(top)) return;
-    const isLayered = isWritable && layeredFolders.has(top);
-    const overlay: Overlay = {
-      layer: join(writtenIn(folder), top),
-      work: isLayered ? join(folder, 'work', top) : undefined,
-      of: `/${top}`,
-      at: join(folder, 'root', top),
-    };
-    overlays.set(top, overlay);
-    for (const path of [overlay.layer, overlay.work, overlay.at]) {
-      if (path !== undefined) await mkdir(path, { recursive: true });
-    }
+  const overlayOf = async (
+    of: string,
+    name: string,
+    kind: Overlay['kind'],
+    inside = folder,
+  ): Promise<string> => {
+    const layer = join(writtenIn(inside), name);
+    const overlay = { kind, layer, of, work: join(inside, 'work', name), at: join(inside, 'root', name) };
+    overlays.set(inside === folder ? of : overlay.at, overlay);
+    for (const path of [layer, overlay.work, overlay.at]) await mkdir(path, { recursive: true });
+    return overlay.at;
   };
-  if (isWritable) {
-    const folders = readdirSync('/', { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    for (const { name } of folders) if (layeredFolders.has(name)) await overlayOf(name);
+  const entries = readdirSync('/', { withFileTypes: true }).filter(({ name }) => !ownFolders.has(name));
+  for (const { name } of entries.filter((entry) => entry.isDirectory())) {
+    await overlayOf(`/${name}`, name, isWritable && layeredFolders.has(name) ? 'changeable' : 'seen');
   }
   for (const { at, isFile } of resolved) {
     const [top = ''] = at.slice(1).split('/');
-    const isOwn = ownFolders.has(top) || at === `/${top}` || !existsSync(`/${top}`);
+    const isOwn = ownFolders.has(top) || at === `/${top}` || !overlays.has(`/${top}`);
     if (isOwn || (existsSync(at) && !lstatSync(at).isSymbolicLink())) continue;
-    await overlayOf(top);
     const place = join(writtenIn(folder), at);
     await mkdir(isFile ? dirname(place) : place, { recursive: true });
     if (isFile) await writeFile(place, '');
   }
-  const tops = readdirSync('/').filter((name) => !ownFolders.has(name));
-  const steps = tops.flatMap((name): MountStep[] => {
-    const at = `/${name}`;
-    const overlay = overlays.get(name);
+  const steps = entries.flatMap((entry): MountStep[] => {
+    const at = `/${entry.name}`;
+    const overlay = overlays.get(at);
     if (overlay !== undefined) {
-      return [{ kind: 'bind', from: overlay.at, at, isReadOnly: overlay.work === undefined }];
+      return [{ kind: 'bind', from: overlay.at, at, isReadOnly: overlay.kind !== 'changeable' }];
     }
-    const stat = lstatSync(at);
-    if (stat.isSymbolicLink()) return [{ kind: 'symlink', to: readlinkSync(at), at }];
-    return stat.isDirectory() ? [{ kind: 'bind', from: at, at, isReadOnly: true }] : [];
+    return entry.isSymbolicLink() ? [{ kind: 'symlink', to: readlinkSync(at), at }] : [];
   });
+  const binds: MountStep[] = [];
+  // A mount inside of another comes after it.
+  for (const { from, at, isReadOnly, isFile, isOfMachine } of resolved.toSorted(byLength)) {
+    const kind = isReadOnly ? 'wanted' : 'shared';
+    const isFolderOfMachine = isOfMachine === true && !isFile;
+    const inside = join(folder, 'machine');
+    const seen = isFolderOfMachine ? await overlayOf(from, String(binds.length), kind, inside) : from;
+    binds.push({ kind: 'bind', from: seen, at, isReadOnly });
+  }
   return {
     isWritable,
     overlays: [...overlays.values()],
@@ -106,13 +118,39 @@ export async function makeRoot(folder: string, mounts: readonly Mount[], isWrita
       ...steps,
       { kind: 'dev', at: '/dev' },
       { kind: 'proc', at: '/proc' },
+      ...kernelFiles().map((at): MountStep => ({ kind: 'bind', from: at, at, isReadOnly: true })),
       ...scratchFolders.map((at): MountStep => ({ kind: 'tmpfs', at })),
-      // A mount inside of another comes after it.
-      ...resolved
-        .toSorted((a, b) => a.at.length - b.at.length)
-        .map(({ from, at, isReadOnly }): MountStep => ({ kind: 'bind', from, at, isReadOnly })),
+      ...parentsOf(resolved).map((at): MountStep => ({ kind: 'dir', at })),
+      ...binds,
     ],
   };
+}
+
+function byLength(a: { readonly at: string }, b: { readonly at: string }): number {
+  return a.at.length - b.at.length;
+}
+
+/** What /proc has of the kernel, and not of a process: its parameters, `sysrq-trigger` and others that root may write. */
+function kernelFiles(): readonly string[] {
+  return readdirSync('/proc', { withFileTypes: true })
+    .filter((entry) => !/^\d+$/.test(entry.name) && !entry.isSymbolicLink())
+    .map(({ name }) => `/proc/${name}`)
+    .filter((path) => {
+      const stat = lstatSync(path, { throwIfNoEntry: false });
+      return stat !== undefined && (stat.isDirectory() || (stat.mode & 0o222) !== 0);
+    });
+}
+
+/** The folders on the way to mounts that the container has of its own: 0755, as container runtimes make them. */
+function parentsOf(mounts: readonly { readonly at: string }[]): readonly string[] {
+  const parents = new Set<string>();
+  for (const { at } of mounts) {
+    const [top = ''] = at.slice(1).split('/');
+    if (!ownFolders.has(top) && existsSync(`/${top}`)) continue;
+    for (let path = dirname(at); path !== '/'; path = dirname(path)) parents.add(path);
+  }
+  const own = new Set(['/dev', '/proc', ...scratchFolders]);
+  return [...parents].filter((path) => !own.has(path)).toSorted((a, b) => a.length - b.length);
 }
 
 /** Follows the links that this machine has on the way: `/var/run` may be `/run`. */
@@ -130,7 +168,7 @@ export interface SandboxCommandOptions {
   readonly hasBubblewrap: boolean;
   /** An empty folder, for the root that is made without bubblewrap. */
   readonly folder: string;
-  /** Names of Linux' capabilities without `CAP_`, in lower case; `all`. */
+  /** Names of Linux' capabilities without `CAP_`, in lower case. */
   readonly capabilities: readonly string[];
   /** Absent: as the owner of the namespaces, who is root there. */
   readonly identity?: Identity | undefined;
@@ -167,7 +205,6 @@ export function withPrivileges({
           ...[`--reuid=${identity.user}`, `--regid=${identity.group}`],
           identity.groups.length === 0 ? '--clear-groups' : `--groups=${identity.groups.join(',')}`,
         ];
-  if (capabilities.includes('all')) return ['setpriv', '--no-new-privs', ...as, '--'];
   const set = ['-all', ...capabilities.map((name) => `+${name}`)].join(',');
   return ['setpriv', '--no-new-privs', ...as, `--bounding-set=${set}`, `--inh-caps=-all`, '--'];
 }
@@ -188,7 +225,7 @@ exec "$@"`;
 
 /** The command line before a program, which is process 1 there. Run in a network namespace that is the program's already. */
 export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
-  const { root, capabilities, hasBubblewrap } = options;
+  const { root, hasBubblewrap } = options;
   const overlays = root.overlays.map(overlayLine);
   if (hasBubblewrap) {
     return [
@@ -198,7 +235,7 @@ export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
       ...['--unshare-pid', '--unshare-uts', '--unshare-ipc'],
       ...['--hostname', options.hostname, '--as-pid-1', '--die-with-parent'],
       ...(options.hasTerminal ? [] : ['--new-session']),
-      ...(capabilities.includes('all') ? ['--cap-add', 'ALL'] : []),
+      ...['--cap-add', 'ALL'],
       ...withPrivileges(options),
     ];
   }
@@ -226,18 +263,30 @@ export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
 }
 
 /**
- * The line that makes an overlay. One that the container may write to has no replacement: what is written below it would
- * be the machine's, so a container whose layer the kernel refuses (an overlay on two others, among others) does not start.
+ * The line that makes an overlay. What a container must not be without has no replacement: where the kernel refuses a
+ * layer (an overlay on two others, among others), the container does not start.
  */
-function overlayLine({ layer, work, of, at }: Overlay): string {
-  if (work === undefined) {
-    const joined = `mount -t overlay overlay -o ro,lowerdir=${quoted(`${layer}:${of}`)} ${quoted(at)} 2>/dev/null`;
-    // Mounted read-only into the container.
-    return `${joined} || mount --rbind ${quoted(of)} ${quoted(at)}`;
+function overlayLine({ kind, layer, work, of, at }: Overlay): string {
+  const overlay = (options: string): string =>
+    `mount -t overlay overlay -o nosuid,nodev,${options} ${quoted(at)} 2>/dev/null`;
+  const refuse = (why: string): string => `{ echo ${quoted(why)} >&3; exit 128; }`;
+  // A name may have a colon or a comma. What is mounted below it stays away.
+  const alone = (place: string): string => `mount --bind ${quoted(of)} ${quoted(place)} 2>/dev/null`;
+  switch (kind) {
+    case 'changeable': {
+      const refused = `the kernel refuses a layer over ${of}, and without one the container would write to the machine`;
+      const options = `lowerdir=${quoted(of)},upperdir=${quoted(layer)},workdir=${quoted(work)}`;
+      return `${overlay(options)} || ${refuse(refused)}`;
+    }
+    case 'seen':
+      return `${overlay(`ro,lowerdir=${quoted(`${layer}:${of}`)}`)} || true`;
+    case 'wanted': {
+      const refused = `the kernel refuses a layer over ${of}, and without one the container could reach sockets of the machine`;
+      return `{ ${alone(work)} && ${overlay(`ro,lowerdir=${quoted(`${layer}:${work}`)}`)}; } || ${refuse(refused)}`;
+    }
+    case 'shared':
+      return `${alone(at)} || ${refuse(`the kernel refuses to mount ${of}`)}`;
   }
-  const options = `lowerdir=${quoted(of)},upperdir=${quoted(layer)},workdir=${quoted(work)}`;
-  const refused = `the kernel refuses a layer over ${of}, and without one the container would write to the machine`;
-  return `mount -t overlay overlay -o ${options} ${quoted(at)} 2>/dev/null || { echo ${quoted(refused)} >&3; exit 128; }`;
 }
 
 function bubblewrapStep(step: MountStep): readonly string[] {
@@ -248,6 +297,8 @@ function bubblewrapStep(step: MountStep): readonly string[] {
       return [step.isReadOnly ? '--ro-bind' : '--bind', step.from, step.at];
     case 'tmpfs':
       return ['--perms', '1777', '--tmpfs', step.at];
+    case 'dir':
+      return ['--perms', '0755', '--dir', step.at];
     default:
       return [`--${step.kind}`, step.at];
   }
@@ -261,10 +312,12 @@ function shellStep(root: string, step: MountStep): string {
     case 'bind': {
       const from = quoted(step.from);
       const place = `if [ -d ${from} ]; then mkdir -p ${at}; else mkdir -p "$(dirname ${at})"; [ -e ${at} ] || : >${at}; fi`;
-      return `${place}\nmount --rbind ${from} ${at}${step.isReadOnly ? `\nmount -o remount,bind,ro ${at}` : ''}`;
+      return `${place}\nmount --rbind ${from} ${at}\nmount -o remount,bind,nosuid,nodev${step.isReadOnly ? ',ro' : ''} ${at}`;
     }
     case 'tmpfs':
       return `mkdir -p ${at}\nmount -t tmpfs -o mode=1777 tmpfs ${at}`;
+    case 'dir':
+      return `mkdir -p ${at}`;
     case 'proc':
       return `mkdir -p ${at}\nmount -t proc proc ${at}`;
     case 'dev':
@@ -304,16 +357,25 @@ export function identityOf({ metadata, spec }: Pod, container: Container): Ident
   return { user: user ?? 0, group: group ?? 0, groups };
 }
 
-/** Names of Linux' capabilities without `CAP_`, in lower case; `all`. */
+/**
+ * Those that count within the namespaces of a container. With others it could mount what is read-only anew, make devices,
+ * load modules, set the clock or trace the machine: `privileged` does not give them either.
+ */
+const grantable: readonly string[] = [
+  ...defaultCapabilities,
+  ...['net_admin', 'net_broadcast', 'sys_ptrace', 'ipc_lock', 'ipc_owner', 'lease'],
+];
+
+/** Names of Linux' capabilities without `CAP_`, in lower case. */
 export function capabilitiesOf({ securityContext }: Container): readonly string[] {
   const { privileged = false, capabilities } = securityContext ?? {};
   const named = (list: readonly string[] = []): string[] =>
-    list.map((name) => name.toLowerCase().replace(/^cap_/, '')).filter((name) => /^[a-z_]+$/.test(name));
+    list.map((name) => name.toLowerCase().replace(/^cap_/, ''));
   const added = named(capabilities?.add);
-  if (privileged || added.includes('all')) return ['all'];
+  if (privileged || added.includes('all')) return grantable;
   const dropped = new Set(named(capabilities?.drop));
   const kept = dropped.has('all') ? [] : defaultCapabilities.filter((name) => !dropped.has(name));
-  return [...new Set([...kept, ...added])];
+  return [...new Set([...kept, ...added.filter((name) => grantable.includes(name))])];
 }
 
 /** Whether the user namespace of this process has all these: that of an ordinary user has 0 alone. */

@@ -1,4 +1,3 @@
-import type { Writable } from 'node:stream';
 import { readFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -27,7 +26,7 @@ import {
   type ContainerProgramsOptions,
   type ProgramPod,
 } from './container-programs.ts';
-import { runInTerminal, runArgv } from './process-container.ts';
+import { runInTerminal, runArgv, writeTo } from './process-container.ts';
 import { folderBytes, PodFolder, podsFolder } from './pod-folder.ts';
 import { isMapped } from './sandbox-command.ts';
 import { canBeAsked } from './images.ts';
@@ -38,24 +37,6 @@ import { errorMessage } from '../../objects/status.ts';
  * go on, and what they print from then on is in their log alone.
  */
 const maxUnread = 1024 * 1024;
-
-/**
- * Writes to a stream that may have ended.
- *
- * @param most bytes that may wait in the stream: behind them, the chunk is lost.
- * @returns a promise that resolves when there is room for more, or the stream has ended; undefined: there is room.
- */
-export function writeTo(stream: Writable, chunk: Buffer, most = Infinity): Promise<void> | undefined {
-  if (stream.destroyed || stream.writableEnded || chunk.length === 0) return undefined;
-  if (stream.writableLength < most && stream.write(chunk)) return undefined;
-  return new Promise((resolve) => {
-    const done = (): void => {
-      stream.off('drain', done).off('close', done);
-      resolve();
-    };
-    stream.once('drain', done).once('close', done);
-  });
-}
 
 /** Bytes of `/dev/termination-log`, and bytes and lines of the end of the log that stands in for it. */
 const maxMessageBytes = 4096;
@@ -108,7 +89,11 @@ interface PodRecord extends ProgramPod {
   readonly running: Map<string, Running>;
   /** By the name of the container: the log of its last attempt, and of the one before. */
   readonly logs: Map<string, { readonly last: ContainerLog; readonly previous: ContainerLog | undefined }>;
+  /** What is being made: it is waited for before the Pod's files are removed. */
+  readonly pending: Set<Promise<unknown>>;
   healthy: boolean;
+  /** It is removed, or about to be: nothing more is made. */
+  isRemoved: boolean;
 }
 
 /** Share of the machine's memory that volumes and logs may take. */
@@ -132,6 +117,10 @@ export class SandboxRuntime implements ContainerRuntime {
     return this.#options.images.resolve(container).kind === 'stand-in';
   }
 
+  readsFiles(pod: Pod, container: Container): boolean {
+    return this.#options.runsProcesses || !this.isStandIn(pod, container);
+  }
+
   isAsked(pod: Pod, container: Container, probe: Probe): boolean {
     return !this.isStandIn(pod, container) || canBeAsked(container, probe);
   }
@@ -147,19 +136,25 @@ export class SandboxRuntime implements ContainerRuntime {
   async removeSandbox(pod: Pod): Promise<void> {
     const record = this.#pods.get(uidOf(pod));
     if (record !== undefined) {
-      const all = [...record.running.values()];
-      for (const { program } of all) program.signal('SIGKILL');
-      await Promise.all(all.map(({ program }) => program.ended));
+      record.isRemoved = true;
+      // What starts at this moment is killed by its start.
+      while (record.running.size > 0 || record.pending.size > 0) {
+        const all = [...record.running.values()];
+        for (const { program } of all) program.signal('SIGKILL');
+        await Promise.allSettled([...all.map(({ program }) => program.ended), ...record.pending]);
+      }
       await record.folder.empty();
     }
     await this.#options.networks.remove(pod);
   }
 
   async removePod(pod: Pod): Promise<void> {
+    const uid = uidOf(pod);
+    const record = this.#pods.get(uid);
     await this.removeSandbox(pod);
-    const record = this.#pods.get(uidOf(pod));
-    this.#pods.delete(uidOf(pod));
     await record?.folder.remove();
+    // Until here, nothing new was made of it: another removal may have been faster.
+    if (this.#pods.get(uid) === record) this.#pods.delete(uid);
   }
 
   setHealthy(pod: Pod, healthy: boolean): void {
@@ -170,19 +165,28 @@ export class SandboxRuntime implements ContainerRuntime {
   }
 
   async writeVolume(pod: Pod, volume: WantedVolume): Promise<void> {
-    await this.#makePool();
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup !== undefined && isMapped('gid', fsGroup) ? fsGroup : undefined;
-    await this.#recordOf(pod).folder.write(volume, group);
+    await this.#makes(pod, async ({ folder }) => {
+      await this.#makePool();
+      await folder.write(volume, group);
+    });
   }
 
   async start(
     wanted: WantedContainer,
     ended: (exit: ContainerExit) => void,
   ): Promise<ContainerExit | undefined> {
+    return await this.#makes(wanted.pod, (record) => this.#start(record, wanted, ended));
+  }
+
+  async #start(
+    record: PodRecord,
+    wanted: WantedContainer,
+    ended: (exit: ContainerExit) => void,
+  ): Promise<ContainerExit | undefined> {
     const { pod, container, attempt } = wanted;
     const network = this.#networkOf(pod);
-    const record = this.#recordOf(pod);
     const { name } = container;
     // The last attempt may still be ending.
     await record.running.get(name)?.program.ended;
@@ -198,6 +202,12 @@ export class SandboxRuntime implements ContainerRuntime {
     if (program.failed !== undefined) {
       log.close();
       return program.failed;
+    }
+    if (record.isRemoved) {
+      program.signal('SIGKILL');
+      await program.ended;
+      log.close();
+      throw removed();
     }
     const running: Running = { attempt, program, log, killAtMs: Infinity, timer: undefined };
     record.running.set(name, running);
@@ -295,6 +305,19 @@ export class SandboxRuntime implements ContainerRuntime {
     return { volumes: await record.folder.usage(), containers };
   }
 
+  /** Makes something of a Pod. @throws {ContainerError} where the Pod is removed. */
+  async #makes<T>(pod: Pod, work: (record: PodRecord) => Promise<T>): Promise<T> {
+    const record = this.#recordOf(pod);
+    if (record.isRemoved) throw removed();
+    const made = work(record);
+    record.pending.add(made);
+    try {
+      return await made;
+    } finally {
+      record.pending.delete(made);
+    }
+  }
+
   #networkOf(pod: Pod): PodNetwork {
     const network = this.#options.networks.get(pod);
     if (network !== undefined) return network;
@@ -315,7 +338,8 @@ export class SandboxRuntime implements ContainerRuntime {
     const known = this.#pods.get(uid);
     if (known !== undefined) return known;
     const made: PodRecord = {
-      ...{ pod, folder: new PodFolder(uid), running: new Map(), logs: new Map(), healthy: true },
+      ...{ pod, folder: new PodFolder(uid), running: new Map(), logs: new Map() },
+      ...{ pending: new Set(), healthy: true, isRemoved: false },
     };
     this.#pods.set(uid, made);
     return made;
@@ -343,6 +367,10 @@ export class SandboxRuntime implements ContainerRuntime {
     })();
     return this.#pool;
   }
+}
+
+function removed(): ContainerError {
+  return new ContainerError('RunContainerError', 'the Pod is removed');
 }
 
 function uidOf({ metadata }: Pod): string {

@@ -9,12 +9,14 @@ export const maxInTurn = 256;
 /**
  * Passes the messages of a connection to `handle`, one after the other, and reads at its pace. A failure closes the
  * connection and is passed to `failed`.
+ *
+ * @returns what resolves when all that has come by then is handled.
  */
 export function onMessages(
   socket: WebSocket,
   handle: (message: Buffer) => Promise<void>,
   failed: (error: unknown) => void,
-): void {
+): () => Promise<void> {
   let waiting = 0;
   let handled = 0;
   let last = Promise.resolve();
@@ -38,6 +40,7 @@ export function onMessages(
         },
       );
   });
+  return () => last;
 }
 
 /** The close code of RFC 6455, 7.4.1. */
@@ -123,8 +126,8 @@ export class ChannelSocket {
   onMessages(
     handle: (channel: number, payload: Buffer) => Promise<void>,
     failed: (error: unknown) => void,
-  ): void {
-    onMessages(
+  ): () => Promise<void> {
+    return onMessages(
       this.socket,
       async (message) => {
         const [first] = message;

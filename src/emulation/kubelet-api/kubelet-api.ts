@@ -275,7 +275,11 @@ export class KubeletApi {
     const { verb, pod, container } = wanted;
     return async (streams) => {
       checkRunning(wanted);
-      if (verb === 'exec') return await runtime.exec(pod, container, query.getAll('command'), streams);
+      if (verb === 'exec') {
+        // It outlives its client, as with containerd: nothing but its own end, or that of the container, ends it.
+        const { signal: _, ...lasting } = streams;
+        return await runtime.exec(pod, container, query.getAll('command'), lasting);
+      }
       await runtime.attach(pod, container, streams);
       return 0;
     };

@@ -6,7 +6,7 @@ import type { ExecStreams, TerminalSize } from '../../controllers/kubelet/contai
 import { isRecord } from '../../objects/json.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
-import { writeTo } from '../containers/sandbox-runtime.ts';
+import { writeTo } from '../containers/process-container.ts';
 import { type ChannelProtocol, ChannelSocket, commandProtocols } from './channels.ts';
 import { findContainerStatus } from './logs.ts';
 import { SpdyConnection, type SpdyStream } from './spdy-session.ts';
@@ -73,7 +73,7 @@ async function runFor(
     });
   const stdout = output('stdout');
   const stderr = output('stderr');
-  // They break when the client is gone; the signal then ends the program.
+  // They break when the client is gone.
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
   const { stdin, sizes, signal } = client;
   const status = await statusOf(
@@ -107,11 +107,7 @@ export async function serveRemoteCommand(
   const gone = new AbortController();
   const stdin = wanted.stdin ? new PassThrough() : undefined;
   const sizes = wanted.tty ? new TerminalSizes() : undefined;
-  socket.on('close', () => {
-    gone.abort(new Error('the client is gone'));
-    stdin?.destroy();
-  });
-  channelSocket.onMessages(
+  const handled = channelSocket.onMessages(
     async (channel, payload) => {
       switch (channel) {
         case channels.stdin:
@@ -129,6 +125,11 @@ export async function serveRemoteCommand(
     },
     () => gone.abort(new Error('the client is gone')),
   );
+  socket.on('close', () => {
+    gone.abort(new Error('the client is gone'));
+    // A program that outlives its client gets all that came, and then the end.
+    void handled().then(() => stdin?.end());
+  });
   // Shows the client that the connection is open, also when the program prints nothing.
   const lowest = wanted.stdout ? channels.stdout : wanted.stderr ? channels.stderr : channels.error;
   await channelSocket.send(lowest, Buffer.alloc(0));
@@ -209,7 +210,7 @@ export async function serveSpdyCommand(
     for (const part of parts) sizes?.take(`${part}}`);
   });
   const client: CommandClient = {
-    ...{ stdin: streams.get('stdin'), sizes, signal: spdy.signal, hasStatus },
+    ...{ stdin: inputOf(streams.get('stdin'), spdy.signal), sizes, signal: spdy.signal, hasStatus },
     async output(name, bytes) {
       const stream = streams.get(name);
       // The client has closed it: nobody reads this.
@@ -223,6 +224,20 @@ export async function serveSpdyCommand(
     },
   };
   await runFor(client, wanted, run, false);
+}
+
+/** All that came of a stream, and then its end, also where the client has gone: its streams are destroyed then. */
+function inputOf(stream: SpdyStream | undefined, gone: AbortSignal): Readable | undefined {
+  if (stream === undefined) return undefined;
+  const input = new PassThrough();
+  stream.pipe(input);
+  stream.once('close', () => input.end());
+  gone.addEventListener('abort', () => {
+    const rest: unknown = stream.unpipe(input).read();
+    if (Buffer.isBuffer(rest) && input.writable) input.write(rest);
+    input.end();
+  });
+  return input;
 }
 
 /** Whom a client wants to be connected to. */

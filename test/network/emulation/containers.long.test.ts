@@ -1,8 +1,9 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { listAt, numberAt, textAt } from '../../../src/objects/json.ts';
-import { startApiServer } from '../../../src/testing/index.ts';
+import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { missingFor } from '../support/gate.ts';
 
@@ -23,6 +24,27 @@ function sleepers(seconds: string): number {
   }).length;
 }
 
+/** What Pods have left behind: folders, network namespaces and mounts. */
+async function leftBy(server: TestServer): Promise<string> {
+  const left = 'ls /run/pods; ls /run/netns | grep -c ^pod-; grep -c /run/pods/ /proc/self/mounts';
+  return (await server.run(['sh', '-c', left], { node: 'node-1' })).stdout.trim();
+}
+
+const createPod = async (server: TestServer, name: string, word: string): Promise<void> => {
+  const container = { name: 'main', image: 'busybox', command: ['sleep', word] };
+  const volumes = [{ name: 'v', emptyDir: {} }];
+  const spec = { terminationGracePeriodSeconds: 0, volumes, containers: [container] };
+  const { status } = await call(server.client, 'POST', `${core}/pods`, {
+    body: { metadata: { name }, spec },
+  });
+  expect(status).toBe(201);
+};
+const podsIn = async (server: TestServer, phase: string): Promise<number> => {
+  const { body } = await call(server.client, 'GET', `${core}/pods`);
+  return listAt(body, 'items').filter((pod) => phase === '' || textAt(pod, 'status', 'phase') === phase)
+    .length;
+};
+
 it.skipIf(missing !== '')(
   `200 Pods with processes leave nothing behind${missing === '' ? '' : ` (missing: ${missing})`}`,
   { timeout: 300_000 },
@@ -30,28 +52,36 @@ it.skipIf(missing !== '')(
     const server = await startApiServer({ network: true, nodes: 3, containers: 'processes' });
     try {
       const word = String(1_000_000 + process.pid);
-      const container = { name: 'main', image: 'busybox', command: ['sleep', word] };
-      for (let i = 0; i < count; i++) {
-        const body = {
-          metadata: { name: `p-${i}` },
-          spec: { terminationGracePeriodSeconds: 0, containers: [container] },
-        };
-        expect((await call(server.client, 'POST', `${core}/pods`, { body })).status).toBe(201);
-      }
-      const pods = async (phase: string): Promise<number> => {
-        const { body } = await call(server.client, 'GET', `${core}/pods`);
-        return listAt(body, 'items').filter((pod) => phase === '' || textAt(pod, 'status', 'phase') === phase)
-          .length;
-      };
-      await expect.poll(() => pods('Running'), { timeout: 120_000, interval: 500 }).toBe(count);
+      for (let i = 0; i < count; i++) await createPod(server, `p-${i}`, word);
+      await expect.poll(() => podsIn(server, 'Running'), { timeout: 120_000, interval: 500 }).toBe(count);
       expect(sleepers(word)).toBeGreaterThanOrEqual(count);
       await call(server.client, 'DELETE', `${core}/pods`);
-      await expect.poll(() => pods(''), { timeout: 120_000, interval: 500 }).toBe(0);
+      await expect.poll(() => podsIn(server, ''), { timeout: 120_000, interval: 500 }).toBe(0);
       await expect.poll(() => sleepers(word)).toBe(0);
-      const left = 'ls /run/pods; ls /run/netns | grep -c ^pod-; grep -c /run/pods/ /proc/self/mounts';
-      const found = async (): Promise<string> =>
-        (await server.run(['sh', '-c', left], { node: 'node-1' })).stdout.trim();
-      await expect.poll(found, { timeout: 60_000, interval: 500 }).toBe('0\n0');
+      await expect.poll(() => leftBy(server), { timeout: 60_000, interval: 500 }).toBe('0\n0');
+    } finally {
+      await server.stop();
+    }
+  },
+);
+
+it.skipIf(missing !== '')(
+  `300 Pods that are deleted while they start leave nothing behind${missing === '' ? '' : ` (missing: ${missing})`}`,
+  { timeout: 300_000 },
+  async () => {
+    const server = await startApiServer({ network: true, nodes: 3, containers: 'processes' });
+    try {
+      const word = String(2_000_000 + process.pid);
+      const live = async (i: number): Promise<void> => {
+        await createPod(server, `p-${i}`, word);
+        // From before there is anything of it until after it runs.
+        await delay((i * 37) % 3000);
+        await call(server.client, 'DELETE', `${core}/pods/p-${i}`, { body: { gracePeriodSeconds: 0 } });
+      };
+      for (let i = 0; i < 300; i += 30) await Promise.all(Array.from({ length: 30 }, (_, n) => live(i + n)));
+      await expect.poll(() => podsIn(server, ''), { timeout: 120_000, interval: 500 }).toBe(0);
+      await expect.poll(() => sleepers(word), { timeout: 60_000, interval: 500 }).toBe(0);
+      await expect.poll(() => leftBy(server), { timeout: 60_000, interval: 500 }).toBe('0\n0');
     } finally {
       await server.stop();
     }

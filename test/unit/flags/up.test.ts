@@ -7,7 +7,8 @@ import { givenFlags } from '../../support/command-line.ts';
 function read(args: readonly string[], program: readonly string[]) {
   return upConfig(givenFlags('up', args), program, '/home/me/.servicenet/kubeconfig', {
     selectControllers: () => [],
-    isExecutable: (path) => path === '/bin/sh',
+    isExecutable: (path) => path === '/bin/sh' || path.startsWith('/tmp/') || path === '/opt/link',
+    realPath: (path) => (path === '/opt/link' ? '/run/program' : path),
     absolutePath: (path) => (path.startsWith('/') ? path : `/here/${path}`),
   });
 }
@@ -31,6 +32,14 @@ test('programs for images are those that the cluster network has, and files that
   expect(() => read(['--image', 'a=/no/such'], [])).toThrow(
     '--image: there is no program "/no/such" for "a": the programs are server, agnhost, pause, commands, and executable files by their absolute path',
   );
+  for (const [path, folder] of [
+    ['/tmp/program', '/tmp'],
+    ['/opt/link', '/run'],
+  ]) {
+    expect(() => read(['--image', `a=${path}`], [])).toThrow(
+      `--image: "${path}" for "a": containers have a ${folder} of their own, and would not find it: put it into another folder`,
+    );
+  }
   expect(read(['--image', 'ghcr.io/a/b=agnhost', 'c=agnhost'], [])).toMatchObject({
     images: [
       { image: 'ghcr.io/a/b', program: 'agnhost' },

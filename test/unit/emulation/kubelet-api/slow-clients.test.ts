@@ -6,7 +6,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import type { ExecStreams } from '../../../../src/controllers/kubelet/container-runtime.ts';
 import { forwardChannels } from '../../../../src/emulation/kubelet-api/port-forward.ts';
 import { serveRemoteCommand } from '../../../../src/emulation/kubelet-api/streams.ts';
-import { writeTo } from '../../../../src/emulation/containers/sandbox-runtime.ts';
+import { writeTo } from '../../../../src/emulation/containers/process-container.ts';
 import { TurnWatchdog } from '../../../support/watchdog/turns.ts';
 
 const mebibyte = 1024 * 1024;
@@ -120,6 +120,27 @@ describe('streams of a kubelet', () => {
     client.terminate();
     await ended.promise;
     expect(written).toBeLessThan(sent);
+  });
+
+  it('hand over all input of a client that goes at once, and then its end', async () => {
+    const heard = Promise.withResolvers<number>();
+    const bytes = 4 * mebibyte;
+    const client = await open((socket) => {
+      command(socket, async ({ stdin }) => {
+        let bytesRead = 0;
+        // More slowly than it comes: some waits when the client has gone.
+        for await (const chunk of stdin ?? []) {
+          if (Buffer.isBuffer(chunk)) bytesRead += chunk.length;
+          await delay(2);
+        }
+        heard.resolve(bytesRead);
+        return 0;
+      });
+    });
+    const piece = Buffer.alloc(bytes / 64);
+    for (let i = 0; i < 64; i++) client.send(Buffer.concat([Buffer.of(0), piece]));
+    client.close();
+    expect(await heard.promise).toBe(bytes);
   });
 
   it('take no more of a client than its program reads', async () => {

@@ -1,5 +1,7 @@
 import { duplexPair, type Duplex } from 'node:stream';
+import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { ExecStreams, TerminalSize } from '../../../../src/controllers/kubelet/container-runtime.ts';
 import {
@@ -188,6 +190,21 @@ describe('a program over SPDY', () => {
     expect(client.of('stdout')).toEqual({ bytes: '', isEnded: false });
     expect(client.of('stderr')?.bytes).toBe('but this');
     expect(client.of('error')?.bytes).toBe('{"metadata":{},"status":"Success"}');
+  });
+
+  test('gets all that its client has sent before it went, and then the end', async () => {
+    const heard = Promise.withResolvers<string>();
+    const { client, served, cut } = serve('v4.channel.k8s.io', all, async ({ stdin, signal }) => {
+      await delay(1);
+      cut();
+      if (signal?.aborted === false) await once(signal, 'abort');
+      heard.resolve(stdin === undefined ? '' : await text(stdin));
+      return 0;
+    });
+    await client.open('error', 'stdin', 'stdout', 'stderr');
+    client.send('stdin', 'x'.repeat(50_000));
+    await served;
+    expect((await heard.promise).length).toBe(50_000);
   });
 
   test('learns that its client is gone', async () => {

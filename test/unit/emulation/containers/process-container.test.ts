@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { writeTo } from '../../../../src/emulation/containers/sandbox-runtime.ts';
+import { writeTo } from '../../../../src/emulation/containers/process-container.ts';
 
 /** A stream that takes a chunk when it is told to. */
 function slowStream() {
