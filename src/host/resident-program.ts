@@ -55,30 +55,35 @@ export class ResidentProgram {
     }
     const running = (this.#running ??= this.#start());
     running.questions++;
-    const { answerLimitMs = 10_000, program, args } = this.#options;
-    const late = setTimeout(() => {
-      const name = [program, ...args].join(' ');
-      running.kill.abort(
-        new Error(`"${name}" did not answer in ${answerLimitMs / 1000} seconds, and was ended`),
-      );
-    }, answerLimitMs);
-    late.unref();
-    try {
-      return await new Promise((resolve, reject) => {
-        running.pending.push({ resolve, reject });
-        running.input.add(text);
-      });
-    } finally {
-      clearTimeout(late);
-    }
+    const answer = new Promise<string>((resolve, reject) => {
+      running.pending.push({ resolve, reject });
+      running.input.add(text);
+    });
+    return this.#inTime(running, answer);
   }
 
   /** Ends the program, once it has done what it was asked. */
   async close(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
-    running?.input.end();
-    await running?.ended;
+    if (running === undefined) return;
+    running.input.end();
+    await this.#inTime(running, running.ended);
+  }
+
+  /** Ends the program where something takes too long. */
+  async #inTime<T>({ kill }: Running, promise: Promise<T>): Promise<T> {
+    const { answerLimitMs = 10_000, program, args } = this.#options;
+    const late = setTimeout(() => {
+      const name = [program, ...args].join(' ');
+      kill.abort(new Error(`"${name}" did not answer in ${answerLimitMs / 1000} seconds, and was ended`));
+    }, answerLimitMs);
+    late.unref();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(late);
+    }
   }
 
   #start(): Running {

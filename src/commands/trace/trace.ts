@@ -166,7 +166,10 @@ async function traceConnection(
   const zone = zoneOf(view);
   const { protocol, outsideAddresses } = config;
   const searches = searchesOf(source);
-  const resolved = resolveDestination(view, zone, destination, protocol, searches, outsideAddresses);
+  const isOutside = source.kind === 'outside';
+  const resolved = resolveDestination(
+    ...([view, zone, destination, protocol, searches, outsideAddresses, isOutside] as const),
+  );
   const whole: ResolvedDestination =
     resolved.kind === 'outsideName'
       ? outsideTargets(resolved, await addressesOf(resolved.name), protocol)
@@ -207,14 +210,14 @@ function kubeconfigOf({ cluster }: TraceConfig): string | undefined {
 
 /** Reads `pod/shop/cart`, `node/node-1`, `outside` or an address. @throws {DestinationError} */
 function parseSource(view: ClusterView, text: string, config: TraceConfig): TraceSource {
-  if (text === 'outside') return outside(view, config.outsideAddresses);
+  if (text === 'outside') return { kind: 'outside', addresses: config.outsideAddresses };
   const address = parseAddress(text)?.canonical;
   if (address !== undefined) {
     const pod = view.podAt(address);
     if (pod !== undefined) return { kind: 'pod', pod };
     const side = view.sideAt(address);
     const node = side.kind === 'node' ? view.node(side.name) : undefined;
-    return node === undefined ? outside(view, [address]) : { kind: 'node', node };
+    return node === undefined ? { kind: 'outside', addresses: [address] } : { kind: 'node', node };
   }
   const given = parseDestination(text, config.namespace);
   if (given.port !== undefined) throw new DestinationError(`${JSON.stringify(text)}: a source has no port`);
@@ -231,14 +234,6 @@ function parseSource(view: ClusterView, text: string, config: TraceConfig): Trac
   throw new DestinationError(
     `${JSON.stringify(text)} is no source: give pod/NAMESPACE/NAME, node/NAME, outside or an address`,
   );
-}
-
-/** Packets from outside come in by the first node: the others do the same, but for endpoints of their own. */
-function outside({ objects }: ClusterView, addresses: readonly string[]): TraceSource {
-  const [by] = objects.nodes;
-  if (by === undefined)
-    throw new DestinationError('the cluster has no node that a packet from outside could reach');
-  return { kind: 'outside', addresses, by };
 }
 
 function familiesOf(source: TraceSource) {

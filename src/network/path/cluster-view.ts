@@ -18,7 +18,7 @@ import { type QoSRules, qosRules } from '../egress/egress-plan.ts';
 import { type EgressRule, egressRules } from '../egress/egress-plan.ts';
 import type { ForwardingPlan } from '../forwarding/forwarding-plan.ts';
 import { planForwarding } from '../forwarding/planner.ts';
-import type { ForwardingOptions } from '../forwarding/node-plan.ts';
+import { cidrContains, type ForwardingOptions } from '../forwarding/node-plan.ts';
 import { type FirewallRules, type FirewallSurroundings, firewallRules } from '../policy/egress-firewall.ts';
 import { type PolicyPod, policyPod, type PolicySide } from '../policy/network-policy.ts';
 import { policyRules, type PolicyRules } from '../policy/network-policy.ts';
@@ -70,7 +70,10 @@ export class ClusterView {
     for (const pod of objects.pods) {
       // The address of a Pod that has ended may be another Pod's by now.
       if (pod.spec.hostNetwork === true || isFinished(pod)) continue;
-      for (const { canonical } of addressesOfPod(pod)) this.#podAt.set(canonical, pod);
+      // Of two Pods with one address, the one that runs has it.
+      for (const { canonical } of addressesOfPod(pod)) {
+        if (!this.#podAt.has(canonical) || isRunning(pod)) this.#podAt.set(canonical, pod);
+      }
     }
   }
 
@@ -93,6 +96,24 @@ export class ClusterView {
   /** The Pod that has an address for itself. */
   podAt(address: string): Pod | undefined {
     return this.#podAt.get(address);
+  }
+
+  /** The node that has an address. */
+  nodeAt(address: string): Node | undefined {
+    return this.#nodeAt.get(address);
+  }
+
+  /** Whether an address is in the ranges of Pods or Services, to which no route leads from outside. */
+  isInside(address: string): boolean {
+    const parsed = parseAddress(address);
+    const ranges = [...podRanges(this.objects.nodes, this.options), ...this.options.serviceCIDRs];
+    return (
+      this.#podAt.has(address) ||
+      this.objects.services.some(
+        ({ spec }) => spec.clusterIP === address || spec.clusterIPs?.includes(address),
+      ) ||
+      (parsed !== undefined && ranges.some((range) => cidrContains(range, parsed)))
+    );
   }
 
   /** The owner of an address, for policies. */
@@ -155,6 +176,10 @@ export class ClusterView {
     }
     return plan;
   }
+}
+
+function isRunning({ metadata, status }: Pod): boolean {
+  return status.phase === 'Running' && metadata.deletionTimestamp === undefined;
 }
 
 /** The addresses of a Node, internal ones first. */

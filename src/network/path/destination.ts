@@ -82,6 +82,7 @@ export function parseDestination(text: string, namespace: string): GivenDestinat
  *
  * @param searches the DNS search list of the source; empty outside of the cluster.
  * @param outsideAddresses of a machine that is not of the cluster.
+ * @param isOutside whether the source is such a machine: what the name of a Service means there is its load balancer.
  * @throws {DestinationError} where an object or a port is not there.
  */
 export function resolveDestination(
@@ -91,12 +92,13 @@ export function resolveDestination(
   protocol: Protocol,
   searches: readonly string[],
   outsideAddresses: readonly string[],
+  isOutside: boolean,
 ): ResolvedDestination {
   switch (given.kind) {
     case 'service': {
       const service = view.service(given.key);
       if (service === undefined) throw new DestinationError(`there is no Service ${given.key}`);
-      return serviceTargets(view, zone, service, given.port, protocol, searches);
+      return serviceTargets(view, zone, service, given.port, protocol, searches, isOutside);
     }
     case 'pod': {
       const pod = view.pod(given.key);
@@ -146,6 +148,7 @@ function serviceTargets(
   wanted: string | undefined,
   protocol: Protocol,
   searches: readonly string[],
+  isOutside: boolean,
 ): ResolvedDestination {
   const key = keyOf(service);
   const { type, externalName = '', clusterIP = '', ports = [] } = service.spec;
@@ -173,12 +176,36 @@ function serviceTargets(
       `Service ${key} ${wanted === undefined ? 'needs a port' : `has no ${protocol} port ${wanted}`}: it has ${known.join(', ') || `no ${protocol} port`}`,
     );
   }
+  if (isOutside) return outerTargets(service, port?.port ?? numberOf(wanted), protocol);
   if (clusterIP !== 'None' && clusterIP !== '') {
     // A port that the Service does not have is worth a trace: the answer is a refusal.
     const number = port?.port ?? numberOf(wanted);
     return { kind: 'found', stages: [], targets: [{ address: clusterIP, protocol, port: number }] };
   }
   return headlessTargets(view, key, port?.name ?? '', protocol);
+}
+
+/** The addresses that a Service has outside of the cluster: those of its load balancer, and its external IPs. */
+function outerTargets(service: Service, port: number, protocol: Protocol): ResolvedDestination {
+  const { type = 'ClusterIP', externalIPs = [] } = service.spec;
+  const ingress = type === 'LoadBalancer' ? (service.status.loadBalancer?.ingress ?? []) : [];
+  const own = ingress.flatMap(({ ip, ipMode }) => (ip === undefined || ipMode === 'Proxy' ? [] : [ip]));
+  const targets = [...own, ...externalIPs].flatMap((text) => {
+    const address = parseAddress(text)?.canonical;
+    return address === undefined ? [] : [{ address, protocol, port }];
+  });
+  if (targets.length > 0) return { kind: 'found', stages: [], targets };
+  const object = `Service ${keyOf(service)}`;
+  if (ingress.length > 0) {
+    const message = 'its load balancer is a machine of its own: what that does is not known to the cluster';
+    return { kind: 'none', stages: [{ stage: 'service', verdict: 'unknown', object, message }] };
+  }
+  const hint = type === 'NodePort' ? ' but its node ports: trace node/NAME:PORT' : '';
+  const message =
+    type === 'LoadBalancer'
+      ? 'it has no load balancer address yet: nothing leads to it from outside of the cluster'
+      : `it is of type ${type}: nothing leads to it from outside of the cluster${hint}`;
+  return { kind: 'none', stages: [{ stage: 'service', verdict: 'deny', object, message }] };
 }
 
 /** The name of a headless Service leads to its ready endpoints. */

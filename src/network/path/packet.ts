@@ -63,6 +63,10 @@ export function comparePacket(
       'the endpoints answer when they are asked themselves: the Service is not translated',
     );
   }
-  if (outcome === 'refused') return differs('target port', 'nothing listens there');
-  return differs(undefined, 'something drops it that these objects do not show');
+  // An endpoint was asked itself, and refused itself.
+  const isDirect = endpoints.length === 1 && stages.every(({ verdict }) => verdict === 'pass');
+  const refused = direct.length > 0 ? direct.every((each) => each === 'refused') : isDirect;
+  if (outcome === 'refused' && refused) return differs('target port', 'nothing listens there');
+  const does = outcome === 'refused' ? 'refuses' : 'drops';
+  return differs(undefined, `something ${does} it that these objects do not show`);
 }

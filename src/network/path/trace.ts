@@ -1,8 +1,8 @@
 import { parseAddress, joinHostPort } from '../../objects/address.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/meta.ts';
-import type { Protocol, Source } from '../forwarding/forwarding-plan.ts';
-import { type RefusalReason, verdictFor } from '../forwarding/verdict.ts';
+import { destinationKey, type Protocol, type Source } from '../forwarding/forwarding-plan.ts';
+import { type RefusalReason, sourceOf, verdictFor } from '../forwarding/verdict.ts';
 import type { FirewallSurroundings } from '../policy/egress-firewall.ts';
 import type { PolicyConnection, PolicySide } from '../policy/network-policy.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView, ofFamily } from './cluster-view.ts';
@@ -15,8 +15,8 @@ import { isFinished } from '../../objects/pods.ts';
 export type TraceSource =
   | { readonly kind: 'pod'; readonly pod: Pod }
   | { readonly kind: 'node'; readonly node: Node }
-  /** A machine that is not of the cluster, at this address. `by`: the node that its packets reach first. */
-  | { readonly kind: 'outside'; readonly addresses: readonly string[]; readonly by: Node };
+  /** A machine that is not of the cluster. */
+  | { readonly kind: 'outside'; readonly addresses: readonly string[] };
 
 /** Where a connection is opened to: an address, of a Service or not, and a port. */
 export interface TraceDestination {
@@ -66,16 +66,17 @@ export function tracePath(
     return { reachable: false, stages: [{ stage: 'service', verdict: 'deny', message }], endpoints: [] };
   }
   const { stage, endpoints } = translate(view, from, destination);
-  const paths = endpoints.map((endpoint) => pathTo(view, from, destination.protocol, endpoint, names));
+  const paths = endpoints.map((endpoint) => pathTo(view, from, destination, endpoint, names));
   return { reachable: reachableOf(stage, paths), stages: [stage], endpoints: paths };
 }
 
-/** The sender of the packet, and the node that forwards it. */
+/** The sender of the packet. */
 interface Sender {
   readonly side: PolicySide;
   readonly address: string;
+  /** That it is on. Undefined: outside of the cluster, or not known. */
   readonly node: Node | undefined;
-  readonly kind: Source;
+  readonly kind: Source | 'outside';
 }
 
 function senderOf(view: ClusterView, source: TraceSource, family: 'IPv4' | 'IPv6'): Sender | undefined {
@@ -99,7 +100,7 @@ function senderOf(view: ClusterView, source: TraceSource, family: 'IPv4' | 'IPv6
       const address = source.addresses.find((text) => parseAddress(text)?.family === family);
       return address === undefined
         ? undefined
-        : { side: { kind: 'other' }, address, node: source.by, kind: 'other' };
+        : { side: { kind: 'other' }, address, node: undefined, kind: 'outside' };
     }
   }
 }
@@ -108,23 +109,107 @@ function senderOf(view: ClusterView, source: TraceSource, family: 'IPv4' | 'IPv6
 interface Endpoint {
   readonly address: string;
   readonly port: number;
-  /** The endpoint sees the node that forwards as the client. */
+  /** The node that has translated; undefined: none has. */
+  readonly by: Node | undefined;
+  /** The endpoint sees that node as the client. */
   readonly masquerade: boolean;
+  /** The answer does not come back by the node that translated. */
+  readonly isLost: boolean;
 }
 
-function translate(
-  view: ClusterView,
-  from: Sender,
-  { address, port, protocol }: TraceDestination,
-): { readonly stage: Stage; readonly endpoints: readonly Endpoint[] } {
-  const direct = [{ address, port, masquerade: false }];
+/** What becomes of a packet to a Service. */
+interface Translation {
+  readonly stage: Stage;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** By the rules of the node that the sender is on; what they let pass to another node, by the rules of that one. */
+function translate(view: ClusterView, from: Sender, destination: TraceDestination): Translation {
+  const there = view.nodeAt(destination.address);
+  if (from.kind === 'outside') return translateFromOutside(view, from, destination, there);
   if (from.node === undefined) {
     const message = 'the source is on no node that is known: Services are not translated';
-    return { stage: { stage: 'service', verdict: 'unknown', message }, endpoints: direct };
+    return {
+      stage: { stage: 'service', verdict: 'unknown', message },
+      endpoints: [untranslated(destination)],
+    };
   }
-  const plan = view.forwardingPlan(from.node);
-  const verdict = verdictFor(plan, {
-    source: from.kind,
+  const own = translateAt(view, from.node, from.kind, from, destination);
+  if (own.stage.verdict !== 'pass' || there === undefined || there === from.node) return own;
+  const source = sourceOf(view.forwardingPlan(there), from.address);
+  const other = translateAt(view, there, source, from, destination);
+  const endpoints = other.endpoints.map((endpoint) => ({
+    ...endpoint,
+    isLost: endpoint.by !== undefined && !endpoint.masquerade && !isOn(view, endpoint.address, there),
+  }));
+  return { ...other, endpoints };
+}
+
+/** Cluster IPs and Pods have no route from there; a load balancer leads to nodes, and to those with endpoints where the policy is Local. */
+function translateFromOutside(
+  view: ClusterView,
+  from: Sender,
+  destination: TraceDestination,
+  there: Node | undefined,
+): Translation {
+  const { address, port, protocol } = destination;
+  if (there !== undefined) return translateAt(view, there, 'other', from, destination);
+  const deny = (message: string): Translation => ({
+    stage: { stage: 'service', verdict: 'deny', message },
+    endpoints: [],
+  });
+  if (view.isInside(address)) {
+    const what = view.podAt(address) === undefined ? 'an address of Services or Pods' : "a Pod's address";
+    return deny(`${address} is ${what}: no route leads to it from outside of the cluster`);
+  }
+  const found = view.objects.nodes.map((node) => translateAt(view, node, 'other', from, destination));
+  const [first] = found;
+  if (first === undefined) return deny('the cluster has no node that a packet from outside could reach');
+  const family = parseAddress(address)?.family ?? 'IPv4';
+  const key = destinationKey(family, protocol, address, port);
+  const isBalanced = view.objects.nodes.some(
+    (node) => view.forwardingPlan(node).destinations.get(key)?.destination.kind === 'loadBalancerIP',
+  );
+  const leading = found.filter(({ stage }) => stage.verdict === 'allow');
+  if (isBalanced && leading.length > 0 && leading.length < found.length) {
+    // Who announces it does so from nodes with endpoints.
+    const endpoints = leading.flatMap((each) => each.endpoints);
+    const [{ stage } = first] = leading;
+    return {
+      stage: { ...stage, message: `${stage.message}, on each of the ${leading.length} nodes that have one` },
+      endpoints,
+    };
+  }
+  if (found.every(({ stage }) => stage.verdict === first.stage.verdict)) {
+    const endpoints = found.flatMap((each) => each.endpoints);
+    return {
+      stage: first.stage,
+      endpoints: first.stage.verdict === 'pass' ? first.endpoints : endpoints,
+    };
+  }
+  const message = `${protocol} ${joinHostPort(address, port)}: it depends on the node that the packet reaches first, and the policy is Local`;
+  return { stage: { stage: 'service', verdict: 'unknown', message }, endpoints: [] };
+}
+
+function untranslated({ address, port }: TraceDestination): Endpoint {
+  return { address, port, by: undefined, masquerade: false, isLost: false };
+}
+
+function isOn(view: ClusterView, address: string, node: Node): boolean {
+  return (view.podAt(address)?.spec.nodeName ?? view.nodeAt(address)?.metadata.name) === node.metadata.name;
+}
+
+/** By the rules of a node. @param source what the sender is to this node. */
+function translateAt(
+  view: ClusterView,
+  node: Node,
+  source: Source,
+  from: Sender,
+  destination: TraceDestination,
+): Translation {
+  const { address, port, protocol } = destination;
+  const verdict = verdictFor(view.forwardingPlan(node), {
+    source,
     sourceAddress: from.address,
     protocol,
     destinationAddress: address,
@@ -135,16 +220,17 @@ function translate(
     case 'pass':
       return {
         stage: { stage: 'service', verdict: 'pass', message: `${where} is no address of a Service` },
-        endpoints: direct,
+        endpoints: [untranslated(destination)],
       };
     case 'reject':
     case 'drop': {
       const object = verdict.port === undefined ? {} : { object: `Service ${verdict.port.service}` };
-      const message = `${where}: ${refusals[verdict.reason]}; the packet is ${verdict.verdict === 'reject' ? 'refused' : 'dropped'}`;
+      const on = node === from.node ? 'the node' : `node ${node.metadata.name ?? ''}`;
+      const message = `${where}: ${refusals[verdict.reason](on)}; the packet is ${verdict.verdict === 'reject' ? 'refused' : 'dropped'}`;
       return { stage: { stage: 'service', verdict: 'deny', ...object, message }, endpoints: [] };
     }
     case 'forward': {
-      const { port: servicePort, destination, candidates, affinitySeconds } = verdict;
+      const { port: servicePort, destination: at, candidates, affinitySeconds } = verdict;
       const count = candidates.length === 1 ? 'its endpoint' : `one of ${candidates.length} endpoints`;
       const stays = affinitySeconds === undefined ? '' : `, the same for ${affinitySeconds} s`;
       const seen = candidates.every(({ masquerade }) => masquerade)
@@ -155,12 +241,10 @@ function translate(
           stage: 'service',
           verdict: 'allow',
           object: `Service ${servicePort.service}`,
-          message: `${kinds[destination.kind]} ${where} leads to ${count}${stays}${seen}`,
+          message: `${kinds[at.kind]} ${where} leads to ${count}${stays}${seen}`,
         },
         endpoints: candidates.map(({ endpoint, masquerade }) => ({
-          address: endpoint.address,
-          port: endpoint.port,
-          masquerade,
+          ...{ address: endpoint.address, port: endpoint.port, by: node, masquerade, isLost: false },
         })),
       };
     }
@@ -174,31 +258,42 @@ const kinds = {
   nodePort: 'the node port',
 } as const;
 
-const refusals: Record<RefusalReason, string> = {
-  NoEndpoints: 'the Service has no endpoint',
-  NoLocalEndpoints: 'the traffic policy is Local, and the node has no endpoint',
-  SourceNotAllowed: 'the source is not in spec.loadBalancerSourceRanges',
-  UnknownPort: 'the Service does not have this port',
-  UnknownClusterIP: 'no Service has this cluster IP',
+/** The words for a refusal. @param on the node that refuses. */
+const refusals: Record<RefusalReason, (on: string) => string> = {
+  NoEndpoints: () => 'the Service has no endpoint',
+  NoLocalEndpoints: (on) => `the traffic policy is Local, and ${on} has no endpoint`,
+  SourceNotAllowed: () => 'the source is not in spec.loadBalancerSourceRanges',
+  UnknownPort: () => 'the Service does not have this port',
+  UnknownClusterIP: () => 'no Service has this cluster IP',
 };
 
 function pathTo(
   view: ClusterView,
   from: Sender,
-  protocol: Protocol,
-  { address, port, masquerade }: Endpoint,
+  { address: sentTo, port: sentPort, protocol }: TraceDestination,
+  { address, port, by, masquerade, isLost }: Endpoint,
   names: FirewallSurroundings['names'],
 ): EndpointPath {
-  const destination = view.sideAt(address);
+  const source = { source: from.side, sourceAddress: from.address, protocol };
   const connection: PolicyConnection = {
-    ...{ source: from.side, sourceAddress: from.address },
-    ...{ destination, destinationAddress: address, protocol, port },
+    ...{ ...source, destination: view.sideAt(address), destinationAddress: address, port },
+  };
+  // What another node translates has not been translated yet where the source's node judges it.
+  const sent: PolicyConnection =
+    by === undefined || by === from.node
+      ? connection
+      : { ...source, destination: view.sideAt(sentTo), destinationAddress: sentTo, port: sentPort };
+  const node = by?.metadata.name ?? '';
+  const lost: Stage = {
+    ...{ stage: 'service', verdict: 'deny' },
+    message: `node ${node} leads on to another node with the client's address: the answer does not come back by ${node}, and the client drops it`,
   };
   const stages = [
-    policyStage(view, connection, 'egress'),
-    firewallStage(view, connection, names),
-    ...egressStages(view, connection, masquerade),
-    policyStage(view, masquerade ? asNode(connection, from) : connection, 'ingress'),
+    policyStage(view, sent, 'egress'),
+    firewallStage(view, sent, names),
+    ...egressStages(view, sent, masquerade && by === from.node),
+    ...(isLost ? [lost] : []),
+    policyStage(view, seenAs(view, connection, by, masquerade), 'ingress'),
     targetStage(view, connection),
   ];
   const pod = view.podAt(address);
@@ -213,9 +308,15 @@ function pathTo(
   };
 }
 
-/** The connection as its destination sees it behind a node that masquerades. */
-function asNode(connection: PolicyConnection, { node }: Sender): PolicyConnection {
-  if (node === undefined) return connection;
+/** The connection as the endpoint's node judges it: behind another node that masquerades it comes from that one. */
+function seenAs(
+  view: ClusterView,
+  connection: PolicyConnection,
+  node: Node | undefined,
+  masquerade: boolean,
+): PolicyConnection {
+  // A node filters before it masquerades.
+  if (!masquerade || node === undefined || isOn(view, connection.destinationAddress, node)) return connection;
   const family = parseAddress(connection.destinationAddress)?.family ?? 'IPv4';
   return {
     ...connection,
@@ -229,8 +330,20 @@ function targetStage(view: ClusterView, connection: PolicyConnection): Stage {
   const stage = 'target port';
   const pod = view.podAt(destinationAddress);
   if (pod === undefined) {
+    const node = view.nodeAt(destinationAddress);
+    const onNode = view.objects.pods.find(
+      (each) =>
+        each.spec.hostNetwork === true &&
+        each.spec.nodeName === node?.metadata.name &&
+        each.status.phase === 'Running' &&
+        view.policyPod(each).ports.some((one) => one.port === port && one.protocol === protocol),
+    );
+    if (node !== undefined && onNode !== undefined) {
+      const message = `a container in the network of the node declares ${port}/${protocol}`;
+      return { stage, verdict: 'pass', object: `Pod ${keyOf(onNode)}`, message };
+    }
     const message = 'what listens there is not known to the cluster';
-    return { stage, verdict: 'pass', message };
+    return { stage, verdict: node === undefined ? 'pass' : 'unknown', message };
   }
   const object = `Pod ${keyOf(pod)}`;
   if (pod.status.phase !== 'Running') {
