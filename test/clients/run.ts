@@ -1,6 +1,6 @@
 /**
- * Runs client programs of others against `servicenet up`: the suites of controller-runtime that need a server, and
- * crypto/x509 on our cases of trust. By hand, where Go is installed; the Go module proxy has what it needs.
+ * Runs client programs of others against `servicenet up`: the suites of controller-runtime that need a server, client-go
+ * on the streams of containers, and crypto/x509 on our cases of trust. By hand, where Go is installed; the Go module proxy has what it needs.
  *
  *     npm run test:clients
  */
@@ -28,9 +28,9 @@ function go(args: readonly string[], more: Readonly<Record<string, string>>): { 
   return { ok: status === 0, text: `${stdout}${stderr}` };
 }
 
-async function startUp(): Promise<ChildProcess> {
+async function startUp(...options: readonly string[]): Promise<ChildProcess> {
   const main = join(folder, '../../src/main.js');
-  const args = ['up', '--nodes', '0', '--controllers', '', '--port', '0', '--write-kubeconfig', kubeconfig];
+  const args = ['up', ...options, '--port', '0', '--write-kubeconfig', kubeconfig];
   const up = spawn(process.execPath, [main, ...args], {
     env: { ...process.env, HOME: home },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -50,7 +50,18 @@ async function main(): Promise<boolean> {
   const own = go(['test', '-count=1', './...'], {});
   console.log(own.text);
   let ok = own.ok;
-  const up = await startUp();
+  const cluster = await startUp('--nodes', '1', '--containers', 'processes');
+  try {
+    const streams = go(['test', '-count=1', '-v', '-run', 'TestStreams', '.'], {
+      STREAMS_KUBECONFIG: kubeconfig,
+    });
+    console.log(streams.text);
+    ok &&= streams.ok;
+  } finally {
+    cluster.kill('SIGTERM');
+    await once(cluster, 'exit');
+  }
+  const up = await startUp('--nodes', '0', '--controllers', '');
   try {
     for (const [suite, wanted] of suites) {
       const path = `sigs.k8s.io/controller-runtime/pkg/${suite}`;
