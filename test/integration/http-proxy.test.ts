@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type RequestListener, createServer } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
 import { createServer as createTlsServer, request as httpsRequest } from 'node:https';
 import { connect as connectTcp, createServer as createTcpServer, type Server } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
@@ -16,6 +17,7 @@ import type { DialPod } from '../../src/apiserver/proxy/dial-pod.ts';
 import type { ProxyTarget } from '../../src/apiserver/proxy/endpoint-resolver.ts';
 import { proxyHandler } from '../../src/apiserver/proxy/handler.ts';
 import { proxyUpgradeHandler } from '../../src/apiserver/proxy/upgrade.ts';
+import { recordAt, textAt } from '../../src/objects/json.ts';
 import { serviceUnavailable } from '../../src/objects/status.ts';
 
 const now = new Date();
@@ -328,6 +330,37 @@ describe('a proxied request', () => {
     });
     outgoing.end();
     await gone.promise;
+  });
+});
+
+describe('a client of HTTP/2', () => {
+  test('is proxied as one of HTTP/1.1: bodies of any length, and headers that belong to no connection', async () => {
+    const { port } = await front(await backend(echo));
+    const client = connectHttp2(`https://127.0.0.1:${port}`, { ca: ca.certificate });
+    cleanups.push(() => {
+      client.destroy();
+    });
+    for (const [method, size] of [
+      ['GET', 0],
+      ['POST', 0],
+      ['PUT', 1_000_000],
+    ] as const) {
+      const stream = client.request(
+        { ':method': method, ':path': `${proxyPath}/a?b=c`, authorization, 'x-own': 'ü' },
+        { endStream: size === 0 },
+      );
+      if (size > 0) stream.end('x'.repeat(size));
+      const response = new Promise<IncomingHttpHeaders>((resolve) => stream.once('response', resolve));
+      let text = '';
+      for await (const chunk of stream) text += String(chunk);
+      const headers = await response;
+      expect([method, headers[':status'], headers['set-cookie']]).toEqual([method, 200, ['a=b', 'c=d']]);
+      const seen: unknown = JSON.parse(text);
+      expect(textAt(seen, 'method')).toBe(method);
+      expect(textAt(seen, 'body')).toHaveLength(size);
+      expect(textAt(seen, 'headers', 'x-forwarded-host')).toBe(`127.0.0.1:${port}`);
+      expect(recordAt(seen, 'headers')).not.toHaveProperty('authorization');
+    }
   });
 });
 
