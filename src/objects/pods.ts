@@ -155,3 +155,12 @@ function quantities(record: Readonly<Record<string, unknown>>): ResourceAmounts 
     Object.keys(record).map((name) => [name, parseQuantity(scalarAt(record, name) ?? '0').nanos]),
   );
 }
+
+/** The part of a Pod that Events about a container name (kubelet `container/ref.go`). */
+export function containerFieldPath({ spec }: Pod, name: string): string {
+  const lists = { containers: spec.containers, initContainers: spec.initContainers };
+  const [list = 'ephemeralContainers'] = Object.entries(lists).flatMap(([list, containers = []]) =>
+    containers.some((container) => container.name === name) ? [list] : [],
+  );
+  return `spec.${list}{${name}}`;
+}

@@ -30,6 +30,8 @@ export interface Occurrence {
   readonly kind: string;
   /** The object alone: the key of the rate limit. */
   readonly object: string;
+  /** The part of the object; "" for all of it. */
+  readonly fieldPath?: string;
   readonly message: string;
   readonly timestamp: string;
 }
@@ -68,10 +70,10 @@ export class EventCorrelator {
   }
 
   /** What to do with an occurrence. */
-  correlate({ kind, object, message, timestamp }: Occurrence): Correlation {
+  correlate({ kind, object, fieldPath = '', message, timestamp }: Occurrence): Correlation {
     const combined = this.#isOneOfMany(kind, message);
     const text = combined ? `(combined from similar events): ${message}` : message;
-    const id = combined ? kind : `${kind}\0${message}`;
+    const id = combined ? kind : [kind, fieldPath, message].join('\0');
     if (!this.#allowed(object)) return { action: 'drop' };
     const known = this.#records.get(id);
     if (known !== undefined) {
@@ -186,7 +188,13 @@ export class EventSender implements EventRecorder {
     this.#sequence = Math.floor(options.random() * sequenceEnd);
   }
 
-  event(regarding: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  event(
+    regarding: KubeObject,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    message: string,
+    fieldPath = '',
+  ): void {
     const { clock, metrics, log } = this.#options;
     const { apiVersion = '', kind = '' } = regarding;
     const { namespace = '', name = '', uid = '', resourceVersion = '' } = regarding.metadata;
@@ -195,6 +203,7 @@ export class EventSender implements EventRecorder {
     const correlation = this.#correlator.correlate({
       kind: [object, type, reason].join('\0'),
       object,
+      fieldPath,
       message,
       timestamp,
     });
@@ -206,7 +215,10 @@ export class EventSender implements EventRecorder {
     const { record } = correlation;
     const event: Event = {
       metadata: { name: this.#eventName(name), namespace: namespace === '' ? 'default' : namespace },
-      involvedObject: { kind, namespace, name, uid, apiVersion, resourceVersion },
+      involvedObject: {
+        ...{ kind, namespace, name, uid, apiVersion, resourceVersion },
+        ...(fieldPath === '' ? {} : { fieldPath }),
+      },
       reason,
       message: correlation.message,
       source: { component: this.#options.component },

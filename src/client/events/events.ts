@@ -13,6 +13,13 @@ export interface EventRecorder {
   /**
    * @param regarding the object that the Event is about; apiVersion and kind must be set.
    * @param reason one of `objects/reasons.ts`.
+   * @param fieldPath the part of the object, as `spec.containers{name}`.
    */
-  event(regarding: KubeObject, type: PlannedEvent['type'], reason: EventReason, message: string): void;
+  event(
+    regarding: KubeObject,
+    type: PlannedEvent['type'],
+    reason: EventReason,
+    message: string,
+    fieldPath?: string,
+  ): void;
 }

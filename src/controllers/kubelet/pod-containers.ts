@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import type { Clock } from '../../client/clock.ts';
 import { keyOf } from '../../objects/meta.ts';
-import { isSidecar } from '../../objects/pods.ts';
+import { containerFieldPath, isSidecar } from '../../objects/pods.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type {
   Container,
@@ -19,6 +19,8 @@ import { ContainerConfigError } from './plan-environment.ts';
 import type { PodFiles } from './pod-preparation.ts';
 import type { PodState } from './pod-state.ts';
 import { askHttp, askProbe, ProbeWorker } from './probes.ts';
+
+const startedText = 'Container started';
 
 /**
  * Runs a postStart or preStop handler to its end (pkg/kubelet/lifecycle/handlers.go).
@@ -135,7 +137,8 @@ export class PodContainers {
     if (isNew && (status.phase === 'Running' || status.phase === 'Succeeded')) {
       for (const container of pod.spec.containers ?? []) {
         if (!this.#runtime.isStandIn(pod, container)) continue;
-        events.event(pod, 'Normal', 'Started', `Started container ${container.name}`);
+        this.#haveCreated(pod, container);
+        events.event(pod, 'Normal', 'Started', startedText, containerFieldPath(pod, container.name));
       }
     }
     const backsOff = (of: PodStatus): string[] =>
@@ -146,8 +149,18 @@ export class PodContainers {
     const { name: podName = '', namespace = '', uid = '' } = pod.metadata;
     for (const name of backsOff(status).filter((each) => !before.includes(each))) {
       const where = `${name} in pod ${podName}_${namespace}(${uid})`;
-      events.event(pod, 'Warning', 'BackOff', `Back-off restarting failed container ${where}`);
+      const text = `Back-off restarting failed container ${where}`;
+      events.event(pod, 'Warning', 'BackOff', text, containerFieldPath(pod, name));
     }
+  }
+
+  /** The Events of an image that is there and a container made of it, in the words of 1.35 and later. */
+  #haveCreated(pod: Pod, { name, image = '' }: Container): void {
+    const { events } = this.#context;
+    const at = containerFieldPath(pod, name);
+    const present = `Container image "${image}" already present on machine and can be accessed by the pod`;
+    events.event(pod, 'Normal', 'Pulled', present, at);
+    events.event(pod, 'Normal', 'Created', 'Container created', at);
   }
 
   async #end(pod: Pod, state: PodState, graceMs: number, isFirst: boolean): Promise<void> {
@@ -178,7 +191,8 @@ export class PodContainers {
     const { container, attempt, startedAt } = each;
     const { events, clock } = this.#context;
     const isStandIn = this.#runtime.isStandIn(pod, container);
-    const { name, image = '' } = container;
+    const { name } = container;
+    const at = containerFieldPath(pod, name);
     try {
       const environment =
         isStandIn || this.#files === undefined
@@ -192,13 +206,10 @@ export class PodContainers {
       const failed = await this.#runtime.start({ pod, container, attempt, environment }, (exit) =>
         this.#ended(pod, state, each, exit),
       );
-      if (!isStandIn) {
-        events.event(pod, 'Normal', 'Pulled', `Container image "${image}" already present on machine`);
-        events.event(pod, 'Normal', 'Created', `Created container: ${name}`);
-      }
+      if (!isStandIn) this.#haveCreated(pod, container);
       if (failed !== undefined) {
         state.ended(name, attempt, failed, clock.now());
-        events.event(pod, 'Warning', 'Failed', `Error: ${failed.message ?? ''}`);
+        events.event(pod, 'Warning', 'Failed', `Error: ${failed.message ?? ''}`, at);
         return;
       }
     } catch (error) {
@@ -206,12 +217,12 @@ export class PodContainers {
       this.#fail(pod, state, each, error);
       return;
     }
-    if (!isStandIn) events.event(pod, 'Normal', 'Started', `Started container ${name}`);
+    if (!isStandIn) events.event(pod, 'Normal', 'Started', startedText, at);
     const { postStart } = container.lifecycle ?? {};
     if (postStart !== undefined && !isStandIn) {
       const done = await this.#handle(pod, container, 'PostStart', postStart, undefined);
       if (!done) {
-        events.event(pod, 'Normal', 'Killing', 'FailedPostStartHook');
+        events.event(pod, 'Normal', 'Killing', 'FailedPostStartHook', at);
         await this.#runtime.stop(pod, name, graceMsOf(pod));
         return;
       }
@@ -234,7 +245,7 @@ export class PodContainers {
     const { clock, events } = this.#context;
     const { reason, message } = known;
     state.failed(container.name, attempt, { reason, message, until: clock.now() + problemRetryMs });
-    events.event(pod, 'Warning', 'Failed', `Error: ${message}`);
+    events.event(pod, 'Warning', 'Failed', `Error: ${message}`, containerFieldPath(pod, container.name));
   }
 
   #stop(pod: Pod, state: PodState, name: string): void {
@@ -266,7 +277,8 @@ export class PodContainers {
     const why = await runHook(this.#runtime, clock, pod, container, handler, stop.signal);
     timer?.cancel();
     if (why === undefined) return true;
-    events.event(pod, 'Warning', `Failed${kind}Hook`, `${kind}Hook failed: ${why}`);
+    const at = containerFieldPath(pod, container.name);
+    events.event(pod, 'Warning', `Failed${kind}Hook`, `${kind}Hook failed: ${why}`, at);
     return false;
   }
 
@@ -283,6 +295,7 @@ export class PodContainers {
   #probe(pod: Pod, state: PodState, container: Container, attempt: number): void {
     const { clock, events } = this.#context;
     const { name } = container;
+    const at = containerFieldPath(pod, name);
     if (state.running.get(name) !== attempt) return;
     const startedAtMs = clock.monotonic();
     const probes = new Map<ProbeKind, ProbeWorker>();
@@ -300,7 +313,8 @@ export class PodContainers {
         }
         if (kind !== 'readiness' && !verdict && state.ending === undefined) {
           state.stopProbes(name);
-          events.event(pod, 'Normal', 'Killing', `Container ${name} failed ${kind} probe, will be restarted`);
+          const text = `Container ${name} failed ${kind} probe, will be restarted`;
+          events.event(pod, 'Normal', 'Killing', text, at);
           const { terminationGracePeriodSeconds: own } = probe;
           const graceMs = own === undefined ? graceMsOf(pod) : own * 1000;
           this.#kill(pod, state, container, attempt, graceMs);
@@ -312,7 +326,7 @@ export class PodContainers {
         hasStarted: () => hasStarted,
         ask: (signal) => askProbe(this.#runtime, pod, container, probe, signal),
         refused: (output) => {
-          events.event(pod, 'Warning', 'Unhealthy', `${word} probe failed: ${output}`);
+          events.event(pod, 'Warning', 'Unhealthy', `${word} probe failed: ${output}`, at);
         },
       });
       probes.set(kind, worker);

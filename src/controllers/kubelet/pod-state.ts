@@ -1,3 +1,4 @@
+import { containerFieldPath } from '../../objects/pods.ts';
 import type { PodStatus, Pod } from '../../objects/types/core.generated.ts';
 import type { ContainerExit, ContainerRuntime } from './container-runtime.ts';
 import type { PodEnding } from './plan-course.ts';
@@ -106,7 +107,7 @@ export class PodEndings {
       const graceMs = deletionGracePeriodSeconds * 1000;
       if (state.ending === undefined) {
         for (const { name } of containers) {
-          events.event(pod, 'Normal', 'Killing', `Stopping container ${name}`);
+          events.event(pod, 'Normal', 'Killing', `Stopping container ${name}`, containerFieldPath(pod, name));
         }
         this.#loseContainers(pod, state);
       }

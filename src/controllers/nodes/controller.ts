@@ -11,7 +11,16 @@ import type { Node, Pod, PodCondition } from '../../objects/types/core.generated
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { ControllerSpec, KeyLoop, Reconcile, ReconcileResult } from '../../runtime/key-loop.ts';
 import { StatusWriter } from '../../runtime/status-writer.ts';
-import { draftNode, hasTaints, isDown, isSimulated, NodeCidrs, planNodeStatus, planTaints } from './plan.ts';
+import {
+  draftNode,
+  hasTaints,
+  isDown,
+  isSimulated,
+  NodeCidrs,
+  nodeStatusReportMs,
+  planNodeStatus,
+  planTaints,
+} from './plan.ts';
 
 /** Options of {@link nodesController}. */
 export interface NodesOptions {
@@ -135,7 +144,8 @@ class NodeReconciler {
     } else {
       await this.#status.write(node, planNodeStatus(node, now), signal);
     }
-    if (isDown(node)) await this.#markPods(node, now, signal);
+    if (!isDown(node)) return { requeueAfterMs: nodeStatusReportMs };
+    await this.#markPods(node, now, signal);
     return undefined;
   }
 

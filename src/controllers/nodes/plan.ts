@@ -100,12 +100,15 @@ const silent = {
 /** The port of kubelets (`pkg/cluster/ports`). */
 const kubeletEndpoints = { kubeletEndpoint: { Port: 10_250 } };
 
+/** `nodeStatusReportFrequency` of a kubelet: how often it writes a status without news. */
+export const nodeStatusReportMs = 300_000;
+
 /** The version of Kubernetes that is simulated, and the name of the simulation. */
 const kubeletVersion = 'v1.36.0+servicenet';
 
 /**
  * The wanted status of the Node: addresses, size and conditions, as kubelet writes them (pkg/kubelet/nodestatus). The
- * present one when nothing changed, heartbeats included.
+ * present one when nothing changed, heartbeats included, for {@link nodeStatusReportMs}.
  */
 export function planNodeStatus(node: Node, now: number): Node['status'] {
   const time = formatTime(now);
@@ -114,7 +117,9 @@ export function planNodeStatus(node: Node, now: number): Node['status'] {
   const conditions = [...pressures, hasCidr ? ready : withoutCidr].map((healthy): NodeCondition => {
     const wanted = down ? { type: healthy.type, ...silent } : healthy;
     const present = conditionOf(node.status.conditions, healthy.type);
-    if (present?.status === wanted.status && present.reason === wanted.reason) return present;
+    const beatAt = parseTime(present?.lastHeartbeatTime ?? '') ?? Number.NEGATIVE_INFINITY;
+    const isFresh = down || now - beatAt < nodeStatusReportMs;
+    if (isFresh && present?.status === wanted.status && present.reason === wanted.reason) return present;
     const { lastHeartbeatTime } = present ?? {};
     return {
       type: wanted.type,

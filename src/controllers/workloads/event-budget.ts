@@ -13,7 +13,7 @@ export function budgetEvents(events: EventRecorder, clock: Clock): EventRecorder
   let tokens = burst;
   let refilledAtMs = clock.monotonic();
   return {
-    event(regarding, type, reason, message) {
+    event(regarding, type, reason, message, fieldPath) {
       const nowMs = clock.monotonic();
       tokens = Math.min(burst, tokens + ((nowMs - refilledAtMs) / 1000) * perSecond);
       refilledAtMs = nowMs;
@@ -21,7 +21,7 @@ export function budgetEvents(events: EventRecorder, clock: Clock): EventRecorder
         if (tokens < 1) return;
         tokens--;
       }
-      events.event(regarding, type, reason, message);
+      events.event(regarding, type, reason, message, fieldPath);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { podResources } from '../../../src/objects/pods.ts';
+import { containerFieldPath, podResources } from '../../../src/objects/pods.ts';
 import type { KubeObject } from '../../../src/objects/meta.ts';
 
 const ask = (cpu: string, fields: object = {}): object => ({ resources: { requests: { cpu } }, ...fields });
@@ -53,5 +53,20 @@ describe('podResources', () => {
     };
     const pod: KubeObject & { spec: object } = { metadata: {}, spec };
     expect([...podResources(pod, 'limits').keys()]).toEqual(['cpu']);
+  });
+});
+
+describe('containerFieldPath', () => {
+  it.each([
+    ['a', 'spec.containers{a}'],
+    ['i', 'spec.initContainers{i}'],
+    ['e', 'spec.ephemeralContainers{e}'],
+  ])('of %s is %s', (name, path) => {
+    const spec = {
+      containers: [{ name: 'a' }],
+      initContainers: [{ name: 'i' }],
+      ephemeralContainers: [{ name: 'e' }],
+    };
+    expect(containerFieldPath({ metadata: {}, spec, status: {} }, name)).toBe(path);
   });
 });

@@ -85,6 +85,14 @@ describe('planNodeStatus', () => {
     const other = { daemonEndpoints: { kubeletEndpoint: { Port: 10_350 } } };
     expect(planNodeStatus({ ...fresh, status: other }, now)).toMatchObject(other);
     expect(planNodeStatus({ ...fresh, status: up }, now + 9000)).toEqual(up);
+    // nodeStatusReportFrequency: a kubelet says after five minutes that it is still there.
+    const later = planNodeStatus({ ...fresh, status: up }, now + 300_000);
+    expect(later.conditions?.map(({ lastHeartbeatTime }) => lastHeartbeatTime)).toEqual(
+      up.conditions?.map(() => formatTime(now + 300_000)),
+    );
+    expect(later.conditions?.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual(
+      up.conditions?.map(() => formatTime(now)),
+    );
     const failed = planNodeStatus({ ...down('a'), status: up }, now + 60_000);
     expect(failed.conditions?.[3]).toEqual({
       type: 'Ready',
