@@ -128,7 +128,8 @@ class Exchange {
     this.atEnd(() => {
       body.off('data', take).off('end', ended);
       to.off('drain', resume);
-      body.pause();
+      // What comes after the answer is dropped: the next request of the connection is behind it.
+      body.resume();
     });
   }
 

@@ -25,7 +25,8 @@ export type ForwardProblem =
   | 'ClientGone'
   | 'BadRequest'
   | 'TooManyRequests'
-  | 'NotAllowed';
+  | 'NotAllowed'
+  | 'InternalError';
 
 /** A request to a backend. */
 export interface Exchange {
@@ -192,10 +193,14 @@ class AnswerPasser implements AnswerHandler {
     // HTTP/1.0 has no such answers (RFC 9110, 15.2).
     if (request.httpVersion === '1.0' || response.headersSent) return;
     const headers = responseHeaders(rawHeaders, status, []);
-    if (response instanceof Http2ServerResponse) {
-      if (!response.stream.destroyed) response.stream.additionalHeaders({ ':status': status, ...headers });
-      // Without a socket its turn has not come: answers before it are on their way.
-    } else response.socket?.write(headText(status, STATUS_CODES[status] ?? '', headers), 'latin1');
+    try {
+      if (response instanceof Http2ServerResponse) {
+        if (!response.stream.destroyed) response.stream.additionalHeaders({ ':status': status, ...headers });
+        // Without a socket its turn has not come: answers before it are on their way.
+      } else response.socket?.write(headText(status, STATUS_CODES[status] ?? '', headers), 'latin1');
+    } catch {
+      // It may be left out: the answer says all.
+    }
   }
 
   onHead({ status, reason, rawHeaders }: AnswerHead): void {

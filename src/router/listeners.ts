@@ -1,5 +1,10 @@
 import type { IncomingMessage, Server as HttpServer } from 'node:http';
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../client/clock.ts';
@@ -128,7 +133,10 @@ function serveHttp(
   // The backend answers it.
   server.on('checkContinue', serve);
   server.on('upgrade', handedOver);
-  server.on('connect', handedOver);
+  server.on('connect', (request: ClientRequest, to: Duplex | Http2ServerResponse, head: Buffer) => {
+    if (to instanceof Http2ServerResponse) serve(request, to);
+    else if (!('stream' in request)) handedOver(request, to, head);
+  });
   server.on('clientError', (error: Error, socket: Duplex) => refuse(error, socket, serving));
   // A server of HTTP/2 takes no option for it. Without it, other protocols are handed over, too.
   Object.assign(server, {

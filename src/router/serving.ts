@@ -6,8 +6,9 @@ import type { Clock } from '../client/clock.ts';
 import { ServerResponse } from '../host/node-http.ts';
 import type { HttpDecision, HttpTable } from '../network/http/http-table.ts';
 import { rewrittenPath } from '../network/http/route-annotations.ts';
-import { type HttpRule, plainHost } from '../network/http/rules.ts';
+import type { HttpRule } from '../network/http/rules.ts';
 import { LogThrottle } from '../telemetry/log.ts';
+import { type Asked, portOf, readAsked, secureUrl, withoutQuery } from './asked.ts';
 import type { ForwardTarget } from './backends.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
 import type { ClientRequest } from './exchange.ts';
@@ -35,14 +36,6 @@ export interface RouterServingOptions {
 
 /** Milliseconds that a client may be silent longer than a backend: it gets the answer that the backend timed out. */
 export const clientGraceMs = 5000;
-
-/** The target that a request names, read once: the backend gets what was decided on. */
-interface Asked {
-  /** As the client wrote it, with its port. */
-  readonly host: string;
-  /** With the query. */
-  readonly path: string;
-}
 
 /** A client's connection that Node.js no longer reads requests from. */
 interface Upgrade {
@@ -101,7 +94,20 @@ export class RouterServing {
       });
       response.on('finish', () => (this.#isEnding ? request.socket.end() : undefined));
     }
-    this.#answer(request, response, scheme, record, undefined);
+    this.#bounded(response, record, () => this.#answer(request, response, scheme, record, undefined));
+  }
+
+  /** Whatever a request does to us, it does to its own answer alone. */
+  #bounded(response: ClientResponse, record: RequestRecord, answer: () => void): void {
+    // Its end is seen by `close`.
+    response.on('error', () => undefined);
+    try {
+      answer();
+    } catch (error) {
+      record.problem('InternalError', error instanceof Error ? error : new Error(String(error)));
+      if (response.headersSent) cut(response);
+      else answerItself(response, 500, 'InternalError');
+    }
   }
 
   /** Whether an answer is on its way, or awaited: nothing else may be written to the connection. */
@@ -150,7 +156,11 @@ export class RouterServing {
     const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
     if (upgrade === undefined && (length !== '0' || coding !== undefined))
       answerItself(response, 501, 'BadUpgrade');
-    else this.#answer(request, response, scheme, record, upgrade, switched);
+    else {
+      this.#bounded(response, record, () =>
+        this.#answer(request, response, scheme, record, upgrade, switched),
+      );
+    }
   }
 
   #answer(
@@ -313,54 +323,6 @@ interface RequestRecord {
 
 const defaultPort = { http: 80, https: 443 } as const;
 
-/**
- * What a request asks for; else the status of its refusal: 400 for no or several hosts, a target of another form, a length
- * in doubt (RFC 9112, 3.2 and 6.3), 501 for CONNECT and for codings other than chunked (RFC 9112, 6.1).
- */
-function readAsked(request: ClientRequest): Asked | 400 | 501 {
-  const { rawHeaders, url = '', httpVersion } = request;
-  let host: string | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    const isHost = name === ':authority' || (name.length === 4 && name.toLowerCase() === 'host');
-    if (!isHost) continue;
-    const value = rawHeaders[i + 1] ?? '';
-    // HTTP/2 may have both, if they are the same (RFC 9113, 8.3.1).
-    if (host !== undefined && (host !== value || request.httpVersionMajor === 1)) return 400;
-    host = value;
-  }
-  if (request.method === 'CONNECT') return 501;
-  const codingRefusal = refusedCoding(request);
-  if (codingRefusal !== undefined) return codingRefusal;
-  if (url.includes('#')) return 400;
-  // HTTP/1.0 knows no Host: such a request is for rules without one.
-  if (host === undefined && httpVersion === '1.0') host = '';
-  if (url.startsWith('/')) {
-    if (host === undefined || !(isHost(host) || (httpVersion === '1.0' && host === ''))) return 400;
-    return { host, path: url };
-  }
-  // The absolute form: it goes before the header.
-  const [, authority = '', path = ''] = /^https?:\/\/([^/?]+)(.*)$/i.exec(url) ?? [];
-  if (!isHost(authority)) return 400;
-  return { host: authority, path: path.startsWith('/') ? path : `/${path}` };
-}
-
-/** Undefined: the body has no coding, or is in chunks. */
-function refusedCoding({ headers, httpVersion }: ClientRequest): 400 | 501 | undefined {
-  const coding = headers['transfer-encoding']?.toLowerCase();
-  if (coding === undefined || httpVersion === '2.0') return undefined;
-  // Its length is in doubt (RFC 9112, 6.1).
-  if (httpVersion === '1.0') return 400;
-  if (coding === 'chunked') return undefined;
-  const codings = coding.split(',').map((one) => one.trim());
-  return codings.at(-1) === 'chunked' && codings.indexOf('chunked') === codings.length - 1 ? 501 : 400;
-}
-
-/** A name or address, and a port: no user, no blanks, no list. */
-function isHost(host: string): boolean {
-  return /^(?:[\w.~%!$&'()*+;=-]{1,255}|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i.test(host);
-}
-
 /** The client's connection, which has many requests over HTTP/2. */
 function connectionOf(request: ClientRequest): object {
   return 'stream' in request ? (request.stream.session ?? request.stream) : request.socket;
@@ -375,20 +337,6 @@ function awaitLonger(request: ClientRequest, milliseconds: number): void {
 /** Backends want a host in each request, and a client of HTTP/1.0 may name none. */
 function ownNameOf({ backends: [backend] }: HttpRule): string {
   return backend === undefined ? 'localhost' : `${backend.service}.${backend.namespace}.svc`;
-}
-
-function portOf(host: string): number | undefined {
-  const [, port = ''] = /:(\d+)$/.exec(host) ?? [];
-  return port === '' ? undefined : Number(port);
-}
-
-function withoutQuery(path: string): string {
-  const query = path.indexOf('?');
-  return query === -1 ? path : path.slice(0, query);
-}
-
-function secureUrl({ host, path }: Asked): string {
-  return `https://${plainHost(host)}${path}`;
 }
 
 function lastOfConnection(response: ClientResponse): void {

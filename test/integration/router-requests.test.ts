@@ -23,6 +23,11 @@ let ca: string;
 const closing: (() => void)[] = [];
 const echo = (incoming: IncomingMessage, response: ServerResponse): void => {
   const { method, url, headers } = incoming;
+  if (url === '/early') {
+    response.writeHead(413, { 'content-length': 0 });
+    response.end();
+    return;
+  }
   let body = '';
   incoming.on('data', (piece: Buffer) => (body += piece.toString()));
   incoming.on('end', () => {
@@ -171,6 +176,27 @@ describe.each([
     expect([body, trailers]).toEqual(['hi', ['x-sum', '5']]);
   });
 });
+
+test.each(['http', 'https'])(
+  'an answer before the end of the request leaves a connection that goes on: %s',
+  async (scheme) => {
+    const { http, https } = router.ports;
+    const socket =
+      scheme === 'http'
+        ? connect(http, '127.0.0.1')
+        : connectTls(https, '127.0.0.1', { ca, servername: host, ALPNProtocols: ['http/1.1'] });
+    socket.on('error', () => socket.destroy());
+    let got = '';
+    socket.setEncoding('latin1').on('data', (piece: string) => (got += piece));
+    const body = Buffer.alloc(4_000_000);
+    socket.write(`POST /early HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${body.length}\r\n\r\n`);
+    await vi.waitFor(() => expect(got).toMatch(/^HTTP\/1\.1 413 /), 20_000);
+    socket.write(body);
+    socket.write(`GET /next HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    await once(socket, 'close');
+    expect(got).toContain('/next');
+  },
+);
 
 describe('HTTP/1.0', () => {
   test('without Host goes to a rule without a host', async () => {
