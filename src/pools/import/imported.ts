@@ -10,8 +10,8 @@ import type { AddressPool, AddressPoolSpec, BGPPeer } from '../../objects/types/
 
 /** Reads the values that the configurations of other load balancers have in common. */
 
-/** Most entries of `spec.addresses` of an AddressPool (deploy/crds). */
-const maxEntries = 256;
+/** Most entries of `spec.addresses` and `spec.exclude` of an AddressPool (deploy/crds). */
+export const maxEntries = 256;
 
 /**
  * CIDRs, ranges and single addresses as entries of an AddressPool. The host bits of CIDRs are cleared, as other load
@@ -216,19 +216,30 @@ export function keepingAssigned(
     read.some(({ ranges, excluded }) => within(ranges, address) && !within(excluded, address));
   const outside = new Map<string, ParsedAddress>();
   const classes = new Map<string, number>(); // class -> its Services
-  for (const { spec, status } of services) {
+  const namespacesOf = new Map<string, Set<string>>(); // address -> the namespaces of its Services
+  for (const { metadata, spec, status } of services) {
     if (spec.type !== 'LoadBalancer') continue;
     const { loadBalancerClass = '' } = spec;
     if (loadBalancerClass !== '') classes.set(loadBalancerClass, (classes.get(loadBalancerClass) ?? 0) + 1);
     for (const { ip } of status.loadBalancer?.ingress ?? []) {
       const parsed = ip === undefined ? undefined : parseStrictAddress(ip);
-      if (parsed !== undefined && !isPooled(parsed)) outside.set(parsed.canonical, parsed);
+      if (parsed === undefined) continue;
+      if (!isPooled(parsed)) outside.set(parsed.canonical, parsed);
+      const sharing = namespacesOf.get(parsed.canonical) ?? new Set<string>();
+      namespacesOf.set(parsed.canonical, sharing.add(metadata.namespace ?? ''));
     }
   }
-  const moreNotes = [...classes].map(
-    ([name, count]) =>
-      `${count === 1 ? '1 Service has' : `${count} Services have`} the loadBalancerClass ${name}: run the controller with --lb-class=${name} to serve them`,
-  );
+  const shared = [...namespacesOf].filter(([, names]) => names.size > 1);
+  const moreNotes = [
+    ...[...classes].map(
+      ([name, count]) =>
+        `${count === 1 ? '1 Service has' : `${count} Services have`} the loadBalancerClass ${name}: run the controller with --lb-class=${name} to serve them`,
+    ),
+    ...shared.map(([address, names]) => {
+      const list = [...names].sort().join(', ');
+      return `${address} is shared by Services of the namespaces ${list}: annotate them with servicenet.dev/sharing-namespaces, which names the other namespaces, or all but one lose it`;
+    }),
+  ];
   if (outside.size === 0) return { pools, peers, notes: [...notes, ...moreNotes] };
   const addresses = [...outside.values()]
     .map(({ canonical, family }) => `${canonical}/${family === 'IPv4' ? 32 : 128}`)

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { listAt, textAt, isRecord } from '../../objects/json.ts';
-import type { AddressPoolAnnounce } from '../../objects/types/servicenet.ts';
+import type { AddressPoolAnnounce, AddressPoolSpec } from '../../objects/types/servicenet.ts';
 import {
   objectsAt,
   importedAddresses,
@@ -122,6 +122,9 @@ function notePassword(name: string, password: string, notes: string[]): void {
     );
 }
 
+/** Leaves out the first and the last address of each CIDR. */
+const skipEndsKey = 'skip-end-ips-in-cidr';
+
 /**
  * The ConfigMap `kubevip` of kube-vip's cloud provider as AddressPools: `cidr-<namespace>`, `range-<namespace>`,
  * `cidr-global` and `range-global`, and `allow-share-<namespace>`.
@@ -134,25 +137,42 @@ export function importKubeVip(configMap: KubeObject, daemonSet?: KubeObject): Im
   const announcing = daemonSet === undefined ? undefined : kubeVipAnnouncing(daemonSet, notes);
   const value: unknown = Reflect.get(configMap, 'data');
   const data = isRecord(value) ? value : {};
-  const addresses = new Map<string, string[]>(); // namespace, or global -> its addresses
+  const lists = new Map<string, Map<string, string>>(); // `cidr` or `range` -> namespace, or global -> its text
   const shared = new Set<string>();
   for (const [key, text] of Object.entries(data)) {
     const [, what, scope = ''] = /^(cidr|range|allow-share)-(.+)$/.exec(key) ?? [];
+    if (key === skipEndsKey && typeof text === 'string') continue;
     if (what === undefined || typeof text !== 'string') notes.push(`${key}: has no counterpart`);
     else if (what === 'allow-share') {
       if (text.trim() === 'true') shared.add(scope);
-    } else addresses.set(scope, [...(addresses.get(scope) ?? []), ...splitList(text)]);
+    } else lists.set(what, (lists.get(what) ?? new Map<string, string>()).set(scope, text));
   }
-  const pools = [...addresses].map(([scope, list]): ForeignPool => {
-    const isGlobal = scope === 'global';
+  const cidrs = lists.get('cidr') ?? new Map<string, string>();
+  const pools: ForeignPool[] = [];
+  const add = (scope: string, text: string, more: Partial<AddressPoolSpec>): void => {
     const name = `kube-vip-${scope}`;
     const spec = {
-      addresses: importedAddresses(name, list, notes),
-      ...(isGlobal ? {} : { namespaceSelector: namespacesNamed([scope]) }),
+      addresses: importedAddresses(name, splitList(text), notes),
+      ...more,
+      ...(scope === 'global' ? {} : { namespaceSelector: namespacesNamed([scope]) }),
       ...(shared.has(scope) ? { sharing: 'by-ports' } : {}),
       ...(announcing === undefined ? {} : { announce: announcing.announce }),
     };
-    return { name, spec };
-  });
+    pools.push({ name, spec });
+  };
+  const skipsEnds = data[skipEndsKey] === 'true';
+  for (const [scope, text] of cidrs) add(scope, text, skipsEnds ? { avoidFirstLast: true } : {});
+  // `discoverPool` looks for a CIDR of the namespace, the global one, a range of the namespace, and the global one.
+  for (const [scope, text] of lists.get('range') ?? []) {
+    const first = [scope, 'global'].find((each) => cidrs.has(each));
+    if (first === undefined) add(scope, text, {});
+    else notes.push(`range-${scope}: not imported: kube-vip never uses it, since there is cidr-${first}`);
+  }
+  const named = new Set(pools.map(({ name }) => name));
+  for (const scope of shared) {
+    if (!named.has(`kube-vip-${scope}`)) {
+      notes.push(`allow-share-${scope}: has no counterpart where the namespace has no addresses of its own`);
+    }
+  }
   return { pools: asPools(pools, notes), peers: announcing?.peers ?? [], notes };
 }

@@ -23,9 +23,16 @@ export interface MetalLBAnnouncing {
 const knownOfPeer = [
   ...['myASN', 'peerASN', 'peerAddress', 'peerPort', 'sourceAddress', 'routerID', 'holdTime'],
   ...['nodeSelectors', 'enableGracefulRestart', 'password', 'passwordSecret', 'bfdProfile'],
-  // Sessions may have hops between, and offer both families; keepalives are a third of the hold time.
-  ...['ebgpMultiHop', 'disableMP', 'dualStackAddressFamily', 'keepaliveTime', 'connectTime'],
+  // Sessions may have hops between, and offer both families.
+  ...['ebgpMultiHop', 'dualStackAddressFamily', 'keepaliveTime', 'connectTime', 'disableMP'],
 ];
+
+/** Fields without a counterpart that have an effect, and what holds instead. */
+const unsayableOfPeer: Readonly<Record<string, string>> = {
+  keepaliveTime: 'keepalives are sent each third of the hold time',
+  connectTime: 'a lost session is tried again after 1 to 30 s',
+  disableMP: 'sessions always offer both families, which a router that needs disableMP may refuse',
+};
 
 /** BGPPeers (`metallb.io/v1beta2`). */
 export function importPeers(objects: readonly KubeObject[], notes: string[]): ImportedPeers {
@@ -48,11 +55,18 @@ function foreignPeer(name: string, spec: Readonly<Record<string, unknown>>, note
       `${name}: BFDNotSupported: bfdProfile is not imported; holdTime: 3s notices a dead router in 3 to 3.6 s`,
     );
   }
+  for (const [field, instead] of Object.entries(unsayableOfPeer)) {
+    const value = spec[field];
+    if (value !== undefined && value !== '' && value !== false) {
+      notes.push(`${name}: ${field} not imported: ${instead}`);
+    }
+  }
   const { myASN, peerASN, peerAddress, peerPort, sourceAddress, routerID, holdTime } = spec;
   return {
     ...{ name, myASN, peerASN, peerAddress, peerPort, sourceAddress, routerID, holdTime },
     nodeSelector: oneSelector(name, 'nodes', selectorsAt(spec['nodeSelectors']), notes),
-    ...(spec['enableGracefulRestart'] === true ? { gracefulRestart: true } : {}),
+    // Off by default there, and on here.
+    gracefulRestart: spec['enableGracefulRestart'] === true,
   };
 }
 

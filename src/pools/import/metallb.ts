@@ -2,7 +2,9 @@ import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { AddressPoolSpec } from '../../objects/types/servicenet.ts';
 import { readYaml } from '../../client/yaml.ts';
-import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './imported.ts';
+import { parseAddressRange } from '../../allocation/address-range.ts';
+import { formatAddress } from '../../objects/address.ts';
+import { importedAddresses, maxEntries, noteOthers, objectsAt, selectorsAt } from './imported.ts';
 import {
   Advertisements,
   announcingOfConfig,
@@ -81,21 +83,40 @@ function poolOf(name: string, value: unknown, notes: string[]): ForeignPool {
   const spec = isRecord(value) ? value : {};
   const addresses = importedAddresses(name, isStringList(spec['addresses']) ? spec['addresses'] : [], notes);
   noteOthers(name, spec, known, notes);
-  if (spec['avoidBuggyIPs'] === true) {
-    notes.push(
-      `${name}: avoidBuggyIPs became avoidFirstLast; list further .0 and .255 addresses in spec.exclude`,
-    );
-  }
+  const exclude = spec['avoidBuggyIPs'] === true ? buggyAddresses(name, addresses, notes) : [];
   const allocation = isRecord(spec['serviceAllocation']) ? spec['serviceAllocation'] : {};
   noteOthers(name, allocation, knownOfAllocation, notes);
   const pool: AddressPoolSpec = {
     addresses,
     ...(spec['autoAssign'] === false ? { autoAssign: false } : {}),
-    ...(spec['avoidBuggyIPs'] === true ? { avoidFirstLast: true } : {}),
+    ...(exclude.length > 0 ? { exclude } : {}),
     ...priorityOf(allocation['priority']),
     ...selectorsOf(name, allocation, notes),
   };
   return { name, spec: pool };
+}
+
+/** The IPv4 addresses of a pool that end in .0 or .255 (MetalLB `internal/allocator`, `ipConfusesBuggyFirmwares`). */
+function buggyAddresses(name: string, addresses: readonly string[], notes: string[]): string[] {
+  const found = new Set<string>();
+  for (const text of addresses) {
+    const range = parseAddressRange(text);
+    if (range?.family !== 'IPv4') continue;
+    for (let net = range.first & ~0xffn; net <= range.last; net += 0x100n) {
+      for (const value of [net, net + 0xffn]) {
+        if (value < range.first || value > range.last) continue;
+        if (found.size === maxEntries) {
+          const what = `avoidBuggyIPs: only the first ${maxEntries} addresses`;
+          notes.push(
+            `${name}: ${what} that end in .0 or .255 are in spec.exclude, which has no more entries`,
+          );
+          return [...found];
+        }
+        found.add(formatAddress('IPv4', value));
+      }
+    }
+  }
+  return [...found];
 }
 
 /** In MetalLB 1 is the highest priority and 0 is none; an AddressPool with a higher number is tried first. */

@@ -52,14 +52,13 @@ describe('import', () => {
       {
         announce: { layer2: {} },
         addresses: ['203.0.113.0/24'],
-        avoidFirstLast: true,
+        exclude: ['203.0.113.0', '203.0.113.255'],
         priority: 999_990,
         namespaceSelector: inNamespaces('x', 'y'),
         serviceSelector: { matchLabels: { app: 'w' } },
       },
     ]);
     expect(notes).toEqual([
-      'b: avoidBuggyIPs became avoidFirstLast; list further .0 and .255 addresses in spec.exclude',
       'b: selects Services by any of 2 selectors; an AddressPool has one, so only the first was taken',
       'broken: not imported: it has no addresses that a pool can have',
     ]);
@@ -94,14 +93,14 @@ describe('import', () => {
   });
 
   test('makes no pool of addresses from DHCP', () => {
-    const data = { 'cidr-global': '0.0.0.0/32', 'range-x': '0.0.0.0-0.0.0.0, 192.0.2.1-192.0.2.2' };
+    const data = { 'range-global': '0.0.0.0', 'range-x': '0.0.0.0-0.0.0.0, 192.0.2.1-192.0.2.2' };
     const { pools, notes } = importKubeVip(object('kubevip', { data }));
     expect(pools.map(({ metadata, spec }) => [metadata.name, spec.addresses])).toEqual([
       ['kube-vip-x', ['192.0.2.1-192.0.2.2']],
     ]);
     expect(notes).toHaveLength(3);
     expect(notes[0]).toBe(
-      'kube-vip-global: "0.0.0.0/32" not imported: it asks DHCP for addresses, which has no counterpart',
+      'kube-vip-global: "0.0.0.0" not imported: it asks DHCP for addresses, which has no counterpart',
     );
   });
 
@@ -157,7 +156,10 @@ describe('import', () => {
       - { name: bgp, protocol: bgp, addresses: [198.51.100.0/24], auto-assign: false, bgp-advertisements: [{ aggregation-length: 24, communities: [rack, no-export] }] }`;
     const { pools, peers, notes } = importMetalLBConfig(object('config', { data: { config } }));
     expect(pools.map(({ metadata, spec }) => [metadata.name, spec])).toEqual([
-      ['default', { addresses: ['192.0.2.0/24'], avoidFirstLast: true, announce: { layer2: {} } }],
+      [
+        'default',
+        { addresses: ['192.0.2.0/24'], exclude: ['192.0.2.0', '192.0.2.255'], announce: { layer2: {} } },
+      ],
       [
         'bgp',
         {
@@ -172,13 +174,11 @@ describe('import', () => {
         'peer-1',
         {
           ...{ myASN: 64512, peerASN: 64513, peerAddress: '10.0.0.1', holdTime: '30s' },
-          nodeSelector: { matchLabels: { rack: 'a' } },
+          ...{ nodeSelector: { matchLabels: { rack: 'a' } }, gracefulRestart: false },
         },
       ],
     ]);
-    expect(notes).toEqual([
-      'default: avoidBuggyIPs became avoidFirstLast; list further .0 and .255 addresses in spec.exclude',
-    ]);
+    expect(notes).toEqual([]);
     expect(importMetalLBConfig(object('config', {})).notes).toEqual(['config: has no address-pools']);
   });
 
@@ -361,7 +361,7 @@ describe('import', () => {
 
   test('of kube-vip', () => {
     const data = {
-      'cidr-global': '192.0.2.0/28',
+      'range-global': '192.0.2.0-192.0.2.15',
       'range-x': '198.51.100.1-198.51.100.9, 198.51.100.20-198.51.100.21',
       'allow-share-x': 'true',
     };
@@ -370,7 +370,7 @@ describe('import', () => {
         [metadata.name ?? '']: spec,
       })),
     ).toEqual([
-      { 'kube-vip-global': { addresses: ['192.0.2.0/28'] } },
+      { 'kube-vip-global': { addresses: ['192.0.2.0-192.0.2.15'] } },
       {
         'kube-vip-x': {
           addresses: ['198.51.100.1-198.51.100.9', '198.51.100.20-198.51.100.21'],
@@ -401,4 +401,91 @@ describe('import', () => {
       autoAssign: false,
     });
   });
+});
+
+test.each<[string, string[], string[] | undefined]>([
+  ['a range over a .0', ['192.168.1.250-192.168.2.3'], ['192.168.1.255', '192.168.2.0']],
+  [
+    'a /22',
+    ['10.0.0.0/22'],
+    ['10.0.0.0', '10.0.0.255', '10.0.1.0', '10.0.1.255', '10.0.2.0', '10.0.2.255', '10.0.3.0', '10.0.3.255'],
+  ],
+  ['a /28 in the middle', ['192.168.1.16/28'], undefined],
+  ['IPv6', ['2001:db8::/120'], undefined],
+])('avoidBuggyIPs of %s excludes what ends in .0 and .255', (_what, addresses, exclude) => {
+  const { pools, notes } = importMetalLB(
+    [object('p', { spec: { addresses, avoidBuggyIPs: true } })],
+    byLayer2,
+  );
+  expect(pools[0]?.spec.exclude).toEqual(exclude);
+  expect(pools[0]?.spec).not.toHaveProperty('avoidFirstLast');
+  expect(notes).toEqual([]);
+});
+
+test('names the fields of a MetalLB peer that have no counterpart, and its defaults hold', () => {
+  const spec = { myASN: 64512, peerASN: 64513, peerAddress: '10.0.0.1' };
+  const peerOf = (more: object) => {
+    const bgpPeers = [object('r', { spec: { ...spec, ...more } })];
+    return importMetalLB([], { ...byLayer2, bgpPeers });
+  };
+  expect(peerOf({ disableMP: false }).notes).toEqual([]);
+  expect(peerOf({}).peers[0]?.spec).toMatchObject({ gracefulRestart: false });
+  expect(peerOf({ enableGracefulRestart: true }).peers[0]?.spec).toMatchObject({ gracefulRestart: true });
+  const { notes } = peerOf({ keepaliveTime: '1s', connectTime: '5s', disableMP: true, vrf: 'red' });
+  for (const field of ['keepaliveTime', 'connectTime', 'disableMP', 'vrf']) {
+    expect(notes.filter((note) => note.includes(field) && note.includes('not imported'))).toHaveLength(1);
+  }
+});
+
+test.each<[string, Record<string, string>, Record<string, string[]>, string[]]>([
+  [
+    'a CIDR of the namespace before its range',
+    { 'cidr-x': '192.0.2.0/29', 'range-x': '192.0.2.8-192.0.2.9' },
+    { 'kube-vip-x': ['192.0.2.0/29'] },
+    ['range-x'],
+  ],
+  [
+    'a global CIDR before every range',
+    {
+      'cidr-global': '192.0.2.0/29',
+      'range-x': '192.0.2.8-192.0.2.9',
+      'range-global': '192.0.2.10-192.0.2.11',
+    },
+    { 'kube-vip-global': ['192.0.2.0/29'] },
+    ['range-x', 'range-global'],
+  ],
+  [
+    'a range where only others have a CIDR',
+    { 'cidr-y': '192.0.2.0/29', 'range-x': '192.0.2.8-192.0.2.9' },
+    { 'kube-vip-y': ['192.0.2.0/29'], 'kube-vip-x': ['192.0.2.8-192.0.2.9'] },
+    [],
+  ],
+])('of kube-vip takes %s, as its discoverPool', (_what, data, expected, dropped) => {
+  const { pools, notes } = importKubeVip(object('kubevip', { data }));
+  expect(Object.fromEntries(pools.map(({ metadata, spec }) => [metadata.name, spec.addresses]))).toEqual(
+    expected,
+  );
+  expect(notes.map((note) => note.split(':')[0])).toEqual(dropped);
+});
+
+test('of kube-vip leaves out the ends of CIDRs where it does', () => {
+  const data = { 'cidr-global': '192.168.0.200/29', 'skip-end-ips-in-cidr': 'true' };
+  const { pools, notes } = importKubeVip(object('kubevip', { data }));
+  expect(pools[0]?.spec).toMatchObject({ addresses: ['192.168.0.200/29'], avoidFirstLast: true });
+  expect(notes).toEqual([]);
+});
+
+test('says which addresses Services of several namespaces share', () => {
+  const imported = importMetalLB([object('a', { spec: { addresses: ['192.0.2.0/24'] } })], byLayer2);
+  const service = (namespace: string, ip: string) => ({
+    metadata: { namespace, name: 's' },
+    spec: { type: 'LoadBalancer' },
+    status: { loadBalancer: { ingress: [{ ip }] } },
+  });
+  const services = [service('b', '192.0.2.10'), service('a', '192.0.2.10'), service('a', '192.0.2.11')];
+  const { notes } = keepingAssigned(imported, services, []);
+  const about = notes.filter((note) => note.includes('servicenet.dev/sharing-namespaces'));
+  expect(about.map((note) => note.split(':')[0])).toEqual([
+    '192.0.2.10 is shared by Services of the namespaces a, b',
+  ]);
 });
