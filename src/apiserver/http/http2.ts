@@ -122,7 +122,8 @@ class Http2Answer extends Writable implements OutgoingAnswer {
       const before = headers[name];
       headers[name] = before === undefined ? value : [before, value].flat().map(String);
     }
-    if (!this.#stream.closed) this.#stream.respond(headers, { endStream: !this.#hasBody });
+    if (!this.#stream.closed && !this.#stream.destroyed)
+      this.#stream.respond(headers, { endStream: !this.#hasBody });
   }
 
   /** Nothing to do: a head is sent when it is written. */
@@ -203,6 +204,8 @@ export function serveHttp2(
   session.once('remoteSettings', () => {
     if (open === 0) wait();
   });
+  // Also one behind the end of the session.
+  socket.on('error', () => undefined);
   session.on('error', () => socket.destroy());
   session.once('close', () => clearTimeout(idle));
   session.on('stream', (stream, headers, _flags, raw) => {

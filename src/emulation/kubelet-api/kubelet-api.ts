@@ -216,7 +216,7 @@ export class KubeletApi {
         this.#follow(
           wanted,
           client,
-          serveRemoteCommand(client, commandOf(query), this.#runner(wanted, query)),
+          serveRemoteCommand(client, commandOf(wanted.verb, query), this.#runner(wanted, query)),
         );
     });
   }
@@ -244,7 +244,11 @@ export class KubeletApi {
     if (wanted.verb === 'portForward') forwardSpdy(socket, head, this.#forwardTarget(wanted.pod));
     else {
       const run = this.#runner(wanted, query);
-      this.#follow(wanted, socket, serveSpdyCommand(socket, head, protocol, commandOf(query), run));
+      this.#follow(
+        wanted,
+        socket,
+        serveSpdyCommand(socket, head, protocol, commandOf(wanted.verb, query), run),
+      );
     }
   }
 
@@ -326,10 +330,16 @@ function notSupported(offered: string | undefined, spoken: ReadonlyMap<string, u
 }
 
 /** The streams of exec and attach. A terminal has one output. */
-function commandOf(query: URLSearchParams): RemoteCommand {
+function commandOf(verb: ContainerPath['verb'], query: URLSearchParams): RemoteCommand {
   const is = (name: string): boolean => ['1', 'true'].includes(query.get(name) ?? '');
   const tty = is('tty');
-  return { stdin: is('input'), stdout: is('output'), stderr: is('error') && !tty, tty };
+  return {
+    isAttach: verb === 'attach',
+    stdin: is('input'),
+    stdout: is('output'),
+    stderr: is('error') && !tty,
+    tty,
+  };
 }
 
 /** An answer that is no success. */

@@ -15,6 +15,8 @@ const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 2
 
 /** The streams that a client requests. */
 export interface RemoteCommand {
+  /** Of a program that runs already: its failures have other words. */
+  readonly isAttach?: boolean;
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
@@ -78,6 +80,7 @@ async function runFor(
   const { stdin, sizes, signal } = client;
   const status = await statusOf(
     isV5,
+    wanted.isAttach === true ? 'error attaching to container' : 'error executing command in container',
     run({
       ...(stdin === undefined ? {} : { stdin }),
       ...{ stdout, stderr, signal },
@@ -275,7 +278,7 @@ interface ExitStatus {
  * How the program ended, as a Status (`remotecommand.NonZeroExitCodeReason`). With v5 a kube-apiserver stands between
  * client and kubelet, and wraps what the kubelet says (`streamtranslator.go`).
  */
-async function statusOf(isV5: boolean, ended: Promise<number>): Promise<ExitStatus> {
+async function statusOf(isV5: boolean, words: string, ended: Promise<number>): Promise<ExitStatus> {
   try {
     const code = await ended;
     if (code === 0) return { metadata: {}, status: 'Success' };
@@ -289,7 +292,7 @@ async function statusOf(isV5: boolean, ended: Promise<number>): Promise<ExitStat
   } catch (error) {
     const why = errorMessage(error);
     if (error instanceof NotConnectedError) return internalError(`unable to upgrade connection: ${why}`);
-    const failure = internalError(`error executing command in container: ${why}`);
+    const failure = internalError(`${words}: ${why}`);
     return isV5 ? internalError(failure.message) : failure;
   }
 }

@@ -244,3 +244,19 @@ test('a client that sends what is almost SPDY ends its connection, and nothing e
     await Promise.allSettled([read, served]);
   }
 });
+
+test.each([
+  [false, 'error executing command in container: the sandbox is gone'],
+  [true, 'error attaching to container: the sandbox is gone'],
+])('a failure has the words of the kubelet (attach: %s)', async (isAttach, words) => {
+  const wanted = { ...all, isAttach, stdin: false };
+  const { client, served } = serve('v4.channel.k8s.io', wanted, async () =>
+    Promise.reject(new Error('the sandbox is gone')),
+  );
+  await client.open('error', 'stdout', 'stderr');
+  await Promise.all([client.read(), served]);
+  expect(JSON.parse(client.of('error')?.bytes ?? '')).toMatchObject({
+    ...{ status: 'Failure', reason: 'InternalError', code: 500 },
+    message: `Internal error occurred: ${words}`,
+  });
+});
