@@ -65,7 +65,7 @@ export class BadAnswerError extends Error {
 }
 
 /** The backend was silent for too long. */
-export class SilentBackendError extends Error {
+class SilentBackendError extends Error {
   override readonly name = 'TimeoutError';
   override readonly message = 'the backend is silent';
 }

@@ -137,7 +137,7 @@ const unknownAuthority = 'certificate signed by unknown authority';
  *
  * @param sent the server's certificate and the others that it has sent.
  */
-export function chainFault(
+function chainFault(
   sent: readonly X509Certificate[],
   anchors: readonly X509Certificate[],
   nowMs: number,
@@ -226,7 +226,7 @@ function mayServe({ extendedKeyUsage }: CertificateParts): boolean {
 const maxNamesShown = 100;
 
 /** Why a certificate is not for a host; undefined where it is (`Certificate.VerifyHostname`). */
-export function hostFault(host: string, { names, commonName }: CertificateParts): UntrustedPeer | undefined {
+function hostFault(host: string, { names, commonName }: CertificateParts): UntrustedPeer | undefined {
   const address = /^\[.+\]$/.test(host) ? host.slice(1, -1) : host;
   const { dns = [], ip = [] } = names ?? {};
   const wrong = (message: string) => new UntrustedPeer(wrongName, message);

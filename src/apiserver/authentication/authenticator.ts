@@ -5,7 +5,7 @@ import { credentialId, withAuthenticatedGroup, anonymousUser } from './users.ts'
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { IncomingRequest } from '../http/exchange.ts';
+import type { IncomingMessage } from 'node:http';
 import { unauthorized } from '../../objects/status.ts';
 import { decodeBase64Url } from '../../objects/go-text.ts';
 
@@ -67,7 +67,7 @@ function listOf(value: unknown): string[] {
 /** Finds the user of a request. */
 export interface Authenticator {
   /** @throws {StatusError} 401 when no accepted credential is present, or a wrong one. */
-  authenticate(request: Pick<IncomingRequest, 'socket' | 'headers' | 'url'>): UserInfo;
+  authenticate(request: Pick<IncomingMessage, 'socket' | 'headers' | 'url'>): UserInfo;
 }
 
 /** Authenticates bearer tokens of one kind. */

@@ -10,7 +10,7 @@ import { Readable, Writable } from 'node:stream';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { IncomingRequest } from './exchange.ts';
-import type { OutgoingAnswer } from './reply.ts';
+import type { OutgoingAnswer } from './long-body.ts';
 
 /** Requests of HTTP/2, as those of HTTP/1.1 are: the one has its streams, the other its connections. */
 

@@ -1,6 +1,16 @@
 import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import type { OutgoingAnswer } from './reply.ts';
+
+/** Where an answer is written: Node's ServerResponse, or the like of it for HTTP/2. */
+export interface OutgoingAnswer extends Writable {
+  readonly statusCode: number;
+  /** False: the connection ends behind it. Of HTTP/1.1 only. */
+  shouldKeepAlive: boolean;
+  /** @param headers names and values, one after the other. */
+  writeHead(status: number, headers: string[]): unknown;
+  /** Sends the head before there is a body. */
+  flushHeaders(): void;
+}
 
 /** A part of a body before it is a string. */
 export interface BodyPart {

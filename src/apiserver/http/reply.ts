@@ -11,6 +11,7 @@ import {
   endWith,
   lengthOf as bodyLengthOf,
   type LongBody,
+  type OutgoingAnswer,
   indented,
   indentJson,
   wantsPretty,
@@ -110,17 +111,6 @@ export function replyContext({ headers, url = '/' }: Pick<IncomingRequest, 'head
 /** A client may name its request for the audit log; anything but a plain identifier is replaced. */
 function auditId(sent: string | string[] | undefined): string {
   return typeof sent === 'string' && /^[\w-]{1,64}$/.test(sent) ? sent : randomUUID();
-}
-
-/** Where an answer is written: Node's ServerResponse, or the like of it for HTTP/2. */
-export interface OutgoingAnswer extends Writable {
-  readonly statusCode: number;
-  /** False: the connection ends behind it. Of HTTP/1.1 only. */
-  shouldKeepAlive: boolean;
-  /** @param headers names and values, one after the other. */
-  writeHead(status: number, headers: string[]): unknown;
-  /** Sends the head before there is a body. */
-  flushHeaders(): void;
 }
 
 /** Answers one request. A second answer is ignored: the first has been sent. */

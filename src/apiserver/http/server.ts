@@ -11,7 +11,8 @@ import type { Authenticator } from '../authentication/authenticator.ts';
 import type { Handler, IncomingRequest, UpgradeHandler } from './exchange.ts';
 import { isHttp2, serveHttp2 } from './http2.ts';
 import { HostCheck, InFlight, isLongRunning } from './limits.ts';
-import { HttpReply, type OutgoingAnswer, replyContext } from './reply.ts';
+import type { OutgoingAnswer } from './long-body.ts';
+import { HttpReply, replyContext } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser } from './shutdown.ts';
 
