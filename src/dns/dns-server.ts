@@ -16,10 +16,12 @@ import { LogThrottle } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { DnsMetrics } from './dns-metrics.ts';
 
-/** Milliseconds without a byte after which a connection is closed (RFC 7766, 6.2.3; CoreDNS has 10 s too). */
+/** Milliseconds without a whole query or an answer after which a connection is closed (RFC 7766, 6.2.3; CoreDNS has 10 s too). */
 const idleTimeout = 10_000;
-/** Connections at one time: a client that keeps many open cannot take all file descriptors. */
+/** Connections at one time. One more takes the place of another, of whichever client has most. */
 const maxConnections = 1000;
+/** Milliseconds of a turn of the event loop for the queries of all connections. Those by UDP are answered in between. */
+const sliceMs = 5;
 /** Queries of one connection that wait for an upstream; more are not read meanwhile. */
 const maxWaiting = 64;
 
@@ -30,53 +32,130 @@ export interface TcpClients {
 }
 
 /** Answers queries of TCP connections, each as soon as its answer is there (RFC 7766, 6.2.1.1). */
-function tcpClients(responder: DnsResponder, signal: AbortSignal): TcpClients {
-  const open = new Set<Socket>();
+function tcpClients(responder: DnsResponder, slices: Slices, signal: AbortSignal): TcpClients {
+  /** By client, each with the connection first that has been idle for longest. */
+  const open = new Map<string, Set<Socket>>();
+  let count = 0;
   const server = createServer({ noDelay: true }, (socket) => {
-    open.add(socket);
-    socket.on('close', () => open.delete(socket));
-    serve(socket, responder, signal);
+    const client = socket.remoteAddress ?? '';
+    const own = open.get(client) ?? new Set();
+    open.set(client, own.add(socket));
+    count++;
+    socket.on('close', () => {
+      count--;
+      own.delete(socket);
+      if (own.size === 0 && open.get(client) === own) open.delete(client);
+    });
+    serve(socket, responder, slices, signal, () => {
+      if (own.delete(socket)) own.add(socket);
+    });
+    if (count > maxConnections) longestIdle(open)?.destroy();
   });
-  server.maxConnections = maxConnections;
   return {
     server,
     closeAll: () => {
-      for (const socket of open) socket.destroy();
+      for (const sockets of open.values()) for (const socket of sockets) socket.destroy();
     },
   };
 }
 
-function serve(socket: Socket, responder: DnsResponder, signal: AbortSignal): void {
+function longestIdle(open: ReadonlyMap<string, ReadonlySet<Socket>>): Socket | undefined {
+  let most: ReadonlySet<Socket> | undefined;
+  for (const sockets of open.values()) if (most === undefined || sockets.size > most.size) most = sockets;
+  return [...(most ?? [])].find((socket) => !socket.destroyed);
+}
+
+/** Work in slices, one a turn of the event loop, whoever has asked for them. */
+class Slices {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #steps = new Set<() => boolean>();
+  #isDue = false;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** @param step does a piece of the work. @returns whether it has more. The same one is kept once. */
+  add(step: () => boolean): void {
+    this.#steps.add(step);
+    if (this.#isDue) return;
+    this.#isDue = true;
+    setImmediate(() => this.#slice());
+  }
+
+  /** One piece of each in turn. */
+  #slice(): void {
+    this.#isDue = false;
+    const end = this.#clock.monotonic() + sliceMs;
+    for (const step of this.#steps) {
+      this.#steps.delete(step);
+      if (step()) this.add(step);
+      if (this.#clock.monotonic() >= end) break;
+    }
+    if (this.#steps.size > 0 && !this.#isDue) {
+      this.#isDue = true;
+      setImmediate(() => this.#slice());
+    }
+  }
+}
+
+/** @param active is called with each whole query. */
+function serve(
+  socket: Socket,
+  responder: DnsResponder,
+  slices: Slices,
+  signal: AbortSignal,
+  active: () => void,
+): void {
   const frames = new MessageFrames();
+  /** Queries that were read, in their order. */
+  const unanswered: Buffer[] = [];
+  const idle = setTimeout(() => socket.destroy(), idleTimeout);
+  idle.unref();
   const family = isIPv6(socket.remoteAddress ?? '') ? 2 : 1;
   let waiting = 0;
   const send = (response: Buffer | undefined): void => {
     if (response === undefined) socket.destroy();
-    else if (!socket.destroyed) socket.write(framed(response));
+    else if (!socket.destroyed) {
+      socket.write(framed(response));
+      idle.refresh();
+    }
+  };
+  // Clients that do not read their answers get no more.
+  const isFull = (): boolean => waiting >= maxWaiting || socket.writableNeedDrain;
+  const answerOne = (): boolean => {
+    if (socket.destroyed || isFull()) return false;
+    const message = unanswered.shift();
+    if (message !== undefined) {
+      const response = responder.respond(message, { protocol: 'tcp', family }, signal);
+      if (response instanceof Promise) {
+        waiting++;
+        void response.then((later) => {
+          waiting--;
+          send(later);
+          readOn();
+        });
+      } else send(response);
+    }
+    if (unanswered.length > 0) return !isFull();
+    if (!isFull()) socket.resume();
+    return false;
   };
   const readOn = (): void => {
-    if (waiting < maxWaiting && !socket.writableNeedDrain) socket.resume();
+    if (!isFull()) slices.add(answerOne);
   };
-  socket.setTimeout(idleTimeout, () => socket.destroy());
+  socket.on('close', () => clearTimeout(idle));
   // Clients may close a connection at any time.
   socket.on('error', () => socket.destroy());
   socket.on('drain', readOn);
   socket.on('data', (chunk) => {
-    for (const message of frames.push(chunk)) {
-      const response = responder.respond(message, { protocol: 'tcp', family }, signal);
-      if (!(response instanceof Promise)) {
-        send(response);
-        continue;
-      }
-      waiting++;
-      void response.then((later) => {
-        waiting--;
-        send(later);
-        readOn();
-      });
-    }
-    // Clients that do not read their answers get no more.
-    if (waiting >= maxWaiting || socket.writableNeedDrain) socket.pause();
+    const messages = frames.push(chunk);
+    if (messages.length === 0) return;
+    unanswered.push(...messages);
+    idle.refresh();
+    active();
+    socket.pause();
+    readOn();
   });
 }
 
@@ -163,10 +242,12 @@ export class DnsServer {
   readonly #sockets: DatagramSocket[] = [];
   readonly #tcp: TcpClients[] = [];
   readonly #throttle: LogThrottle;
+  readonly #slices: Slices;
   #isServing = false;
 
   constructor(options: DnsServerOptions) {
     this.#options = options;
+    this.#slices = new Slices(options.clock);
     this.#view = new ZoneView(options.informers, options.clock, options.zone);
     this.#throttle = new LogThrottle(() => options.clock.monotonic());
   }
@@ -262,7 +343,7 @@ export class DnsServer {
     this.#sockets.push(socket);
     this.#serveUdp(socket, responder, isIPv6(address) ? 2 : 1);
     const { port } = socket.address();
-    const clients = tcpClients(responder, this.#stopping.signal);
+    const clients = tcpClients(responder, this.#slices, this.#stopping.signal);
     clients.server.on('error', (error) => this.#tell(error));
     await host.listen(clients.server, address, port);
     this.#tcp.push(clients);

@@ -196,7 +196,7 @@ function udpAnswer(
       // Anything else is not from the upstream, or not about this question: the true answer may still come.
       if (!answers(query, bytes)) return;
       finish();
-      resolve(withoutId(bytes));
+      resolve(answerTo(query, bytes));
     });
     // Connected: the kernel takes packets of this upstream alone, and reports that its port is closed.
     socket.once('connect', () => sendDatagram(socket, query, undefined));
@@ -220,7 +220,7 @@ function tcpAnswer(socket: Socket, query: Buffer, signal: AbortSignal): Promise<
       for (const bytes of frames.push(chunk)) {
         if (!answers(query, bytes)) continue;
         finish();
-        resolve(withoutId(bytes));
+        resolve(answerTo(query, bytes));
       }
     });
     socket.write(framed(query));
@@ -228,24 +228,40 @@ function tcpAnswer(socket: Socket, query: Buffer, signal: AbortSignal): Promise<
   });
 }
 
-/** True for a packet with the id and the question of a query; the case of the name has to be kept too. */
+/** True for a packet with the id and the question of a query: names are compared without their case (RFC 4343). */
 function answers(query: Buffer, bytes: Buffer): boolean {
   if (bytes.length < headerLength || bytes.readUInt16BE(0) !== query.readUInt16BE(0)) return false;
   if ((bytes.readUInt16BE(2) & 0x8000) === 0 || bytes.readUInt16BE(4) > 1) return false;
   // A server that cannot read the question repeats none.
   if (bytes.readUInt16BE(4) === 0) return (bytes.readUInt16BE(2) & 15) !== 0;
   const end = questionEnd(query);
-  return bytes.length >= end && query.compare(bytes, headerLength, end, headerLength, end) === 0;
+  if (bytes.length < end) return false;
+  for (let at = headerLength; at < end; at++) {
+    const isName = at < end - typeAndClassLength;
+    const [asked = 0, repeated = 0] = [query[at], bytes[at]];
+    if (asked !== repeated && !(isName && lowerCase(asked) === lowerCase(repeated))) return false;
+  }
+  return true;
 }
+
+/** A byte of a name; lengths of labels are below all letters. */
+function lowerCase(byte: number): number {
+  return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
+}
+
+/** Bytes of a question behind its name. */
+const typeAndClassLength = 4;
 
 function questionEnd(query: Buffer): number {
   let at = headerLength;
   for (let length = query[at] ?? 0; length !== 0; length = query[at] ?? 0) at += length + 1;
-  return at + 5;
+  return at + 1 + typeAndClassLength;
 }
 
-function withoutId(bytes: Buffer): Buffer {
+/** The answer with the id 0, and with the question as it was asked: clients may compare its case. */
+function answerTo(query: Buffer, bytes: Buffer): Buffer {
   const answer = Buffer.from(bytes);
   answer.writeUInt16BE(0, 0);
+  if (answer.readUInt16BE(4) === 1) query.copy(answer, headerLength, headerLength, questionEnd(query));
   return answer;
 }

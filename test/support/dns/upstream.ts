@@ -5,8 +5,8 @@ import { AUTHORITATIVE_ANSWER, decode, encode, TRUNCATED_RESPONSE } from 'dns-pa
 import { MessageFrames } from '../../../src/dns/forwarder.ts';
 
 /**
- * A server of the names outside. `example.com` has 192.0.2.80; `big.example.com` does not fit UDP; `forged.example.com`
- * is answered with a wrong id, then truly; `silent.example.com` not at all.
+ * A server of the names outside, which repeats them in lower case. `example.com` has 192.0.2.80; `big.example.com` does
+ * not fit UDP; `forged.example.com` is answered with a wrong id, then truly; `silent.example.com` not at all.
  */
 export class FakeUpstream {
   readonly asked: string[] = [];
@@ -86,14 +86,15 @@ export class FakeUpstream {
     }: { id?: number; address?: string; count?: number; flags?: number },
   ): Buffer {
     const query = decode(bytes);
-    const [question] = query.questions ?? [];
+    const questions = (query.questions ?? []).map((each) => ({ ...each, name: each.name.toLowerCase() }));
+    const [question] = questions;
     const name = question?.name ?? '';
     const has = question?.type === 'A' && name.toLowerCase().endsWith('example.com');
     return encode({
       type: 'response',
       id: id ?? query.id ?? 0,
       flags: AUTHORITATIVE_ANSWER | flags,
-      questions: query.questions ?? [],
+      questions,
       answers: has
         ? Array.from({ length: count }, (_, i) => ({
             name,
