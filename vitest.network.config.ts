@@ -10,7 +10,7 @@ const always = [
     'policy/packets',
     'announcing/layer2',
   ],
-  ...['announcing/bgp', 'egress/egress', 'emulation/pods', 'agent'],
+  ...['announcing/bgp', 'egress/egress', 'emulation/pods', 'emulation/hostile-clients', 'agent'],
 ].map((file) => `test/network/${file}.test.ts`);
 
 /** What comes first of the others: of each part what shows most of it with the fewest clusters. */

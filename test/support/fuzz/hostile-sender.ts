@@ -4,7 +4,7 @@
  * sent; whether all live is for others to ask.
  */
 import { createSocket } from 'node:dgram';
-import { connect, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { setTimeout as delay } from 'node:timers/promises';
 import { load } from 'koffi';
@@ -13,7 +13,8 @@ import { drawsOf, hostileBytes, knownRequests } from './hostile-bytes.ts';
 
 /** A listener, by the innermost protocol that is spoken to it. */
 interface Listener {
-  readonly protocol: 'tcp' | 'tls' | 'udp';
+  /** `peer`: it is the other side that connects, to this address. */
+  readonly protocol: 'tcp' | 'tls' | 'udp' | 'peer';
   readonly address: string;
   readonly port: number;
   /** By TLS: the protocol that is agreed on. */
@@ -28,7 +29,7 @@ const sent = { connections: 0, datagrams: 0, fromPort0: 0 };
 
 function listenerOf(value: unknown): Listener {
   const protocol =
-    (['tcp', 'tls', 'udp'] as const).find((each) => each === textAt(value, 'protocol')) ?? 'tcp';
+    (['tcp', 'tls', 'udp', 'peer'] as const).find((each) => each === textAt(value, 'protocol')) ?? 'tcp';
   return {
     protocol,
     address: textAt(value, 'address'),
@@ -38,9 +39,15 @@ function listenerOf(value: unknown): Listener {
 }
 
 async function open({ protocol, address, port, alpn }: Listener): Promise<Socket | undefined> {
-  const tls = { rejectUnauthorized: false, ...(alpn === '' ? {} : { ALPNProtocols: [alpn] }) };
-  const socket =
-    protocol === 'tls' ? connectTls({ host: address, port, ...tls }) : connect({ host: address, port });
+  const servername = ['edge.test', 'pass.test', 'none.test', ''][draw(4)] ?? '';
+  const tls = {
+    ...{ rejectUnauthorized: false, servername },
+    ...(alpn === '' ? {} : { ALPNProtocols: [alpn] }),
+  };
+  const plain = connect({ host: address, port });
+  plain.on('error', () => undefined);
+  const socket = protocol === 'tls' ? connectTls({ socket: plain, ...tls }) : plain;
+  plainOf.set(socket, plain);
   // A refusal or a reset is an answer, too.
   const closed = new Promise<undefined>((resolve) => socket.once('close', () => resolve(undefined)));
   const opened = new Promise<Socket>((resolve) =>
@@ -51,9 +58,17 @@ async function open({ protocol, address, port, alpn }: Listener): Promise<Socket
   return await Promise.race([opened, closed]);
 }
 
+/** The connection that a socket of TLS has below it. */
+const plainOf = new WeakMap<Socket, Socket>();
+
+function reset(socket: Socket): void {
+  const plain = plainOf.get(socket) ?? socket;
+  if (!plain.destroyed) plain.resetAndDestroy();
+}
+
 /** How a connection ends behind what was written to it. */
 const endings: readonly ((socket: Socket) => Promise<void> | void)[] = [
-  (socket) => void socket.resetAndDestroy(),
+  (socket) => void reset(socket),
   (socket) => void socket.end(),
   (socket) => void socket.destroy(),
   async (socket) => {
@@ -64,7 +79,7 @@ const endings: readonly ((socket: Socket) => Promise<void> | void)[] = [
     // Half closed, and reset while the answer comes.
     socket.end();
     await delay(5);
-    socket.resetAndDestroy();
+    reset(socket);
   },
 ];
 
@@ -73,8 +88,13 @@ async function sendTo(listener: Listener, bytes: Buffer): Promise<void> {
     await sendDatagrams(listener, bytes);
     return;
   }
+  if (listener.protocol === 'peer') return;
   const socket = await open(listener);
   if (socket === undefined) return;
+  await harm(socket, bytes);
+}
+
+async function harm(socket: Socket, bytes: Buffer): Promise<void> {
   sent.connections++;
   const written = new Promise<void>((resolve) => socket.write(bytes, () => resolve()));
   await Promise.race([written, delay(100)]);
@@ -115,12 +135,22 @@ function sendFromPort0(fd: number, address: string, port: number, bytes: Buffer)
   if (Number(calls.sendto(fd, datagram, datagram.length, 0, to, to.length)) > 0) sent.fromPort0++;
 }
 
+const peers = listeners
+  .filter(({ protocol }) => protocol === 'peer')
+  .map(({ address, port }) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      void harm(socket, hostileBytes(draw));
+    });
+    return server.listen(port, address);
+  });
 for (const bytes of [...knownRequests(), Buffer.from('hostname'), Buffer.from('x')]) {
   await Promise.all(listeners.map((listener) => sendTo(listener, bytes)));
 }
 const until = performance.now() + Number(seconds) * 1000;
 while (performance.now() < until) {
   await Promise.all(listeners.map((listener) => sendTo(listener, hostileBytes(draw))));
+  if (peers.length > 0) await delay(100);
 }
 process.stdout.write(JSON.stringify(sent));
 process.exit();
