@@ -71,8 +71,11 @@ export class BackendConnections {
    *
    * @throws {Error} of Node.js for what cannot be written, such as a blank in the path.
    */
-  send(target: ForwardTarget, request: BackendRequest, handler: AnswerHandler): BackendExchange {
+  send(given: ForwardTarget, request: BackendRequest, handler: AnswerHandler): BackendExchange {
     const { clock } = this.#options;
+    // A connection changes its protocol over HTTP/1.1 only.
+    const isHttp1 = given.protocol === 'h2c' && request.upgrade !== undefined;
+    const target: ForwardTarget = isHttp1 ? { ...given, protocol: 'http' } : given;
     const { address, port, protocol, serverName, ca = '' } = target;
     const key =
       protocol === 'https' ? `${address} ${port} ${serverName} ${ca}` : `${protocol} ${address} ${port}`;

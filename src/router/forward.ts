@@ -143,9 +143,14 @@ function framed(
   return all;
 }
 
+const lostCodes = new Set([
+  ...['ECONNRESET', 'EPIPE'],
+  ...['ERR_HTTP2_INVALID_SESSION', 'ERR_HTTP2_GOAWAY_SESSION', 'ERR_HTTP2_STREAM_CANCEL'],
+]);
+
 /** Whether the connection was lost before an answer: by the backend's idle timeout, most of the time. */
 function isLost(error: Error): boolean {
-  return 'code' in error && ['ECONNRESET', 'EPIPE', 'ERR_HTTP2_INVALID_SESSION'].includes(String(error.code));
+  return 'code' in error && lostCodes.has(String(error.code));
 }
 
 /** Passes an answer on. */

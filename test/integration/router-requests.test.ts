@@ -280,7 +280,7 @@ describe('Expect: 100-continue', () => {
 
 describe('a WebSocket', () => {
   /** Answers by hand. */
-  async function backend(name: string, talk: (socket: Socket) => void): Promise<void> {
+  async function backend(name: string, talk: (socket: Socket) => void, port: object = {}): Promise<void> {
     const server = createServer();
     server.on('upgrade', (_request, socket: Socket) => {
       socket.on('error', () => socket.destroy());
@@ -289,7 +289,7 @@ describe('a WebSocket', () => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     closing.push(() => server.close().closeAllConnections());
-    await objects.service(name, [portOf(server)]);
+    await objects.service(name, [portOf(server)], port);
     await objects.ingress(name, `${name}.test`, name);
     const { table } = router.router;
     await vi.waitUntil(
@@ -301,15 +301,20 @@ describe('a WebSocket', () => {
   const asked = (name: string): string =>
     `GET / HTTP/1.1\r\nHost: ${name}.test\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n`;
 
-  test('passes, with what came too early', async () => {
-    await backend('ws', (socket) => {
+  test.each([
+    ['ws', {}],
+    // A connection of HTTP/2 is for all requests: it changes to nothing.
+    ['ws-h2c', { appProtocol: 'kubernetes.io/h2c' }],
+  ])('passes, with what came too early: %s', async (name, port) => {
+    const talk = (socket: Socket): void => {
       socket.write(
         'HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-A: b\r\n\r\nfirst',
       );
       socket.pipe(socket);
-    });
+    };
+    await backend(name, talk, port);
     const socket = connect(router.ports.http, '127.0.0.1');
-    socket.write(`${asked('ws')}early`);
+    socket.write(`${asked(name)}early`);
     let got = '';
     socket.setEncoding('latin1').on('data', (piece: string) => (got += piece));
     await vi.waitFor(() =>
