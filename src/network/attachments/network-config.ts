@@ -168,7 +168,8 @@ export interface LanGateway extends AttachmentAddress {
 }
 
 /**
- * The gateways of all networks of macvlan, which are on the LANs of the nodes.
+ * The gateways of all networks of macvlan, which are on the LANs of the nodes, without those that a Pod can be given there
+ * (whereabouts gives a range's gateway away unless `exclude` has it): an address has one owner.
  *
  * @param taken ranges whose addresses have other owners, CIDRs: gateways in them are left out.
  */
@@ -177,17 +178,42 @@ export function lanGateways(
   taken: readonly string[],
 ): readonly LanGateway[] {
   const ranges = taken.flatMap((text) => parseAddressRange(text) ?? []);
-  return [...definitions].flatMap((definition) => {
+  const networks = [...definitions].flatMap((definition) => {
     const plugin = pluginOf(definition);
     if (plugin === undefined || !['macvlan', egressRouterPlugin].includes(plugin.type)) return [];
-    const master = plugin.master ?? (textAt(plugin.written, 'interfaceArgs', 'master') || undefined);
-    return writtenGateways(plugin.written)
+    return [
+      { plugin, master: plugin.master ?? (textAt(plugin.written, 'interfaceArgs', 'master') || undefined) },
+    ];
+  });
+  return networks.flatMap(({ plugin, master }) =>
+    writtenGateways(plugin.written)
       .filter(({ family, address }) => {
         const value = parseAddress(address)?.value;
-        return value !== undefined && !ranges.some((range) => range.contains(family, value));
+        return (
+          value !== undefined &&
+          !ranges.some((range) => range.contains(family, value)) &&
+          !networks.some((other) => gives(other.plugin.ipam, family, value))
+        );
       })
-      .map((gateway) => ({ ...gateway, master }));
-  });
+      .map((gateway) => ({ ...gateway, master })),
+  );
+}
+
+/** Whether a Pod can be given an address. host-local never gives a gateway. */
+function gives(ipam: Ipam, family: IPFamily, value: bigint): boolean {
+  switch (ipam.type) {
+    case 'static':
+      return ipam.addresses.some(
+        (each) => parseAddress(each.address)?.value === value && each.family === family,
+      );
+    case 'whereabouts':
+      return ipam.ranges.some(
+        ({ usable, excludes }) =>
+          usable.contains(family, value) && !excludes.some((exclude) => exclude.contains(family, value)),
+      );
+    default:
+      return false;
+  }
 }
 
 /** Undefined for a network that no Pod can be attached to: these say so. */

@@ -192,8 +192,11 @@ describe('gateways', () => {
 
   test('on LANs of the nodes: of macvlan alone, and none that a machine or a Pod can have', () => {
     const definitions = [
-      { type: 'macvlan', ipam: { ...ranged, gateway: '192.168.9.1' } },
-      { type: 'macvlan', master: 'eth1', ipam: { ...ranged, range: '10.7.0.0/16', gateway: '10.7.0.1' } },
+      { type: 'macvlan', ipam: { ...ranged, gateway: '192.168.9.1', exclude: ['192.168.9.1'] } },
+      {
+        ...{ type: 'macvlan', master: 'eth1' },
+        ipam: { ...ranged, range: '10.7.0.0/16', gateway: '10.7.0.1', exclude: ['10.7.0.0/24'] },
+      },
       { type: 'bridge', isGateway: true, ipam: { ...ranged, gateway: '192.168.9.2' } },
       {
         type: 'egress-router',

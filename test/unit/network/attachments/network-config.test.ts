@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readNetworkConfig, type NetworkConfig } from '../../../../src/network/attachments/network-config.ts';
+import {
+  lanGateways,
+  readNetworkConfig,
+  type NetworkConfig,
+} from '../../../../src/network/attachments/network-config.ts';
 
 function read(config: unknown): NetworkConfig {
   const text = typeof config === 'string' ? config : JSON.stringify(config);
@@ -109,5 +113,46 @@ describe('ipam', () => {
   it('others', () => {
     expect(of({ type: 'dhcp' })).toEqual({ type: 'other', plugin: 'dhcp' });
     expect(of({})).toEqual({ type: 'none' });
+  });
+});
+
+describe('the gateways on the LAN that outside has', () => {
+  const gateways = (...ipams: readonly object[]): readonly string[] =>
+    lanGateways(
+      ipams.map((ipam, index) => ({
+        metadata: { name: `n${index}`, namespace: 'shop' },
+        spec: { config: JSON.stringify({ type: 'macvlan', ipam }) },
+      })),
+      ['10.96.0.0/16'],
+    ).map(({ address }) => address);
+  const whereabouts = { type: 'whereabouts', range: '192.168.30.0/24', gateway: '192.168.30.1' };
+
+  it.each<readonly [string, readonly object[], readonly string[]]>([
+    ['are not those that whereabouts can give to a Pod', [whereabouts], []],
+    ['are those that it leaves out', [{ ...whereabouts, exclude: ['192.168.30.1/32'] }], ['192.168.30.1']],
+    ['are those before its start', [{ ...whereabouts, range_start: '192.168.30.9' }], ['192.168.30.1']],
+    [
+      'are not those that another network gives',
+      [
+        { type: 'static', addresses: [{ address: '192.168.30.5/24', gateway: '192.168.30.1' }] },
+        { type: 'whereabouts', range: '192.168.30.0/24' },
+      ],
+      [],
+    ],
+    [
+      'are not a Pod’s own address',
+      [
+        { type: 'static', addresses: [{ address: '192.168.30.5/24', gateway: '192.168.30.1' }] },
+        { type: 'static', addresses: [{ address: '192.168.30.1/24' }] },
+      ],
+      [],
+    ],
+    [
+      'are not those of Services',
+      [{ type: 'static', addresses: [{ address: '10.96.0.5/24', gateway: '10.96.0.1' }] }],
+      [],
+    ],
+  ])('%s', (_, ipams, expected) => {
+    expect(gateways(...ipams)).toEqual(expected);
   });
 });
