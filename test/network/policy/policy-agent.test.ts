@@ -69,6 +69,31 @@ describe.skipIf(missing !== '')(
       return typeof (await cluster.network.at('a-1').machine.ask(IPv4, 8080, { timeout })) === 'object';
     };
 
+    it.each([
+      ['the table', 'delete table inet servicenet-policy'],
+      ['a chain', 'flush chain inet servicenet-policy forward-egress'],
+      ['a map', 'flush map inet servicenet-policy egress-4'],
+    ])('puts right what others do to its table, with one line in the log: %s', async (_, command) => {
+      const agent = startAgent();
+      const path = '/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies';
+      const spec = { podSelector: {}, policyTypes: ['Egress'] };
+      await cluster.send('POST', path, { metadata: { name: 'none' }, spec });
+      try {
+        await expect.poll(() => ask('b-2', 300), patience).toBe(false);
+        const { host } = cluster.network.at('node-1').machine;
+        const { exitCode, stderr } = await host.exec('nft', [command]);
+        expect(exitCode, stderr).toBe(0);
+        const changed = (): unknown[] =>
+          agent.lines.filter((line) => textAt(line, 'reason') === 'TableChanged');
+        await expect.poll(changed, patience).toHaveLength(1);
+        expect(await ask('b-2', 300)).toBe(false);
+      } finally {
+        await cluster.send('DELETE', `${path}/none`);
+        await expect.poll(() => ask('b-2'), patience).toBe(true);
+        await agent.stop();
+      }
+    });
+
     it('lets new connections follow a change within 100 ms', async () => {
       const agent = startAgent();
       const path = '/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies';
