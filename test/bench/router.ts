@@ -1,5 +1,5 @@
 /**
- * The router against haproxy and against a bare pipe of the same libraries (node:http in, undici out), in one run: 1 KB
+ * The router against haproxy and against a bare pipe (node:http in, undici out), in one run: 1 KB
  * answers over kept connections, each server a process of its own. `node test/bench/router.ts`; haproxy has to be in PATH.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
