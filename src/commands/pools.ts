@@ -154,7 +154,7 @@ export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
     const present = read.pools ?? [];
     const edited = edit(present, files, config.deleted, now);
     const cluster = { ...read, pools: present };
-    const effects = planEdit({ ...cluster, edited, now });
+    const effects = planEdit({ ...cluster, edited, nowMs: now });
     const problems = poolProblems(edited, read.forbidden);
     process.stdout.write(
       config.output === 'json'

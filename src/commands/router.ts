@@ -141,7 +141,7 @@ function routingOf(config: RouterConfig): RoutingOptions {
     maxClientRequests: config.maxClientRequests,
     upgrades: config.upgrades,
     accessLog: config.accessLog,
-    connectTimeout: config.connectTimeoutMs,
-    backendTimeout: config.backendTimeoutMs,
+    connectTimeoutMs: config.connectTimeoutMs,
+    backendTimeoutMs: config.backendTimeoutMs,
   };
 }

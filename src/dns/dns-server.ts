@@ -17,7 +17,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { DnsMetrics } from './dns-metrics.ts';
 
 /** Milliseconds without a whole query or an answer after which a connection is closed (RFC 7766, 6.2.3; CoreDNS has 10 s too). */
-const idleTimeout = 10_000;
+const idleTimeoutMs = 10_000;
 /** Connections at one time. One more takes the place of another, of whichever client has most. */
 const maxConnections = 1000;
 /** Milliseconds of a turn of the event loop for the queries of all connections. Those by UDP are answered in between. */
@@ -110,7 +110,7 @@ function serve(
   const frames = new MessageFrames();
   /** Queries that were read, in their order. */
   const unanswered: Buffer[] = [];
-  const idle = setTimeout(() => socket.destroy(), idleTimeout);
+  const idle = setTimeout(() => socket.destroy(), idleTimeoutMs);
   idle.unref();
   const family = isIPv6(socket.remoteAddress ?? '') ? 2 : 1;
   let waiting = 0;
@@ -230,7 +230,7 @@ export interface DnsServerOptions {
 }
 
 /** Milliseconds that a start waits for the caches; CoreDNS' kubernetes plugin has the same. */
-const syncTimeout = 5000;
+const syncTimeoutMs = 5000;
 /** Bytes that the kernel keeps for a socket that is busy: about 500 queries fit the usual default. */
 const receiveBuffer = 4 * 1024 * 1024;
 
@@ -316,7 +316,7 @@ export class DnsServer {
   async #waitForNames(): Promise<void> {
     const { clock, log } = this.#options;
     const late = new AbortController();
-    const timer = clock.after(syncTimeout, () => late.abort());
+    const timer = clock.after(syncTimeoutMs, () => late.abort());
     const synced = await this.#view.synced(AbortSignal.any([late.signal, this.#stopping.signal]));
     timer.cancel();
     if (!synced && !this.#stopping.signal.aborted) {

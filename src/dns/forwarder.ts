@@ -46,16 +46,16 @@ export interface Upstream {
 export interface ForwarderOptions {
   readonly host: Host;
   readonly clock: Clock;
-  /** Queried in this order; one that failed within the last {@link avoidFor} milliseconds comes last. */
+  /** Queried in this order; one that failed within the last {@link avoidForMs} milliseconds comes last. */
   readonly upstreams: readonly Upstream[];
 }
 
 /** Milliseconds that an upstream has for an answer. */
-const answerTimeout = 2000;
+const answerTimeoutMs = 2000;
 /** Milliseconds for all upstreams together: libc repeats a query after 5 s. */
-const totalTimeout = 4500;
+const totalTimeoutMs = 4500;
 /** Milliseconds. */
-const avoidFor = 10_000;
+const avoidForMs = 10_000;
 /** Questions at one time, as kubeadm's Corefile has it (`max_concurrent`): it also ends a circle of servers. */
 const maxConcurrent = 1000;
 
@@ -100,10 +100,10 @@ export class Forwarder {
 
   async #askEach(query: Buffer, protocol: 'udp' | 'tcp', signal: AbortSignal): Promise<Buffer> {
     const { clock } = this.#options;
-    const end = clock.monotonic() + totalTimeout;
+    const end = clock.monotonic() + totalTimeoutMs;
     const problems: string[] = [];
     for (const upstream of this.#inOrder()) {
-      const timeout = Math.min(answerTimeout, end - clock.monotonic());
+      const timeout = Math.min(answerTimeoutMs, end - clock.monotonic());
       if (timeout <= 0 || signal.aborted) break;
       const expired = new AbortController();
       const timer = clock.after(timeout, () =>
@@ -129,7 +129,7 @@ export class Forwarder {
   }
 
   #inOrder(): Upstream[] {
-    const since = this.#options.clock.monotonic() - avoidFor;
+    const since = this.#options.clock.monotonic() - avoidForMs;
     const failed = (upstream: Upstream): boolean => (this.#failedAt.get(upstream) ?? -Infinity) > since;
     const { upstreams } = this.#options;
     return [...upstreams.filter((each) => !failed(each)), ...upstreams.filter((each) => failed(each))];

@@ -164,7 +164,7 @@ export class ClusterRouter implements Runnable {
         selection: { className, withoutClass: !this.#hasRoutes },
         ...{ routes: this.#hasRoutes, claims: routeClaims },
         defaultCertificate: undefined,
-        ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeout: 5000, backendTimeout: 60_000 },
+        ...{ forwardedPolicy: 'replace', accessLog: false, connectTimeoutMs: 5000, backendTimeoutMs: 60_000 },
         ...{ maxClientRequests: 1000, upgrades: ['websocket'] },
       },
     });

@@ -100,7 +100,7 @@ export interface EditedCluster extends PooledCluster {
   /** All pools after the edit. */
   readonly edited: readonly AddressPool[];
   /** Milliseconds since 1970. */
-  readonly now: number;
+  readonly nowMs: number;
 }
 
 /** The effect of an edit on one address of one Service. */
@@ -121,7 +121,7 @@ export interface EditEffect {
  * started and then seen the edit.
  */
 export function planEdit(cluster: EditedCluster): EditEffect[] {
-  const { forbidden, now, settings } = cluster;
+  const { forbidden, nowMs: now, settings } = cluster;
   const { allocator, served, released } = startController(cluster, now);
   for (const { request, inStatus } of allocator.startOrder(served)) allocator.allocate(request, inStatus);
   const writing = new Map(served.map((one) => [one.request.service, one]));

@@ -39,7 +39,7 @@ export interface ConnectionOptions {
   readonly host: Host;
   readonly clock: Clock;
   /** Milliseconds to connect, TLS included. */
-  readonly connectTimeout: number;
+  readonly connectTimeoutMs: number;
 }
 
 /** What is kept for a target between requests. */
@@ -52,7 +52,7 @@ interface Entry {
 }
 
 /** Milliseconds after its last request until what is kept for a target is closed. */
-const idleTime = 60_000;
+const idleTimeMs = 60_000;
 /** Milliseconds that a connection waits for its next request: less than servers have, so that none ends under a request. */
 const keptMs = 4000;
 
@@ -144,9 +144,9 @@ export class BackendConnections {
    * @throws {Error} of the system, TLS, or the timeout.
    */
   async connect(target: ForwardTarget): Promise<Socket | TLSSocket> {
-    const { host, connectTimeout } = this.#options;
+    const { host, connectTimeoutMs } = this.#options;
     const { address, port, protocol, serverName, ca } = target;
-    const signal = AbortSignal.timeout(connectTimeout);
+    const signal = AbortSignal.timeout(connectTimeoutMs);
     const socket = await host.connect(address, port, { signal });
     socket.setNoDelay(true);
     // Whoever uses it sees its end; its error has a listener from now on to its last moment.
@@ -176,10 +176,10 @@ export class BackendConnections {
 
   #sweepLater(): void {
     const { clock } = this.#options;
-    this.#sweep ??= clock.after(idleTime, () => {
+    this.#sweep ??= clock.after(idleTimeMs, () => {
       this.#sweep = undefined;
       for (const [key, { running, usedAt, destroy }] of this.#entries) {
-        if (running > 0 || clock.monotonic() - usedAt < idleTime) continue;
+        if (running > 0 || clock.monotonic() - usedAt < idleTimeMs) continue;
         this.#entries.delete(key);
         destroy();
       }
@@ -229,7 +229,7 @@ interface Targets {
 }
 
 /** Milliseconds that a target is avoided after it could not be connected to, while there are others. */
-const avoided = 5000;
+const avoidedMs = 5000;
 /** The number of other targets that are tried before one that failed. */
 const tries = 8;
 
@@ -274,7 +274,7 @@ export class TargetChoice {
   failed(target: ForwardTarget): void {
     const now = this.#clock.monotonic();
     for (const [name, until] of this.#failed) if (until <= now) this.#failed.delete(name);
-    this.#failed.set(nameOf(target), now + avoided);
+    this.#failed.set(nameOf(target), now + avoidedMs);
   }
 
   #hasFailed(target: ForwardTarget): boolean {

@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../client/clock.ts';
 import { createServer as createHttpServer, STATUS_CODES } from '../host/node-http.ts';
 import { maxHello, readClientHello } from '../network/http/client-hello.ts';
-import type { HttpTable } from '../network/http/http-table.ts';
+import type { RoutingTable } from '../network/http/routing-table.ts';
 import type { Certificates } from './certificates.ts';
 import { clientAddress, type ClientLimits } from './client-limits.ts';
 import { type ClientRequest, maxHeadBytes } from './exchange.ts';
@@ -22,21 +22,21 @@ import type { Tunnels } from './tunnels.ts';
 export interface ListenerOptions {
   readonly serving: RouterServing;
   readonly tunnels: Tunnels;
-  readonly table: HttpTable;
+  readonly table: RoutingTable;
   readonly certificates: Certificates;
   readonly limits: ClientLimits;
   readonly metrics: RouterMetrics;
   readonly clock: Clock;
   /** Milliseconds without a byte after which a client is cut. */
-  readonly idleTimeout: number;
+  readonly idleTimeoutMs: number;
 }
 
 /** Milliseconds for the head of a request, and for a TLS handshake. */
-const headTimeout = 10_000;
+const headTimeoutMs = 10_000;
 /** Milliseconds that a connection waits for its next request, as ingress-nginx has it. */
-const keepAliveTimeout = 75_000;
+const keepAliveTimeoutMs = 75_000;
 /** Milliseconds between two looks for slow clients. */
-const checkInterval = 2000;
+const checkIntervalMs = 2000;
 /** What a PING and answers of HTTP/2 itself take at most between two looks, TLS included. */
 const pingBytes = 1024;
 /** Requests of one HTTP/2 connection at a time, as nginx has it. */
@@ -53,9 +53,9 @@ export interface RouterListener {
 
 const timeouts = {
   ...{
-    headersTimeout: headTimeout,
-    keepAliveTimeout,
-    connectionsCheckingInterval: checkInterval,
+    headersTimeout: headTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    connectionsCheckingInterval: checkIntervalMs,
     maxHeaderSize: maxHeadBytes,
     // HTTP/1.0 knows no Host; what lacks one otherwise is refused with the rest.
     requireHostHeader: false,
@@ -65,9 +65,9 @@ const timeouts = {
 };
 
 /** A listener for requests without TLS. */
-export function httpListener({ serving, metrics, idleTimeout }: ListenerOptions): RouterListener {
+export function httpListener({ serving, metrics, idleTimeoutMs }: ListenerOptions): RouterListener {
   const server: HttpServer = createHttpServer({ ...timeouts, insecureHTTPParser: false });
-  server.setTimeout(idleTimeout);
+  server.setTimeout(idleTimeoutMs);
   serveHttp(server, serving, 'http');
   const sockets = openSockets(server, metrics, 'http');
   return {
@@ -81,16 +81,16 @@ export function httpListener({ serving, metrics, idleTimeout }: ListenerOptions)
 
 /** A listener for TLS: HTTP/2 and HTTP/1.1 where it ends here, else what passes through. */
 export function httpsListener(options: ListenerOptions): RouterListener {
-  const { serving, certificates, metrics, table, idleTimeout } = options;
+  const { serving, certificates, metrics, table, idleTimeoutMs } = options;
   const server: Http2SecureServer = createSecureServer({
     ...timeouts,
-    ...{ allowHTTP1: true, handshakeTimeout: headTimeout, minVersion: 'TLSv1.2' },
+    ...{ allowHTTP1: true, handshakeTimeout: headTimeoutMs, minVersion: 'TLSv1.2' },
     settings: { maxConcurrentStreams, maxHeaderListSize: maxHeadBytes },
     // Repeated headers of a backend are passed on as over HTTP/1.1.
     strictSingleValueFields: false,
     SNICallback: (name, done) => done(null, certificates.contextFor(name)),
   });
-  server.setTimeout(idleTimeout);
+  server.setTimeout(idleTimeoutMs);
   serveHttp(server, serving, 'https');
   server.on('tlsClientError', (error: Error) => serving.problem('HandshakeFailed', error));
   const sessions = new Set<ServerHttp2Session>();
@@ -193,7 +193,7 @@ function boundHeads(session: ServerHttp2Session, { clock, serving }: ListenerOpt
     });
   };
   const awaitAnswer = (writtenBytes: number): void => {
-    timer = clock.after(headTimeout, () => {
+    timer = clock.after(headTimeoutMs, () => {
       if (session.destroyed) return;
       const { bytesWritten } = session.socket;
       if (bytesWritten - writtenBytes > pingBytes) {
@@ -205,7 +205,7 @@ function boundHeads(session: ServerHttp2Session, { clock, serving }: ListenerOpt
     });
   };
   const lookLater = (): void => {
-    timer = clock.after(checkInterval, look);
+    timer = clock.after(checkIntervalMs, look);
   };
   let timer = clock.after(0, look);
   session.on('close', () => timer.cancel());
@@ -227,7 +227,7 @@ function lookFirst(server: Http2SecureServer, options: ListenerOptions, isNeeded
 function look(socket: Socket, options: ListenerOptions, accept: () => void): void {
   const { clock, table, tunnels, serving, limits } = options;
   let bytes: Buffer = Buffer.alloc(0);
-  const late = clock.after(headTimeout, () => socket.destroy());
+  const late = clock.after(headTimeoutMs, () => socket.destroy());
   const end = (): void => {
     late.cancel();
     socket.off('data', take);

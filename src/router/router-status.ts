@@ -1,7 +1,7 @@
 import { isReady } from '../objects/endpoints.ts';
 import { services } from '../client/resources.ts';
 import type { Informer } from '../client/informers/informer.ts';
-import type { HttpTable } from '../network/http/http-table.ts';
+import type { RoutingTable } from '../network/http/routing-table.ts';
 import {
   ignoredAnnotations,
   ignoredMessage,
@@ -52,7 +52,7 @@ const maxEvents = 10;
 export class RouterStatus implements Runnable {
   readonly #context: ControllerContext;
   readonly #view: RouterView;
-  readonly #table: HttpTable;
+  readonly #table: RoutingTable;
   readonly #options: StatusOptions;
   readonly #services: Informer<Service>;
   readonly #unfollow: () => void;
@@ -62,7 +62,7 @@ export class RouterStatus implements Runnable {
   /** The last Events about each object, by kind and key. */
   readonly #sentEvents = new Map<string, string>();
 
-  constructor(context: ControllerContext, view: RouterView, table: HttpTable, options: StatusOptions) {
+  constructor(context: ControllerContext, view: RouterView, table: RoutingTable, options: StatusOptions) {
     this.#context = context;
     this.#view = view;
     this.#table = table;

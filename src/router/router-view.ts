@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Informer, Informers } from '../client/informers/informer.ts';
 import { endpointSlices, ingressClasses, ingresses, routes, secrets, services } from '../client/resources.ts';
-import type { HttpTable } from '../network/http/http-table.ts';
+import type { RoutingTable } from '../network/http/routing-table.ts';
 import { type IngressSelection, isServedIngress } from '../network/http/ingress.ts';
 import { restrictionProblem } from '../network/http/route-annotations.ts';
 import { type ClaimChanges, dynamicHeaderProblem, type RouteRefusal } from '../network/http/route-claims.ts';
@@ -24,7 +24,7 @@ import type { ServiceReader } from './backends.ts';
 
 export interface RouterViewOptions {
   readonly informers: Informers;
-  readonly table: HttpTable;
+  readonly table: RoutingTable;
   readonly certificates: Certificates;
   readonly log: Logger;
   readonly selection: IngressSelection;

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock, Random } from '../client/clock.ts';
 import type { Informers } from '../client/informers/informer.ts';
 import type { Host } from '../host/host.ts';
-import { HttpTable } from '../network/http/http-table.ts';
+import { RoutingTable } from '../network/http/routing-table.ts';
 import type { IngressSelection } from '../network/http/ingress.ts';
 import type { RouteClaimOptions } from '../network/http/route-claims.ts';
 import type { ObjectKey } from '../objects/meta.ts';
@@ -36,9 +36,9 @@ export interface RoutingOptions {
   readonly upgrades: readonly string[];
   readonly accessLog: boolean;
   /** Milliseconds to connect to a backend. */
-  readonly connectTimeout: number;
+  readonly connectTimeoutMs: number;
   /** Milliseconds that a backend may be silent; clients get 5 s more. */
-  readonly backendTimeout: number;
+  readonly backendTimeoutMs: number;
 }
 
 export interface RouterOptions {
@@ -63,12 +63,12 @@ export interface RouterPorts {
 }
 
 /** Milliseconds between two checks whether a drain is over. */
-const drainStep = 20;
+const drainStepMs = 20;
 
 /** The router of a cluster: carries requests to the endpoints of Services, as Ingresses and Routes say. */
 export class Router {
   readonly view: RouterView;
-  readonly table: HttpTable;
+  readonly table: RoutingTable;
   readonly #options: RouterOptions;
   readonly #connections: BackendConnections;
   readonly #tunnels: Tunnels;
@@ -82,10 +82,10 @@ export class Router {
 
   constructor(options: RouterOptions) {
     const { informers, host, clock, random, log, metrics, routing } = options;
-    const { connectTimeout, backendTimeout, accessLog, forwardedPolicy, upgrades } = routing;
+    const { connectTimeoutMs, backendTimeoutMs, accessLog, forwardedPolicy, upgrades } = routing;
     this.#options = options;
     this.#routerMetrics = new RouterMetrics(metrics);
-    this.table = new HttpTable(routing.claims);
+    this.table = new RoutingTable(routing.claims);
     this.view = new RouterView({
       ...{
         informers,
@@ -98,13 +98,13 @@ export class Router {
     });
     const choice = new TargetChoice(this.view, clock, random);
     this.view.onBackends = () => choice.changed();
-    this.#connections = new BackendConnections({ host, clock, connectTimeout });
+    this.#connections = new BackendConnections({ host, clock, connectTimeoutMs });
     this.#tunnels = new Tunnels(choice, this.#connections);
     this.#limits = new ClientLimits(routing.maxClientRequests, clock);
     this.#serving = new RouterServing({
       ...{ table: this.table, tunnels: this.#tunnels, forward: new Forward(choice, this.#connections) },
       ...{ clock, log, accessLog, forwardedPolicy, metrics: this.#routerMetrics },
-      ...{ limits: this.#limits, upgrades, backendTimeout },
+      ...{ limits: this.#limits, upgrades, backendTimeoutMs },
     });
   }
 
@@ -167,7 +167,7 @@ export class Router {
     });
     const deadline = clock.monotonic() + drainTimeout;
     while ((!drain.isOver || this.#tunnels.size > 0) && clock.monotonic() < deadline)
-      await clock.sleep(drainStep);
+      await clock.sleep(drainStepMs);
     this.#tunnels.close();
     for (const listener of listeners) listener.cut();
     await drained;
@@ -179,7 +179,7 @@ export class Router {
     return {
       ...{ serving: this.#serving, tunnels: this.#tunnels, table: this.table, clock, limits: this.#limits },
       ...{ certificates: this.#certificates, metrics: this.#routerMetrics },
-      idleTimeout: routing.backendTimeout + clientGraceMs,
+      idleTimeoutMs: routing.backendTimeoutMs + clientGraceMs,
     };
   }
 

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Clock } from '../client/clock.ts';
 import { ServerResponse } from '../host/node-http.ts';
-import type { HttpDecision, HttpTable } from '../network/http/http-table.ts';
+import type { HttpDecision, RoutingTable } from '../network/http/routing-table.ts';
 import { rewrittenPath } from '../network/http/route-annotations.ts';
 import type { HttpRule } from '../network/http/rules.ts';
 import { LogThrottle } from '../telemetry/log.ts';
@@ -18,14 +18,14 @@ import type { RouterMetrics } from './router-metrics.ts';
 import type { Tunnels } from './tunnels.ts';
 
 export interface RouterServingOptions {
-  readonly table: HttpTable;
+  readonly table: RoutingTable;
   readonly forward: Forward;
   readonly tunnels: Tunnels;
   readonly limits: ClientLimits;
   /** Protocols that connections may change to, in lower case. */
   readonly upgrades: readonly string[];
   /** Milliseconds that a backend may be silent. */
-  readonly backendTimeout: number;
+  readonly backendTimeoutMs: number;
   readonly clock: Clock;
   readonly log: Logger;
   /** Whether each request is logged. */
@@ -171,7 +171,7 @@ export class RouterServing {
     upgrade: Upgrade | undefined,
     switched: () => void = () => undefined,
   ): void {
-    const { forward, table, limits, tunnels, backendTimeout } = this.#options;
+    const { forward, table, limits, tunnels, backendTimeoutMs } = this.#options;
     const asked = readAsked(request);
     if (typeof asked === 'number') {
       // How long the request is may be in doubt: what follows is not read.
@@ -207,8 +207,8 @@ export class RouterServing {
       return;
     }
     ended.on('close', leaveRoute);
-    const { timeoutMs = backendTimeout, tunnelTimeoutMs, hsts, rewriteTarget } = rule.settings ?? {};
-    if (timeoutMs > backendTimeout) awaitLonger(request, timeoutMs + clientGraceMs);
+    const { timeoutMs = backendTimeoutMs, tunnelTimeoutMs, hsts, rewriteTarget } = rule.settings ?? {};
+    if (timeoutMs > backendTimeoutMs) awaitLonger(request, timeoutMs + clientGraceMs);
     const headers = this.#headers(request, asked.host === '' ? ownNameOf(rule) : asked.host, scheme, rule);
     if (upgrade !== undefined) headers.push('Connection', 'Upgrade', 'Upgrade', upgrade.protocol);
     forward.start({

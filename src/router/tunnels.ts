@@ -5,7 +5,7 @@ import type { BackendConnections, ForwardTarget, TargetChoice } from './backends
 import type { ForwardProblem } from './forward.ts';
 
 /** Milliseconds without a byte in either direction after which a tunnel ends; the router of OpenShift has the same. */
-const idleTunnel = 3_600_000;
+const idleTunnelMs = 3_600_000;
 
 /** Connections whose bytes pass as they are: upgrades, and TLS that a backend ends. */
 export class Tunnels {
@@ -79,7 +79,7 @@ export class Tunnels {
    *
    * @param idleMs milliseconds without a byte after which they end.
    */
-  join(client: Duplex, backend: Duplex, idleMs = idleTunnel): void {
+  join(client: Duplex, backend: Duplex, idleMs = idleTunnelMs): void {
     for (const [from, to] of [
       [client, backend],
       [backend, client],

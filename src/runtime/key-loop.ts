@@ -63,7 +63,7 @@ export interface EnqueueOptions {
   /** Higher runs first; default {@link Priority.change}. A waiting key keeps the higher of two. */
   readonly priority?: number;
   /** Milliseconds to wait first. Of two times for one key the earlier applies. */
-  readonly after?: number;
+  readonly afterMs?: number;
 }
 
 const defaultBackoff: BackoffLimits = { base: 5, max: 1_000_000 };
@@ -202,8 +202,8 @@ export class KeyLoop<C extends LoopContext = ControllerContext> implements Runna
   }
 
   /** Enqueues a reconcile of the key. Keys that are added before `run` wait for it. */
-  enqueue(key: ObjectKey, { priority = Priority.change, after = 0 }: EnqueueOptions = {}): void {
-    this.#queue.addAfter(key, after, priority);
+  enqueue(key: ObjectKey, { priority = Priority.change, afterMs = 0 }: EnqueueOptions = {}): void {
+    this.#queue.addAfter(key, afterMs, priority);
   }
 
   /** A second queue, for work of another grain: it has workers and caches of its own, and runs with this one. */

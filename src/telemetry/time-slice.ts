@@ -7,7 +7,7 @@ const maxMs = 20;
 export class TimeSlice {
   #begin = performance.now();
 
-  /** True when it is time to {@link giveWay}. */
+  /** True when it is time to {@link yield}. */
   get isOver(): boolean {
     return performance.now() - this.#begin > maxMs;
   }
@@ -16,7 +16,7 @@ export class TimeSlice {
    * Lets the event loop turn, and begins the next slice. Behind a callback of I/O, the first wait ends before timers and
    * other I/O have had their turn.
    */
-  async giveWay(): Promise<void> {
+  async yield(): Promise<void> {
     await setImmediate();
     await setImmediate();
     this.#begin = performance.now();
@@ -29,7 +29,7 @@ export function runInSlices<T>(work: Generator<undefined, T, undefined>): T | Pr
   for (;;) {
     const { done, value } = work.next();
     if (done === true) return value;
-    if (slice.isOver) return slice.giveWay().then(() => runInSlices(work));
+    if (slice.isOver) return slice.yield().then(() => runInSlices(work));
   }
 }
 
@@ -39,7 +39,7 @@ export async function inSlices<T>(made: Iterable<T>): Promise<T[]> {
   const all: T[] = [];
   for (const each of made) {
     all.push(each);
-    if (slice.isOver) await slice.giveWay();
+    if (slice.isOver) await slice.yield();
   }
   return all;
 }
@@ -61,12 +61,12 @@ export class TimeSlices {
   #began = performance.now();
 
   /** Resolves at once within a slice, and after a turn of the event loop at its end. */
-  async pause(): Promise<void> {
+  async yield(): Promise<void> {
     await setImmediate();
     this.#began = performance.now();
   }
 
-  /** True when {@link pause} is due. */
+  /** True when {@link yield} is due. */
   get due(): boolean {
     return performance.now() - this.#began > sliceMs;
   }

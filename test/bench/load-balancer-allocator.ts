@@ -101,7 +101,7 @@ function request(index: number, family: IPFamily = 'IPv4'): AddressRequest {
     namespace: 'n',
     labels: {},
     namespaceLabels: {},
-    createdAt: index,
+    createdAtMs: index,
     families: [family],
     needsAll: true,
     addresses: new Map(),

@@ -137,7 +137,7 @@ test.each(
     spec: specOf(pool),
   }));
   const effects = planEdit({
-    ...{ services: before, namespaceLabels: () => ({}), settings, pools, edited, now },
+    ...{ services: before, namespaceLabels: () => ({}), settings, pools, edited, nowMs: now },
     forbidden: forbiddenRanges([], [], []),
   });
   const planned = new Map(

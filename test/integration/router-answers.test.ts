@@ -38,7 +38,7 @@ beforeAll(async () => {
     metadata: { name: 'answers', annotations: { 'servicenet.dev/ssl-redirect': 'false' } },
     spec: { tls: [{ hosts: [host], secretName: 'tls' }], rules: [{ host, http: { paths: [path] } }] },
   });
-  router = await startRouter(api.client, { backendTimeout: 1500 });
+  router = await startRouter(api.client, { backendTimeoutMs: 1500 });
   const { table } = router.router;
   await vi.waitUntil(() => table.resolve({ scheme: 'https', host, path: '/' }).kind === 'forward', 20_000);
   const options = { ca: authority.certificate, servername: host };

@@ -37,7 +37,7 @@ beforeAll(async () => {
   api = await startApiServer({ controllers: [], nodes: 0 });
   objects = new Objects(api.client);
   await objects.create('/api/v1/namespaces', { metadata: { name: 'shop' } });
-  router = await startRouter(api.client, { backendTimeout: 1500 });
+  router = await startRouter(api.client, { backendTimeoutMs: 1500 });
   const web = await startBackend((request, response) => {
     reached++;
     let bytes = 0;

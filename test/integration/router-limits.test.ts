@@ -50,7 +50,7 @@ beforeAll(async () => {
     metadata: { name: 'silent', annotations: { 'servicenet.dev/ssl-redirect': 'false' } },
     spec: { tls: [{ hosts: [host], secretName: 'tls' }], rules: [{ host, http: { paths: [path] } }] },
   });
-  router = await startRouter(api.client, { backendTimeout: 60_000, maxClientRequests });
+  router = await startRouter(api.client, { backendTimeoutMs: 60_000, maxClientRequests });
   const { table } = router.router;
   await vi.waitUntil(() => table.resolve({ scheme: 'https', host, path: '/' }).kind === 'forward', 20_000);
 });

@@ -67,7 +67,7 @@ beforeAll(async () => {
     metadata: { name: 'echo', annotations: { 'servicenet.dev/ssl-redirect': 'false' } },
     spec: { tls: [{ hosts: [host], secretName: 'tls' }], rules: [{ host, http: { paths: [path] } }] },
   });
-  router = await startRouter(api.client, { backendTimeout: 5000 });
+  router = await startRouter(api.client, { backendTimeoutMs: 5000 });
   const { table } = router.router;
   await vi.waitUntil(() => table.resolve({ scheme: 'https', host, path: '/' }).kind === 'forward', 20_000);
 });

@@ -28,7 +28,7 @@ beforeAll(async () => {
     else if (request.url !== '/never') response.end(request.url);
   });
   await objects.service('web', [backend.port]);
-  router = await startRouter(api.client, { backendTimeout: 1500 });
+  router = await startRouter(api.client, { backendTimeoutMs: 1500 });
 });
 afterAll(async () => {
   await router.stop();

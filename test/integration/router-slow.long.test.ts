@@ -31,7 +31,7 @@ beforeAll(async () => {
   closing.push(() => endless.close());
   await objects.service('endless', [endless.port]);
   await objects.ingress('endless', 'endless.test', 'endless');
-  router = await startRouter(api.client, { backendTimeout: 1500 });
+  router = await startRouter(api.client, { backendTimeoutMs: 1500 });
 });
 /** Bytes that the endless backend could write, and whether its connection ended. */
 let sent = 0;

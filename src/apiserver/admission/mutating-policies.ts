@@ -85,7 +85,7 @@ export class MutatingPolicies implements AdmissionPlugin {
         calls.recordChange();
       }
       if (invocation.policy.spec.reinvocationPolicy === 'IfNeeded') calls.recordCall(id);
-      if (slice.isOver) await slice.giveWay();
+      if (slice.isOver) await slice.yield();
     }
     calls.end(object);
     const fatal = failures.filter(({ policy }) => policy.spec.failurePolicy !== 'Ignore');

@@ -231,7 +231,7 @@ export class ValidatingPolicies implements AdmissionPlugin {
     }
     const slice = new TimeSlice();
     for (const invocation of invocations) {
-      if (slice.isOver) await slice.giveWay();
+      if (slice.isOver) await slice.yield();
       const { policy, binding } = invocation;
       const actions = binding.spec.validationActions ?? [];
       const versioned = await versionedFor(invocation.resource, attributes);

@@ -144,7 +144,7 @@ export class Aggregator {
   #groupVersions: readonly RemoteGroupVersion[] = [];
   /** Names of APIServices whose check runs; `true` where another one follows. */
   readonly #checks = new Map<string, boolean>();
-  readonly #retries = new Map<string, { timer: NodeJS.Timeout; delay: number }>();
+  readonly #retries = new Map<string, { timer: NodeJS.Timeout; delayMs: number }>();
   readonly #stopping = new AbortController();
   readonly #unsubscribe: Unsubscribe[] = [];
   #stopChecks: Stop = () => undefined;
@@ -295,9 +295,9 @@ export class Aggregator {
   }
 
   #retryLater(name: string): void {
-    const delay = Math.min((this.#retries.get(name)?.delay ?? firstRetryMs / 2) * 2, checkIntervalMs);
+    const delayMs = Math.min((this.#retries.get(name)?.delayMs ?? firstRetryMs / 2) * 2, checkIntervalMs);
     clearTimeout(this.#retries.get(name)?.timer);
-    this.#retries.set(name, { timer: setTimeout(() => this.#check(name), delay).unref(), delay });
+    this.#retries.set(name, { timer: setTimeout(() => this.#check(name), delayMs).unref(), delayMs });
   }
 
   #cancelRetry(name: string): void {

@@ -114,7 +114,7 @@ async function createOnce(
   // Before admission: fields that plugins and webhooks add have no owner (apiserver `handlers/create.go`).
   const tracking = creation.track(object);
   if (tracking instanceof Promise) await tracking;
-  if (slice.isOver) await slice.giveWay();
+  if (slice.isOver) await slice.yield();
   const mutated = core.admission.mutate(attributes, reply);
   object = (mutated instanceof Promise ? await mutated : mutated) ?? object;
   matchNamespace(object, resource.definition.namespaced ? namespace : '');
@@ -132,7 +132,7 @@ async function createOnce(
     const preparing = strategy.prepareValidation?.(object);
     if (preparing !== undefined) await runInSlices(preparing);
     finishObject(resource, object, context, creation);
-    if (slice.isOver) await slice.giveWay();
+    if (slice.isOver) await slice.yield();
     // Strategies may have named it: LimitRanges need no name of a client.
     key = storageKeyOf(resource, namespace, object.metadata.name ?? '');
     const admitted = { ...attributes, name: object.metadata.name ?? '', object };
@@ -141,7 +141,7 @@ async function createOnce(
     if (validated instanceof Promise) await validated;
     if (!dryRun) checkNoResourceVersion(object);
     if (resource.conversion !== undefined) stored = await resource.conversion.write(object);
-    if (slice.isOver) await slice.giveWay();
+    if (slice.isOver) await slice.yield();
     checkAbsent(core, resource, key, object);
   } catch (error) {
     reservation.rollback();

@@ -58,7 +58,7 @@ async function deleteCollection(
   const listed = await listObjects(core, resource, namespace, asPage(options), filter, request.signal);
   const slice = new TimeSlice();
   for (const { object } of listed.items) {
-    if (slice.isOver) await slice.giveWay();
+    if (slice.isOver) await slice.yield();
     try {
       await deleteObject(core, resource, {
         namespace: object.metadata.namespace ?? namespace,
@@ -146,7 +146,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
   matchNamespace(object, resource.definition.namespaced ? namespace : '');
   dedupOwnerReferences(object, 'sent', (text) => reply.warn(text));
   const stored = storedForm(resource, object);
-  if (slice.isOver) await slice.giveWay();
+  if (slice.isOver) await slice.yield();
   const created = await createObject(core, resource, {
     object: stored,
     namespace,
@@ -183,7 +183,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
   let first: KubeObject | undefined;
   const slice = new TimeSlice();
   first = decode();
-  if (slice.isOver) await slice.giveWay();
+  if (slice.isOver) await slice.yield();
   checkPathName(name);
   const uid = first.metadata.uid ?? '';
   const updated = await updateObject(core, resource, {

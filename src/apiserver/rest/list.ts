@@ -245,7 +245,7 @@ async function readPage(
       resource.conversion === undefined ? result.items : await resource.conversion.read(result.items);
     let looked = 0;
     for (const item of served) {
-      if (!filter.everything && slice.isOver) await slice.giveWay();
+      if (!filter.everything && slice.isOver) await slice.yield();
       if (filter.everything || isSelected(filter, resource, item)) items.push(item);
       lastKey = item.key;
       looked++;

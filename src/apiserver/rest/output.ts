@@ -46,7 +46,7 @@ export function convertOne(
         : { resourceVersion: object.metadata.resourceVersion };
     return toTable(resource.table, [object], {
       includeObject: output.includeObject,
-      now,
+      nowMs: now,
       metadata,
       withColumns,
       version,

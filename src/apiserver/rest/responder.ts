@@ -104,7 +104,7 @@ export class Responder {
     const { table } = resource;
     const options = {
       includeObject: this.#output.includeObject,
-      now: this.#core.now(),
+      nowMs: this.#core.now(),
       metadata,
       withColumns: true,
       version,

@@ -124,7 +124,7 @@ async function updateOnce(
   }
   const produced = update.produce(live);
   let object = produced instanceof Promise ? await produced : produced;
-  if (slice.isOver) await slice.giveWay();
+  if (slice.isOver) await slice.yield();
   const attributes: AdmissionAttributes = {
     operation: 'UPDATE',
     resource,
@@ -140,7 +140,7 @@ async function updateOnce(
   const reply = { warn: (text: string) => update.warn(text) };
   const tracking = update.track(object, old);
   if (tracking instanceof Promise) await tracking;
-  if (slice.isOver) await slice.giveWay();
+  if (slice.isOver) await slice.yield();
   const { view } = update;
   const seen = view === undefined ? attributes : seenThrough(view, attributes, object, old);
   const mutating = core.admission.mutate(seen, reply);
@@ -170,7 +170,7 @@ async function updateOnce(
       reservation = strategy.beginDelete?.(old, context) ?? emptyReservation;
     }
     next = conversion === undefined || removed ? object : await conversion.write(object);
-    if (slice.isOver) await slice.giveWay();
+    if (slice.isOver) await slice.yield();
   } catch (error) {
     reservation.rollback();
     throw error;
@@ -225,7 +225,7 @@ async function createByUpdate(
   }
   const produced = update.produce(undefined);
   const object = produced instanceof Promise ? await produced : produced;
-  if (slice.isOver) await slice.giveWay();
+  if (slice.isOver) await slice.yield();
   checkVersionIsNumber(object.metadata.resourceVersion);
   // The resourceVersion is of no stored object; a dry run, which stores nothing, returns it.
   if (!dryRun) delete object.metadata.resourceVersion;

@@ -149,7 +149,7 @@ export interface Table {
 export interface TableOptions {
   readonly includeObject: IncludeObject;
   /** Milliseconds since 1970. */
-  readonly now: number;
+  readonly nowMs: number;
   readonly metadata: ListMeta;
   /** False for watch events after the first, which have no column definitions. */
   readonly withColumns: boolean;
@@ -186,7 +186,7 @@ export function toTable(
     rows: (converter.order === undefined ? objects : objects.toSorted(converter.order)).map((object) => {
       const conditions = converter.conditions?.(object);
       return {
-        cells: converter.cells(object, options.now),
+        cells: converter.cells(object, options.nowMs),
         ...(conditions === undefined ? {} : { conditions }),
         object: included(object, options),
       };

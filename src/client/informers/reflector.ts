@@ -247,7 +247,7 @@ export class Reflector<T extends KubeObject> {
         sink.alive();
         if (page.dropped > 0) this.#drop(page.dropped);
         for (const object of page.items) {
-          if (this.#slices.due) await this.#slices.pause();
+          if (this.#slices.due) await this.#slices.yield();
           sink.upsert(object, true);
         }
         if (signal.aborted) return;
@@ -280,7 +280,7 @@ export class Reflector<T extends KubeObject> {
         sink.alive();
         let added = false;
         for (const event of decoder.decode(chunk)) {
-          if (this.#slices.due) await this.#slices.pause();
+          if (this.#slices.due) await this.#slices.yield();
           if (signal.aborted) return;
           await this.#apply(event);
           added ||= event.type === 'ADDED';

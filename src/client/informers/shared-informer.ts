@@ -194,7 +194,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
 
   async listed(slices: TimeSlices): Promise<void> {
     for (const key of this.#unseen ?? []) {
-      if (slices.due) await slices.pause();
+      if (slices.due) await slices.yield();
       this.#forget(key);
     }
     this.#unseen = undefined;

@@ -100,7 +100,7 @@ export class AnnouncedReconciler {
       if (change.kind !== 'updated' || !jsonEqual(partsOfService(service), partsOfService(change.old))) {
         this.#touch();
       } else if (!jsonEqual(announcedConditionOf(service), announcedConditionOf(change.old))) {
-        own.enqueue(keyOf(service), { after: collectMs });
+        own.enqueue(keyOf(service), { afterMs: collectMs });
       }
       return [];
     });
@@ -147,7 +147,7 @@ export class AnnouncedReconciler {
   #touch(): void {
     this.#addresses = undefined;
     this.#isDirty = true;
-    this.#loop.enqueue(everyKey, { after: collectMs });
+    this.#loop.enqueue(everyKey, { afterMs: collectMs });
   }
 
   #forget(lease: Lease): void {
@@ -171,7 +171,7 @@ export class AnnouncedReconciler {
       this.#isDirty = true;
     }
     if (isNew || lived !== this.#liveness.isAlive(node, now)) {
-      this.#loop.enqueue(everyKey, { after: collectMs });
+      this.#loop.enqueue(everyKey, { afterMs: collectMs });
     }
   }
 
@@ -185,7 +185,7 @@ export class AnnouncedReconciler {
       this.#alive = alive;
       const slices = new TimeSlices();
       for (const service of [...this.#services.cache.values()]) {
-        if (slices.due) await slices.pause();
+        if (slices.due) await slices.yield();
         const { condition } = this.#plan(service, living);
         if (!jsonEqual(condition, announcedConditionOf(service))) this.#loop.enqueue(keyOf(service));
       }
@@ -205,7 +205,7 @@ export class AnnouncedReconciler {
     // A cluster without agents may have another announcer: see #plan.
     const addresses = this.#reports.size === 0 ? [] : this.#known().values();
     for (const assigned of addresses) {
-      if (slices.due) await slices.pause();
+      if (slices.due) await slices.yield();
       if (assigned.pool === undefined) continue;
       const { reasons } = ofPool(assigned.pool);
       const reason = reasonOf(planned(assigned, living));

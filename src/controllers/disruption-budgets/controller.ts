@@ -69,7 +69,7 @@ class DisruptionReconciler {
     this.#events = new NewEvents(loop.context);
 
     const enqueueBatched = (budgets: readonly PodDisruptionBudget[]): readonly ObjectKey[] => {
-      for (const budget of budgets) loop.enqueue(keyOf(budget), { after: batchMs });
+      for (const budget of budgets) loop.enqueue(keyOf(budget), { afterMs: batchMs });
       return [];
     };
     loop.on(this.#budgets, ownKey);

@@ -11,7 +11,7 @@ import type { AddressRequest } from './request.ts';
 export interface QuarantinedAddress {
   readonly address: string;
   /** Milliseconds since 1970. */
-  readonly until: number;
+  readonly untilMs: number;
   /** The Service that released it, which may get it back at once. */
   readonly service: ObjectKey;
 }
@@ -20,7 +20,7 @@ export interface QuarantinedAddress {
 class Quarantine {
   readonly #byAddress = new Map<string, QuarantinedAddress>();
   /** Earliest end on top. Entries that #byAddress no longer has are dropped when they reach the top. */
-  readonly #byEnd = new Heap<QuarantinedAddress>((a, b) => a.until < b.until);
+  readonly #byEnd = new Heap<QuarantinedAddress>((a, b) => a.untilMs < b.untilMs);
 
   get(address: string): QuarantinedAddress | undefined {
     return this.#byAddress.get(address);
@@ -41,13 +41,13 @@ class Quarantine {
 
   /** When the next address leaves, in milliseconds since 1970; undefined when there is none. */
   get nextEnd(): number | undefined {
-    return this.#first()?.until;
+    return this.#first()?.untilMs;
   }
 
   /** Removes and returns the addresses whose quarantine has ended. */
   takeEnded(now: number): string[] {
     const ended: string[] = [];
-    for (let first = this.#first(); first !== undefined && first.until <= now; first = this.#first()) {
+    for (let first = this.#first(); first !== undefined && first.untilMs <= now; first = this.#first()) {
       this.#byEnd.pop();
       this.#byAddress.delete(first.address);
       ended.push(first.address);
@@ -76,7 +76,7 @@ export function readQuarantined({ status }: AddressPool, now: number): Quarantin
     const time = parseTime(until);
     return parsed === undefined || time === undefined || time <= now
       ? []
-      : [{ address: parsed.canonical, service, until: time }];
+      : [{ address: parsed.canonical, service, untilMs: time }];
   });
 }
 
@@ -168,7 +168,7 @@ export class Allocations {
       const parsed = parseStrictAddress(address);
       return parsed !== undefined && this.poolOf(parsed.family, parsed.value) === owner;
     });
-    return inside.sort((a, b) => b.until - a.until || (a.address < b.address ? -1 : 1));
+    return inside.sort((a, b) => b.untilMs - a.untilMs || (a.address < b.address ? -1 : 1));
   }
 
   /** The pool that contains an address now. */
@@ -277,7 +277,7 @@ export class Allocations {
     if (allocation.services.size > 0) return assignFreePorts(allocation);
     this.#byAddress.delete(address);
     const delay = this.poolOf(allocation.family, allocation.value)?.pool.reuseDelayMs ?? 0;
-    if (delay > 0) this.quarantine({ address, until: now + delay, service });
+    if (delay > 0) this.quarantine({ address, untilMs: now + delay, service });
     else this.#updateState(address);
     return [];
   }
@@ -343,7 +343,7 @@ export class Allocations {
 /** Assigns free ports of an address to the oldest Service that wants them; returns the Services that got some. */
 function assignFreePorts({ services, ports }: Allocation): ObjectKey[] {
   const gained: ObjectKey[] = [];
-  for (const request of [...services.values()].sort((a, b) => a.createdAt - b.createdAt)) {
+  for (const request of [...services.values()].sort((a, b) => a.createdAtMs - b.createdAtMs)) {
     const free = request.ports.filter((port) => !ports.has(port));
     for (const port of free) ports.set(port, request.service);
     if (free.length > 0) gained.push(request.service);

@@ -254,17 +254,17 @@ class LoadBalancerReconciler {
     const released: ServedService[] = [];
     const slices = new TimeSlices();
     for (const service of all.values()) {
-      if (slices.due) await slices.pause();
+      if (slices.due) await slices.yield();
       const known = { request: this.#requestOf(service), inStatus: this.#statusAddresses(service) };
       if (this.#isReleased(service)) released.push(known);
       else if (!isForeign(service, known.inStatus)) served.push(known);
     }
     const adoption = this.#allocator.adopt(served, released);
-    while (adoption.next().done !== true) if (slices.due) await slices.pause();
+    while (adoption.next().done !== true) if (slices.due) await slices.yield();
     this.#pools.loadQuarantine();
     // Oldest first, whatever the order in which the queue gives them: `pools plan` says the same.
     for (const { request, inStatus } of this.#allocator.startOrder(served)) {
-      if (slices.due) await slices.pause();
+      if (slices.due) await slices.yield();
       this.#allocator.allocate(request, inStatus);
     }
   }
@@ -282,7 +282,7 @@ class LoadBalancerReconciler {
         uncached.set(key, service);
         this.#writes.written(key, service);
         // If it is deleted before the cache has it, no event comes.
-        this.#requeue(key, { after: uncachedRetryMs });
+        this.#requeue(key, { afterMs: uncachedRetryMs });
       }
     }
     return uncached;

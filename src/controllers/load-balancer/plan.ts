@@ -323,9 +323,9 @@ export function planPoolStatus(
 /** Of more, those that end first are left out. */
 const maxQuarantined = 1000;
 
-function restingOf({ address, service, until }: QuarantinedAddress): RestingAddress {
+function restingOf({ address, service, untilMs }: QuarantinedAddress): RestingAddress {
   // Times in the API have whole seconds; rounded up.
-  return { address, service, until: formatTime(Math.ceil(until / 1000) * 1000) };
+  return { address, service, until: formatTime(Math.ceil(untilMs / 1000) * 1000) };
 }
 
 function readyMessage(usable: boolean, problems: readonly string[]): string {

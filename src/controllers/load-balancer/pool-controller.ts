@@ -193,15 +193,15 @@ export class PoolReconciler {
 
   /** Enqueues the reading of all pools. */
   updateLayout(): void {
-    this.#loop.enqueue(layoutKey, { after: layoutDelayMs });
+    this.#loop.enqueue(layoutKey, { afterMs: layoutDelayMs });
   }
 
   /** Enqueues the status of all pools and the end of the next quarantine. */
   updateStatus(): void {
-    this.#loop.enqueue(statusKey, { after: statusDelayMs });
+    this.#loop.enqueue(statusKey, { afterMs: statusDelayMs });
     const next = this.#allocator.allocations.nextQuarantineEnd;
     if (next !== undefined) {
-      this.#loop.enqueue(quarantineKey, { after: Math.max(0, next - this.#context.clock.now()) });
+      this.#loop.enqueue(quarantineKey, { afterMs: Math.max(0, next - this.#context.clock.now()) });
     }
   }
 

@@ -30,7 +30,7 @@ export interface Origin {
 export interface Pool {
   readonly name: string;
   /** Milliseconds since 1970; of two overlapping pools the older one keeps the overlap. */
-  readonly createdAt: number;
+  readonly createdAtMs: number;
   readonly ranges: readonly AddressRange[];
   /** From `exclude` and `avoidFirstLast`. */
   readonly excluded: readonly AddressRange[];
@@ -65,7 +65,7 @@ export function readPool(object: AddressPool): { pool: Pool; problems: string[] 
   if (spec.avoidFirstLast === true) pushAll(excluded, avoidedAddresses(spec, problems));
   const pool: Pool = {
     name: metadata.name ?? '',
-    createdAt: parseTime(metadata.creationTimestamp ?? '') ?? 0,
+    createdAtMs: parseTime(metadata.creationTimestamp ?? '') ?? 0,
     ranges,
     excluded,
     autoAssign: spec.autoAssign ?? true,
@@ -307,7 +307,7 @@ export function layOut(
 }
 
 function byAge(a: Pool, b: Pool): number {
-  return a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);
+  return a.createdAtMs - b.createdAtMs || (a.name < b.name ? -1 : 1);
 }
 
 function spansOf(ranges: readonly AddressRange[], family: IPFamily): Span[] {

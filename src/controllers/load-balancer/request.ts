@@ -12,7 +12,7 @@ export interface AddressRequest {
   /** Labels of its namespace. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
   /** Milliseconds since 1970. The oldest Service is served first. */
-  readonly createdAt: number;
+  readonly createdAtMs: number;
   /** In order of preference. */
   readonly families: readonly IPFamily[];
   /** All families or none; false: one family is better than none. */
@@ -98,7 +98,7 @@ interface ReadAnnotation {
 
 /** Oldest first, then by key: creation times have whole seconds. */
 export function byServiceAge(a: AddressRequest, b: AddressRequest): number {
-  return a.createdAt - b.createdAt || (a.service < b.service ? -1 : a.service > b.service ? 1 : 0);
+  return a.createdAtMs - b.createdAtMs || (a.service < b.service ? -1 : a.service > b.service ? 1 : 0);
 }
 
 /** True for Services of type LoadBalancer with a class that is served. The class cannot change while the type stays. */
@@ -153,7 +153,7 @@ export function readRequest(
     namespace: metadata.namespace ?? '',
     labels: metadata.labels ?? {},
     namespaceLabels,
-    createdAt: parseTime(metadata.creationTimestamp ?? '') ?? 0,
+    createdAtMs: parseTime(metadata.creationTimestamp ?? '') ?? 0,
     families,
     needsAll: spec.ipFamilyPolicy !== 'PreferDualStack',
     addresses: readAddresses(read(names.addresses), spec.loadBalancerIP ?? '', families, problems),

@@ -165,7 +165,7 @@ const resetAfterDelays = 10;
 interface Conflict {
   times: number;
   /** Milliseconds since 1970. */
-  lastWrite: number;
+  lastWriteMs: number;
 }
 
 export interface ConflictDelay {
@@ -187,14 +187,14 @@ export class ConflictBackoff {
     const conflict = this.#conflicts.get(key);
     if (!isOverwritten(service)) return { delayMs: 0, times: 0 };
     if (conflict === undefined) {
-      this.#conflicts.set(key, { times: 1, lastWrite: now });
+      this.#conflicts.set(key, { times: 1, lastWriteMs: now });
       return { delayMs: 0, times: 1 };
     }
     const delay = backoffDelay(conflict.times - 1, limits, () => 0);
-    const delayMs = conflict.lastWrite + delay - now;
+    const delayMs = conflict.lastWriteMs + delay - now;
     if (delayMs > 0) return { delayMs, times: conflict.times };
-    conflict.times = now - conflict.lastWrite > resetAfterDelays * delay ? 1 : conflict.times + 1;
-    conflict.lastWrite = now;
+    conflict.times = now - conflict.lastWriteMs > resetAfterDelays * delay ? 1 : conflict.times + 1;
+    conflict.lastWriteMs = now;
     return { delayMs: 0, times: conflict.times };
   }
 

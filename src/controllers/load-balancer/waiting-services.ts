@@ -35,7 +35,7 @@ export class WaitingServices {
   /** Puts a Service into the queues of these keys and removes it from all others. */
   add(request: AddressRequest, keys: ReadonlySet<string>): void {
     const before = this.#entries.get(request.service);
-    if (before?.request.createdAt === request.createdAt && isSameSet(before.keys, keys)) {
+    if (before?.request.createdAtMs === request.createdAtMs && isSameSet(before.keys, keys)) {
       before.request = request;
       return;
     }

@@ -122,7 +122,7 @@ export function namespacesController({ transport, gracePeriodMs = 5000 }: Namesp
         const { kind, object } = change;
         const wasDeleted = kind === 'updated' && change.old.metadata.deletionTimestamp !== undefined;
         if (kind !== 'deleted' && object.metadata.deletionTimestamp !== undefined && !wasDeleted) {
-          loop.enqueue(keyOf(object), { after: gracePeriodMs });
+          loop.enqueue(keyOf(object), { afterMs: gracePeriodMs });
         }
         return [];
       });

@@ -48,7 +48,7 @@ export class AuditReconciler {
     this.#metrics = new AllocationMetrics(loop.context.metrics, this.#allocations);
 
     const changed = (): readonly [] => {
-      loop.enqueue(clusterKey, { after: collectMs });
+      loop.enqueue(clusterKey, { afterMs: collectMs });
       return [];
     };
     loop.on(this.#services, ({ kind, object: service }) => {
@@ -88,7 +88,7 @@ export class AuditReconciler {
     });
     const slices = new TimeSlices();
     for (const finding of found) {
-      if (slices.due) await slices.pause();
+      if (slices.due) await slices.yield();
       if (finding === undefined) continue;
       const id = [finding.kind, finding.key, finding.reason, finding.value].join(' ');
       present.add(id);

@@ -49,7 +49,7 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     children.addIndex(orphans, indexOrphans);
 
     loop.on(children, (change) => {
-      for (const key of this.#ownersOfChange(change)) loop.enqueue(key, { after: batchMs });
+      for (const key of this.#ownersOfChange(change)) loop.enqueue(key, { afterMs: batchMs });
       return [];
     });
   }

@@ -66,7 +66,7 @@ interface Running {
   readonly container: Container;
   readonly usage: Usage;
   /** Milliseconds since the epoch. */
-  readonly started: number;
+  readonly startedMs: number;
 }
 
 function runningOf(pod: Pod): Running[] {
@@ -74,7 +74,7 @@ function runningOf(pod: Pod): Running[] {
     const status = pod.status.containerStatuses?.find(({ name }) => name === container.name);
     const startedAt = status?.state?.running?.startedAt;
     if (typeof startedAt !== 'string') return [];
-    return [{ pod, container, usage: usageOf(pod, container), started: parseTime(startedAt) ?? 0 }];
+    return [{ pod, container, usage: usageOf(pod, container), startedMs: parseTime(startedAt) ?? 0 }];
   });
 }
 
@@ -83,8 +83,8 @@ const billion = 1_000_000_000n;
 const bytesOf = ({ memory }: Usage): number => Number(memory / billion);
 const nanoCoresOf = ({ cpu }: Usage): number => Number(cpu);
 /** CPU time since a start, in billionths of seconds. */
-const coreNanoSeconds = (usage: Usage, started: number, now: number): number =>
-  Math.floor(nanoCoresOf(usage) * (Math.max(0, now - started) / 1000));
+const coreNanoSeconds = (usage: Usage, startedMs: number, now: number): number =>
+  Math.floor(nanoCoresOf(usage) * (Math.max(0, now - startedMs) / 1000));
 
 function sumOf(usages: readonly Usage[]): Usage {
   return usages.reduce((sum, { cpu, memory }) => ({ cpu: sum.cpu + cpu, memory: sum.memory + memory }), {
@@ -109,10 +109,10 @@ function capacityOf(node: Node, resource: string): number {
 /** `stats/v1alpha1` Summary. */
 function summaryOf({ node, pods, now }: NodeState): object {
   const time = formatTime(now);
-  const cpuAndMemory = (usage: Usage, started: number) => ({
+  const cpuAndMemory = (usage: Usage, startedMs: number) => ({
     cpu: {
       ...{ time, usageNanoCores: nanoCoresOf(usage) },
-      usageCoreNanoSeconds: coreNanoSeconds(usage, started, now),
+      usageCoreNanoSeconds: coreNanoSeconds(usage, startedMs, now),
     },
     memory: {
       ...{ time, usageBytes: bytesOf(usage), workingSetBytes: bytesOf(usage), rssBytes: bytesOf(usage) },
@@ -132,16 +132,16 @@ function summaryOf({ node, pods, now }: NodeState): object {
     },
     pods: [...Map.groupBy(running, ({ pod }) => pod)].map(([{ metadata, status }, containers]) => {
       const { name = '', namespace = '', uid = '' } = metadata;
-      const started = Math.min(...containers.map((each) => each.started));
+      const startedMs = Math.min(...containers.map((each) => each.startedMs));
       return {
         podRef: { name, namespace, uid },
-        startTime: status.startTime ?? formatTime(started),
+        startTime: status.startTime ?? formatTime(startedMs),
         containers: containers.map((each) => ({
           name: each.container.name,
-          startTime: formatTime(each.started),
-          ...cpuAndMemory(each.usage, each.started),
+          startTime: formatTime(each.startedMs),
+          ...cpuAndMemory(each.usage, each.startedMs),
         })),
-        ...cpuAndMemory(sumOf(containers.map(({ usage }) => usage)), started),
+        ...cpuAndMemory(sumOf(containers.map(({ usage }) => usage)), startedMs),
       };
     }),
   };
@@ -163,8 +163,8 @@ function family(
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
 }
 
-const secondsOf = ({ usage, started }: Running, now: number): number =>
-  coreNanoSeconds(usage, started, now) / 1e9;
+const secondsOf = ({ usage, startedMs }: Running, now: number): number =>
+  coreNanoSeconds(usage, startedMs, now) / 1e9;
 
 /** As cAdvisor names them; of one network interface, one disk and so on nothing is known. */
 function containerMetrics({ node, pods, now }: NodeState): string {
@@ -198,7 +198,7 @@ function containerMetrics({ node, pods, now }: NodeState): string {
     family('container_memory_working_set_bytes', 'gauge', 'Current working set in bytes.', memory),
     family(
       ...(['container_start_time_seconds', 'gauge', 'Start time since the epoch in seconds.'] as const),
-      of(({ started }) => started / 1000),
+      of(({ startedMs }) => startedMs / 1000),
     ),
     family('machine_cpu_cores', 'gauge', 'Number of logical CPU cores.', [[{}, capacityOf(node, 'cpu')]]),
     family('machine_memory_bytes', 'gauge', 'Memory installed, in bytes.', [
@@ -242,7 +242,7 @@ function resourceMetrics({ node, pods, now }: NodeState): string {
       'container_start_time_seconds',
       'gauge',
       'Start time since the epoch',
-      of(({ started }) => started / 1000),
+      of(({ startedMs }) => startedMs / 1000),
     ),
     family('node_cpu_usage_seconds_total', 'counter', cpu, [[{}, nodeSeconds]]),
     family('node_memory_working_set_bytes', 'gauge', memory, [[{}, bytesOf(total)]]),

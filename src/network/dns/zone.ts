@@ -70,12 +70,12 @@ export class Zone {
   readonly #namespaces = new Set<string>();
   readonly #services = new Map<ObjectKey, ZoneService>();
   readonly #slices = new Map<ObjectKey, ZoneSlice>();
-  readonly #slicesOfService = new Filed<ObjectKey>();
-  readonly #servicesAt = new Filed<ObjectKey>();
-  readonly #slicesAt = new Filed<ObjectKey>();
+  readonly #slicesOfService = new SetMap<ObjectKey>();
+  readonly #servicesAt = new SetMap<ObjectKey>();
+  readonly #slicesAt = new SetMap<ObjectKey>();
   readonly #pods = new Map<ObjectKey, readonly string[]>();
   /** By namespace and address. */
-  readonly #podsAt = new Filed<ObjectKey>();
+  readonly #podsAt = new SetMap<ObjectKey>();
 
   constructor(options: ZoneOptions) {
     this.options = options;
@@ -160,7 +160,7 @@ export class Zone {
 }
 
 /** Keys by a text under which they are found. */
-class Filed<K> {
+class SetMap<K> {
   readonly #keys = new Map<string, Set<K>>();
 
   add(place: string, key: K): void {

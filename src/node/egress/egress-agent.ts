@@ -82,7 +82,7 @@ export class EgressAgent implements Runnable {
       },
       changed: (change) => {
         this.#foreign = worse(this.#foreign, change);
-        this.#loop.enqueue(everything, { after: repairMs });
+        this.#loop.enqueue(everything, { afterMs: repairMs });
       },
     });
     this.#table = new EgressTable(new Nft(host, this.#watch), markMask);
@@ -101,7 +101,7 @@ export class EgressAgent implements Runnable {
         return () => this.#sync();
       },
     );
-    const changed = (): void => this.#loop.enqueue(everything, { after: batchMs });
+    const changed = (): void => this.#loop.enqueue(everything, { afterMs: batchMs });
     // Without objects, Pods and nodes may change as they like.
     const changedIfAny = (): void => {
       if (this.#hasObjects) changed();

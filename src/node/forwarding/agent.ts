@@ -153,7 +153,7 @@ export class NodeAgent implements Runnable {
             ...{ host, clock, log, tables: ipFamilies.map((family) => `${nftFamily(family)} ${tableName}`) },
             changed: (change) => {
               this.#foreign = worse(this.#foreign, change);
-              this.#loop.enqueue(everything, { after: repairMs });
+              this.#loop.enqueue(everything, { afterMs: repairMs });
             },
           })
         : undefined;
@@ -179,8 +179,8 @@ export class NodeAgent implements Runnable {
       else this.#metrics.changed(kind, forwarding.families, now);
       if (triggeredMs !== undefined && triggeredMs > started) this.#triggeredMs.push(triggeredMs);
       this.#health.queued();
-      const after = Math.max(0, this.#lastSyncMs + minSyncMs - clock.monotonic());
-      this.#loop.enqueue(everything, { after });
+      const afterMs = Math.max(0, this.#lastSyncMs + minSyncMs - clock.monotonic());
+      this.#loop.enqueue(everything, { afterMs });
     });
     this.#loop.waitFor(this.#view);
     this.#problems = new ProblemReports(log, events, (key) => this.#view.service(key));

@@ -89,7 +89,7 @@ export class PolicyAgent implements Runnable {
       },
       changed: (change) => {
         this.#foreign = worse(this.#foreign, change);
-        this.#loop.enqueue(everything, { after: repairMs });
+        this.#loop.enqueue(everything, { afterMs: repairMs });
       },
     });
     this.#table = new PolicyTable(new Nft(host, this.#watch));
@@ -105,7 +105,7 @@ export class PolicyAgent implements Runnable {
         return () => this.#sync();
       },
     );
-    const changed = (): void => this.#loop.enqueue(everything, { after: batchMs });
+    const changed = (): void => this.#loop.enqueue(everything, { afterMs: batchMs });
     this.#firewalls = new EgressFirewalls({
       ...{ context, nodeName, clusterCIDRs, resolve },
       changed: () => {

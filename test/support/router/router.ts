@@ -34,8 +34,8 @@ const routing: RoutingOptions = {
   maxClientRequests: 1000,
   upgrades: ['websocket'],
   accessLog: true,
-  connectTimeout: 1000,
-  backendTimeout: 10_000,
+  connectTimeoutMs: 1000,
+  backendTimeoutMs: 10_000,
 };
 
 /** Starts a router on the objects that `transport` leads to, on any free ports. */

@@ -53,7 +53,7 @@ test.each<[string, AddressPoolSpec, AddressPoolSpec, string[]]>([
     forbidden: [],
     pools: [pool(before)],
     edited: [pool(after)],
-    now: 0,
+    nowMs: 0,
   });
   const shown = effects.map(({ service: name, effect, from, to }) =>
     [name, effect, from, to].filter(Boolean).join(' '),
@@ -98,7 +98,7 @@ test.each<[string, Service[], AddressPool[], string[]]>([
   'of Services that another load balancer served with our class it %s',
   (_what, services, pools, expected) => {
     const effects = planEdit({
-      ...{ services, namespaceLabels: () => ({}), forbidden: [], pools, now: 0 },
+      ...{ services, namespaceLabels: () => ({}), forbidden: [], pools, nowMs: 0 },
       settings: { loadBalancerClass: 'x', isDefaultClass: true, compat: true },
       edited: [pool({ addresses: ['192.0.2.0/30'] })],
     });

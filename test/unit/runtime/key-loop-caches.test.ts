@@ -20,7 +20,7 @@ import { FakeClock } from '../../support/fake-clock.ts';
 interface Feed {
   upsert(object: KubeObject, fromList: boolean): void;
   remove(object: KubeObject): void;
-  listed(slices: { due: boolean; pause(): Promise<void> }): Promise<void>;
+  listed(slices: { due: boolean; yield(): Promise<void> }): Promise<void>;
 }
 
 interface Harness {
@@ -52,7 +52,7 @@ function harness(transport?: Transport): Harness {
     clock,
     context: { ...base, informers },
     feed,
-    listed: (resource) => feed(resource).listed({ due: false, pause: () => Promise.resolve() }),
+    listed: (resource) => feed(resource).listed({ due: false, yield: () => Promise.resolve() }),
   };
 }
 

@@ -240,7 +240,7 @@ describe('the queue of a KeyLoop', () => {
     );
     loop.enqueue('a');
     await clock.advance(0);
-    loop.enqueue('b', { after: 10 });
+    loop.enqueue('b', { afterMs: 10 });
     stop.abort();
     await clock.advance(999);
     expect(signals.map(({ aborted }) => aborted)).toEqual([false]);

@@ -272,8 +272,8 @@ export class WatchSession implements Sender {
       if (!this.#isOver && options.allowWatchBookmarks && resource.definition.uncached !== true) {
         const send = (): void => this.#sendBookmark();
         this.#timers.push(setInterval(send, bookmarkIntervalMs));
-        const last = this.#deadline - performance.now() - bookmarkBeforeEndMs;
-        if (last > 0 && last <= maxTimerMs) this.#timers.push(setTimeout(send, last));
+        const lastMs = this.#deadline - performance.now() - bookmarkBeforeEndMs;
+        if (lastMs > 0 && lastMs <= maxTimerMs) this.#timers.push(setTimeout(send, lastMs));
       }
       const { replaced } = resource;
       if (replaced?.aborted === true) this.#onReplaced();

@@ -21,7 +21,7 @@ const deletedLength = 0xffffffff;
 /** Writes that became durable together. */
 export interface Group {
   /** Milliseconds since 1970. */
-  readonly time: number;
+  readonly timeMs: number;
   /** The revision before the first write; each write has the next revision. */
   readonly revision: number;
   readonly writes: readonly { readonly key: string; readonly value: Buffer | undefined }[];
@@ -82,7 +82,7 @@ export function decodeGroup(payload: Buffer): Group {
     writes.push(entry);
     at = entry.end;
   }
-  return { time: payload.readDoubleLE(1), revision: payload.readUIntLE(9, 6), writes };
+  return { timeMs: payload.readDoubleLE(1), revision: payload.readUIntLE(9, 6), writes };
 }
 
 /** A part of a snapshot, or from its last frame the number of its objects. @throws {RangeError} when it is neither. */

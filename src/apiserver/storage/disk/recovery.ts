@@ -110,7 +110,7 @@ function replayLog(file: string, store: MultiVersionStore): Replayed {
       for (const { key, value } of group.writes) {
         const revision = store.revision + 1;
         const version = value === undefined ? undefined : loadedVersion(key, revision, value);
-        if (!store.replay(key, version, group.time)) {
+        if (!store.replay(key, version, group.timeMs)) {
           throw damaged(offset, `revision ${revision} deletes ${key}, which is not there`);
         }
       }

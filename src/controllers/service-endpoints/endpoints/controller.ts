@@ -246,7 +246,7 @@ class EndpointsReconciler {
     const key = keyOf(object);
     if (this.#conflicted.delete(key)) this.#loop.enqueue(key);
     else if (isManagedEndpoints(object) && !this.#writes.isEcho(object)) {
-      this.#loop.enqueue(key, { after: unknownWriteDelayMs, priority: Priority.resync });
+      this.#loop.enqueue(key, { afterMs: unknownWriteDelayMs, priority: Priority.resync });
     }
   }
 }

@@ -182,7 +182,7 @@ class EndpointSliceReconciler {
     loop.on(this.#slices, (change) => {
       if (change.kind === 'added' && change.initial) return [];
       for (const key of servicesOfForeignChange(change, endpointSliceController, this.#writes)) {
-        loop.enqueue(key, { after: foreignChangeDelayMs });
+        loop.enqueue(key, { afterMs: foreignChangeDelayMs });
       }
       return [];
     });

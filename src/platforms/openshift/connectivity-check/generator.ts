@@ -155,7 +155,7 @@ export const connectivityCheckController: ControllerSpec = {
     const wakeWhere =
       (concerns: (object: KubeObject) => boolean) =>
       ({ object }: Change<KubeObject>): readonly ObjectKey[] => {
-        if (concerns(object)) loop.enqueue(everything, { after: batchMs });
+        if (concerns(object)) loop.enqueue(everything, { afterMs: batchMs });
         return [];
       };
     const inNamespaces = ({ metadata: { namespace = '' } }: KubeObject): boolean =>
@@ -170,7 +170,7 @@ export const connectivityCheckController: ControllerSpec = {
     loop.on(services, wakeWhere(inNamespaces));
     loop.on(endpoints, wakeWhere(inNamespaces));
     loop.on(nodes, ({ kind }) => {
-      if (kind === 'added') loop.enqueue(everything, { after: batchMs });
+      if (kind === 'added') loop.enqueue(everything, { afterMs: batchMs });
       return [];
     });
 

@@ -17,7 +17,7 @@ const configMap: KubeObject = {
 describe('toTable', () => {
   const converter = tableConverter('', 'ConfigMap');
   const options = {
-    now,
+    nowMs: now,
     metadata: { resourceVersion: '5' },
     withColumns: true,
     version: 'v1',

@@ -26,7 +26,7 @@ class NoTime extends TimeSlices {
   override get due(): boolean {
     return true;
   }
-  override pause(): Promise<void> {
+  override yield(): Promise<void> {
     this.#look();
     return Promise.resolve();
   }

@@ -228,7 +228,7 @@ describe('sharing', () => {
 
   test('the message of a waiting Service changes when another Service gets the address', () => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/32']));
-    const third = request('n/3', { ...v4('192.0.2.0'), createdAt: 9e15 });
+    const third = request('n/3', { ...v4('192.0.2.0'), createdAtMs: 9e15 });
     const messageFor = (one: AddressRequest): string => allocator.allocate(one, []).message;
     const requests = [request('n/1', v4('192.0.2.0')), request('n/2', v4('192.0.2.0')), third];
     expect(requests.map(messageFor)).toEqual(['', '192.0.2.0 is held by n/1', '192.0.2.0 is held by n/1']);

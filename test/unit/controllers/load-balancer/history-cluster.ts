@@ -248,7 +248,7 @@ export class HistoryCluster {
     }
     Array.from(this.allocator.adopt(served, released));
     for (const entry of this.#quarantined) {
-      if (entry.until > this.#now) this.allocator.allocations.quarantine(entry);
+      if (entry.untilMs > this.#now) this.allocator.allocations.quarantine(entry);
     }
     for (const key of [...this.services.keys()].reverse()) this.#reconcile(key);
   }

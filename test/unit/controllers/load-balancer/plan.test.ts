@@ -264,7 +264,7 @@ describe('quarantined addresses', () => {
       IPv4: { total: 4, used: 1, free: 2, quarantined: 1 },
       IPv6: { total: 0, used: 0, free: 0, quarantined: 0 },
     };
-    const quarantined = [{ address: '192.0.2.1', service: 'n/s', until: now + 1500 }];
+    const quarantined = [{ address: '192.0.2.1', service: 'n/s', untilMs: now + 1500 }];
     const pool = { metadata: { name: 'p' }, spec: {} };
     const status = planPoolStatus(
       pool,
@@ -276,7 +276,7 @@ describe('quarantined addresses', () => {
       { address: '192.0.2.1', service: 'n/s', until: '2026-01-01T00:00:02Z' },
     ]);
     expect(readQuarantined(written, now)).toEqual([
-      { address: '192.0.2.1', service: 'n/s', until: now + 2000 },
+      { address: '192.0.2.1', service: 'n/s', untilMs: now + 2000 },
     ]);
     expect(readQuarantined(written, now + 2000)).toEqual([]);
     const broken = [{ address: 'x', service: 'n/s', until: '2026-01-01T00:00:02Z' }];

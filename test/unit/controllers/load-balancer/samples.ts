@@ -20,7 +20,7 @@ export function request(service: string, changes: Partial<AddressRequest> = {}):
     namespace: service.split('/')[0] ?? '',
     labels: {},
     namespaceLabels: {},
-    createdAt: ++created,
+    createdAtMs: ++created,
     families: ['IPv4'],
     needsAll: true,
     addresses: new Map(),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HttpTable } from '../../../../src/network/http/http-table.ts';
+import { RoutingTable } from '../../../../src/network/http/routing-table.ts';
 import { RouteClaims, type RouteClaimOptions } from '../../../../src/network/http/route-claims.ts';
 import { keyOf } from '../../../../src/objects/meta.ts';
 import type { Ingress } from '../../../../src/objects/types/networking.generated.ts';
@@ -12,8 +12,11 @@ const options: RouteClaimOptions = {
   ...{ allowedDomains: [], deniedDomains: [], wildcards: false, ownership: true },
 };
 
-function tableOf(objects: readonly (Ingress | Route)[], given: Partial<RouteClaimOptions> = {}): HttpTable {
-  const table = new HttpTable({ ...options, ...given });
+function tableOf(
+  objects: readonly (Ingress | Route)[],
+  given: Partial<RouteClaimOptions> = {},
+): RoutingTable {
+  const table = new RoutingTable({ ...options, ...given });
   for (const one of objects) {
     if ('to' in one.spec) table.setRoute(keyOf(one), one as Route);
     else table.setIngress(keyOf(one), one as Ingress);
@@ -22,7 +25,7 @@ function tableOf(objects: readonly (Ingress | Route)[], given: Partial<RouteClai
 }
 
 /** The namespace whose Service answers, or the reason of a refusal. */
-function ask(table: HttpTable, host: string, path: string, scheme: 'http' | 'https' = 'http'): string {
+function ask(table: RoutingTable, host: string, path: string, scheme: 'http' | 'https' = 'http'): string {
   const decision = table.resolve({ scheme, host, path });
   if (decision.kind === 'refuse') return decision.reason;
   return decision.rule.source.namespace;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HttpTable } from '../../../../src/network/http/http-table.ts';
+import { RoutingTable } from '../../../../src/network/http/routing-table.ts';
 import { isServedIngress } from '../../../../src/network/http/ingress.ts';
 import type { RouteClaimOptions } from '../../../../src/network/http/route-claims.ts';
 import { keyOf } from '../../../../src/objects/meta.ts';
@@ -14,15 +14,19 @@ const options: RouteClaimOptions = {
   ...{ allowedDomains: [], deniedDomains: [], wildcards: false, ownership: true },
 };
 
-function tableOf(ingresses: readonly Ingress[], routes: readonly Route[] = [], given = options): HttpTable {
-  const table = new HttpTable(given);
+function tableOf(
+  ingresses: readonly Ingress[],
+  routes: readonly Route[] = [],
+  given = options,
+): RoutingTable {
+  const table = new RoutingTable(given);
   for (const one of ingresses) table.setIngress(keyOf(one), one);
   for (const one of routes) table.setRoute(keyOf(one), one);
   return table;
 }
 
 /** The Service that answers, `https` for a redirect, or the status and reason of a refusal. */
-function ask(table: HttpTable, url: string): string {
+function ask(table: RoutingTable, url: string): string {
   const [, scheme = '', host = '', path = ''] = /^(https?):\/\/([^/]+)(.*)$/.exec(url) ?? [];
   const decision = table.resolve({ scheme: scheme === 'https' ? 'https' : 'http', host, path });
   if (decision.kind === 'redirect') return `redirect ${decision.status}`;
@@ -324,7 +328,7 @@ describe('against a search through all rules', () => {
         fc.array(ingressOf, { maxLength: 12 }),
         fc.array(askedOf, { maxLength: 10 }),
         (changes, requests) => {
-          const table = new HttpTable({ ...options, ownership: false });
+          const table = new RoutingTable({ ...options, ownership: false });
           const present = new Map<string, Ingress>();
           for (const { name, age, rules } of changes) {
             const to = name.replace('/', '-');
@@ -367,7 +371,7 @@ describe('against a search through all rules', () => {
 });
 
 test('10,000 Routes: a change takes 5 ms of CPU at most', () => {
-  const table = new HttpTable({ ...options, wildcards: true });
+  const table = new RoutingTable({ ...options, wildcards: true });
   const routes = Array.from({ length: 10_000 }, (_, i) =>
     route(`ns${i % 50}/r${i}`, { host: `h${i}.x${i % 100}.test` }, i),
   );

@@ -31,7 +31,7 @@ export type HttpDecision =
     };
 
 /** One table of hosts and paths from Ingresses and Routes. A change costs what the object itself costs. */
-export class HttpTable {
+export class RoutingTable {
   readonly #rules = new HostRules();
   readonly #defaults = new HostRules();
   readonly #ingresses = new Map<ObjectKey, Pick<Ingress, 'metadata' | 'spec'>>();
