@@ -36,7 +36,7 @@ beforeAll(async () => {
   const tls = { termination: 'edge', insecureEdgeTerminationPolicy: 'Allow', certificate, key };
   await objects.create(routes, route('edge', { host, tls }));
   await objects.create(routes, route('hidden', { host: hidden, tls: { termination: 'passthrough' } }));
-  router = await startRouter(api.client, { backendTimeout: 5000 });
+  router = await startRouter(api.client, { backendTimeoutMs: 5000 });
   const { table } = router.router;
   await vi.waitUntil(() => table.hasPassthrough && table.admissionOf('shop/edge') !== undefined, 20_000);
 });
