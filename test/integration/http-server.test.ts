@@ -925,6 +925,22 @@ describe('upgrades', () => {
     expect(await text).toMatch(new RegExp(`^HTTP/1.1 ${code} .*"code":${code}`, 's'));
   });
 
+  test('that come to no stream are bounded in number and time, as other requests are', async () => {
+    const { rawSocket, send } = await start(echo, {
+      upgrade: async () => Promise.resolve(),
+      limits: { maxReadOnlyInFlight: 1, requestTimeoutMs: 3000 },
+    });
+    const socket = await rawSocket();
+    const closed = once(socket.resume(), 'close');
+    socket.write(`GET /api/v1/pods HTTP/1.1\r\n${head}Authorization: Bearer secret\r\n\r\n`);
+    await expect.poll(async () => (await send('/x')).status).toBe(429);
+    const watch = await rawSocket();
+    watch.write(`GET /api/v1/pods?watch=1 HTTP/1.1\r\n${head}Authorization: Bearer secret\r\n\r\n`);
+    await closed;
+    expect((await send('/x')).status).toBe(200);
+    expect(watch.destroyed).toBe(false);
+  });
+
   test('are closed with the server', async () => {
     const { rawSocket, server } = await start(echo, { upgrade });
     const socket = await rawSocket();

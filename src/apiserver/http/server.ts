@@ -311,10 +311,22 @@ class Listener {
       const user = this.#options.authenticator.authenticate(incoming);
       const target = parseTarget(incoming.url ?? '/');
       const request = new HttpRequest(incoming, target, user, () => controller.signal);
+      this.#limitUpgrade(request, socket);
       upgrade(request, socket, head).catch((error: unknown) => this.#failUpgrade(socket, error, incoming));
     } catch (error) {
       this.#failUpgrade(socket, error, incoming);
     }
+  }
+
+  /** Those that come to no stream have the limits of others. @throws {StatusError} 429 */
+  #limitUpgrade({ info }: HttpRequest, socket: Duplex): void {
+    if (isLongRunning(info)) return;
+    const release = this.#inFlight.enter(info);
+    const timer = setTimeout(() => socket.destroy(), this.#requestTimeoutMs).unref();
+    socket.once('close', () => {
+      release();
+      clearTimeout(timer);
+    });
   }
 
   #signalOf(response: OutgoingAnswer): AbortSignal {
