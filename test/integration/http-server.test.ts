@@ -453,7 +453,8 @@ async function readAll(socket: TLSSocket): Promise<string> {
   let text = '';
   socket.setEncoding('utf8');
   socket.on('data', (chunk: string) => (text += chunk));
-  await once(socket, 'close');
+  // A reset is an end, too.
+  await new Promise((resolve) => socket.once('close', resolve));
   return text;
 }
 

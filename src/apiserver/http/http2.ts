@@ -7,8 +7,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { Readable, Writable } from 'node:stream';
-import type { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import type { IncomingRequest } from './exchange.ts';
 import type { OutgoingAnswer } from './long-body.ts';
 
@@ -156,17 +155,12 @@ class Http2Answer extends Writable implements OutgoingAnswer {
   }
 }
 
-/** Whether a connection has agreed on HTTP/2. */
-export function isHttp2(socket: Socket): boolean {
-  return socket instanceof TLSSocket && socket.alpnProtocol === 'h2';
-}
-
 /** The limits of a connection. */
 export interface Http2Limits {
   /** Milliseconds from the end of the TLS handshake to the client's first frame. */
-  readonly prefaceTimeoutMs: number;
+  readonly headersTimeoutMs: number;
   /** Milliseconds that a connection without requests is kept. */
-  readonly idleTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
   /** Of one request. */
   readonly maxHeaders: number;
   readonly maxHeaderBytes: number;
@@ -196,16 +190,14 @@ export function serveHttp2(
     maxSessionMemory,
   });
   let open = 0;
-  let idle = setTimeout(() => session.destroy(), limits.prefaceTimeoutMs).unref();
+  let idle = setTimeout(() => session.destroy(), limits.headersTimeoutMs).unref();
   const wait = (): void => {
     clearTimeout(idle);
-    if (!session.closed) idle = setTimeout(() => session.close(), limits.idleTimeoutMs).unref();
+    if (!session.closed) idle = setTimeout(() => session.close(), limits.keepAliveTimeoutMs).unref();
   };
   session.once('remoteSettings', () => {
     if (open === 0) wait();
   });
-  // Also one behind the end of the session.
-  socket.on('error', () => undefined);
   session.on('error', () => socket.destroy());
   session.once('close', () => clearTimeout(idle));
   session.on('stream', (stream, headers, _flags, raw) => {

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import { badRequest, StatusError, tooManyRequests } from '../../objects/status.ts';
+import { badRequest, headersTooLarge, StatusError, tooManyRequests } from '../../objects/status.ts';
 import type { IncomingRequest, RequestInfo } from './exchange.ts';
 
 /**
@@ -43,6 +43,19 @@ export class HostCheck {
     const names = this.#certificate.subjectAltName ?? '';
     const message = `the request is for ${JSON.stringify(name)}, which is no address and no name of this server (${names})`;
     throw new StatusError(421, '', message);
+  }
+}
+
+/**
+ * The limit of headers of one request. Some versions of Node drop further ones, and those by which a proxy impersonates
+ * users may come last: requests with more are refused, here or by Node.
+ */
+export const maxHeaders = 2000;
+
+/** @throws {StatusError} 431 */
+export function checkHeaderCount({ rawHeaders }: IncomingRequest): void {
+  if (rawHeaders.length > 2 * maxHeaders) {
+    throw headersTooLarge(`the request has more than ${maxHeaders} headers`);
   }
 }
 

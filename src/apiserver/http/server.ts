@@ -4,17 +4,16 @@ import { type Server, createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
-import { headersTooLarge, internalError, timedOut, StatusError } from '../../objects/status.ts';
+import { internalError, timedOut, StatusError } from '../../objects/status.ts';
 import { LogThrottle } from '../../telemetry/log.ts';
 import { refusePlainHttp } from '../../tls/plain-http.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import type { Handler, IncomingRequest, UpgradeHandler } from './exchange.ts';
-import { isHttp2, serveHttp2 } from './http2.ts';
-import { HostCheck, InFlight, isLongRunning } from './limits.ts';
+import { checkHeaderCount, HostCheck, InFlight, isLongRunning, maxHeaders } from './limits.ts';
 import type { OutgoingAnswer } from './long-body.ts';
 import { HttpReply, replyContext } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
-import { type Closer, createCloser } from './shutdown.ts';
+import { type Closer, createCloser, isHttp2 } from './shutdown.ts';
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
@@ -127,12 +126,6 @@ const defaultLimits: HttpLimits = {
   headersTimeoutMs: 10_000,
 };
 
-/**
- * The limit of headers of one request. Some versions of Node drop further ones, and those by which a proxy impersonates
- * users may come last: requests with more are refused, here or by Node.
- */
-const maxHeaders = 2000;
-
 /** Go's default (net/http DefaultMaxHeaderBytes): selectors in a query may be long. */
 const maxHeaderBytes = 1024 * 1024;
 
@@ -168,10 +161,20 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   });
   server.maxHeadersCount = maxHeaders;
   routeByProtocol(server, (socket) => {
-    const { headersTimeoutMs: prefaceTimeoutMs, keepAliveTimeoutMs: idleTimeoutMs } = limits;
-    const http2Limits = { prefaceTimeoutMs, idleTimeoutMs, maxHeaders, maxHeaderBytes };
-    const end = serveHttp2(socket, http2Limits, (request, answer) => listener.serve(request, answer));
-    socket.once('close', closer.onClosing(end));
+    // Until it is destroyed, also behind the end of its session.
+    socket.on('error', ignore);
+    // Loaded by the first of them: it takes 5 MiB.
+    import('./http2.ts')
+      .then(({ serveHttp2 }) => {
+        if (socket.destroyed) return;
+        const http2Limits = { ...limits, maxHeaders, maxHeaderBytes };
+        const end = serveHttp2(socket, http2Limits, (request, answer) => listener.serve(request, answer));
+        socket.once('close', closer.onClosing(end));
+      })
+      .catch((error: unknown) => {
+        options.log.error({ err: error }, 'a connection of HTTP/2 cannot be served');
+        socket.destroy();
+      });
   });
   refusePlainHttp(server);
   const closer = createCloser(server);
@@ -375,13 +378,6 @@ class Listener {
   #logFailure(error: unknown, incoming: IncomingRequest): void {
     const { method, url } = incoming;
     this.#options.log.error({ err: error, method, url }, 'request failed unexpectedly');
-  }
-}
-
-/** @throws {StatusError} 431 */
-function checkHeaderCount({ rawHeaders }: IncomingRequest): void {
-  if (rawHeaders.length > 2 * maxHeaders) {
-    throw headersTooLarge(`the request has more than ${maxHeaders} headers`);
   }
 }
 

@@ -1,7 +1,12 @@
 import type { Server } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex, Writable } from 'node:stream';
-import { isHttp2 } from './http2.ts';
+import { TLSSocket } from 'node:tls';
+
+/** Whether a connection has agreed on HTTP/2. */
+export function isHttp2(socket: Socket): boolean {
+  return socket instanceof TLSSocket && socket.alpnProtocol === 'h2';
+}
 
 /** Stops a server: long-running requests are notified, short ones are waited for. */
 export interface Closer {
