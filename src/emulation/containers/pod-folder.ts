@@ -1,16 +1,4 @@
-import {
-  chmod,
-  chown,
-  lstat,
-  mkdir,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   type VolumeFile,
@@ -20,6 +8,8 @@ import {
 import type { Container, Pod, VolumeMount } from '../../objects/types/core.generated.ts';
 import { run } from '../../host/local-host.ts';
 import { errorMessage } from '../../objects/status.ts';
+import { checkHostFile, sharedPath } from './host-paths.ts';
+import { nestMounts, outerOf } from './nested-mounts.ts';
 import type { Mount } from './sandbox-command.ts';
 import { descriptorPath, openBelow } from './subpath.ts';
 
@@ -105,9 +95,7 @@ export class PodFolder {
       // As the kubelet has it, whatever the umask is (pkg/volume/emptydir).
       await chmod(folder.path, 0o777);
       if (sizeLimit !== undefined) {
-        const args = ['-t', 'tmpfs', '-o', `mode=1777,size=${sizeLimit}`, 'tmpfs', folder.path];
-        const { exitCode, stderr } = await run('mount', args);
-        if (exitCode !== 0) throw new Error(stderr.trim());
+        await mountBy(['-t', 'tmpfs', '-o', `mode=1777,size=${sizeLimit}`, 'tmpfs', folder.path]);
         this.#mounted.push(folder.path);
       }
       if (group !== undefined) {
@@ -147,9 +135,6 @@ export class PodFolder {
     if (own.shell !== undefined) {
       mounts.set('/bin/sh', { from: own.shell, at: '/bin/sh', isFile: true, isReadOnly: true });
     }
-    for (const at of own.hidden) {
-      mounts.set(at, { from: at, at, isFile: false, isReadOnly: true, isOfMachine: true });
-    }
     for (const mount of container.volumeMounts ?? []) {
       const volume = this.#volumes.get(mount.name);
       if (volume === undefined) {
@@ -181,7 +166,31 @@ export class PodFolder {
       const isSeenOnly = isReadOnly || mount.readOnly === true;
       mounts.set(at, { from, at, isFile, isReadOnly: isSeenOnly, isOfMachine });
     }
-    return [...mounts.values()];
+    for (const at of own.hidden) {
+      if (outerOf(at, [...mounts.values()]) !== undefined) continue;
+      mounts.set(at, { from: at, at, isFile: false, isReadOnly: true, isOfMachine: true });
+    }
+    const place = (name: string): string =>
+      join(this.path, 'subpaths', container.name, encodeURIComponent(name));
+    return await nestMounts(
+      [...mounts.values()],
+      async (name, mount) => await this.#bind(mount, place(name)),
+      async (from, to) => await mountBy(['--rbind', from, to]),
+    );
+  }
+
+  /** @returns the place. @throws {Error} */
+  async #bind(
+    { from, isFile, isReadOnly }: Pick<Mount, 'from' | 'isFile' | 'isReadOnly'>,
+    place: string,
+  ): Promise<string> {
+    await this.#unmount(place);
+    await mkdir(isFile ? dirname(place) : place, { recursive: true });
+    if (isFile) await writeFile(place, '');
+    await mountBy(['--rbind', from, place]);
+    this.#mounted.push(place);
+    if (isReadOnly) await mountBy(['-o', 'remount,bind,ro', place]);
+    return place;
   }
 
   /**
@@ -197,29 +206,19 @@ export class PodFolder {
     { name, mountPath }: VolumeMount,
     container: Container,
   ): Promise<string> {
-    const refused = (why: string): ContainerError =>
-      new ContainerError(
-        'CreateContainerConfigError',
-        `failed to prepare subPath for volumeMount "${name}" of container "${container.name}": ${why}`,
-      );
     const place = join(this.path, 'subpaths', container.name, encodeURIComponent(mountPath));
     try {
       const opened = await openBelow(root, subPath, makes);
       try {
-        await this.#unmount(place);
-        await mkdir(dirname(place), { recursive: true });
-        if ((await opened.stat()).isDirectory()) await mkdir(place, { recursive: true });
-        else await writeFile(place, '');
-        const { exitCode, stderr } = await run('mount', ['--bind', descriptorPath(opened), place]);
-        if (exitCode !== 0) throw refused(stderr.trim());
-        this.#mounted.push(place);
+        const isFile = !(await opened.stat()).isDirectory();
+        return await this.#bind({ from: descriptorPath(opened), isFile, isReadOnly: false }, place);
       } finally {
         await opened.close();
       }
     } catch (error) {
-      throw error instanceof ContainerError ? error : refused(errorMessage(error));
+      const why = `failed to prepare subPath for volumeMount "${name}" of container "${container.name}"`;
+      throw new ContainerError('CreateContainerConfigError', `${why}: ${errorMessage(error)}`);
     }
-    return place;
   }
 
   async #unmount(path: string): Promise<void> {
@@ -291,6 +290,12 @@ export class PodFolder {
   }
 }
 
+/** @throws {Error} with the words of `mount`. */
+async function mountBy(args: readonly string[]): Promise<void> {
+  const { exitCode, stderr } = await run('mount', args);
+  if (exitCode !== 0) throw new Error(stderr.trim());
+}
+
 /** Files that the kubelet gives every container, and programs of ours. */
 export interface OwnFiles {
   readonly hostname: string;
@@ -306,28 +311,6 @@ export interface OwnFiles {
   readonly pages: string | undefined;
   /** `--writable-host-paths`: what containers write to hostPath volumes is written to the machine. */
   readonly writesHostPaths: boolean;
-}
-
-/** Folders of this process's own namespaces, which have nothing of the machine: processes, credentials, volumes. */
-const ownFolders = ['/proc', '/run'];
-/** Folders of the kernel: what is written there has effects beyond any namespace. */
-const kernelFolders = ['/sys', '/dev'];
-
-/** The path of a hostPath volume without links. @throws {ContainerError} for a folder that no container may have. */
-async function sharedPath(path: string, isWritable: boolean): Promise<string> {
-  const real = await realpath(path).catch(() => path);
-  const refused = [...ownFolders, ...(isWritable ? kernelFolders : [])];
-  if (!refused.some((folder) => real === folder || real.startsWith(`${folder}/`))) return real;
-  const why = `hostPath ${path}: ${refused.join(', ')} are not shared with containers`;
-  throw new ContainerError('CreateContainerConfigError', why);
-}
-
-/** @throws {ContainerError} for a socket, a pipe or a device: a view that is read-only does not keep them from harm. */
-async function checkHostFile(path: string, isWritable: boolean): Promise<void> {
-  const found = await stat(path);
-  if (found.isFile() || (isWritable && found.isSocket())) return;
-  const why = `hostPath ${path} is no file and no folder: programs of the machine and devices are not shared with containers`;
-  throw new ContainerError('CreateContainerConfigError', why);
 }
 
 /** A file below a folder that programs of the Pod write to. */

@@ -120,6 +120,59 @@ forMakers('containers as processes keep what is not theirs as it is', (maker) =>
     await expect.poll(() => kubectl(['get', 'pod', name, '-o', message])).toContain(why);
   });
 
+  it('a mount inside of a volume does not leave it by a link', async () => {
+    const target = maker === 'root' ? outside : mkdtempSync('/var/tmp/servicenet-target-');
+    chmodSync(target, 0o777);
+    kubectl(['create', 'configmap', 'colors', '--from-literal=color=blue']);
+    const links = `ln -s '/oldroot${target}' /v/old; ln -s '${target}' /v/out; mkdir /v/real; ln -s real /v/in`;
+    const nested = (name: string, at: string, more: Partial<Container>, script = 'true'): void => {
+      const volumeMounts = [
+        { name: 'v', mountPath: '/mnt' },
+        { name: 'w', mountPath: at },
+        ...(more.volumeMounts ?? []),
+      ];
+      run(
+        name,
+        { command: ['sh', '-c', script], ...more, volumeMounts },
+        {
+          restartPolicy: 'Never',
+          volumes: [
+            { name: 'v', emptyDir: {} },
+            { name: 'w', emptyDir: {} },
+            { name: 's', configMap: { name: 'colors' } },
+          ],
+          initContainers: [
+            {
+              name: 'links',
+              image: 'busybox',
+              command: ['sh', '-c', links],
+              volumeMounts: [{ name: 'v', mountPath: '/v' }],
+            },
+          ],
+        },
+      );
+    };
+    const message = 'jsonpath={.status.containerStatuses[0].state.waiting.message}';
+    for (const link of ['old', 'out']) {
+      nested(`nested-${link}`, `/mnt/${link}/made`, {});
+      await expect
+        .poll(() => kubectl(['get', 'pod', `nested-${link}`, '-o', message]))
+        .toContain('cannot mount at');
+      nested(`message-${link}`, '/w', { terminationMessagePath: `/mnt/${link}/made` });
+      await expect
+        .poll(() => kubectl(['get', 'pod', `message-${link}`, '-o', message]))
+        .toContain('cannot mount at');
+    }
+    expect(readdirSync(target)).not.toContain('made');
+    const inside = { volumeMounts: [{ name: 's', mountPath: '/mnt/in/color', subPath: 'color' }] };
+    const script = `touch /mnt/real/deep/w/own && ls /mnt/in/deep/w; cat /mnt/real/color; echo; (echo x >/mnt/in/color) 2>/dev/null || echo kept; echo said >/mnt/in/message`;
+    nested('nested', '/mnt/in/deep/w', { ...inside, terminationMessagePath: '/mnt/in/message' }, script);
+    expect(await printed('nested')).toEqual(['own', 'blue', 'kept']);
+    const said = 'jsonpath={.status.containerStatuses[0].state.terminated.message}';
+    expect(kubectl(['get', 'pod', 'nested', '-o', said])).toBe('said\n');
+    if (target !== outside) rmSync(target, { recursive: true });
+  });
+
   it('a file of a hostPath is read', async () => {
     run(
       'file',
