@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -40,13 +40,14 @@ const attempts = (outside: string, control: string): string => {
 
 forMakers('containers as processes keep what is not theirs as it is', (maker) => {
   const home = new UpHome(maker);
-  const outside = mkdtempSync('/var/tmp/servicenet-outside-');
+  const outside = `/var/tmp/servicenet-outside-${process.pid}-${maker}`;
   const control = `${home.kubeconfig}.sock`;
   const connections: unknown[] = [];
   let server: Server;
   let up: ChildProcess;
 
   beforeAll(async () => {
+    mkdirSync(outside);
     chmodSync(outside, 0o777);
     writeFileSync(join(outside, 'f'), 'machine');
     chmodSync(join(outside, 'f'), 0o666);
