@@ -1,12 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, connect, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Host } from '../../src/host/host.ts';
 import { at, listAt, textAt } from '../../src/objects/json.ts';
-import { Builder, type Stage, stagesOf, wordsOf } from '../support/dockerfile.ts';
+import { type Stage, wordsOf } from '../support/dockerfile.ts';
+import { buildImageRoot, imageStage } from '../support/image-root.ts';
 import { applyStrictly, kustomizeWith } from '../support/manifests.ts';
 import { textsAt } from '../support/role-rules.ts';
 import { call } from '../support/test-server.ts';
@@ -48,20 +48,8 @@ describe.skipIf(missing !== '')(`the node agent in its image${missing && ` (miss
     // The network's namespaces are an ordinary user's.
     chmodSync(directory, 0o755);
     root = join(directory, 'root');
-    const stages = stagesOf('Dockerfile');
-    const last = stages.at(-1);
-    if (last === undefined) throw new Error('the Dockerfile has no stage');
-    image = last;
-    // node:24-slim is Debian 12 with Node.js, which needs libstdc++.
-    execFileSync('mmdebstrap', [
-      ...['--quiet', '--variant=essential', `--include=${packagesOf(image).join(',')},libstdc++6`],
-      ...['bookworm', root],
-    ]);
-    execFileSync('npm', ['run', 'build', '--', '--noCheck'], { stdio: 'pipe' });
-    const builder = new Builder(directory);
-    const app = stages.map((stage) => builder.build(stage)).at(-1) ?? '';
-    cpSync(join(app, 'app'), join(root, 'app'), { recursive: true, verbatimSymlinks: true });
-    cpSync(realpathSync(process.execPath), join(root, 'usr/local/bin/node'));
+    image = imageStage();
+    buildImageRoot(directory, root);
 
     cluster = await TestCluster.start({ 'node-1': ['client', 'server'] }, { authorizationMode: 'RBAC' });
     node = cluster.network.at('node-1').machine.host;
@@ -146,10 +134,3 @@ describe.skipIf(missing !== '')(`the node agent in its image${missing && ` (miss
     await expect(ended).rejects.toThrow();
   });
 });
-
-/** What `apt-get install` of a stage names. */
-function packagesOf({ instructions }: Stage): string[] {
-  const line = instructions.map(({ text }) => text).find((text) => text.includes('apt-get install'));
-  const [, names = ''] = /apt-get install ([^&]*)/.exec(line ?? '') ?? [];
-  return names.split(' ').filter((name) => name !== '' && !name.startsWith('-'));
-}

@@ -1,0 +1,66 @@
+/** The cluster, from within namespaces that `run.ts` made: all that it starts and mounts goes with them. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { isStringList, parseRecord, textAt, at } from '../../src/objects/json.ts';
+import { machines, nodeNames, ranges } from './addresses.ts';
+import { startControlPlane } from './control-plane.ts';
+import { Node } from './node.ts';
+import { deployCoreDns, startKubeProxy } from './peers.ts';
+import { run, until } from './processes.ts';
+import { type Component, deployServicenet } from './servicenet.ts';
+import { runSuite, type TestResult } from './suite.ts';
+import { suites } from './suites.ts';
+
+const settings = parseRecord(process.argv[2] ?? '') ?? {};
+const setting = (name: string): string => textAt(settings, name);
+const directory = setting('directory');
+const logs = setting('logs');
+
+/** Seconds since the start, for what is said. */
+const seconds = (): string => `${Math.round(performance.now() / 1000)} s`;
+
+run('mount', ['-t', 'tmpfs', 'tmpfs', '/run']);
+mkdirSync('/run/netns');
+const addresses = Object.entries(machines).flatMap(([name, each]) => [name, ...Object.values(each)]);
+run(join(import.meta.dirname, 'lan.sh'), [...ranges.pods, ...addresses]);
+const kubeconfig = await startControlPlane(directory, logs);
+console.log(`kube-apiserver is ready after ${seconds()}`);
+const images = at(settings, 'images');
+const nodes = nodeNames.map((name) => new Node(name, directory, logs));
+for (const node of nodes) {
+  await node.start(isStringList(images) ? images : []);
+  node.join(kubeconfig);
+}
+for (const node of nodes) await until(`node ${node.name}`, 120, () => node.isReady(kubeconfig));
+console.log(`${nodes.length} nodes are ready after ${seconds()}`);
+
+if (setting('with') === 'servicenet') {
+  deployServicenet(kubeconfig, directory, setting('components').split(',').filter(isComponent));
+} else {
+  startKubeProxy(nodes, join(directory, 'pki'), logs);
+  deployCoreDns(kubeconfig);
+}
+console.log(`${setting('with')} is ready after ${seconds()}`);
+
+const results: TestResult[] = [];
+for (const name of setting('suites').split(',').filter(Boolean)) {
+  const suite = suites.find((each) => each.name === name);
+  if (suite === undefined) throw new Error(`there is no suite ${name}`);
+  const focus = setting('focus');
+  results.push(...(await runSuite(focus === '' ? suite : { ...suite, focus: [focus] }, kubeconfig, logs)));
+}
+for (const { name, state, seconds: taken, message } of results) {
+  console.log(`${state.padEnd(8)} ${taken.toFixed(0).padStart(4)} s  ${name}${message && `: ${message}`}`);
+}
+const passed = results.filter(({ state }) => state === 'passed').length;
+if (at(settings, 'keep') === true) {
+  console.log(`nsenter --target ${process.ppid} --all`);
+  console.log(`export KUBECONFIG=${kubeconfig}`);
+  await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+}
+console.log(`\n${passed} passed, ${results.length - passed} failed`);
+process.exit(passed === results.length ? 0 : 1);
+
+function isComponent(name: string): name is Component {
+  return ['node', 'dns', 'policy', 'router', 'endpoints', 'egress'].includes(name);
+}

@@ -1,0 +1,3 @@
+module servicenet.dev/test/cluster/pause
+
+go 1.26

@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/** The Kubernetes whose programs are built: the version that `modules/kubernetes/go.mod` requires. */
+export const kubernetesVersion = /k8s\.io\/kubernetes (v\S+)/.exec(
+  readFileSync(join(import.meta.dirname, 'modules/kubernetes/go.mod'), 'utf8'),
+)?.[1];
+
+/** What is built and made stays here between runs, outside the checkout. */
+export const cache = join(
+  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
+  'servicenet',
+  'test-cluster',
+);
+
+const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(kubernetesVersion ?? '') ?? [];
+const version = 'k8s.io/component-base/version';
+const kubernetesFlags = ['gitVersion', 'gitMajor', 'gitMinor']
+  .map((name, n) => `-X ${version}.${name}=${[kubernetesVersion, major, minor][n] ?? ''}`)
+  .join(' ');
+
+interface Program {
+  /** The folder of its go.mod below `modules`. */
+  readonly module: string;
+  readonly package: string;
+  /** Built by `go test -c`. */
+  readonly isTest?: boolean;
+}
+
+const containerd = 'github.com/containerd/containerd/v2/cmd';
+const cni = 'github.com/containernetworking/plugins/plugins';
+
+/** Every program by its file name. */
+const programs = {
+  'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
+  'kube-controller-manager': {
+    module: 'kubernetes',
+    package: 'k8s.io/kubernetes/cmd/kube-controller-manager',
+  },
+  'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
+  kubelet: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubelet' },
+  'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
+  agnhost: { module: 'kubernetes', package: 'k8s.io/kubernetes/test/images/agnhost' },
+  'e2e.test': { module: 'kubernetes', package: 'k8s.io/kubernetes/test/e2e', isTest: true },
+  etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
+  containerd: { module: 'containerd', package: `${containerd}/containerd` },
+  'containerd-shim-runc-v2': { module: 'containerd', package: `${containerd}/containerd-shim-runc-v2` },
+  ctr: { module: 'containerd', package: `${containerd}/ctr` },
+  bridge: { module: 'cni', package: `${cni}/main/bridge` },
+  'host-local': { module: 'cni', package: `${cni}/ipam/host-local` },
+  loopback: { module: 'cni', package: `${cni}/main/loopback` },
+  portmap: { module: 'cni', package: `${cni}/meta/portmap` },
+  coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
+  pause: { module: 'pause', package: '.' },
+} as const satisfies Record<string, Program>;
+
+export type ProgramName = keyof typeof programs;
+
+/**
+ * The path of a program, built by the go command from the modules beside unless the cache has it. Statically linked: it
+ * runs in images and on nodes alike. The first build of Kubernetes takes half an hour on two cores.
+ *
+ * @throws {Error} where the go command fails.
+ */
+export function program(name: ProgramName): string {
+  const { module, package: path, ...rest }: Program = programs[name];
+  const folder = join(import.meta.dirname, 'modules', module);
+  const hash = createHash('sha256');
+  for (const file of ['go.mod', 'go.sum', 'main.go']) {
+    if (existsSync(join(folder, file))) hash.update(readFileSync(join(folder, file)));
+  }
+  const built = join(cache, 'programs', `${module}-${hash.digest('hex').slice(0, 12)}`, name);
+  if (existsSync(built)) return built;
+  console.log(`building ${name}`);
+  mkdirSync(dirname(built), { recursive: true });
+  const temporary = mkdtempSync(join(dirname(built), '.build-'));
+  const verb = rest.isTest === true ? ['test', '-c', '-vet=off'] : ['build'];
+  execFileSync(
+    'go',
+    [...verb, '-trimpath', '-ldflags', `-s -w ${kubernetesFlags}`, '-o', join(temporary, name), path],
+    { cwd: folder, env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false' }, stdio: 'inherit' },
+  );
+  renameSync(join(temporary, name), built);
+  rmSync(temporary, { recursive: true });
+  return built;
+}
