@@ -4,8 +4,7 @@ import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { credentialId, withAuthenticatedGroup, anonymousUser } from './users.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 import { isUtf8 } from 'node:buffer';
-import type { IncomingHttpHeaders } from 'node:http';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { unauthorized } from '../../objects/status.ts';
 import { decodeBase64Url } from '../../objects/go-text.ts';
 
