@@ -103,7 +103,7 @@ function nodeUsage(running: readonly Running[]): Usage {
 
 function capacityOf(node: Node, resource: string): number {
   const text = node.status.capacity?.[resource];
-  return text === undefined ? 0 : Number(parseQuantity(String(text)).nanos / billion);
+  return text === undefined ? 0 : Number(parseQuantity(text).nanos / billion);
 }
 
 /** `stats/v1alpha1` Summary. */
