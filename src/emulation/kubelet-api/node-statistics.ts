@@ -132,7 +132,7 @@ function summaryOf({ node, pods, now }: NodeState): object {
     },
     pods: [...Map.groupBy(running, ({ pod }) => pod)].map(([{ metadata, status }, containers]) => {
       const { name = '', namespace = '', uid = '' } = metadata;
-      const startedMs = Math.min(...containers.map((each) => each.startedMs));
+      const startedMs = containers.reduce((first, each) => Math.min(first, each.startedMs), now);
       return {
         podRef: { name, namespace, uid },
         startTime: status.startTime ?? formatTime(startedMs),
