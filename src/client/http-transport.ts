@@ -134,7 +134,7 @@ function direct(tls: Credentials['tls'], use: PoolUse, shared: number): Dispatch
   if (tls.rejectUnauthorized === false) return new Agent({ ...pool, connect });
   const trust = trustOf(tls);
   const verified = trust.connector(
-    buildConnector({ ...connect, ...trust.options, maxCachedSessions: 0 }),
+    buildConnector({ ...connect, ...trust.options, ...{ allowH2: false, maxCachedSessions: 0 } }),
     Date.now,
   );
   const { servername } = tls;
@@ -168,6 +168,8 @@ function settings(tls: Credentials['tls'], use: PoolUse, shared: number) {
     connect,
     connections: isShared ? shared : null,
     pipelining: 1,
+    // Watches that share a connection would hold each other up, and undici's sessions end with errors that nobody hears.
+    allowH2: false,
     maxResponseSize: isShared ? largestAnswer : unlimited,
   };
 }

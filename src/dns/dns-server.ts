@@ -1,3 +1,4 @@
+import { pushAll } from '../objects/lists.ts';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { framed, MessageFrames, Forwarder, type Upstream } from './forwarder.ts';
 import { DnsResponder } from './responder.ts';
@@ -78,6 +79,10 @@ class Slices {
   /** @param step does a piece of the work. @returns whether it has more. The same one is kept once. */
   add(step: () => boolean): void {
     this.#steps.add(step);
+    this.#schedule();
+  }
+
+  #schedule(): void {
     if (this.#isDue) return;
     this.#isDue = true;
     setImmediate(() => this.#slice());
@@ -92,10 +97,7 @@ class Slices {
       if (step()) this.add(step);
       if (this.#clock.monotonic() >= end) break;
     }
-    if (this.#steps.size > 0 && !this.#isDue) {
-      this.#isDue = true;
-      setImmediate(() => this.#slice());
-    }
+    if (this.#steps.size > 0) this.#schedule();
   }
 }
 
@@ -151,7 +153,7 @@ function serve(
   socket.on('data', (chunk) => {
     const messages = frames.push(chunk);
     if (messages.length === 0) return;
-    unanswered.push(...messages);
+    pushAll(unanswered, messages);
     idle.refresh();
     active();
     socket.pause();

@@ -135,8 +135,8 @@ async function main(): Promise<void> {
     process.on('SIGINT', () => undefined);
     // unshare does not heed SIGTERM.
     process.on('SIGTERM', () => child.kill('SIGKILL'));
-    const [code]: unknown[] = await once(child, 'exit');
-    process.exitCode = typeof code === 'number' ? code : 1;
+    await once(child, 'exit');
+    process.exitCode = child.exitCode ?? 1;
     console.log(`logs: ${logs}`);
   } finally {
     rmSync(directory, { recursive: true, force: true });

@@ -42,7 +42,8 @@ export async function runSuite(suite: Suite, kubeconfig: string, logs: string): 
 }
 
 function resultsOf(report: unknown): TestResult[] {
-  const [suite] = Array.isArray(report) ? report : [];
+  const suites: unknown[] = Array.isArray(report) ? report : [];
+  const [suite] = suites;
   return listAt(suite, 'SpecReports')
     .filter((spec) => textAt(spec, 'LeafNodeType') === 'It')
     .filter((spec) => !['skipped', 'pending', 'invalid'].includes(textAt(spec, 'State')))

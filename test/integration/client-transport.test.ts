@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createSecureServer } from 'node:http2';
 import { createServer } from 'node:https';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
@@ -541,4 +542,22 @@ describe('verbs', () => {
     (await server.next()).json(200, { metadata: { name: 'a' } });
     expect(await failed).toMatchObject({ name: 'UnexpectedAnswer' });
   });
+});
+
+it('keeps to HTTP/1.1 with a server that offers HTTP/2: each watch has a connection of its own', async () => {
+  const ca = createCertificateAuthority('ca', validity);
+  const { certificate, key } = issueServerCertificate(ca, 'server', ['127.0.0.1'], validity);
+  const versions: string[] = [];
+  const server = createSecureServer({ key, cert: certificate, allowHTTP1: true }, (request, response) => {
+    versions.push(request.httpVersion);
+    response.end('{}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => new Promise((resolve) => server.close(() => resolve())));
+  const address = server.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const url = `https://127.0.0.1:${port}`;
+  const client = await connect({ kind: 'endpoint', url, token: 'token', ca: ca.certificate });
+  await client.request('GET', '/api');
+  expect(versions).toEqual(['1.1']);
 });

@@ -213,8 +213,8 @@ export class OidcProvider {
       throw new Error(`the ID token of ${issuer} has expired, and the kubeconfig has no refresh-token`);
     }
     const trust = new PeerTrust(this.#ca?.toString());
-    const connect = buildConnector({ ...trust.options, maxCachedSessions: 0 });
-    const agent = new Agent({ connect: trust.connector(connect, Date.now) });
+    const connect = buildConnector({ ...trust.options, allowH2: false, maxCachedSessions: 0 });
+    const agent = new Agent({ connect: trust.connector(connect, Date.now), allowH2: false });
     try {
       const base = issuer.endsWith('/') ? issuer.slice(0, -1) : issuer;
       const discovered = await ask(agent, `${base}/.well-known/openid-configuration`, undefined);

@@ -58,11 +58,8 @@ class NftMonitor {
 
   /** Never rejects. */
   async #run(signal: AbortSignal): Promise<void> {
-    for (
-      let waitMs: number = restartMs.first;
-      !signal.aborted;
-      waitMs = Math.min(2 * waitMs, restartMs.last)
-    ) {
+    const isOver = (): boolean => signal.aborted;
+    for (let waitMs: number = restartMs.first; !isOver(); waitMs = Math.min(2 * waitMs, restartMs.last)) {
       for (const listener of this.#listeners) listener.missed();
       const reader = new MonitorReader(this.#listeners);
       try {
@@ -70,7 +67,7 @@ class NftMonitor {
         const { exitCode, stderr } = await this.#host.exec('nft', ['monitor'], { output, signal });
         throw new Error(`nft monitor has ended with ${exitCode}: ${stderr.trim().slice(0, 200)}`);
       } catch (error) {
-        if (signal.aborted || error instanceof ProgramMissingError) return;
+        if (isOver() || error instanceof ProgramMissingError) return;
         this.#log.warn(
           { reason: 'NftMonitorEnded', error: errorMessage(error) },
           'cannot see what others change in the tables of nft, will retry',

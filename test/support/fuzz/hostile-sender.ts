@@ -68,7 +68,9 @@ function reset(socket: Socket): void {
 
 /** How a connection ends behind what was written to it. */
 const endings: readonly ((socket: Socket) => Promise<void> | void)[] = [
-  (socket) => void reset(socket),
+  (socket) => {
+    reset(socket);
+  },
   (socket) => void socket.end(),
   (socket) => void socket.destroy(),
   async (socket) => {

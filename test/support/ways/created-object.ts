@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startApiServer } from '../../../src/testing/index.ts';
 import { filesDuring } from './coverage.ts';
 
-const { url, ca, token, stop } = await startApiServer();
+const server = await startApiServer();
+const { url, ca, token } = server;
 
 async function create(name: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
@@ -21,4 +22,4 @@ async function create(name: string): Promise<void> {
 await create('first');
 await sleep(1000);
 process.stdout.write(JSON.stringify(await filesDuring(() => create('second'))));
-await stop();
+await server.stop();

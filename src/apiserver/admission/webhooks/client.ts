@@ -247,7 +247,7 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
     const undici = await import('undici');
     const trust = trustOf(caBundle);
     const connect = trust.connector(
-      undici.buildConnector({ ...trust.options, maxCachedSessions: 0 }),
+      undici.buildConnector({ ...trust.options, allowH2: false, maxCachedSessions: 0 }),
       Date.now,
     );
     return new undici.Agent({
@@ -257,6 +257,7 @@ export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookN
       headersTimeout: 0,
       bodyTimeout: 0,
       pipelining: 1,
+      allowH2: false,
     });
   };
   let opened: Promise<Agent> | undefined;
