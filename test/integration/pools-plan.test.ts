@@ -126,7 +126,7 @@ test.each(
   await make(random);
   const before = await all();
   const pools = (await cluster.clients.for(addressPools).list({})).items;
-  const now = Date.now();
+  const now = new Date().getTime();
   // One object is edited: between two edits others could get an address.
   const after = [...random.pools.slice(0, -1), ...(random.last === undefined ? [] : [random.last])];
   const edited = after.map((pool, index) => ({

@@ -34,6 +34,7 @@ describe('tests', () => {
     const fixed = /\bawait (?:sleep|delay)\(\d{3,}|\bsetTimeout\(\w+, \d{3,}/;
     const allowed = {
       'integration/deploy-process.test.ts': 'asks again',
+      'integration/http2.test.ts': 'looks again whether a number still changes; a watch that is silent',
       'integration/load-balancer-handover.test.ts': 'nothing tells that a queue is empty',
       'integration/load-balancer.test.ts': 'nothing tells that a queue is empty',
       'integration/workloads-nodes.test.ts': 'looks again whether anything was written',
@@ -51,7 +52,9 @@ describe('tests', () => {
     const allowed = {
       'integration/deletions.test.ts': 'a grace period is over at a time of the clock',
       'integration/load-balancer-other-writers.test.ts': 'at least, not at most',
+      'integration/router-restrictions.test.ts': 'at least, not at most',
       'integration/workloads-nodes.test.ts': 'at least, not at most',
+      'unit/telemetry/process-metrics.test.ts': 'at least, not at most',
       'unit/apiserver/discovery/openapi/documents.test.ts': 'how many days an answer may be kept',
     };
     expect(found((line) => measured.test(line) && !judgesNothing.test(line), allowed)).toEqual([]);

@@ -21,7 +21,7 @@ async function faultOf({
     const trust = new PeerTrust(bundle);
     const socket = connect({ port, host: '127.0.0.1', ...trust.options });
     await once(socket, 'secureConnect');
-    const fault = trust.fault(socket, host, Date.now());
+    const fault = trust.fault(socket, host, new Date().getTime());
     socket.destroy();
     return fault?.message;
   } finally {
