@@ -88,6 +88,11 @@ describe('clients', () => {
     ['an upgrade for an unknown host', upgrade('zzz.test', 'websocket')],
     ['an upgrade to another protocol', upgrade(host, 'h2c')],
     ['an upgrade without a host that could be', upgrade('a b', 'websocket')],
+    ['an upgrade behind a request', `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n${upgrade(host, 'websocket')}`],
+    [
+      'CONNECT behind a request',
+      `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\nCONNECT ${host}:80 HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+    ],
   ])('that reset after %s', async (_, bytes) => {
     for (const answer of [whole, () => undefined]) {
       talk = answer;

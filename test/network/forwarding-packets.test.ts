@@ -49,7 +49,11 @@ describe.skipIf(missing !== '')(`real packets${missing === '' ? '' : ` (missing:
           plans.set(node, plan);
           await writers.get(node)?.sync(plan);
           const { host } = network.at(node).machine;
-          expect(await new NftablesWriter({ host }).sync(plan)).toEqual({ transactions: 0, elements: 0 });
+          // The next writer deletes chains that nothing leads to any more, and has nothing to do after that.
+          const next = new NftablesWriter({ host });
+          expect(await next.sync(plan)).toMatchObject({ elements: 0 });
+          expect(await new NftablesWriter({ host }).sync(plan)).toMatchObject({ transactions: 0 });
+          writers.set(node, next);
         }
         await Promise.all(
           questions(network, services).map(async (question) => {
