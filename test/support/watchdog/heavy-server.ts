@@ -19,7 +19,10 @@ export class HeavyServer {
 
   private constructor(server: WatchedServer) {
     this.#server = server;
-    this.#agent = new Agent({ connect: { ca: server.ca, timeout: 60_000 }, connections: 8 });
+    // Heads of a megabyte are more than a client of HTTP/2 sends.
+    this.#agent = new Agent({
+      ...{ connect: { ca: server.ca, timeout: 60_000 }, connections: 8, allowH2: false },
+    });
   }
 
   /** @param crowd objects in the lists. */
