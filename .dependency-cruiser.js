@@ -3,6 +3,7 @@
  * their name: pure plans, controllers and kinds, entries, commands (loaded late), families of equals.
  */
 const seamsByName = [
+  'apiserver/http/http2',
   '(^|/)(plan[^/]*|controller|strategy|main|worker|process|network-process|built-in-programs)\\.[jt]s$',
   '\\.generated\\.',
   '^src/registry/[^/]+/[^/]+\\.ts$',
@@ -40,6 +41,8 @@ const seams = [
   'controllers/load-balancer/pool-controller',
   'dns/responder',
   'emulation/client-pods',
+  'emulation/containers/host-paths',
+  'emulation/containers/nested-mounts',
   'emulation/containers/sandbox-runtime',
   'emulation/kubelet-api/kubelet-api',
   'network/announcing/agent-leaving',

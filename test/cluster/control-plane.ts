@@ -20,7 +20,7 @@ interface Credentials {
 }
 
 /** Writes the certificates, keys and kubeconfigs of a cluster into `directory`. */
-export function writeCredentials(directory: string): Credentials {
+function writeCredentials(directory: string): Credentials {
   mkdirSync(directory, { recursive: true });
   const validity = { now: new Date() };
   const ca = createCertificateAuthority('kubernetes', validity);

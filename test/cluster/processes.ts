@@ -26,18 +26,10 @@ export function start(logs: string, name: string, words: readonly string[]): num
     console.error(`${name}: ${error.message}`);
   });
   child.on('exit', (code, signal) => {
-    if (!stopped.has(child.pid)) console.error(`${name} ended (${code ?? signal}): see ${logs}/${name}.log`);
+    console.error(`${name} ended (${code ?? signal}): see ${logs}/${name}.log`);
   });
   if (child.pid === undefined) throw new Error(`${name} did not start`);
   return child.pid;
-}
-
-const stopped = new Set<number | undefined>();
-
-/** Ends what `start` started. */
-export function stop(pid: number, signal: NodeJS.Signals = 'SIGTERM'): void {
-  stopped.add(pid);
-  process.kill(pid, signal);
 }
 
 /** Waits until `done` is true, for which errors count as not yet. @throws {Error} after `seconds`, with the last error. */

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /** The Kubernetes whose programs are built: the version that `modules/kubernetes/go.mod` requires. */
-export const kubernetesVersion = /k8s\.io\/kubernetes (v\S+)/.exec(
+const kubernetesVersion = /k8s\.io\/kubernetes (v\S+)/.exec(
   readFileSync(join(import.meta.dirname, 'modules/kubernetes/go.mod'), 'utf8'),
 )?.[1];
 
