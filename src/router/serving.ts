@@ -138,16 +138,14 @@ export class RouterServing {
       return;
     }
     const socket = duplex;
-    const response = new ServerResponse(request);
-    response.shouldKeepAlive = false;
-    try {
-      response.assignSocket(socket);
-    } catch {
-      // A request before this one still has the connection: what would be behind its answer is in doubt.
+    if (this.isAnswering(socket)) {
       socket.destroy();
       return;
     }
     const record = this.#record(request);
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
     // What the client sends meanwhile is of no use, and its end has to be seen.
     response.on('finish', () => socket.resume().destroySoon());
     let status: number | undefined;

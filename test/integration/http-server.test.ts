@@ -926,6 +926,23 @@ describe('upgrades', () => {
     expect(await text).toMatch(new RegExp(`^HTTP/1.1 ${code} .*"code":${code}`, 's'));
   });
 
+  test('behind a request whose answer is on its way end the connection, and write nothing into that answer', async () => {
+    const { rawSocket } = await start(
+      async (_request, reply) => {
+        reply.stream(200, {}).write('first');
+        await new Promise(() => undefined);
+      },
+      { upgrade },
+    );
+    const socket = await rawSocket();
+    const text = readAll(socket);
+    const asked = 'Host: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n';
+    socket.write(`GET /x HTTP/1.1\r\n${asked}`);
+    await once(socket, 'data');
+    socket.write(`GET /y HTTP/1.1\r\n${head}\r\n`);
+    expect((await text).match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+
   test('that come to no stream are bounded in number and time, as other requests are', async () => {
     const { rawSocket, send } = await start(echo, {
       upgrade: async () => Promise.resolve(),

@@ -23,21 +23,8 @@ beforeAll(async () => {
   closing.push(() => backend.close());
   await objects.service('answers', [backend.port]);
   const authority = createCertificateAuthority('test', { now: new Date() });
-  const { certificate, key } = issueServerCertificate(authority, host, [host], { now: new Date() });
-  await objects.create('/api/v1/namespaces/shop/secrets', {
-    metadata: { name: 'tls' },
-    type: 'kubernetes.io/tls',
-    stringData: { 'tls.crt': certificate, 'tls.key': key },
-  });
-  const path = {
-    path: '/',
-    pathType: 'Prefix',
-    backend: { service: { name: 'answers', port: { number: 80 } } },
-  };
-  await objects.create('/apis/networking.k8s.io/v1/namespaces/shop/ingresses', {
-    metadata: { name: 'answers', annotations: { 'servicenet.dev/ssl-redirect': 'false' } },
-    spec: { tls: [{ hosts: [host], secretName: 'tls' }], rules: [{ host, http: { paths: [path] } }] },
-  });
+  const pair = issueServerCertificate(authority, host, [host], { now: new Date() });
+  await objects.tlsIngress('answers', host, pair);
   router = await startRouter(api.client, { backendTimeoutMs: 1500 });
   const { table } = router.router;
   await vi.waitUntil(() => table.resolve({ scheme: 'https', host, path: '/' }).kind === 'forward', 20_000);

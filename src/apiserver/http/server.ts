@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import { type Server, createServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Logger } from 'pino';
 import { internalError, timedOut, StatusError } from '../../objects/status.ts';
@@ -15,7 +15,7 @@ import { HttpReply, replyContext } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser, isHttp2 } from './shutdown.ts';
 
-const { STATUS_CODES } = process.getBuiltinModule('node:http');
+const { ServerResponse, STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** Status lines for connections that are not HTTP, too slow or too large. */
 const answers: ReadonlyMap<string, string> = new Map([
@@ -308,6 +308,10 @@ class Listener {
       forget();
       controller.abort();
     });
+    if (isAnswering(incoming, socket)) {
+      socket.destroy();
+      return;
+    }
     try {
       checkHeaderCount(incoming);
       this.#hostCheck.check(incoming);
@@ -387,4 +391,17 @@ function isDiskFull(error: unknown): boolean {
 
 function ignore(): void {
   // nothing to do
+}
+
+/** Whether the answer to a request before this one is on its way: nothing else may be written to the connection. */
+function isAnswering(incoming: IncomingMessage, socket: Duplex): boolean {
+  if (!(socket instanceof Socket)) return false;
+  const probe = new ServerResponse(incoming);
+  try {
+    probe.assignSocket(socket);
+    probe.detachSocket(socket);
+    return false;
+  } catch {
+    return true;
+  }
 }

@@ -144,6 +144,24 @@ export class Objects {
     if (status !== 200) throw new Error(JSON.stringify(body));
   }
 
+  /** An Ingress for all paths of a host, by HTTP and TLS, to port 80 of the Service of its name. */
+  async tlsIngress(
+    name: string,
+    host: string,
+    { certificate, key }: { readonly certificate: string; readonly key: string },
+  ): Promise<void> {
+    await this.create('/api/v1/namespaces/shop/secrets', {
+      metadata: { name: 'tls' },
+      type: 'kubernetes.io/tls',
+      stringData: { 'tls.crt': certificate, 'tls.key': key },
+    });
+    const path = { path: '/', pathType: 'Prefix', backend: { service: { name, port: { number: 80 } } } };
+    await this.create('/apis/networking.k8s.io/v1/namespaces/shop/ingresses', {
+      metadata: { name, annotations: { 'servicenet.dev/ssl-redirect': 'false' } },
+      spec: { tls: [{ hosts: [host], secretName: 'tls' }], rules: [{ host, http: { paths: [path] } }] },
+    });
+  }
+
   /** A Service with port 80, named http, whose endpoints are at these ports. */
   async service(
     name: string,
