@@ -219,6 +219,21 @@ describe('bodies by HTTP/2', () => {
     expect((await send(client, '/y')).status).toBe(200);
   });
 
+  test('that nobody reads leave their place to others, small ones and large', async () => {
+    const { port } = await start(async () => {
+      await Promise.resolve();
+      throw notFound({ group: '', resource: 'services' }, 'web');
+    });
+    const client = session(port);
+    // More than a connection has at a time.
+    for (const size of [100, 60_000]) {
+      for (let n = 0; n < 300; n++) {
+        const answer = await send(client, '/x', { method: 'POST', body: Buffer.alloc(size) });
+        expect([n, answer.status]).toEqual([n, 404]);
+      }
+    }
+  });
+
   test('whose client goes away end the wait', async () => {
     const failed = Promise.withResolvers<unknown>();
     const { port } = await start(async (request) => {

@@ -72,6 +72,20 @@ interface Seen {
   readonly trailers: readonly string[];
 }
 
+test('bodies by HTTP/2 that nobody reads leave their place to others', async () => {
+  const session = connectHttp2(`https://127.0.0.1:${router.ports.https}`, { ca, servername: host });
+  closing.push(() => session.destroy());
+  for (let n = 0; n < 300; n++) {
+    const authority = n % 2 === 0 ? host : 'unknown.test';
+    const path = n % 2 === 0 ? '/early' : '/';
+    const stream = session.request({ ':path': path, ':method': 'POST', ':authority': authority });
+    stream.on('error', () => undefined).end(Buffer.alloc(1000));
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>];
+    expect([n, headers[':status']]).toEqual([n, n % 2 === 0 ? 413 : 404]);
+    stream.resume();
+  }
+});
+
 /** What the backend saw of a request that is answered 200, in chunks or by length. */
 function seenIn(answer: string): Seen {
   const [, json = ''] = /(\{.*\})/.exec(answer) ?? [];

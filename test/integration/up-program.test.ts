@@ -91,8 +91,11 @@ describe('servicenet up -- program', () => {
 
 describe.skipIf(!existsSync('/usr/bin/script'))('on a terminal (of script, bsdutils)', () => {
   const command = [process.execPath, main, ...bare, '--port', '0'].join(' ');
+  // A shell that stays, as dash does unless told, ends by the Ctrl-C itself.
   const onTerminal = (line: string, term: string): Child =>
-    new Child('script', ['-qefc', line, '/dev/null'], { HOME: home, KUBECONFIG: '', TERM: term });
+    new Child('script', ['-qefc', `exec ${line}`, '/dev/null'], {
+      ...{ HOME: home, KUBECONFIG: '', TERM: term, SHELL: '/bin/sh' },
+    });
   const screen = '\u001b[?1049h';
 
   test('q ends up, and nothing that is to be copied is cut', async () => {

@@ -65,7 +65,7 @@ class Http2Request extends Readable implements IncomingRequest {
     }
     stream
       .on('data', (chunk: Buffer) => {
-        if (!this.push(chunk)) stream.pause();
+        if (!this.destroyed && !this.push(chunk)) stream.pause();
       })
       .once('end', () => {
         // Also of a stream whose connection is lost.
@@ -84,7 +84,8 @@ class Http2Request extends Readable implements IncomingRequest {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    if (!this.complete) cut(this.#stream);
+    if (this.#stream.closed) this.#stream.resume();
+    else if (!this.complete) cut(this.#stream);
     done(error);
   }
 }
@@ -211,7 +212,10 @@ export function serveHttp2(
     const answer = new Http2Answer(stream, request.method === 'HEAD');
     // The client need not send the rest of what nobody reads (RFC 9113, 8.1).
     answer.once('finish', () => {
-      if (!request.complete) stream.close(constants.NGHTTP2_NO_ERROR);
+      if (request.complete) return;
+      stream.close(constants.NGHTTP2_NO_ERROR);
+      // What has come is dropped: a stream with something to read stays open, and counts.
+      request.destroy();
     });
     serve(request, answer);
   });
