@@ -76,7 +76,7 @@ export async function up(config: UpConfig): Promise<number> {
       return await runInside(run, open, log);
     }
     const hints = hintsFor(config, report, open !== undefined, ownCommand());
-    process.stdout.write(banner(config, report, begun.services, hints));
+    process.stdout.write(banner(config, report, begun.services, hints, open));
     const isLive = config.liveView && process.stdout.isTTY;
     // The kubelet is inside: without the network, Pods would be pending for ever.
     const unusable = networkReady?.then(async (isReady) => {

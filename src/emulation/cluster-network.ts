@@ -88,6 +88,11 @@ export class ClusterNetwork {
     return await ready.promise;
   }
 
+  /** Why no command of a container can be run here; empty: they can. */
+  get commandsObstacle(): string {
+    return this.#sandbox.commandsObstacle;
+  }
+
   /** Connects to an address of the cluster, from the control plane. @throws the system's error. */
   dial = async (address: string, port: number): Promise<Socket> => {
     const { handle } = await this.#caller.call({ call: 'dial', address, port });

@@ -110,8 +110,12 @@ export class NetworkProcess {
       networks: this.#sandboxes,
       images: new Images(new Map(config.images), images),
       builtIn: new BuiltInPrograms({ entry: entries.builtInPrograms, log: context.log, onResponses }),
-      runsProcesses: config.containers === 'processes',
-      writesHostPaths: config.writableHostPaths,
+      runsProcesses: config.containers !== 'off',
+      view: config.containers === 'processes' ? 'whole' : 'programs',
+      hostPaths: {
+        isWritable: config.writableHostPaths,
+        roots: config.containers === 'processes' ? undefined : config.hostPathRoots,
+      },
       resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
       log: context.log,
     });

@@ -98,13 +98,17 @@ export class NetworkSandbox {
   readonly #ended: Promise<unknown>;
 
   readonly forwarding: Forwarding;
+  /** Why no command of a container can be run inside; empty: they can. */
+  readonly commandsObstacle: string;
 
   private constructor(
     channel: ChildProcess,
     stderr: Readable,
     enter: readonly string[],
     forwarding: Forwarding,
+    commandsObstacle: string,
   ) {
+    this.commandsObstacle = commandsObstacle;
     this.channel = channel;
     this.enter = enter;
     this.forwarding = forwarding;
@@ -140,8 +144,8 @@ export class NetworkSandbox {
         env: {
           ...process.env,
           ...environment,
-          // An ordinary user's PATH has no sbin on Debian.
-          PATH: `${process.env['PATH'] ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`,
+          // An ordinary user's PATH has no sbin on Debian, and containers have no other folders of programs.
+          PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/bin:/sbin:/bin`,
           STARTER_NET: await readlink('/proc/self/ns/net'),
         },
       },
@@ -164,7 +168,8 @@ export class NetworkSandbox {
     stderr.off('data', hear);
     for (const chunk of said) process.stderr.write(chunk);
     stderr.pipe(process.stderr, { end: false });
-    return new NetworkSandbox(child, stderr, await argvInto(child, isRoot), forwarding);
+    const enter = await argvInto(child, isRoot);
+    return new NetworkSandbox(child, stderr, enter, forwarding, first.commandsObstacle);
   }
 
   /** Ends all that runs inside, and the namespaces with it. */

@@ -46,7 +46,12 @@ export async function serveNetwork(images: ProgramImages): Promise<void> {
   });
   // `up` waits for this before it decides to have a network: the rest is loaded meanwhile.
   const found = await obstacle();
-  process.send?.({ obstacle: found ?? '' } satisfies FirstMessage);
-  if (found !== undefined) return;
+  if (found !== undefined) {
+    process.send?.({ obstacle: found, commandsObstacle: '' } satisfies FirstMessage);
+    return;
+  }
+  const { commandsObstacle } = await import('./containers/container-programs.ts');
+  const noCommands = await commandsObstacle('/run/probe');
+  process.send?.({ obstacle: '', commandsObstacle: noCommands } satisfies FirstMessage);
   await import('./network-process.ts');
 }

@@ -34,10 +34,12 @@ export type NetworkCall =
 export interface FirstMessage {
   /** Why it cannot work; empty: it can. */
   readonly obstacle: string;
+  /** Why no command of a container can be run there; empty: they can. */
+  readonly commandsObstacle: string;
 }
 
 export function isFirstMessage(message: unknown): message is FirstMessage {
-  return isRecord(message) && 'obstacle' in message;
+  return isRecord(message) && 'obstacle' in message && 'commandsObstacle' in message;
 }
 
 /** Messages of the process inside that answer no call. */
@@ -76,8 +78,10 @@ export interface NetworkConfig {
   readonly checksEndpoints: boolean;
   /** Whether the server has Routes, for the router. */
   readonly hasRoutes: boolean;
-  /** Whether commands of containers are run. */
-  readonly containers: 'off' | 'processes';
+  /** Whether commands of containers are run; `auto`: they are, and see programs of the machine alone. */
+  readonly containers: 'auto' | 'off' | 'processes';
+  /** Folders of which hostPath volumes may be, but with `processes`; absolute, without links. */
+  readonly hostPathRoots: readonly string[];
   /** Whether containers may write to hostPath volumes. */
   readonly writableHostPaths: boolean;
   /** Programs by image, before those that are known. */

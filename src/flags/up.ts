@@ -32,7 +32,7 @@ import {
 const networkModes = ['auto', 'on', 'off'] as const;
 
 /** Values of `--containers`. */
-export const containerModes = ['off', 'processes'] as const;
+export const containerModes = ['auto', 'processes', 'off'] as const;
 
 /**
  * Values of `--platform`: `openshift` also serves the kinds of OpenShift's network, by whose groups operators tell it from
@@ -106,16 +106,22 @@ export const upFlags = {
   containers: {
     flag: '--containers <mode>',
     about:
-      'processes: run the commands of containers as programs of this machine, with your rights, in the network and a file system of their Pod; needs the cluster network',
-    default: 'off',
+      'run the commands of containers as programs of this machine, in the network and a file system of their Pod; auto: where this machine can hold them, and they see its programs and no other file of it; processes: they see all that you can read; off: only built-in ones run',
+    default: 'auto',
     ...oneOf(...containerModes),
   },
   writableHostPaths: {
     flag: '--writable-host-paths',
     about:
-      'with --containers=processes: what containers write to hostPath volumes is written to this machine, and sockets there can be connected; without, such volumes are read-only',
+      'what containers write to hostPath volumes is written to this machine, and sockets there can be connected; without, such volumes are read-only',
     default: false,
     read: boolean,
+  },
+  hostPathRoots: {
+    flag: '--host-path-root <folders...>',
+    about:
+      'hostPath volumes may show these folders and what is in them; by default none, and with --containers=processes all',
+    read: texts,
   },
   images: {
     flag: '--image <names...>',
@@ -205,6 +211,7 @@ export interface LocalClusterConfig extends Pick<
   | 'network'
   | 'containers'
   | 'writableHostPaths'
+  | 'hostPathRoots'
   | 'images'
   | 'attachments'
   | 'metrics'
@@ -271,6 +278,7 @@ export function upConfig(
     port: flags.port ?? (alone ? 6443 : 0),
     // Without a network there is no place for the program.
     network: flags.inside || flags.containers === 'processes' ? 'on' : flags.network,
+    hostPathRoots: flags.hostPathRoots.map((root) => realPath(absolutePath(root))),
     images: readValue(
       '--image',
       (images) => existingPrograms(images, { isExecutable, realPath }),

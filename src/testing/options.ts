@@ -61,10 +61,11 @@ export interface TestServerOptions {
    */
   readonly network?: boolean | undefined;
   /**
-   * With `network`: `processes` runs the commands of containers as programs of this machine, with the rights of this
-   * process, in the network and a file system of their Pod. Default `off`.
+   * With `network`: runs the commands of containers as programs of this machine, in the network and a file system of their
+   * Pod; `auto`: where this machine can hold them, and they see its programs and no other file of it; `processes`: with the
+   * rights of this process. Default `off`.
    */
-  readonly containers?: 'off' | 'processes' | undefined;
+  readonly containers?: 'auto' | 'off' | 'processes' | undefined;
   /** With processes: what containers write to hostPath volumes is written to this machine. Default false: they are read-only. */
   readonly writableHostPaths?: boolean | undefined;
   /** Programs of images: `ghcr.io/shop/tool=agnhost`; other images keep the built-in server. */
@@ -142,6 +143,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     network: read('network', or(false, boolean)) ? 'on' : 'off',
     containers: read('containers', or('off', oneOf(...containerModes).read)),
     writableHostPaths: read('writableHostPaths', or(false, boolean)),
+    hostPathRoots: [],
     images: read('images', (value) => existingPrograms(imageChoices(value), localChoices)),
     clusterCidrs: read('clusterCidr', optional(clusterCidrs)) ?? defaultClusterCidrs(families),
     controllers: read(

@@ -1,13 +1,21 @@
 import type { UpConfig } from '../../flags/up.ts';
+import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import { quoted } from '../own-command.ts';
 import type { ClientsReport } from './clients.ts';
 
 /** The text of `up` when it is ready: the cluster's contents, and commands to try. */
-export function banner(config: UpConfig, report: ClientsReport, serviceTable: string, hints: Hints): string {
+export function banner(
+  config: UpConfig,
+  report: ClientsReport,
+  serviceTable: string,
+  hints: Hints,
+  network: Pick<ClusterNetwork, 'commandsObstacle'> | undefined,
+): string {
   const applied = report.applied.map((line) => `  ${line}`);
   const [first = [], ...others] = hints.paragraphs;
   return [
     ...poolLine(config, report),
+    ...(network === undefined ? [] : [commandsLine(config, network)]),
     ...(applied.length === 0 ? [] : ['', 'Applied:', ...applied]),
     '',
     serviceTable,
@@ -67,6 +75,19 @@ export function hintsFor(
       ...(hasNetwork && report.applied.includes('service/storefront') ? packets : []),
     ],
   };
+}
+
+/** Whether commands of containers run in the cluster network, and why not. */
+export function commandsLine(
+  { containers }: Pick<UpConfig, 'containers'>,
+  { commandsObstacle }: Pick<ClusterNetwork, 'commandsObstacle'>,
+): string {
+  if (containers === 'processes')
+    return 'commands of containers: programs of this machine, which read what you can read';
+  const why = containers === 'off' ? '--containers=off' : commandsObstacle;
+  return why === ''
+    ? 'commands of containers: programs of this machine, which see no other file of it'
+    : `commands of containers: built-in ones alone (${why})`;
 }
 
 /** Where LoadBalancer Services get their addresses, if that was chosen here. */

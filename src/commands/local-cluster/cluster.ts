@@ -66,8 +66,9 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
   const started: End[] = [() => server.close()];
   try {
     const access = { url: server.url, ca: server.ca, token: server.token };
+    const kubelet = server.issueKubeletCertificate(['kubelet']);
     const networkReady = network?.open.start(
-      networkConfig(config, server.port, access, server.issueKubeletCertificate(['kubelet']), network.log),
+      networkConfig(config, server.port, access, kubelet, network.log, network.open),
       (connection) => server.accept(connection),
     );
     // Its user may wait for it later.

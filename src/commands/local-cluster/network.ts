@@ -77,6 +77,7 @@ export function networkConfig(
   { ca, token }: ServerAccess,
   kubelet: CertificatePair,
   { logLevel, logFormat }: LogConfig,
+  { commandsObstacle }: Pick<ClusterNetwork, 'commandsObstacle'>,
 ): NetworkConfig {
   const { clusterCidrs, nodes } = config;
   const families = familiesOf(config);
@@ -89,8 +90,9 @@ export function networkConfig(
     families,
     serviceCidrs: config.serviceCidrs.map(({ range }) => range.text),
     hasRoutes: config.platform === 'openshift',
-    containers: config.containers,
+    containers: config.containers === 'auto' && commandsObstacle !== '' ? 'off' : config.containers,
     writableHostPaths: config.writableHostPaths,
+    hostPathRoots: config.hostPathRoots,
     images: config.images.flatMap(({ image, program }) => {
       const known = programNamed(program);
       return known === undefined ? [] : [[image, known] as const];

@@ -4,21 +4,24 @@ import type { ContainerProgram } from '../program.ts';
 import type { Answers, BuiltInPrograms } from '../programs/built-in-programs.ts';
 import type { WantedProgram } from '../programs/messages.ts';
 import { packageFolder } from '../../paths.ts';
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Logger } from 'pino';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { run } from '../../host/local-host.ts';
 import { keyOf } from '../../objects/meta.ts';
+import { errorMessage } from '../../objects/status.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { type Images, standInPorts } from './images.ts';
 import { hostnameOf, hostsFile, type PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
+import { type MachineView, isSeen, makeRoot } from './container-root.ts';
+import type { HostPathRules } from './host-paths.ts';
 import {
-  makeRoot,
-  scratchFolders,
+  defaultCapabilities,
+  sandboxArgv,
   type Identity,
   areMapped,
   capabilitiesOf,
@@ -76,7 +79,7 @@ class Waiting implements ContainerProgram {
   }
 }
 
-/** A command that would need `--containers=processes`. */
+/** A command that would need a process of this machine. */
 export function refusedCommand(argv: readonly string[], log: ContainerLog): ContainerProgram {
   log.write('stderr', Buffer.from(`${refusal(argv)}\n`));
   const failed = { exitCode: 127, reason: 'StartError', message: refusal(argv) };
@@ -85,16 +88,17 @@ export function refusedCommand(argv: readonly string[], log: ContainerLog): Cont
 
 /** Why a command is not run. */
 export function refusal([program = '']: readonly string[]): string {
-  return `exec: "${program}": not a built-in program: servicenet up runs programs of this machine with --containers=processes, and a server instead of an image with --image NAME=server`;
+  return `exec: "${program}": not a built-in program, and those of this machine do not run: choose --containers=auto, or a server instead of the image with --image NAME=server`;
 }
 
 export interface ContainerProgramsOptions {
   readonly images: Images;
   readonly builtIn: Pick<BuiltInPrograms, 'start'>;
-  /** `--containers=processes`. */
+  /** Whether commands of containers are run, as processes of this machine. */
   readonly runsProcesses: boolean;
-  /** `--writable-host-paths`. */
-  readonly writesHostPaths: boolean;
+  /** What those see of it. */
+  readonly view: MachineView;
+  readonly hostPaths: HostPathRules;
   /** A Pod's `/etc/resolv.conf`. */
   readonly resolvConfOf: (pod: Pod) => string;
   readonly log: Logger;
@@ -117,24 +121,55 @@ function scriptOf(file: string): string {
   return `#!/bin/sh\nexec ${process.execPath} ${file} "$@"\n`;
 }
 
+/** Node.js and this installation, which programs of ours need. Of an installed package, the folder with all its dependencies. */
+const ownPrograms: readonly string[] = [
+  process.execPath,
+  ...(packageFolder.includes('/node_modules/')
+    ? [packageFolder.replace(/\/node_modules\/.*/, '/node_modules')]
+    : ['src', 'dist', 'node_modules', 'package.json'].map((name) => join(packageFolder, name))),
+].filter((path) => existsSync(path));
+
+/** Of these programs, and those of ours, what containers would not see. */
+function hiddenFrom(view: MachineView, programs: readonly string[]): readonly string[] {
+  return [...ownPrograms, ...programs].filter((path) => !isSeen(view, path));
+}
+
+let bubblewrap: Promise<boolean> | undefined;
+
+function hasBubblewrap(): Promise<boolean> {
+  bubblewrap ??= run('bwrap', ['--version']).then(
+    ({ exitCode }) => exitCode === 0,
+    () => false,
+  );
+  return bubblewrap;
+}
+
 /**
- * Where Node.js and this installation are, which programs of ours need, if containers would not see them: below a folder of which
- * each has its own, or in another file system than the folder that is layered. Of an installed package, the folder with
- * all its dependencies.
+ * Runs a program in a sandbox as `--containers=auto` makes them.
+ *
+ * @param folder is made; it is empty again afterwards.
+ * @returns why this machine cannot; empty: it can.
  */
-const hiddenFolders: readonly string[] = [
-  dirname(process.execPath),
-  packageFolder.replace(/\/node_modules\/.*/, '/node_modules'),
-].filter((path) => {
-  const device = (of: string): number => statSync(of).dev;
-  const [top = ''] = path.slice(1).split('/');
-  return scratchFolders.some((folder) => path.startsWith(`${folder}/`)) || device(path) !== device(`/${top}`);
-});
+export async function commandsObstacle(folder: string): Promise<string> {
+  try {
+    const root = await makeRoot({ folder, mounts: [], isWritable: true, view: 'programs' });
+    const sandbox = { root, folder, hostname: 'probe', hasBubblewrap: await hasBubblewrap() };
+    const argv = sandboxArgv({ ...sandbox, capabilities: defaultCapabilities, hasTerminal: false });
+    // What refuses a layer says so on descriptor 3.
+    const { exitCode, stderr } = await run('sh', ['-c', 'exec 3>&2; exec "$@"', 'sh', ...argv, 'true']);
+    if (exitCode === 0) return '';
+    const [first = ''] = stderr.trim().split('\n');
+    return first === '' ? `a sandbox ended with ${exitCode}` : first;
+  } catch (error) {
+    return errorMessage(error);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
 
 /** Starts what the image and the command of a container say: programs of ours, or processes of this machine. */
 export class ContainerPrograms {
   readonly #options: ContainerProgramsOptions;
-  #bubblewrap: Promise<boolean> | undefined;
 
   constructor(options: ContainerProgramsOptions) {
     this.#options = options;
@@ -222,10 +257,9 @@ export class ContainerPrograms {
       hosts: hostsFile(pod, network.addresses, hostname),
       resolvConf: this.#options.resolvConfOf(pod),
       executables: new Map([...images.executables].map(([path, file]) => [path, scriptOf(file)])),
-      hidden: hiddenFolders,
+      hidden: hiddenFrom(this.#options.view, images.isFile(argv[0] ?? '') ? argv.slice(0, 1) : []),
       shell,
       pages: resolved.kind === 'program' ? resolved.image.pages?.path : undefined,
-      writesHostPaths: this.#options.writesHostPaths,
     });
     const variables = Object.fromEntries(environment);
     const identity = this.#identityOf(pod, container);
@@ -233,8 +267,12 @@ export class ContainerPrograms {
     const home = identity === undefined || identity.user === 0 ? '/root' : '/';
     return await ProcessContainer.start({
       sandbox: {
-        ...{ root: await makeRoot(folder, mounts, isWritable), hostname, folder },
-        hasBubblewrap: await this.#hasBubblewrap(),
+        ...{
+          root: await makeRoot({ folder, mounts, isWritable, view: this.#options.view }),
+          hostname,
+          folder,
+        },
+        hasBubblewrap: await hasBubblewrap(),
         capabilities: capabilitiesOf(container),
         identity,
         hasTerminal: container.tty === true,
@@ -259,14 +297,6 @@ export class ContainerPrograms {
       'a container runs as root of its namespaces: only root can give it another user or group',
     );
     return undefined;
-  }
-
-  #hasBubblewrap(): Promise<boolean> {
-    this.#bubblewrap ??= run('bwrap', ['--version']).then(
-      ({ exitCode }) => exitCode === 0,
-      () => false,
-    );
-    return this.#bubblewrap;
   }
 }
 

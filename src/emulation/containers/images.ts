@@ -86,6 +86,13 @@ export class Images {
     this.#ours = ours;
   }
 
+  /** Whether this file of the machine was chosen for an image. */
+  isFile(path: string): boolean {
+    return [...this.#chosen.values()].some(
+      (program) => program.kind === 'commands' && program.entrypoint.includes(path) && path.startsWith('/'),
+    );
+  }
+
   /** Programs for Node.js that every container finds as files, by their paths there. */
   get executables(): ReadonlyMap<string, string> {
     return this.#ours.executables;

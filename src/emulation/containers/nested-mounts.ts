@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { ContainerError } from '../../controllers/kubelet/container-runtime.ts';
 import { errorMessage } from '../../objects/status.ts';
-import type { Mount } from './sandbox-command.ts';
+import type { Mount } from './container-root.ts';
 import { descriptorPath, openBelow } from './subpath.ts';
 
 /** Mounts something, with all that is mounted in it, to a place of a name that no program of the Pod sees; its path. */

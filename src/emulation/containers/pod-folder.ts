@@ -1,4 +1,4 @@
-import { chmod, chown, lstat, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   type VolumeFile,
@@ -8,9 +8,9 @@ import {
 import type { Container, Pod, VolumeMount } from '../../objects/types/core.generated.ts';
 import { run } from '../../host/local-host.ts';
 import { errorMessage } from '../../objects/status.ts';
-import { checkHostFile, sharedPath } from './host-paths.ts';
+import { checkHostFile, type HostPathRules, sharedPath } from './host-paths.ts';
 import { nestMounts, outerOf } from './nested-mounts.ts';
-import type { Mount } from './sandbox-command.ts';
+import type { Mount } from './container-root.ts';
 import { descriptorPath, openBelow } from './subpath.ts';
 
 /**
@@ -67,18 +67,22 @@ export class VolumeFolder {
 /** The folder of Pods' files: in a file system of the network, in memory, which ends with it. */
 export const podsFolder = '/run/pods';
 
+interface PodVolume {
+  readonly folder: VolumeFolder;
+  readonly hostPath: string | undefined;
+}
+
 /** The files of one Pod. */
 export class PodFolder {
   readonly path: string;
-  readonly #volumes = new Map<
-    string,
-    { readonly folder: VolumeFolder; readonly hostPath: string | undefined }
-  >();
+  readonly #hostPaths: HostPathRules;
+  readonly #volumes = new Map<string, PodVolume>();
   /** File systems of their own. */
   readonly #mounted: string[] = [];
 
-  constructor(uid: string) {
+  constructor(uid: string, hostPaths: HostPathRules) {
     this.path = join(podsFolder, uid);
+    this.#hostPaths = hostPaths;
   }
 
   /**
@@ -149,11 +153,10 @@ export class PodFolder {
       );
       const { hostPath } = volume;
       const isOfMachine = hostPath !== undefined;
-      const root =
-        hostPath === undefined ? volume.folder.path : await sharedPath(hostPath, own.writesHostPaths);
-      const isReadOnly = isOfFiles || (isOfMachine && !own.writesHostPaths);
-      const { subPath = '' } = mount;
-      const from = subPath === '' ? root : await this.#subPath(root, subPath, !isReadOnly, mount, container);
+      const { root, path } = await this.#placeOf(volume);
+      const isReadOnly = isOfFiles || (isOfMachine && !this.#hostPaths.isWritable);
+      const subPath = join(path, mount.subPath ?? '');
+      const from = subPath === '.' ? root : await this.#subPath(root, subPath, !isReadOnly, mount, container);
       const isFile = await isFileAt(from);
       if (isFile === undefined) {
         throw new ContainerError(
@@ -161,14 +164,15 @@ export class PodFolder {
           `failed to prepare subPath for volumeMount "${mount.name}"`,
         );
       }
-      if (isOfMachine && isFile) await checkHostFile(from, own.writesHostPaths);
+      if (isOfMachine && isFile) await checkHostFile(from, this.#hostPaths.isWritable);
       const at = mount.mountPath;
       const isSeenOnly = isReadOnly || mount.readOnly === true;
       mounts.set(at, { from, at, isFile, isReadOnly: isSeenOnly, isOfMachine });
     }
     for (const at of own.hidden) {
       if (outerOf(at, [...mounts.values()]) !== undefined) continue;
-      mounts.set(at, { from: at, at, isFile: false, isReadOnly: true, isOfMachine: true });
+      const isFile = (await stat(at)).isFile();
+      mounts.set(at, { from: at, at, isFile, isReadOnly: true });
     }
     const place = (name: string): string =>
       join(this.path, 'subpaths', container.name, encodeURIComponent(name));
@@ -177,6 +181,13 @@ export class PodFolder {
       async (name, mount) => await this.#bind(mount, place(name)),
       async (from, to) => await mountBy(['--rbind', from, to]),
     );
+  }
+
+  /** Where the files of a volume are: at a path below a folder. @throws {ContainerError} for what no container may have. */
+  async #placeOf({ folder, hostPath }: PodVolume): Promise<{ readonly root: string; readonly path: string }> {
+    return hostPath === undefined
+      ? { root: folder.path, path: '' }
+      : await sharedPath(hostPath, this.#hostPaths);
   }
 
   /** @returns the place. @throws {Error} */
@@ -259,8 +270,9 @@ export class PodFolder {
     if (mount === undefined || volume === undefined) {
       throw Object.assign(new Error(`open ${path}: no such file or directory`), { code: 'ENOENT' });
     }
-    const folder = volume.hostPath ?? volume.folder.path;
-    return await readBelow(folder, join(mount.subPath ?? '', path.slice(mount.mountPath.length)));
+    const place = await this.#placeOf(volume);
+    const below = join(place.path, mount.subPath ?? '', path.slice(mount.mountPath.length));
+    return await readBelow(place.root, below);
   }
 
   /** Bytes in each volume that has no file system of its own. */
@@ -303,14 +315,12 @@ export interface OwnFiles {
   readonly resolvConf: string;
   /** Scripts, by their paths in the container. */
   readonly executables: ReadonlyMap<string, string>;
-  /** Folders of the machine that the container's own ones would hide. */
+  /** Files and folders of the machine that the container needs, and would not see. */
   readonly hidden: readonly string[];
   /** The program for `/bin/sh` instead of the machine's; undefined: the machine's. */
   readonly shell: string | undefined;
   /** The folder of a web server's pages, if it has any. */
   readonly pages: string | undefined;
-  /** `--writable-host-paths`: what containers write to hostPath volumes is written to the machine. */
-  readonly writesHostPaths: boolean;
 }
 
 /** A file below a folder that programs of the Pod write to. */

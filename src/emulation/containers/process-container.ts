@@ -14,13 +14,8 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerLog } from './container-log.ts';
 import { folderBytes } from './pod-folder.ts';
-import {
-  writtenIn,
-  report,
-  sandboxArgv,
-  type SandboxCommandOptions,
-  withPrivileges,
-} from './sandbox-command.ts';
+import { writtenIn } from './container-root.ts';
+import { report, sandboxArgv, type SandboxCommandOptions, withPrivileges } from './sandbox-command.ts';
 import type { ExecBeside, ContainerProgram } from '../program.ts';
 import { pipeline } from 'node:stream/promises';
 
@@ -86,6 +81,9 @@ const burstBytes = 512 * 1024;
 const exec128 =
   'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: ';
 
+/** Before a program that others in the container may see: nothing of the machine's environment is in /proc then. */
+const bare = withEnvironment({ PATH: process.env['PATH'] ?? '' });
+
 /** A process of this machine in namespaces of its own. */
 export class ProcessContainer implements ContainerProgram {
   readonly ended: Promise<ContainerExit>;
@@ -113,7 +111,7 @@ export class ProcessContainer implements ContainerProgram {
     const { network, sandbox, argv, workingDirectory, environment, log, hasStdin, hasTerminal } = options;
     const terminal = hasTerminal ? openTerminal() : undefined;
     const [first = '', ...rest] = [
-      ...['nsenter', `--net=${network}`, '--', ...sandboxArgv(sandbox)],
+      ...[...bare, 'nsenter', `--net=${network}`, '--', ...sandboxArgv(sandbox)],
       // Process 1 is to lead the session of its terminal: shells with jobs need that.
       ...(terminal === undefined ? [] : ['setsid', '--ctty']),
       ...withEnvironment(environment),
@@ -206,7 +204,7 @@ export class ProcessContainer implements ContainerProgram {
     await this.#ready();
     if (this.#inside === undefined) throw new Error('the container has ended');
     return [
-      ...['setpriv', '--pdeathsig', 'KILL', 'nsenter', `--target=${this.#inside}`],
+      ...[...bare, 'setpriv', '--pdeathsig', 'KILL', 'nsenter', `--target=${this.#inside}`],
       ...['--mount', '--uts', '--ipc', '--net', '--pid', '--', 'setpriv', '--pdeathsig', 'KILL'],
       ...withPrivileges(sandbox).slice(1),
       ...withEnvironment(environment),

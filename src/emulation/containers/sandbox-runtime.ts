@@ -338,7 +338,7 @@ export class SandboxRuntime implements ContainerRuntime {
     const known = this.#pods.get(uid);
     if (known !== undefined) return known;
     const made: PodRecord = {
-      ...{ pod, folder: new PodFolder(uid), running: new Map(), logs: new Map() },
+      ...{ pod, folder: new PodFolder(uid, this.#options.hostPaths), running: new Map(), logs: new Map() },
       ...{ pending: new Set(), healthy: true, isRemoved: false },
     };
     this.#pods.set(uid, made);

@@ -82,7 +82,7 @@ describePods('The cluster network says what is wrong and goes on:', () => {
     expect(await pods.namesOf({ node: 'node-1' }, `http://${pod?.status.podIP ?? ''}`, 1)).toEqual(['twice']);
   });
 
-  it('a command that is not built in, without --containers=processes', async () => {
+  it('a command that is not built in, where those of the machine do not run', async () => {
     const container = { image: 'ghcr.io/shop/manager:v1', command: ['/manager'] };
     await pods.pod('once', 'once', container, { spec: { restartPolicy: 'Never' } });
     await pods.pod('again', 'again', container);
@@ -96,11 +96,11 @@ describePods('The cluster network says what is wrong and goes on:', () => {
         terminated: {
           exitCode: 127,
           reason: 'StartError',
-          message: expect.stringContaining('--containers=processes') as string,
+          message: expect.stringContaining('--containers=auto') as string,
         },
       });
     await expect.poll(() => stateOf('again')).toMatchObject({ waiting: { reason: 'CrashLoopBackOff' } });
-    expect(await eventOf('again', 'Failed')).toMatch(/^Error: exec: "\/manager": .*--containers=processes/);
+    expect(await eventOf('again', 'Failed')).toMatch(/^Error: exec: "\/manager": .*--containers=auto/);
     await goesOn();
   });
 

@@ -1,7 +1,7 @@
 /** Runs a command in a sandbox: `sandbox-program.ts bwrap|unshare writable|read-only COMMAND`; in namespaces that it may change. */
 import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { makeRoot } from '../../../src/emulation/containers/sandbox-command.ts';
+import { makeRoot } from '../../../src/emulation/containers/container-root.ts';
 import {
   defaultCapabilities,
   report,
@@ -18,7 +18,7 @@ const mounts = [
   { from: `${folder}/volume`, at: '/etc/new/volume', isReadOnly: true, isFile: false },
   { from: `${folder}/volume`, at: '/data', isReadOnly: false, isFile: false },
 ];
-const root = await makeRoot(folder, mounts, kind === 'writable');
+const root = await makeRoot({ folder, mounts, isWritable: kind === 'writable', view: 'whole' });
 const [first = '', ...rest] = [
   ...sandboxArgv({
     ...{

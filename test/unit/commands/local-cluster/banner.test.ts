@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hintsFor } from '../../../../src/commands/local-cluster/banner.ts';
+import { commandsLine, hintsFor } from '../../../../src/commands/local-cluster/banner.ts';
 
 const config = { kubeconfigPath: "/home/o'neil/.servicenet/kubeconfig", nodes: 3 };
 const shop = { applied: ['service/storefront'] };
@@ -29,4 +29,13 @@ test('what is not there is not offered: packets without a network, workloads wit
   }
   const { paragraphs } = hintsFor({ ...config, nodes: 0 }, shop, false, 'servicenet');
   expect(paragraphs.flat().join('\n')).not.toContain('create deployment');
+});
+
+test('one line says whether commands of containers run, and why not', () => {
+  const line = (containers: 'auto' | 'off' | 'processes', commandsObstacle = ''): string =>
+    commandsLine({ containers }, { commandsObstacle });
+  expect(line('auto')).toContain('see no other file');
+  expect(line('processes')).toContain('read what you can read');
+  expect(line('auto', 'no overlay')).toBe('commands of containers: built-in ones alone (no overlay)');
+  expect(line('off')).toBe('commands of containers: built-in ones alone (--containers=off)');
 });

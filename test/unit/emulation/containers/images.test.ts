@@ -80,7 +80,7 @@ describe('what runs for a container', () => {
     expect(programNamed('/bin/sh')).toEqual({ kind: 'commands', entrypoint: ['/bin/sh'], cmd: [] });
   });
 
-  it('without processes is what is built in, and else fails with 127 and names the flag', async () => {
+  it('where no program of the machine runs is what is built in, and else fails with 127 and names the flag', async () => {
     expect(await builtInCommand(['true'])?.ended).toEqual({ exitCode: 0 });
     expect(await builtInCommand(['/bin/false'])?.ended).toEqual({ exitCode: 1 });
     const sleeping = builtInCommand(['sleep', '1h']);
@@ -96,7 +96,7 @@ describe('what runs for a container', () => {
     expect(builtInCommand(['curl', 'http://x'])).toBeUndefined();
     const { exitCode, message } = await refusedCommand(['curl'], new ContainerLog('/nowhere')).ended;
     expect(exitCode).toBe(127);
-    expect(message).toContain('--containers=processes');
+    expect(message).toContain('--containers=auto');
   });
 });
 
