@@ -14,7 +14,8 @@ import { keyOf } from '../../objects/meta.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
-import { type Images, standInPorts } from './images.ts';
+import { documentsOf } from '../stand-ins/document-root.ts';
+import { type Images, standInPorts, webServerOf } from './images.ts';
 import { hostnameOf, hostsFile, type PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import { type MachineView, isSeen, makeRoot } from './container-root.ts';
@@ -213,13 +214,17 @@ export class ContainerPrograms {
     };
     if (resolved.kind === 'stand-in') {
       const { name = '', namespace = '' } = pod.metadata;
+      const { image = '' } = container;
+      const server = webServerOf(image);
       const standIn: WantedProgram = {
         ...{ kind: 'stand-in', ...inNetwork, ports: standInPorts(pod, container), healthy: record.healthy },
-        identity: { pod: name, namespace, node: network.node.name },
+        identity: { pod: name, namespace, node: network.node.name, addresses: network.addresses, image },
+        logFormat: server === undefined || server.name === 'caddy' ? 'short' : 'combined',
+        documents: documentsOf(server, pod, container),
       };
-      const server = await this.#options.builtIn.start(standIn, answers);
-      if (server === undefined) throw new Error('the built-in server does not run');
-      return withExec(server);
+      const own = await this.#options.builtIn.start(standIn, answers);
+      if (own === undefined) throw new Error('the built-in server does not run');
+      return withExec(own);
     }
     const argv = resolved.argv.map((word) => expand(word, [environment]));
     if (resolved.kind === 'program') {

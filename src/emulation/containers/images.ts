@@ -1,5 +1,6 @@
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { DeclaredPort } from '../pod-server.ts';
+import type { WebServer } from '../stand-ins/document-root.ts';
 import type { ProgramImage, ProgramImages } from '../program.ts';
 import { isSidecar } from '../../objects/pods.ts';
 
@@ -50,6 +51,20 @@ const exposed: ReadonlyMap<string, number> = new Map([
     (image) => [image, 8080] as const,
   ),
 ]);
+
+/** Web servers, by the last name of their images: each registry and publisher has them. */
+const webServers: ReadonlyMap<string, WebServer> = new Map<string, WebServer>([
+  ...['nginx', 'nginx-slim', 'nginx-unprivileged'].map(
+    (name) => [name, { name: 'nginx', root: '/usr/share/nginx/html' }] as const,
+  ),
+  ['httpd', { name: 'httpd', root: '/usr/local/apache2/htdocs' }],
+  ['caddy', { name: 'caddy', root: '/usr/share/caddy' }],
+]);
+
+/** The web server that an image is; undefined for others. */
+export function webServerOf(image: string): WebServer | undefined {
+  return webServers.get(repositoryOf(image).split('/').at(-1) ?? '');
+}
 
 /** The port of an image's server whose container declares none. */
 export function exposedPort(image: string): number | undefined {

@@ -323,10 +323,18 @@ export interface OwnFiles {
   readonly pages: string | undefined;
 }
 
-/** A file below a folder that programs of the Pod write to. */
+/** Bytes of a file that programs of ours read as a whole. */
+const maxReadBytes = 16 * 1024 * 1024;
+
+/** A file below a folder that programs of the Pod write to. @throws the system's error. */
 async function readBelow(root: string, path: string): Promise<Buffer> {
   const file = await openBelow(root, path, false);
   try {
+    const stat = await file.stat();
+    // A pipe or a device has no content, and one of a folder is an error by itself.
+    const refused = stat.isFile() || stat.isDirectory() ? undefined : 'EACCES';
+    const code = stat.isFile() && stat.size > maxReadBytes ? 'EFBIG' : refused;
+    if (code !== undefined) throw Object.assign(new Error(`${code}: read ${path}`), { code });
     return await file.readFile();
   } finally {
     await file.close();

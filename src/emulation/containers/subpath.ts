@@ -5,6 +5,7 @@ import { join, relative, sep } from 'node:path';
 /** A path that leads out of its volume, or through a link that came while it was opened. */
 export class SubPathError extends Error {
   override readonly name = 'SubPathError';
+  readonly code = 'EACCES';
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import { isRecord } from '../../objects/json.ts';
-import type { DeclaredPort, PodIdentity, PodResponses } from '../pod-server.ts';
+import type { DeclaredPort, PodIdentity, PodResponses, ServedContainer } from '../pod-server.ts';
 import type { ProgramContainer } from '../program.ts';
 
 /** A program to be started in the network of a Pod. */
@@ -18,9 +18,9 @@ interface InNetwork {
 }
 
 /** The built-in server, on these ports. */
-export interface StandIn extends InNetwork {
+export interface StandIn extends InNetwork, Pick<ServedContainer, 'logFormat' | 'documents'> {
   readonly kind: 'stand-in';
-  readonly identity: Omit<PodIdentity, 'isReady'>;
+  readonly identity: PodIdentity;
   readonly ports: readonly DeclaredPort[];
   readonly healthy: boolean;
 }

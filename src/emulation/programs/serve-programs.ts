@@ -5,7 +5,7 @@ import type { ContainerExit } from '../../controllers/kubelet/container-runtime.
 import type { ExecResult, Host } from '../../host/host.ts';
 import { asError } from '../../host/host.ts';
 import { NamespaceHost, NetworkNamespace } from '../namespaces.ts';
-import { PodServer, reportResponses } from '../pod-server.ts';
+import { PodServer, reportResponses, type ServedContainer } from '../pod-server.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { ContainerProgram, ProgramContainer, ProgramImage, ProgramImages } from '../program.ts';
 import {
@@ -64,10 +64,14 @@ export function servePrograms(images: ProgramImages): void {
   });
 }
 
-function say(message: FromPrograms): void {
+/** @param sent is called when the channel has taken it. */
+function say(message: FromPrograms, sent = (): void => undefined): void {
   // Where the other end has gone, `disconnect` follows.
-  process.send?.(message, undefined, {}, () => undefined);
+  process.send?.(message, undefined, {}, sent);
 }
+
+/** Characters of a log that wait for the channel. */
+const maxWaitingLog = 256 * 1024;
 
 /** One run of a program, with all that it has open. */
 class Container {
@@ -80,6 +84,9 @@ class Container {
   #program: ContainerProgram | undefined;
   #isHealthy = true;
   #hasEnded = false;
+  /** Lines that the channel has not got yet, and whether it is taking some. */
+  #logged = '';
+  #isLogging = false;
 
   constructor(id: number, present: AsyncLocalStorage<Container>, forget: () => void) {
     this.#id = id;
@@ -127,6 +134,8 @@ class Container {
   /** Closes everything; the first call gives the exit. */
   end(exit: ContainerExit): void {
     if (this.#hasEnded) return;
+    this.#isLogging = false;
+    this.#flush();
     this.#hasEnded = true;
     this.#forget();
     const closes = [() => this.#program?.signal('SIGKILL'), ...[...this.#open].map(({ close }) => close)];
@@ -140,15 +149,18 @@ class Container {
     say({ from: 'ended', id: this.#id, exit });
   }
 
-  async #standIn({ identity, ports, listenAt, healthy }: StandIn, host: Host): Promise<ContainerProgram> {
+  async #standIn(wanted: StandIn, host: Host): Promise<ContainerProgram> {
+    const { identity, ports, listenAt: addresses, healthy, logFormat, documents } = wanted;
     this.#isHealthy = healthy;
-    const isReady = (): boolean => this.#isHealthy;
-    const server = await PodServer.listen({
-      host,
-      addresses: listenAt,
-      ports,
-      identity: { ...identity, isReady },
-    });
+    const container: ServedContainer = {
+      ...{ ...identity, logFormat, documents },
+      isReady: () => this.#isHealthy,
+      write: (text) => this.#log(text),
+      readFile: (path) => this.#readFile(path),
+    };
+    const server = await PodServer.listen({ host, addresses, ports, container });
+    const places = ports.map(({ protocol, port }) => `${protocol} ${port}`).join(', ');
+    this.#log(`servicenet: a stand-in for ${identity.image}, on ${places === '' ? 'no port' : places}\n`);
     const ended = Promise.withResolvers<ContainerExit>();
     return {
       ended: ended.promise,
@@ -163,11 +175,7 @@ class Container {
     return {
       ...{ host, listenAt, hostname, hosts, environment },
       write: (stream, text) => say({ from: 'printed', id: this.#id, stream, text }),
-      readFile: async (path) => {
-        const bytes = await this.#ask({ ask: 'file', path });
-        if (bytes instanceof Uint8Array) return Buffer.from(bytes);
-        throw new Error(`no bytes came of ${path}`);
-      },
+      readFile: (path) => this.#readFile(path),
       resolvConf: async () => String(await this.#ask({ ask: 'resolv.conf' })),
       exec: async (command) => {
         const result = await this.#ask({ ask: 'exec', command });
@@ -175,6 +183,30 @@ class Container {
         throw new Error('no result came of a program');
       },
     };
+  }
+
+  async #readFile(path: string): Promise<Buffer> {
+    const bytes = await this.#ask({ ask: 'file', path });
+    if (bytes instanceof Uint8Array) return Buffer.from(bytes);
+    throw new Error(`no bytes came of ${path}`);
+  }
+
+  /**
+   * Prints what a client has caused. What comes while the channel takes the text before waits, up to a limit: clients may
+   * be faster than the log, and what does not fit is dropped.
+   */
+  #log(text: string): void {
+    if (this.#logged.length + text.length <= maxWaitingLog) this.#logged += text;
+    if (!this.#isLogging) this.#flush();
+  }
+
+  #flush(): void {
+    const text = this.#logged;
+    this.#logged = '';
+    this.#isLogging = text !== '' && !this.#hasEnded;
+    if (this.#isLogging) {
+      say({ from: 'printed', id: this.#id, stream: 'stdout', text }, () => this.#flush());
+    }
   }
 
   #ask(what: Question): Promise<unknown> {

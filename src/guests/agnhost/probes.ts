@@ -1,4 +1,10 @@
-import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import {
+  grpcCodes,
+  grpcServer,
+  healthAnswer,
+  healthCheckPath,
+  healthServiceIn,
+} from '../../host/grpc-server.ts';
 import { httpServer } from '../../host/http-server.ts';
 import type { AgnhostRun } from './context.ts';
 import { isIP, isIPv6 } from 'node:net';
@@ -6,11 +12,6 @@ import { MessageWriter } from '../../dns/message-writer.ts';
 import { type DnsQuery, readQuery } from '../../dns/query.ts';
 import { readFile, stat, statfs, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-
-/** gRPC's status codes that are used here. */
-const codes = { ok: 0, notFound: 5, unimplemented: 12 };
-/** `HealthCheckResponse.ServingStatus`. */
-const servingStatus = { serving: 1, notServing: 2 };
 
 /**
  * `agnhost grpc-health-checking`: a server of `grpc.health.v1.Health/Check` (test/images/agnhost/grpc-health-checking).
@@ -37,47 +38,14 @@ export async function grpcHealthChecking(run: AgnhostRun): Promise<void> {
     }),
   );
   const port = args.number('port', 5000);
-  await run.listen(port, () => {
-    const server = createHttp2Server();
-    server.on('sessionError', () => undefined);
-    server.on('stream', (stream, headers) => {
-      stream.on('error', () => undefined);
-      const chunks: Buffer[] = [];
-      let size = 0;
-      stream.on('data', (chunk: Buffer) => {
-        if ((size += chunk.length) <= maxMessageBytes) chunks.push(chunk);
-      });
-      stream.once('end', () => {
-        // Reset by its client.
-        if (stream.destroyed || stream.closed) return;
-        if (headers[':path'] !== '/grpc.health.v1.Health/Check') {
-          answer(stream, codes.unimplemented, 'unimplemented');
-        } else if (serviceIn(Buffer.concat(chunks)) === service) {
-          const status = isServing() ? servingStatus.serving : servingStatus.notServing;
-          answer(stream, codes.ok, '', Buffer.from([0, 0, 0, 0, 2, 0x08, status]));
-        } else answer(stream, codes.notFound, 'unknown service');
-      });
-    });
-    return server;
-  });
+  await run.listen(port, () =>
+    grpcServer(({ path, message }) => {
+      if (path !== healthCheckPath) return { code: grpcCodes.unimplemented, reason: 'unimplemented' };
+      if (healthServiceIn(message) === service) return healthAnswer(isServing());
+      return { code: grpcCodes.notFound, reason: 'unknown service' };
+    }),
+  );
   run.print(`gRPC server starting to listen on :${port}`);
-}
-
-/** Most bytes of a question that are read: it names a service. */
-const maxMessageBytes = 1024;
-
-/** The first field of a message behind gRPC's head of five bytes: a text of up to 127 bytes. */
-function serviceIn(body: Buffer): string {
-  const message = body.subarray(5);
-  return message[0] === 0x0a ? message.subarray(2, 2 + (message[1] ?? 0)).toString() : '';
-}
-
-function answer(stream: ServerHttp2Stream, code: number, message: string, body?: Buffer): void {
-  stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
-  stream.once('wantTrailers', () => {
-    stream.sendTrailers({ 'grpc-status': String(code), 'grpc-message': message });
-  });
-  stream.end(body);
 }
 
 /** CoreDNS, which the image of agnhost has too, as far as Kubernetes' tests configure it: the names of one `hosts` block. */

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
-import type { Container, ContainerStatus, Pod } from '../../../src/objects/types/core.generated.ts';
+import type { Container, ContainerStatus, Pod, PodSpec } from '../../../src/objects/types/core.generated.ts';
 import { type PodNetwork, until } from './pod-network.ts';
 import { familyOf, ifThere } from './up-process.ts';
 
 /** A server of a Pod, and what an honest client gets of it. */
 interface Server {
   readonly container: Partial<Container>;
+  readonly spec?: Partial<PodSpec>;
   readonly port: number;
   readonly path: string;
   readonly answer: RegExp;
@@ -32,6 +33,8 @@ const image = (name: string, path: string, answer: RegExp): Server => ({
   ...{ port: 80, path, answer },
 });
 
+const nameItem = { path: 'index.html', fieldRef: { fieldPath: 'metadata.name' } };
+
 /** One Pod for each program that listens. */
 export const servers: Readonly<Record<string, Server>> = {
   'stand-in': {
@@ -39,6 +42,11 @@ export const servers: Readonly<Record<string, Server>> = {
       ports: [{ containerPort: 80 }, { containerPort: 53, protocol: 'UDP' }],
     },
     ...{ port: 80, path: '/hostname', answer: /^stand-in$/, udp: 53 },
+  },
+  documents: {
+    container: { image: 'nginx', volumeMounts: [{ name: 'site', mountPath: '/usr/share/nginx/html' }] },
+    spec: { volumes: [{ name: 'site', downwardAPI: { items: [nameItem] } }] },
+    ...{ port: 80, path: '/index.html', answer: /^documents$/ },
   },
   netexec: { ...agnhost(8080, '/hostname', /^netexec$/, 'netexec'), udp: 8081 },
   liveness: agnhost(8080, '/started', /^\d/, 'liveness'),
@@ -72,7 +80,9 @@ export class BuiltInServers {
 
   static async create(pods: PodNetwork): Promise<BuiltInServers> {
     const made = new BuiltInServers(pods);
-    for (const [name, { container }] of Object.entries(servers)) await pods.pod(name, name, container);
+    for (const [name, { container, spec = {} }] of Object.entries(servers)) {
+      await pods.pod(name, name, container, { spec });
+    }
     for (const name of Object.keys(servers)) {
       const [pod] = await pods.running(name, 1);
       made.#addresses.set(name, pod?.status.podIP ?? '');
