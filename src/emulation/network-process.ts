@@ -117,6 +117,8 @@ export class NetworkProcess {
         roots: config.containers === 'processes' ? undefined : config.hostPathRoots,
       },
       resolvConfOf: (pod) => this.#dns.resolvConfOf(pod),
+      lookUp: (pod, host, name, signal) =>
+        lookUpInPod({ host, clock: context.clock }, this.#dns.resolvConfOf(pod), name, signal),
       log: context.log,
     });
     const nodes = context.informers.informer(nodesResource);

@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { ContainerExit, TerminalSize } from '../controllers/kubelet/container-runtime.ts';
+import type { CommandPlace } from './containers/built-in-commands.ts';
 import type { ExecResult, Host } from '../host/host.ts';
 
 /** A program that runs as a container. */
@@ -12,6 +13,8 @@ export interface ContainerProgram {
   signal(name: NodeJS.Signals): void;
   /** The command line that runs another program in its namespaces; undefined where none can be. */
   readonly exec?: ExecBeside | undefined;
+  /** Where commands that are built in run, if no other one does. */
+  readonly place?: CommandPlace | undefined;
   /** Bytes that it has in file systems of its own, but for volumes and logs. */
   readonly usage?: (() => Promise<number>) | undefined;
   /** Its standard input, where it has one that stays open. */
@@ -22,8 +25,16 @@ export interface ContainerProgram {
   readonly setHealthy?: ((healthy: boolean) => void) | undefined;
 }
 
-/** Before and with a program and its arguments. @throws {Error} where the container has not begun. */
-export type ExecBeside = (command: readonly string[]) => Promise<readonly string[]>;
+/** How a program runs in a container. */
+export interface BesideProgram {
+  /** The command line, with the program and its arguments. */
+  readonly argv: readonly string[];
+  /** The file that opens a terminal of the container (pts(4)), which programs in it find by its name. */
+  readonly ptmx: string;
+}
+
+/** @throws {Error} where the container has not begun. */
+export type ExecBeside = (command: readonly string[]) => Promise<BesideProgram>;
 
 /** The parts of its container that a program of ours needs. */
 export interface ProgramContainer {

@@ -32,7 +32,6 @@ class MemoryRuntime {
     ...noRuntime,
     isReal: true,
     isStandIn: () => false,
-    readsFiles: () => true,
     writeVolume: ({ metadata: { name: pod = '' } }, { name, files }) => {
       if (this.full.has(pod)) return Promise.reject(new Error('ENOSPC: no space left on device, write'));
       for (const { path, content } of files) this.files.set(`${pod}/${name}/${path}`, content.toString());

@@ -108,9 +108,6 @@ export interface ContainerRuntime {
    */
   isStandIn(pod: Pod, container: Container): boolean;
 
-  /** Whether a program can read the files of a container: its own, or one that `exec` runs beside a stand-in. */
-  readsFiles(pod: Pod, container: Container): boolean;
-
   /** Whether the prober can probe a container: a stand-in does not have the image's programs and protocols. */
   isAsked(pod: Pod, container: Container, probe: NonNullable<Container['livenessProbe']>): boolean;
 
@@ -209,7 +206,6 @@ const nowhere = (): never => {
 export const noRuntime: ContainerRuntime = {
   isReal: false,
   isStandIn: () => true,
-  readsFiles: () => false,
   isAsked: () => false,
   ensureSandbox: () => Promise.resolve(),
   attachNetworks: () => Promise.resolve([]),

@@ -6,15 +6,7 @@ import {
 } from '../../client/resources.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
 import { isAttached } from '../../network/attachments/network-status.ts';
-import type {
-  Pod,
-  ConfigMap,
-  Container,
-  Node,
-  Secret,
-  Service,
-  Volume,
-} from '../../objects/types/core.generated.ts';
+import type { Pod, ConfigMap, Container, Node, Secret, Service } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { isWorkOfOurs } from '../../runtime/other-implementations.ts';
 import { isNotFound } from '../../client/errors.ts';
@@ -98,22 +90,13 @@ export class PodFiles {
   /**
    * All volumes of a Pod.
    *
-   * @param hasPrograms without, nothing reads the tokens: such volumes are left out.
    * @throws {MountError} in the kubelet's words.
    */
-  async volumes(
-    pod: Pod,
-    node: Node,
-    hasPrograms: boolean,
-    signal: AbortSignal,
-  ): Promise<readonly WantedVolume[]> {
-    const { volumes = [] } = pod.spec;
-    const wanted = hasPrograms ? volumes : volumes.filter((volume) => !hasToken(volume));
-    if (wanted.length === 0) return [];
-    const reduced = { ...pod, spec: { ...pod.spec, volumes: wanted } };
-    const { containers: _, initContainers: __, ephemeralContainers: ___, ...spec } = reduced.spec;
+  async volumes(pod: Pod, node: Node, signal: AbortSignal): Promise<readonly WantedVolume[]> {
+    if ((pod.spec.volumes ?? []).length === 0) return [];
+    const { containers: _, initContainers: __, ephemeralContainers: ___, ...spec } = pod.spec;
     const objects = await this.#objects({ ...pod, spec }, signal);
-    return planVolumes({ pod: reduced, node, objects, tokens: await this.#tokensOf(reduced, signal) });
+    return planVolumes({ pod, node, objects, tokens: await this.#tokensOf(pod, signal) });
   }
 
   /** The environment of a container. @throws {ContainerConfigError} in the kubelet's words. */
@@ -170,10 +153,6 @@ export class PodFiles {
     }
     return new Map([...held].map(([key, { token }]) => [key, token]));
   }
-}
-
-function hasToken({ projected }: Volume): boolean {
-  return (projected?.sources ?? []).some(({ serviceAccountToken }) => serviceAccountToken !== undefined);
 }
 
 function tokenOf(answer: unknown, now: number): Token {
@@ -294,11 +273,7 @@ export class PodPreparation {
     if (this.#files === undefined) return;
     const [podIP = ''] = addresses;
     const addressed = { ...pod, status: { ...pod.status, podIP, podIPs: addresses.map((ip) => ({ ip })) } };
-    const { containers = [], initContainers = [] } = pod.spec;
-    const hasPrograms = [...containers, ...initContainers].some((each) =>
-      this.#runtime.readsFiles(pod, each),
-    );
-    const volumes = await this.#files.volumes(addressed, node, hasPrograms, signal);
+    const volumes = await this.#files.volumes(addressed, node, signal);
     for (const volume of volumes) {
       try {
         await this.#runtime.writeVolume(pod, volume);
@@ -311,7 +286,7 @@ export class PodPreparation {
     const changes = (pod.spec.volumes ?? []).some(
       (volume) => volume.emptyDir === undefined && volume.hostPath === undefined,
     );
-    state.refreshAtMs = hasPrograms && changes ? this.#context.clock.now() + refreshMs : Infinity;
+    state.refreshAtMs = changes ? this.#context.clock.now() + refreshMs : Infinity;
   }
 
   /** Updates files by their objects, and evicts a Pod over its limits of storage. @returns when to check again. */

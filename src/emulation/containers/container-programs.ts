@@ -1,6 +1,6 @@
 import type { ContainerExit, WantedContainer } from '../../controllers/kubelet/container-runtime.ts';
 import type { ContainerLog } from './container-log.ts';
-import type { ContainerProgram } from '../program.ts';
+import type { BesideProgram, ContainerProgram } from '../program.ts';
 import type { Answers, BuiltInPrograms } from '../programs/built-in-programs.ts';
 import type { WantedProgram } from '../programs/messages.ts';
 import { packageFolder } from '../../paths.ts';
@@ -19,7 +19,9 @@ import { type Images, standInPorts, webServerOf } from './images.ts';
 import { hostnameOf, hostsFile, type PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import { type MachineView, isSeen, makeRoot } from './container-root.ts';
+import { builtInCommandLine, type CommandPlace } from './built-in-commands.ts';
 import type { HostPathRules } from './host-paths.ts';
+import type { Host } from '../../host/host.ts';
 import {
   defaultCapabilities,
   sandboxArgv,
@@ -29,59 +31,37 @@ import {
   identityOf,
 } from './sandbox-command.ts';
 
-/** Commands that need no process, by themselves or as the only one that a shell is given; undefined for others. */
-export function builtInCommand([program = '', argument = '', script]: readonly string[]):
-  ContainerProgram | undefined {
-  const name = program.slice(program.lastIndexOf('/') + 1);
-  if ((name === 'sh' || name === 'bash') && argument === '-c' && script !== undefined) {
-    const argv = script
-      .trim()
-      .replace(/^exec /, '')
-      .split(/ +/);
-    return argv.length <= 2 ? builtInCommand(argv) : undefined;
-  }
-  if (name === 'pause') return new Waiting(undefined, 0);
-  if (name === 'true') return new Waiting(0, undefined);
-  if (name === 'false') return new Waiting(0, undefined, 1);
-  if (name !== 'sleep') return undefined;
-  const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(argument) ?? [];
-  if (amount !== undefined) return new Waiting(Number(amount) * (unitsMs[unit] ?? 1000), undefined);
-  return /^inf(?:inity)?$/.test(argument) ? new Waiting(undefined, undefined) : undefined;
-}
-
-const unitsMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** setTimeout's limit. */
-const maxTimeoutMs = 2 ** 31 - 1;
-
-/** Sleeps. */
-class Waiting implements ContainerProgram {
-  readonly ended: Promise<ContainerExit>;
-  readonly #onTerm: number | undefined;
-  readonly #end: (exit: ContainerExit) => void;
-  readonly #timer: NodeJS.Timeout | undefined;
-
-  /** @param onTerm the exit code by SIGTERM; undefined: as process 1 without a handler it does not hear it. */
-  constructor(durationMs: number | undefined, onTerm: number | undefined, exitCode = 0) {
+/** A command line that needs no process; undefined for others. */
+function builtInProgram(
+  argv: readonly string[],
+  place: CommandPlace,
+  log: ContainerLog,
+): ContainerProgram | undefined {
+  const ending = new AbortController();
+  if (basename(argv[0] ?? '') === 'pause') {
     const ended = Promise.withResolvers<ContainerExit>();
-    this.ended = ended.promise;
-    this.#end = ended.resolve;
-    this.#onTerm = onTerm;
-    this.#timer =
-      durationMs === undefined
-        ? undefined
-        : setTimeout(() => ended.resolve({ exitCode }), Math.min(durationMs, maxTimeoutMs));
+    const signal = (name: NodeJS.Signals): void => ended.resolve({ exitCode: name === 'SIGKILL' ? 137 : 0 });
+    return { ended: ended.promise, signal };
   }
-
-  signal(name: NodeJS.Signals): void {
-    if (name !== 'SIGKILL' && this.#onTerm === undefined) return;
-    clearTimeout(this.#timer);
-    this.#end({ exitCode: name === 'SIGKILL' ? 137 : (this.#onTerm ?? 0) });
-  }
+  const run = builtInCommandLine(argv, place.environment);
+  if (run === undefined) return undefined;
+  const output = {
+    stdout: (text: string | Buffer): void => void log.write('stdout', Buffer.from(text)),
+    stderr: (text: string): void => void log.write('stderr', Buffer.from(text)),
+  };
+  const ended = run(place, output, ending.signal).then(
+    (exitCode) => ({ exitCode }),
+    (error: unknown) => {
+      if (!ending.signal.aborted) output.stderr(`${errorMessage(error)}\n`);
+      return { exitCode: ending.signal.aborted ? 137 : 1 };
+    },
+  );
+  // As process 1 without a handler it does not hear others.
+  return { ended, signal: (name) => name === 'SIGKILL' && ending.abort() };
 }
 
 /** A command that would need a process of this machine. */
-export function refusedCommand(argv: readonly string[], log: ContainerLog): ContainerProgram {
+function refusedCommand(argv: readonly string[], log: ContainerLog): ContainerProgram {
   log.write('stderr', Buffer.from(`${refusal(argv)}\n`));
   const failed = { exitCode: 127, reason: 'StartError', message: refusal(argv) };
   return { failed, ended: Promise.resolve(failed), signal: () => undefined };
@@ -102,6 +82,8 @@ export interface ContainerProgramsOptions {
   readonly hostPaths: HostPathRules;
   /** A Pod's `/etc/resolv.conf`. */
   readonly resolvConfOf: (pod: Pod) => string;
+  /** Resolves a name as a program of the Pod does. @throws {Error} where no server has it. */
+  readonly lookUp: (pod: Pod, host: Host, name: string, signal: AbortSignal) => Promise<readonly string[]>;
   readonly log: Logger;
 }
 
@@ -188,6 +170,67 @@ export class ContainerPrograms {
     wanted: WantedContainer,
     log: ContainerLog,
   ): Promise<ContainerProgram> {
+    if (this.#options.runsProcesses) return await this.#start(record, network, wanted, log);
+    const place = this.#placeOf(record, network, wanted);
+    const resolved = this.#options.images.resolve(wanted.container);
+    const argv =
+      resolved.kind === 'command' ? resolved.argv.map((word) => expand(word, [wanted.environment])) : [];
+    const program =
+      resolved.kind === 'command'
+        ? (builtInProgram(argv, place, log) ?? refusedCommand(argv, log))
+        : await this.#start(record, network, wanted, log);
+    return {
+      ...{ ended: program.ended, failed: program.failed, place },
+      signal: (name) => program.signal(name),
+      setHealthy: (healthy) => program.setHealthy?.(healthy),
+    };
+  }
+
+  /** The files and the network of a container, for commands that are built in. */
+  #placeOf(
+    { folder }: ProgramPod,
+    network: PodNetwork,
+    { pod, container, environment }: WantedContainer,
+  ): CommandPlace {
+    const { images, resolvConfOf, lookUp } = this.#options;
+    const resolved = images.resolve(container);
+    const pages = resolved.kind === 'program' ? resolved.image.pages?.path : undefined;
+    const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
+    const hosts = hostsFile(pod, network.addresses, hostname);
+    const own = new Map([
+      ['/etc/hosts', () => hosts],
+      ['/etc/hostname', () => `${hostname}\n`],
+      ['/etc/resolv.conf', () => resolvConfOf(pod)],
+    ]);
+    return {
+      ...{ hostname, workingDirectory: container.workingDir ?? '/' },
+      environment: new Map([
+        ['PATH', defaultPath],
+        ['HOSTNAME', hostname],
+        ['HOME', '/root'],
+        ...environment,
+      ]),
+      readFile: async (path) => {
+        const text = own.get(join('/', path))?.();
+        return text === undefined ? await folder.readFile(container, path, pages) : Buffer.from(text);
+      },
+      list: (path) => folder.list(container, path, [...own.keys()]),
+      resolve: (name, signal) => lookUp(pod, network.host, name, signal),
+      lookUp: async (name, signal) => {
+        const known = hosts.split('\n').filter((line) => line.split(/\s+/).slice(1).includes(name));
+        const [address] = known.map((line) => line.split(/\s+/)[0] ?? '');
+        return address === undefined ? await lookUp(pod, network.host, name, signal) : [address];
+      },
+      connect: (address, port, signal) => network.host.connect(address, port, { signal }),
+    };
+  }
+
+  async #start(
+    record: ProgramPod,
+    network: PodNetwork,
+    wanted: WantedContainer,
+    log: ContainerLog,
+  ): Promise<ContainerProgram> {
     const { pod, container, environment } = wanted;
     const resolved = this.#options.images.resolve(container);
     const { runsProcesses } = this.#options;
@@ -208,7 +251,7 @@ export class ContainerPrograms {
       resolvConf: () => Promise.resolve(this.#options.resolvConfOf(pod)),
       exec: async (command) => {
         if (!runsProcesses) throw new Error(refusal(command));
-        const [first = '', ...rest] = await beside.argv(command);
+        const [first = '', ...rest] = (await beside.join(command)).argv;
         return await run(first, rest);
       },
     };
@@ -239,8 +282,9 @@ export class ContainerPrograms {
       if (!runsProcesses) return refusedCommand(argv, log);
       return await this.#process(record, network, wanted, [entrypoint, ...argv.slice(1)], log);
     }
-    if (!runsProcesses || argv[0] === '/pause') {
-      return builtInCommand(argv) ?? refusedCommand(argv, log);
+    if (argv[0] === '/pause') {
+      const pausing = builtInProgram(argv, this.#placeOf(record, network, wanted), log);
+      if (pausing !== undefined) return pausing;
     }
     return await this.#process(record, network, wanted, argv, log);
   }
@@ -316,7 +360,7 @@ class BesideProcess {
   }
 
   /** @throws {Error} where it cannot be made. */
-  async argv(command: readonly string[]): Promise<readonly string[]> {
+  async join(command: readonly string[]): Promise<BesideProgram> {
     if (this.#hasEnded) throw new Error('the container has ended');
     this.#process ??= this.#start();
     return await (await this.#process).exec(command);
@@ -335,7 +379,7 @@ class BesideProcess {
       ended,
       signal: (name) => program.signal(name),
       setHealthy: (healthy) => program.setHealthy?.(healthy),
-      exec: (command) => this.argv(command),
+      exec: (command) => this.join(command),
       usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
     };
   }

@@ -1,68 +1,15 @@
-import { chmod, chown, lstat, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import {
-  type VolumeFile,
-  type WantedVolume,
-  ContainerError,
-} from '../../controllers/kubelet/container-runtime.ts';
+import { ContainerError, type WantedVolume } from '../../controllers/kubelet/container-runtime.ts';
 import type { Container, Pod, VolumeMount } from '../../objects/types/core.generated.ts';
 import { run } from '../../host/local-host.ts';
 import { errorMessage } from '../../objects/status.ts';
+import { VolumeFolder } from './volume-folder.ts';
+import type { ListedFile } from './built-in-commands.ts';
 import { checkHostFile, type HostPathRules, sharedPath } from './host-paths.ts';
 import { nestMounts, outerOf } from './nested-mounts.ts';
 import type { Mount } from './container-root.ts';
 import { descriptorPath, openBelow } from './subpath.ts';
-
-/**
- * A volume of files that are replaced as a whole (pkg/volume/util/atomic_writer.go): they are in a folder `..TIME`, the
- * link `..data` leads to it, and one link for each file or folder leads through `..data`.
- */
-export class VolumeFolder {
-  readonly path: string;
-  #written = '';
-  #folder = '';
-  #count = 0;
-
-  constructor(path: string) {
-    this.path = path;
-  }
-
-  /**
-   * Does nothing where the files are the same.
-   *
-   * @param group that may read them, too (pkg/volume/volume_linux.go `SetVolumeOwnership`).
-   * @throws the system's error.
-   */
-  async write(files: readonly VolumeFile[], group?: number): Promise<void> {
-    const text = JSON.stringify(
-      files.map(({ path, content, mode }) => [path, content.toString('base64'), mode]),
-    );
-    if (text === this.#written) return;
-    const folder = `..${new Date().toISOString().slice(0, 19).replaceAll(/[-T:]/g, '_')}.${++this.#count}`;
-    for (const { path, content, mode } of files) {
-      const target = join(this.path, folder, path);
-      await mkdir(dirname(target), { recursive: true });
-      await writeFile(target, content);
-      if (group !== undefined) await chown(target, 0, group);
-      // Independent of the umask.
-      await chmod(target, group === undefined ? mode : mode | 0o440);
-    }
-    await mkdir(join(this.path, folder), { recursive: true });
-    await symlink(folder, join(this.path, '..data_tmp'));
-    await rename(join(this.path, '..data_tmp'), join(this.path, '..data'));
-    const names = new Set(files.map(({ path }) => path.split('/')[0] ?? ''));
-    const present = new Set(await readdir(this.path));
-    for (const name of names) {
-      if (!present.has(name)) await symlink(`..data/${name}`, join(this.path, name));
-    }
-    for (const name of present) {
-      if (!name.startsWith('..') && !names.has(name)) await rm(join(this.path, name));
-    }
-    if (this.#folder !== '') await rm(join(this.path, this.#folder), { recursive: true });
-    this.#folder = folder;
-    this.#written = text;
-  }
-}
 
 /** The folder of Pods' files: in a file system of the network, in memory, which ends with it. */
 export const podsFolder = '/run/pods';
@@ -262,17 +209,59 @@ export class PodFolder {
     if (pages !== undefined && path.startsWith(`${pages}/`)) {
       return await readBelow(this.#pagesOf(container), path.slice(pages.length));
     }
-    const { volumeMounts = [] } = container;
+    const found = await this.#volumePath(container, path);
+    if (found === undefined) throw missing(path);
+    return await readBelow(found.root, found.path);
+  }
+
+  /**
+   * A folder as a container sees it: of its volumes, the files that it has beside them, and what leads to both.
+   *
+   * @param own the paths of these files.
+   * @throws the system's error.
+   */
+  async list(container: Container, wanted: string, own: readonly string[]): Promise<readonly ListedFile[]> {
+    const path = join('/', wanted).replace(/\/$/, '');
+    const paths = [...own, ...(container.volumeMounts ?? []).map(({ mountPath }) => mountPath)];
+    const below = paths.filter((each) => each.startsWith(`${path}/`));
+    const listed = new Map<string, ListedFile>();
+    for (const each of below) {
+      const [name = '', ...rest] = each.slice(path.length + 1).split('/');
+      const isFolder = rest.length > 0 || !own.includes(each);
+      listed.set(name, { name, isFolder, size: 0 });
+    }
+    const found = await this.#volumePath(container, path);
+    if (found !== undefined) {
+      const opened = await openBelow(found.root, found.path, false);
+      try {
+        const file = await opened.stat();
+        if (!file.isDirectory()) return [{ name: wanted, isFolder: false, size: file.size }];
+        const folder = descriptorPath(opened);
+        for (const { name } of await readdir(folder, { withFileTypes: true })) {
+          const entry = await lstat(join(folder, name));
+          listed.set(name, { name, isFolder: entry.isDirectory(), size: entry.size });
+        }
+      } finally {
+        await opened.close();
+      }
+    } else if (own.includes(path)) return [{ name: wanted, isFolder: false, size: 0 }];
+    else if (below.length === 0) throw missing(path);
+    return [...listed.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Where a path is that leads into a volume of a container; undefined: it leads into none. */
+  async #volumePath(
+    { volumeMounts = [] }: Container,
+    path: string,
+  ): Promise<{ readonly root: string; readonly path: string } | undefined> {
     const mount = volumeMounts
       .filter(({ mountPath }) => path === mountPath || path.startsWith(`${mountPath.replace(/\/$/, '')}/`))
       .sort((a, b) => b.mountPath.length - a.mountPath.length)[0];
     const volume = this.#volumes.get(mount?.name ?? '');
-    if (mount === undefined || volume === undefined) {
-      throw Object.assign(new Error(`open ${path}: no such file or directory`), { code: 'ENOENT' });
-    }
+    if (mount === undefined || volume === undefined) return undefined;
     const place = await this.#placeOf(volume);
-    const below = join(place.path, mount.subPath ?? '', path.slice(mount.mountPath.length));
-    return await readBelow(place.root, below);
+    const inside = join(place.path, mount.subPath ?? '', path.slice(mount.mountPath.length));
+    return { root: place.root, path: inside };
   }
 
   /** Bytes in each volume that has no file system of its own. */
@@ -300,6 +289,10 @@ export class PodFolder {
     await this.empty();
     await rm(this.path, { recursive: true, force: true });
   }
+}
+
+function missing(path: string): Error {
+  return Object.assign(new Error(`open ${path}: no such file or directory`), { code: 'ENOENT' });
 }
 
 /** @throws {Error} with the words of `mount`. */

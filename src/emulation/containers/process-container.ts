@@ -16,7 +16,7 @@ import type { ContainerLog } from './container-log.ts';
 import { folderBytes } from './pod-folder.ts';
 import { writtenIn } from './container-root.ts';
 import { report, sandboxArgv, type SandboxCommandOptions, withPrivileges } from './sandbox-command.ts';
-import type { ExecBeside, ContainerProgram } from '../program.ts';
+import type { BesideProgram, ExecBeside, ContainerProgram } from '../program.ts';
 import { pipeline } from 'node:stream/promises';
 
 /** A pseudo terminal (pty(7)): a program has one end as its standard streams, and the other one is read and written. */
@@ -29,22 +29,22 @@ export interface Terminal {
 }
 
 const ioctl = load(null).func('int ioctl(int descriptor, unsigned long request, void *argument)');
+const ioctlOfNumber = load(null).func('int ioctl(int descriptor, unsigned long request, long argument)');
 
 /** Requests of asm-generic/ioctls.h, which x86 and ARM share. */
-const getNumber = 0x80045430; // TIOCGPTN
+const getPeer = 0x5441; // TIOCGPTPEER
 const setLock = 0x40045431; // TIOCSPTLCK
 const setSize = 0x5414; // TIOCSWINSZ
 
-/** Opens a terminal. @throws the system's error where there is none left. */
-function openTerminal(): Terminal {
+/** Opens a terminal. @param ptmx the file of the container that makes it. @throws the system's error where there is none left. */
+function openTerminal(ptmx = '/dev/ptmx'): Terminal {
   const flags = constants.O_RDWR | constants.O_NOCTTY;
-  const master = openSync('/dev/ptmx', flags);
+  const master = openSync(ptmx, flags);
   try {
-    const number = Buffer.alloc(4);
-    if (ioctl(master, setLock, Buffer.alloc(4)) !== 0 || ioctl(master, getNumber, number) !== 0) {
-      throw new Error('the terminal cannot be opened');
-    }
-    const programEnd = openSync(`/dev/pts/${number.readInt32LE()}`, flags);
+    const isUnlocked = ioctl(master, setLock, Buffer.alloc(4)) === 0;
+    // Not by its name: that is one of the container's file system.
+    const programEnd: unknown = isUnlocked ? ioctlOfNumber(master, getPeer, flags) : -1;
+    if (typeof programEnd !== 'number' || programEnd < 0) throw new Error('the terminal cannot be opened');
     return {
       programEnd,
       stream: new ReadStream(master),
@@ -203,13 +203,14 @@ export class ProcessContainer implements ContainerProgram {
     const { environment, workingDirectory, sandbox } = this.#options;
     await this.#ready();
     if (this.#inside === undefined) throw new Error('the container has ended');
-    return [
+    const argv = [
       ...[...bare, 'setpriv', '--pdeathsig', 'KILL', 'nsenter', `--target=${this.#inside}`],
       ...['--mount', '--uts', '--ipc', '--net', '--pid', '--', 'setpriv', '--pdeathsig', 'KILL'],
       ...withPrivileges(sandbox).slice(1),
       ...withEnvironment(environment),
       ...['sh', '-c', 'cd "$0" && unset OLDPWD && exec "$@"', workingDirectory, ...command],
     ];
+    return { argv, ptmx: `/proc/${this.#inside}/root/dev/pts/ptmx` };
   };
 
   readonly usage = async (): Promise<number> => {
@@ -332,17 +333,17 @@ async function copy(from: Readable | null, to: Writable, ended: Promise<unknown>
 }
 
 /**
- * Runs a program beside that of a container (`kubectl exec`) to its end, in a terminal of its own.
+ * Runs a program beside that of a container (`kubectl exec`) to its end, in a terminal of the container.
  *
  * @returns the exit code.
  * @throws why the signal aborted.
  */
 export async function runInTerminal(
-  argv: readonly string[],
+  { argv, ptmx }: BesideProgram,
   { stdin, stdout, terminal: wanted, signal }: ExecStreams,
 ): Promise<number> {
   signal?.throwIfAborted();
-  const terminal = openTerminal();
+  const terminal = openTerminal(ptmx);
   const { programEnd, stream } = terminal;
   // Reading fails with EIO once no program has the terminal open.
   stream.on('error', () => stream.destroy());

@@ -15,6 +15,8 @@ import type { Container, Pod, Probe } from '../../objects/types/core.generated.t
 import { ContainerLog } from './container-log.ts';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
+import type { Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalUsage } from '../../controllers/kubelet/plan-eviction.ts';
 import { asError } from '../../host/host.ts';
 import { run } from '../../host/local-host.ts';
@@ -26,6 +28,7 @@ import {
   type ContainerProgramsOptions,
   type ProgramPod,
 } from './container-programs.ts';
+import { builtInCommandLine, type CommandPlace } from './built-in-commands.ts';
 import { runInTerminal, runArgv, writeTo } from './process-container.ts';
 import { folderBytes, PodFolder, podsFolder } from './pod-folder.ts';
 import { isMapped } from './sandbox-command.ts';
@@ -115,10 +118,6 @@ export class SandboxRuntime implements ContainerRuntime {
 
   isStandIn(_pod: Pod, container: Container): boolean {
     return this.#options.images.resolve(container).kind === 'stand-in';
-  }
-
-  readsFiles(pod: Pod, container: Container): boolean {
-    return this.#options.runsProcesses || !this.isStandIn(pod, container);
   }
 
   isAsked(pod: Pod, container: Container, probe: Probe): boolean {
@@ -238,14 +237,12 @@ export class SandboxRuntime implements ContainerRuntime {
   }
 
   async exec(pod: Pod, name: string, command: readonly string[], streams: ExecStreams): Promise<number> {
-    const { exec } = this.#runningOf(pod, name).program;
-    if (exec === undefined) {
-      const { stdout, stderr, terminal } = streams;
-      (terminal === undefined ? stderr : stdout).write(`${refusal(command)}\n`);
-      return 127;
-    }
-    const argv = await exec(command);
-    return await (streams.terminal === undefined ? runArgv(argv, streams) : runInTerminal(argv, streams));
+    const { exec, place, ended } = this.#runningOf(pod, name).program;
+    if (exec === undefined) return await runBuiltIn(command, place, streams, ended);
+    const beside = await exec(command);
+    return await (streams.terminal === undefined
+      ? runArgv(beside.argv, streams)
+      : runInTerminal(beside, streams));
   }
 
   async attach(
@@ -367,6 +364,40 @@ export class SandboxRuntime implements ContainerRuntime {
     })();
     return this.#pool;
   }
+}
+
+const streamsMs = 20;
+
+/** Runs a command that is built in, until the container ends. @returns its exit code. */
+async function runBuiltIn(
+  command: readonly string[],
+  place: CommandPlace | undefined,
+  { stdout, stderr, terminal, signal }: ExecStreams,
+  ended: Promise<unknown>,
+): Promise<number> {
+  const errors = terminal === undefined ? stderr : stdout;
+  const run = place && builtInCommandLine(command, place.environment);
+  const print = (to: Writable, text: string | Buffer): void =>
+    void writeTo(
+      to,
+      terminal === undefined ? Buffer.from(text) : Buffer.from(String(text).replaceAll('\n', '\r\n')),
+      maxUnread,
+    );
+  // A client of a WebSocket makes its streams once the connection is there, and loses what comes before
+  // (client-go's remotecommand/websocket.go): containers take longer to run a program.
+  await delay(streamsMs);
+  if (place === undefined || run === undefined) {
+    print(errors, `${refusal(command)}\n`);
+    return 127;
+  }
+  const ending = new AbortController();
+  void ended.then(() => ending.abort(new Error('the container has ended')));
+  const output = {
+    stdout: (text: string | Buffer) => print(stdout, text),
+    stderr: (text: string) => print(errors, text),
+  };
+  const until = signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]);
+  return await run(place, output, until);
 }
 
 function removed(): ContainerError {

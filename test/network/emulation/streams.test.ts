@@ -66,10 +66,12 @@ describePods('streams of containers', () => {
   it('exec gives a terminal of the size of the user', async () => {
     // As the clients of Python, Go and browsers write them.
     const query = ['stdin=True', 'stdout=true', 'tty=1', 'stderr=False'];
-    const program = ['sh', '-c', 'read line; stty size; test -t 1 && echo terminal'];
+    const program = ['sh', '-c', 'read line; stty size; test -t 1 && echo terminal; tty; echo x >$(tty)'];
     const words = program.map((word) => `command=${encodeURIComponent(word)}`);
     const { output, status } = await command(`box/exec?${[...query, ...words].join('&')}`, '\n');
-    expect(output.replaceAll('\r', '').trim().split('\n').slice(-2)).toEqual(['17 91', 'terminal']);
+    expect(output.replaceAll('\r', '').trim().split('\n').slice(-4)).toEqual([
+      ...['17 91', 'terminal', '/dev/pts/0', 'x'],
+    ]);
     expect(status).toEqual({ metadata: {}, status: 'Success' });
   });
 

@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { builtInCommand, refusedCommand } from '../../../../src/emulation/containers/container-programs.ts';
-import { ContainerLog } from '../../../../src/emulation/containers/container-log.ts';
 import {
   exposedPort,
   type ImageProgram,
@@ -78,25 +76,6 @@ describe('what runs for a container', () => {
     expect(programNames.map(programNamed)).not.toContain(undefined);
     expect(['nginx', ''].map(programNamed)).toEqual([undefined, undefined]);
     expect(programNamed('/bin/sh')).toEqual({ kind: 'commands', entrypoint: ['/bin/sh'], cmd: [] });
-  });
-
-  it('where no program of the machine runs is what is built in, and else fails with 127 and names the flag', async () => {
-    expect(await builtInCommand(['true'])?.ended).toEqual({ exitCode: 0 });
-    expect(await builtInCommand(['/bin/false'])?.ended).toEqual({ exitCode: 1 });
-    const sleeping = builtInCommand(['sleep', '1h']);
-    sleeping?.signal('SIGTERM');
-    sleeping?.signal('SIGKILL');
-    expect(await sleeping?.ended).toEqual({ exitCode: 137 });
-    const inShell = builtInCommand(['/bin/sh', '-c', ' exec sleep infinity ']);
-    inShell?.signal('SIGKILL');
-    expect(await inShell?.ended).toEqual({ exitCode: 137 });
-    for (const script of ['sleep 1 && curl x', 'sleep 1; true', 'sleep "$TIME"', 'sleep', '']) {
-      expect(builtInCommand(['sh', '-c', script])).toBeUndefined();
-    }
-    expect(builtInCommand(['curl', 'http://x'])).toBeUndefined();
-    const { exitCode, message } = await refusedCommand(['curl'], new ContainerLog('/nowhere')).ended;
-    expect(exitCode).toBe(127);
-    expect(message).toContain('--containers=auto');
   });
 });
 

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, readlink, rm, stat } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { VolumeFolder } from '../../../../src/emulation/containers/pod-folder.ts';
+import { VolumeFolder } from '../../../../src/emulation/containers/volume-folder.ts';
 
 const file = (path: string, text: string, mode = 0o644): { path: string; content: Buffer; mode: number } => ({
   ...{ path, mode, content: Buffer.from(text) },

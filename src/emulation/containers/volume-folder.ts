@@ -1,0 +1,54 @@
+import { chmod, chown, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { VolumeFile } from '../../controllers/kubelet/container-runtime.ts';
+
+/**
+ * A volume of files that are replaced as a whole (pkg/volume/util/atomic_writer.go): they are in a folder `..TIME`, the
+ * link `..data` leads to it, and one link for each file or folder leads through `..data`.
+ */
+export class VolumeFolder {
+  readonly path: string;
+  #written = '';
+  #folder = '';
+  #count = 0;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Does nothing where the files are the same.
+   *
+   * @param group that may read them, too (pkg/volume/volume_linux.go `SetVolumeOwnership`).
+   * @throws the system's error.
+   */
+  async write(files: readonly VolumeFile[], group?: number): Promise<void> {
+    const text = JSON.stringify(
+      files.map(({ path, content, mode }) => [path, content.toString('base64'), mode]),
+    );
+    if (text === this.#written) return;
+    const folder = `..${new Date().toISOString().slice(0, 19).replaceAll(/[-T:]/g, '_')}.${++this.#count}`;
+    for (const { path, content, mode } of files) {
+      const target = join(this.path, folder, path);
+      await mkdir(dirname(target), { recursive: true });
+      await writeFile(target, content);
+      if (group !== undefined) await chown(target, 0, group);
+      // Independent of the umask.
+      await chmod(target, group === undefined ? mode : mode | 0o440);
+    }
+    await mkdir(join(this.path, folder), { recursive: true });
+    await symlink(folder, join(this.path, '..data_tmp'));
+    await rename(join(this.path, '..data_tmp'), join(this.path, '..data'));
+    const names = new Set(files.map(({ path }) => path.split('/')[0] ?? ''));
+    const present = new Set(await readdir(this.path));
+    for (const name of names) {
+      if (!present.has(name)) await symlink(`..data/${name}`, join(this.path, name));
+    }
+    for (const name of present) {
+      if (!name.startsWith('..') && !names.has(name)) await rm(join(this.path, name));
+    }
+    if (this.#folder !== '') await rm(join(this.path, this.#folder), { recursive: true });
+    this.#folder = folder;
+    this.#written = text;
+  }
+}
