@@ -41,6 +41,7 @@ import type {
   ReplicaSet,
   StatefulSet,
 } from '../objects/types/apps.generated.ts';
+import type { HorizontalPodAutoscaler } from '../objects/types/autoscaling.generated.ts';
 import type { CronJob, Job } from '../objects/types/batch.generated.ts';
 import type { PodDisruptionBudget } from '../objects/types/policy.generated.ts';
 
@@ -297,6 +298,12 @@ export const cronJobs = batch<CronJob>('CronJob', 'cronjobs', ['spec', 'status']
 export const podDisruptionBudgets = inGroup('policy')<PodDisruptionBudget>(
   'PodDisruptionBudget',
   'poddisruptionbudgets',
+  ['spec', 'status'],
+);
+
+export const horizontalPodAutoscalers = inGroup('autoscaling', 'v2')<HorizontalPodAutoscaler>(
+  'HorizontalPodAutoscaler',
+  'horizontalpodautoscalers',
   ['spec', 'status'],
 );
 

@@ -179,6 +179,15 @@ export const catalog: readonly CatalogEntry[] = [
     },
   },
   {
+    name: 'horizontal-pod-autoscaler-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { horizontalPodAutoscalerController } = await import('./horizontal-pod-autoscaler/controller.ts');
+      return ({ transport }) => simulated(horizontalPodAutoscalerController({ transport }));
+    },
+  },
+  {
     name: 'endpoints-controller',
     on: 'asked',
     load: async () => {

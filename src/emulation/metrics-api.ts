@@ -9,7 +9,7 @@ import {
 import { textAt } from '../objects/json.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { createMissing } from './addons.ts';
-import { type KubeObject, conditionOf } from '../objects/meta.ts';
+import { type KubeObject, conditionOf, keyOf } from '../objects/meta.ts';
 import { formatQuantity } from '../objects/quantity.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Container, Node, Pod } from '../objects/types/core.generated.ts';
@@ -21,7 +21,8 @@ import type { Informer } from '../client/informers/informer.ts';
 import { httpsServer } from '../host/http-server.ts';
 import { localHost } from '../host/local-host.ts';
 import type { RequestTarget } from '../objects/request-target.ts';
-import { systemUsage, type Usage, usageOf } from './usage.ts';
+import type { PodResponses } from './pod-server.ts';
+import { AnswerRates, systemUsage, type Usage, usageOf } from './usage.ts';
 import { matchesFields, parseFieldSelector } from '../objects/field-selector.ts';
 import { matchesLabels, parseLabelSelector } from '../objects/labels/labels.ts';
 import { StatusError, methodNotAllowed, notFound, plainError, resourceNotFound } from '../objects/status.ts';
@@ -110,9 +111,14 @@ export interface NodeMetrics extends KubeObject {
 
 const metricsVersion = 'metrics.k8s.io/v1beta1';
 /** The time that a figure is about, as a metrics-server has it by default. */
-const window = '15s';
-/** The usage of a Pod's containers: as annotated, else a tenth of the CPU and half of the memory that they request. */
-export function podMetrics(pod: Pod, now: number): PodMetrics {
+const windowSeconds = 15;
+const window = `${windowSeconds}s`;
+
+/** Answers in a second of a container. */
+type RateOf = (pod: Pod, container: Container) => number;
+
+/** The usage of a Pod's containers. */
+export function podMetrics(pod: Pod, now: number, rateOf: RateOf = () => 0): PodMetrics {
   const { name = '', namespace = '', labels = {} } = pod.metadata;
   return {
     apiVersion: metricsVersion,
@@ -122,15 +128,22 @@ export function podMetrics(pod: Pod, now: number): PodMetrics {
     window,
     containers: containersOf(pod).map((container) => ({
       name: container.name,
-      usage: written(usageOf(pod, container)),
+      usage: written(usageOf(pod, container, rateOf(pod, container))),
     })),
   };
 }
 
 /** The usage of a Node. @param pods those that run there. */
-export function nodeMetrics(node: Node, pods: readonly Pod[], now: number): NodeMetrics {
+export function nodeMetrics(
+  node: Node,
+  pods: readonly Pod[],
+  now: number,
+  rateOf: RateOf = () => 0,
+): NodeMetrics {
   const { name = '', labels = {} } = node.metadata;
-  const all = pods.flatMap((pod) => containersOf(pod).map((container) => usageOf(pod, container)));
+  const all = pods.flatMap((pod) =>
+    containersOf(pod).map((container) => usageOf(pod, container, rateOf(pod, container))),
+  );
   const total = all.reduce(
     (sum, { cpu, memory }) => ({ cpu: sum.cpu + cpu, memory: sum.memory + memory }),
     systemUsage,
@@ -175,6 +188,7 @@ export class MetricsApi implements Runnable {
   readonly #log: Logger;
   readonly #pods: Informer<Pod>;
   readonly #nodes: Informer<Node>;
+  readonly #rates: AnswerRates;
 
   /** @param addresses of the control plane. */
   constructor(context: ControllerContext, addresses: readonly string[], tls: KeyPair) {
@@ -184,6 +198,12 @@ export class MetricsApi implements Runnable {
     this.#log = context.log;
     this.#pods = context.informers.informer(podsResource);
     this.#nodes = context.informers.informer(nodesResource);
+    this.#rates = new AnswerRates(windowSeconds, () => context.clock.monotonic());
+  }
+
+  /** What built-in servers have answered. */
+  answered(answers: PodResponses): void {
+    this.#rates.count(answers);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -246,7 +266,8 @@ export class MetricsApi implements Runnable {
 
   #nodeAnswer(name: string | undefined, query: URLSearchParams, now: number): Answer {
     const byNode = Map.groupBy(this.#running(), ({ spec }) => spec.nodeName ?? '');
-    const of = (node: Node) => nodeMetrics(node, byNode.get(node.metadata.name ?? '') ?? [], now);
+    const of = (node: Node) =>
+      nodeMetrics(node, byNode.get(node.metadata.name ?? '') ?? [], now, this.#rateOf);
     const ready = [...this.#nodes.cache.values()].filter(
       ({ status }) => conditionOf(status.conditions, 'Ready')?.status === 'True',
     );
@@ -263,13 +284,15 @@ export class MetricsApi implements Runnable {
       ({ metadata }) => namespace === '' || metadata.namespace === namespace,
     );
     if (name === undefined) {
-      const chosen = select(pods, query).map((pod) => podMetrics(pod, now));
+      const chosen = select(pods, query).map((pod) => podMetrics(pod, now, this.#rateOf));
       return { body: listOf('PodMetricsList', chosen) };
     }
     const pod = pods.find(({ metadata }) => metadata.name === name);
     if (pod === undefined) throw notFound({ group, resource: 'pods' }, `${namespace}/${name}`);
-    return { body: podMetrics(pod, now) };
+    return { body: podMetrics(pod, now, this.#rateOf) };
   }
+
+  readonly #rateOf: RateOf = (pod, { name }) => this.#rates.perSecond(keyOf(pod), name);
 
   #running(): Pod[] {
     return [...this.#pods.cache.values()].filter(({ status }) => status.phase === 'Running');

@@ -164,7 +164,11 @@ export class NetworkProcess {
       eventSource: 'kubelet',
       start(full) {
         const context = { ...full, events: budgetEvents(full.events, full.clock) };
-        const network = new NetworkProcess(config, images, context, transport, onResponses);
+        const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
+        const network = new NetworkProcess(config, images, context, transport, (responses) => {
+          metrics.answered(responses);
+          onResponses(responses);
+        });
         started.resolve(network);
         const services = (): Iterable<Service> => network.#services.cache.values();
         const { awaitsNetworks } = config;
@@ -173,7 +177,6 @@ export class NetworkProcess {
         const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
         const taken = [...config.clusterCidrs, ...config.serviceCidrs, ...lanCidrs(config.families)];
         const gateways = new LanGateways(context, network.#nodes.lans, taken);
-        const metrics = new MetricsApi(context, controlPlaneAddresses(config.families), config.kubeletTls);
         return [
           network.#nodes,
           network.#dns,

@@ -8,6 +8,7 @@ import type { Host } from '../host/host.ts';
 import { httpServer } from '../host/http-server.ts';
 import { METHODS } from '../host/node-http.ts';
 import { sendDatagram } from '../host/sockets.ts';
+import { joinKey, type ObjectKey } from '../objects/meta.ts';
 import type { RequestTarget } from '../objects/request-target.ts';
 import { accessLine, type AccessLogFormat } from './stand-ins/access-log.ts';
 import { type Documents, fileAnswer } from './stand-ins/document-root.ts';
@@ -19,6 +20,7 @@ export interface PodIdentity {
   readonly namespace: string;
   readonly node: string;
   readonly addresses: readonly string[];
+  readonly container: string;
   /** As the container names it. */
   readonly image: string;
 }
@@ -150,22 +152,21 @@ function endOf(address = '', port = 0): string {
 /** The user agent of probes, whose answers are not reported. */
 const probeAgent = /^kube-probe\//;
 
+/** By Pod and container. */
 const responseCounts = new Map<string, number>();
 let listener: ((responses: PodResponses) => void) | undefined;
 let timer: NodeJS.Timeout | undefined;
 
-/**
- * The number of answers of built-in servers, by the key of the Pod: HTTP requests, TCP connections, UDP datagrams.
- */
-export type PodResponses = readonly (readonly [string, number])[];
+/** How much built-in servers have answered: HTTP requests, calls of gRPC, TCP connections, UDP datagrams. */
+export type PodResponses = readonly (readonly [pod: ObjectKey, count: number, container: string])[];
 
 /** Between two reports. */
 const reportIntervalMs = 200;
 
 /** Counts one answer of a Pod. @param agent the header User-Agent of its client. */
-function reportResponse({ namespace, pod }: PodIdentity, agent = ''): void {
+function reportResponse({ namespace, pod, container }: PodIdentity, agent = ''): void {
   if (listener === undefined || probeAgent.test(agent)) return;
-  const key = `${namespace}/${pod}`;
+  const key = `${container} ${joinKey(namespace, pod)}`;
   responseCounts.set(key, (responseCounts.get(key) ?? 0) + 1);
   timer ??= setTimeout(report, reportIntervalMs).unref();
 }
@@ -177,7 +178,10 @@ export function reportResponses(listen: (responses: PodResponses) => void): void
 
 function report(): void {
   timer = undefined;
-  const responses = [...responseCounts];
+  const responses = [...responseCounts].map(([key, count]) => {
+    const [container = '', pod = ''] = key.split(' ');
+    return [pod, count, container] as const;
+  });
   responseCounts.clear();
   listener?.(responses);
 }

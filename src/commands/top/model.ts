@@ -253,7 +253,7 @@ export class Follower {
   }
 
   /** Adds what Pods have answered to the Services that they are endpoints of. */
-  answered(answers: Iterable<readonly [ObjectKey, number]>): void {
+  answered(answers: Iterable<readonly [ObjectKey, number, ...unknown[]]>): void {
     for (const [pod, count] of answers) {
       const ofPod = this.#slices.cache.byIndex(byPod, pod).flatMap(serviceOf);
       for (const service of new Set(ofPod)) {

@@ -223,7 +223,9 @@ export interface LiveViewOptions {
   /** Commands to try, which stay on a screen. */
   readonly hints?: readonly string[];
   /** Takes a listener for how often Pods have answered, by their keys. Absent: that is not counted. */
-  readonly onResponses?: (tell: (answers: Iterable<readonly [ObjectKey, number]>) => void) => void;
+  readonly onResponses?: (
+    tell: (answers: Iterable<readonly [ObjectKey, number, ...unknown[]]>) => void,
+  ) => void;
 }
 
 /**

@@ -261,7 +261,10 @@ export class ContainerPrograms {
       const server = webServerOf(image);
       const standIn: WantedProgram = {
         ...{ kind: 'stand-in', ...inNetwork, ports: standInPorts(pod, container), healthy: record.healthy },
-        identity: { pod: name, namespace, node: network.node.name, addresses: network.addresses, image },
+        identity: {
+          ...{ pod: name, namespace, node: network.node.name, addresses: network.addresses },
+          ...{ container: container.name, image },
+        },
         logFormat: server === undefined || server.name === 'caddy' ? 'short' : 'combined',
         documents: documentsOf(server, pod, container),
       };
