@@ -46,10 +46,14 @@ const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>
 
 /** The port of images that tutorials start without declaring one, as their `EXPOSE` says. */
 const exposed: ReadonlyMap<string, number> = new Map([
-  ...['nginx', 'httpd', 'caddy', 'traefik/whoami'].map((image) => [image, 80] as const),
-  ...['kicbase/echo-server', 'registry.k8s.io/echoserver', 'gcr.io/google-samples/hello-app'].map(
-    (image) => [image, 8080] as const,
-  ),
+  ...[
+    ...['nginx', 'httpd', 'caddy', 'traefik/whoami'],
+    ...['nginx-slim', 'hpa-example'].map((name) => `registry.k8s.io/${name}`),
+  ].map((image) => [image, 80] as const),
+  ...[
+    ...['kicbase/echo-server', 'registry.k8s.io/echoserver', 'gcr.io/google-samples/hello-app'],
+    'nginxinc/nginx-unprivileged',
+  ].map((image) => [image, 8080] as const),
 ]);
 
 /** Web servers, by the last name of their images: each registry and publisher has them. */

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readlink, realpath } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 
 /** A path that leads out of its volume, or through a link that came while it was opened. */
@@ -37,23 +37,54 @@ export function descriptorPath({ fd }: FileHandle): string {
   return `/proc/${process.pid}/fd/${fd}`;
 }
 
-/** The names on the way, without links. Those that are missing may only be made below what is there. */
+/** Links on a way, as the kernel follows them. */
+const maxLinks = 40;
+
+/**
+ * The names on the way, without links. Those that are missing may only be made below what is there. A link is read, and
+ * never followed: what it leads to outside is not even looked for.
+ */
 async function namesBelow(base: string, path: string, makes: boolean): Promise<readonly string[]> {
-  const wanted = path.split(sep).filter((name) => name !== '' && name !== '.');
-  if (wanted.includes('..')) throw new SubPathError(`${path} must not contain ".."`);
-  const missing: string[] = [];
-  for (;;) {
-    try {
-      const found = relative(base, await realpath(join(base, ...wanted)));
-      if (found === '..' || found.startsWith(`..${sep}`))
-        throw new SubPathError(`${path} leads out of the volume`);
-      return [...found.split(sep).filter((name) => name !== ''), ...missing];
-    } catch (error) {
-      const last = isMissing(error) && makes ? wanted.pop() : undefined;
-      if (last === undefined) throw error;
-      missing.unshift(last);
+  let left = partsOf(path);
+  if (left.includes('..')) throw new SubPathError(`${path} must not contain ".."`);
+  const names: string[] = [];
+  let links = 0;
+  for (let name = left.shift(); name !== undefined; name = left.shift()) {
+    if (name === '..') {
+      if (names.pop() === undefined) throw new SubPathError(`${path} leads out of the volume`);
+      continue;
     }
+    let target: string | undefined;
+    try {
+      target = await linkAt(join(base, ...names, name));
+    } catch (error) {
+      // Behind what is not there, a link may go up: to where, nobody has looked.
+      if (!isMissing(error) || !makes || left.includes('..')) throw error;
+      return [...names, name, ...left];
+    }
+    if (target === undefined) {
+      names.push(name);
+      continue;
+    }
+    if (++links > maxLinks) throw new SubPathError(`${path} has too many links`);
+    const isAbsolute = target.startsWith(sep);
+    const inside = isAbsolute ? relative(base, target) : target;
+    if (isAbsolute && (inside === '..' || inside.startsWith(`..${sep}`))) {
+      throw new SubPathError(`${path} leads out of the volume`);
+    }
+    if (isAbsolute) names.length = 0;
+    left = [...partsOf(inside), ...left];
   }
+  return names;
+}
+
+function partsOf(path: string): string[] {
+  return path.split(sep).filter((name) => name !== '' && name !== '.');
+}
+
+/** Where a link leads; undefined: it is none. @throws the system's error. */
+async function linkAt(path: string): Promise<string | undefined> {
+  return (await lstat(path)).isSymbolicLink() ? await readlink(path) : undefined;
 }
 
 async function openChild(parent: FileHandle, name: string, makes: boolean): Promise<FileHandle> {

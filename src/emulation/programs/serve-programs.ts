@@ -8,6 +8,7 @@ import { NamespaceHost, NetworkNamespace } from '../namespaces.ts';
 import { PodServer, reportResponses, type ServedContainer } from '../pod-server.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { ContainerProgram, ProgramContainer, ProgramImage, ProgramImages } from '../program.ts';
+import { LogQueue } from './log-queue.ts';
 import {
   errorOf,
   failureOf,
@@ -70,9 +71,6 @@ function say(message: FromPrograms, sent = (): void => undefined): void {
   process.send?.(message, undefined, {}, sent);
 }
 
-/** Characters of a log that wait for the channel. */
-const maxWaitingLog = 256 * 1024;
-
 /** One run of a program, with all that it has open. */
 class Container {
   readonly #id: number;
@@ -84,9 +82,10 @@ class Container {
   #program: ContainerProgram | undefined;
   #isHealthy = true;
   #hasEnded = false;
-  /** Lines that the channel has not got yet, and whether it is taking some. */
-  #logged = '';
-  #isLogging = false;
+  /** What clients of a stand-in cause. */
+  readonly #log = new LogQueue((text, taken) => {
+    if (!this.#hasEnded) say({ from: 'printed', id: this.#id, stream: 'stdout', text }, taken);
+  });
 
   constructor(id: number, present: AsyncLocalStorage<Container>, forget: () => void) {
     this.#id = id;
@@ -134,8 +133,7 @@ class Container {
   /** Closes everything; the first call gives the exit. */
   end(exit: ContainerExit): void {
     if (this.#hasEnded) return;
-    this.#isLogging = false;
-    this.#flush();
+    this.#log.flush();
     this.#hasEnded = true;
     this.#forget();
     const closes = [() => this.#program?.signal('SIGKILL'), ...[...this.#open].map(({ close }) => close)];
@@ -155,12 +153,14 @@ class Container {
     const container: ServedContainer = {
       ...{ ...identity, logFormat, documents },
       isReady: () => this.#isHealthy,
-      write: (text) => this.#log(text),
+      write: (line) => this.#log.write(line),
       readFile: (path) => this.#readFile(path),
     };
     const server = await PodServer.listen({ host, addresses, ports, container });
     const places = ports.map(({ protocol, port }) => `${protocol} ${port}`).join(', ');
-    this.#log(`servicenet: a stand-in for ${identity.image}, on ${places === '' ? 'no port' : places}\n`);
+    this.#log.write(
+      `servicenet: a stand-in for ${identity.image}, on ${places === '' ? 'no port' : places}\n`,
+    );
     const ended = Promise.withResolvers<ContainerExit>();
     return {
       ended: ended.promise,
@@ -189,24 +189,6 @@ class Container {
     const bytes = await this.#ask({ ask: 'file', path });
     if (bytes instanceof Uint8Array) return Buffer.from(bytes);
     throw new Error(`no bytes came of ${path}`);
-  }
-
-  /**
-   * Prints what a client has caused. What comes while the channel takes the text before waits, up to a limit: clients may
-   * be faster than the log, and what does not fit is dropped.
-   */
-  #log(text: string): void {
-    if (this.#logged.length + text.length <= maxWaitingLog) this.#logged += text;
-    if (!this.#isLogging) this.#flush();
-  }
-
-  #flush(): void {
-    const text = this.#logged;
-    this.#logged = '';
-    this.#isLogging = text !== '' && !this.#hasEnded;
-    if (this.#isLogging) {
-      say({ from: 'printed', id: this.#id, stream: 'stdout', text }, () => this.#flush());
-    }
   }
 
   #ask(what: Question): Promise<unknown> {

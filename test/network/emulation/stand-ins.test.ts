@@ -10,7 +10,7 @@ describePods('Stand-in servers', () => {
   const from = { node: 'node-1' };
 
   beforeAll(async () => {
-    pods = await PodNetwork.start({ nodes: 1 });
+    pods = await PodNetwork.start({ nodes: 1, containers: 'auto' });
   });
   afterAll(() => pods.server.stop());
 
@@ -99,6 +99,43 @@ describePods('Stand-in servers', () => {
       pod: 'machine',
     });
     expect(await logOf('site')).toMatch(/"GET \/hostname HTTP\/1.1" 404 \d+ /);
+  });
+
+  it('serve what another container writes, and no link that leads out', async () => {
+    const root = '/usr/share/nginx/html';
+    const script = [
+      'echo written >/html/page.txt',
+      'ln -s page.txt /html/inside.txt',
+      'ln -s /etc/passwd /html/outside.txt',
+      'mkdir /html/folder',
+      'ln -s ../.. /html/folder/above',
+      'mkfifo /html/pipe',
+      'exec sleep 3600',
+    ].join('; ');
+    const writer = {
+      ...{ name: 'writer', image: 'busybox', command: ['sh', '-c', script] },
+      volumeMounts: [{ name: 'html', mountPath: '/html' }],
+    };
+    const server = { name: 'web', image: 'nginx', volumeMounts: [{ name: 'html', mountPath: root }] };
+    await call(pods.server.client, 'POST', pods.path('pods'), {
+      body: {
+        metadata: { name: 'written', labels: { app: 'written' } },
+        spec: { volumes: [{ name: 'html', emptyDir: {} }], containers: [server, writer] },
+      },
+    });
+    const site = `http://${await addressOf('written')}`;
+    const statusOf = async (path: string) =>
+      await pods.curl(from, `${site}${path}`, '-o', '/dev/null', '-w', '%{http_code}');
+    await until(
+      () => statusOf('/pipe'),
+      (status) => status === '403',
+    );
+    expect(await pods.curl(from, `${site}/inside.txt`)).toBe('written\n');
+    for (const path of ['/outside.txt', '/folder/', '/folder/above/', '/folder/above/hosts']) {
+      expect(await statusOf(path), path).toBe('403');
+    }
+    expect(await statusOf('/folder')).toBe('301');
+    expect(await statusOf('/')).toBe('403');
   });
 
   it('say who they are by TCP, UDP and gRPC', async () => {

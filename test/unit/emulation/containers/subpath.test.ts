@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -36,6 +36,19 @@ describe('a path below a folder that others write to', () => {
     expect(await textAt('a/b', 'file')).toBe('own');
     expect(await textAt('link/b', 'file')).toBe('own');
     expect(await textAt('absolute', 'file')).toBe('own');
+    await symlink('../link/b/../b', join(volume, 'a', 'winding'));
+    expect(await textAt('a/winding', 'file')).toBe('own');
+  });
+
+  test('is not looked for where a link leads out, so that nobody learns what is there', async () => {
+    await symlink(join(folder, 'machine', 'secret'), join(volume, 'there'));
+    await symlink(join(folder, 'machine', 'nothing'), join(volume, 'missing'));
+    await symlink('..', join(volume, 'up'));
+    for (const path of ['there', 'missing', 'up/machine', 'up/nothing']) {
+      await expect(openBelow(volume, path, false), path).rejects.toThrow(SubPathError);
+    }
+    await symlink('loop', join(volume, 'loop'));
+    await expect(openBelow(volume, 'loop', false)).rejects.toThrow(SubPathError);
   });
 
   test.each([
@@ -49,6 +62,13 @@ describe('a path below a folder that others write to', () => {
     await prepare();
     await expect(openBelow(volume, path, true)).rejects.toThrow(SubPathError);
     await expect(readFile(join(folder, 'machine', 'made'))).rejects.toThrow('ENOENT');
+  });
+
+  test('makes nothing where a link goes up from what is not there', async () => {
+    await symlink('no/../../machine/made', join(volume, 'out'));
+    await expect(openBelow(volume, 'out', true)).rejects.toThrow('ENOENT');
+    expect(await readdir(join(folder, 'machine'))).toEqual(['secret']);
+    expect(await readdir(volume)).toEqual(['out']);
   });
 
   test('is made where it is missing, and only if that is wanted', async () => {
