@@ -100,8 +100,9 @@ export class PodContainers {
       if (state.running.get(container.name) === attempt) continue;
       if (this.#runtime.isStandIn(pod, container) && !this.#hasProbes(pod, container)) {
         try {
+          const environment = await this.#environment(pod, container, node, signal);
           state.started(container.name, attempt, startedAt, { startup: false, readiness: false });
-          await this.#runtime.start({ pod, container, attempt, environment: new Map() }, (exit) =>
+          await this.#runtime.start({ pod, container, attempt, environment }, (exit) =>
             this.#ended(pod, state, each, exit),
           );
           continue;
@@ -187,6 +188,16 @@ export class PodContainers {
     for (const sidecar of initContainers.filter(isSidecar).reverse()) await stop(sidecar);
   }
 
+  /** @throws {ContainerConfigError} */
+  async #environment(
+    pod: Pod,
+    container: Container,
+    node: Node,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, string>> {
+    return (await this.#files?.environment(pod, container, node, signal)) ?? new Map<string, string>();
+  }
+
   async #start(pod: Pod, node: Node, state: PodState, each: Attempt, signal: AbortSignal): Promise<void> {
     const { container, attempt, startedAt } = each;
     const { events, clock } = this.#context;
@@ -194,10 +205,7 @@ export class PodContainers {
     const { name } = container;
     const at = containerFieldPath(pod, name);
     try {
-      const environment =
-        isStandIn || this.#files === undefined
-          ? new Map<string, string>()
-          : await this.#files.environment(pod, container, node, signal);
+      const environment = await this.#environment(pod, container, node, signal);
       const isProbed = (probe: Container['startupProbe']): boolean => this.#isAsked(pod, container, probe);
       state.started(name, attempt, startedAt, {
         startup: isProbed(container.startupProbe),

@@ -17,6 +17,7 @@ forMakers('where no program of the machine runs, a few commands are built in', (
         containers: [
           {
             ...{ name: 'web', image: 'nginx', ports: [{ containerPort: 80 }] },
+            env: [{ name: 'GREETING', value: 'good morning' }],
             volumeMounts: [{ name: 'colors', mountPath: '/etc/colors' }],
           },
         ],
@@ -46,7 +47,7 @@ forMakers('where no program of the machine runs, a few commands are built in', (
     expect(inWeb('cat', '/etc/colors/color')).toBe('blue');
     expect(inWeb('ls', '/etc/colors')).toBe('color\n');
     expect(inWeb('cat', '/var/run/secrets/kubernetes.io/serviceaccount/namespace')).toBe('default');
-    expect(inWeb('sh', '-c', 'echo good morning; cat /etc/hostname')).toBe('good morning\nweb\n');
+    expect(inWeb('sh', '-c', 'echo "$GREETING"; cat /etc/hostname')).toBe('good morning\nweb\n');
     expect(inWeb('cat', '/etc/resolv.conf')).toContain('search default.svc.cluster.local');
     await expect
       .poll(() => run(['exec', 'web', '--', 'wget', '-qO-', 'http://web/hostname']).stdout)

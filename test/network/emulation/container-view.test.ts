@@ -1,29 +1,16 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makers } from '../support/gate.ts';
-import { end, UpHome } from '../support/up-process.ts';
+import { end, pathWithoutBubblewrap, UpHome } from '../support/up-process.ts';
 
 /** What `--containers=auto`, the default, lets the programs of Pods see: nothing of the machine but its programs. */
 
 /** In the name and the text of everything that is planted. */
 const mark = `servicenet-planted-${process.pid}`;
-
-/** A PATH with all programs of this machine but bubblewrap. */
-function pathWithoutBubblewrap(folder: string): string {
-  const path = join(folder, 'bin');
-  mkdirSync(path);
-  for (const from of ['/bin', '/sbin', '/usr/sbin', '/usr/bin']) {
-    for (const name of readdirSync(from)) {
-      rmSync(join(path, name), { force: true });
-      if (name !== 'bwrap') symlinkSync(join(from, name), join(path, name));
-    }
-  }
-  return path;
-}
 
 const ways = makers.flatMap((each) => [
   { ...each, hasBubblewrap: true },

@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { asUser, type Maker } from './gate.ts';
 
@@ -84,6 +93,21 @@ export class UpHome {
   remove(): void {
     rmSync(this.folder, { recursive: true });
   }
+}
+
+/** A folder that is a PATH of its own, with all programs of this machine but bubblewrap. @param folder gets it. */
+export function pathWithoutBubblewrap(folder: string): string {
+  const path = join(folder, 'bin');
+  mkdirSync(path);
+  const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+  // The first one that has a program counts.
+  for (const from of folders.filter((each) => existsSync(each)).toReversed()) {
+    for (const name of readdirSync(from)) {
+      rmSync(join(path, name), { force: true });
+      if (name !== 'bwrap') symlinkSync(join(from, name), join(path, name));
+    }
+  }
+  return path;
 }
 
 /** An `up` that may not be ready yet. */

@@ -1,0 +1,3 @@
+import { describeTutorials } from './support/tutorials.ts';
+
+describeTutorials('bubblewrap');
