@@ -3,6 +3,7 @@ import type { Http2Server } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Socket as DatagramSocket } from 'node:dgram';
 import { createServer, type Server, type Socket } from 'node:net';
+import { accessLine, type AccessLogFormat } from '../host/access-log.ts';
 import { grpcCodes, grpcServer, healthAnswer, healthCheckPath } from '../host/grpc-server.ts';
 import type { Host } from '../host/host.ts';
 import { httpServer } from '../host/http-server.ts';
@@ -10,7 +11,6 @@ import { METHODS } from '../host/node-http.ts';
 import { sendDatagram } from '../host/sockets.ts';
 import { joinKey, type ObjectKey } from '../objects/meta.ts';
 import type { RequestTarget } from '../objects/request-target.ts';
-import { accessLine, type AccessLogFormat } from './stand-ins/access-log.ts';
 import { type Documents, fileAnswer } from './stand-ins/document-root.ts';
 import { podPage, prefersHtml } from './stand-ins/page.ts';
 

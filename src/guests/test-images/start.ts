@@ -1,5 +1,6 @@
 /** Test images of Kubernetes that are servers of their own (test/images), as programs of ours. */
 import type { ContainerProgram, ProgramContainer } from '../../emulation/program.ts';
+import { accessLine } from '../../host/access-log.ts';
 import { httpServer } from '../../host/http-server.ts';
 import { withResolver } from '../agnhost/clients.ts';
 import { AgnhostArguments, type AgnhostContainer, AgnhostRun } from '../agnhost/context.ts';
@@ -38,8 +39,10 @@ async function serveWeb(run: AgnhostRun, answerTo: (pathname: string) => Promise
     httpServer(async (request, response, { pathname }) => {
       request.resume();
       const { status, type, body } = await answerTo(pathname);
-      const line = `"${request.method ?? ''} ${request.url ?? ''} HTTP/1.1" ${status}`;
-      run.print(`${request.socket.remoteAddress ?? '-'} - - ${line}`);
+      const { method, url, httpVersion, headers, socket } = request;
+      const sent = { method, url, httpVersion, headers, client: socket.remoteAddress ?? '-' };
+      const bytes = method === 'HEAD' ? 0 : Buffer.byteLength(body);
+      run.print(accessLine('combined', sent, { status, bytes, atMs: Date.now() }).trimEnd());
       response.writeHead(status, { 'Content-Type': type }).end(body);
     }),
   );

@@ -3,7 +3,7 @@ import { call } from '../../support/test-server.ts';
 import { describePods, PodNetwork, until } from '../support/pod-network.ts';
 
 const combined =
-  /^\S+ - - \[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d \+0000\] "GET \/cart\?a=1 HTTP\/1\.1" 200 (\d+) "-" "tester\\x22\/1"$/m;
+  /^\S+ - - \[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d \+0000\] "GET \/cart\?a=1 HTTP\/1\.1" (?:200|404) (\d+) "-" "tester\\x22\/1"$/m;
 
 describePods('Stand-in servers', () => {
   let pods: PodNetwork;
@@ -33,10 +33,11 @@ describePods('Stand-in servers', () => {
     await pods.pod('web', 'web', { image: 'nginx:1.29' });
     await pods.pod('other', 'other', { image: 'example.com/shop:2', ports: [{ containerPort: 80 }] });
     const agent = ['-A', 'tester"/1'];
-    for (const name of ['web', 'other']) {
+    await pods.pod('tested', 'tested', { image: 'registry.k8s.io/e2e-test-images/httpd:2.4.38-4' });
+    for (const name of ['web', 'tested', 'other']) {
       const url = `http://${await addressOf(name)}/cart?a=1`;
       const body = await pods.curl(from, url, ...agent);
-      const wanted = name === 'web' ? combined : /^GET \/cart\?a=1 200 (\d+) from \S+ "tester\\x22\/1"$/m;
+      const wanted = name !== 'other' ? combined : /^GET \/cart\?a=1 200 (\d+) from \S+ "tester\\x22\/1"$/m;
       const log = await until(
         () => logOf(name),
         (lines) => wanted.test(lines),
