@@ -344,9 +344,12 @@ function protocolOf(first: Buffer): 'http' | 'grpc' | 'echo' | 'unclear' {
   return requestLines.some(([line]) => line.startsWith(text)) ? 'unclear' : 'echo';
 }
 
+/** In each introduction. */
+const role = 'a stand-in of servicenet';
+
 /** Who answers, as a line. */
 function introduction({ pod, namespace, node, addresses, image }: PodIdentity): string {
-  return `Pod ${namespace}/${pod} (${addresses.join(', ')}) on ${node}: a stand-in of servicenet for ${image}\n`;
+  return `Pod ${namespace}/${pod} (${addresses.join(', ')}) on ${node}: ${role} for ${image}\n`;
 }
 
 /** The request that both servers answer with the Pod's name instead of an echo, as agnhost's `netexec` does. */
@@ -363,6 +366,8 @@ function echoStream(socket: Socket, first: Buffer, container: ServedContainer): 
 /** Sends every datagram back, and in a second one, to who sends text, who it was. */
 function echoDatagrams(socket: DatagramSocket, container: ServedContainer): void {
   socket.on('message', (message, client) => {
+    // Of another one, by a forged sender: two that introduce themselves to each other would never end.
+    if (message.includes(role)) return;
     reportResponse(container);
     container.write(`UDP ${message.length} bytes from ${endOf(client.address, client.port)}\n`);
     const asksName = asksForName(message);

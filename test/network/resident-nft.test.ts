@@ -1,4 +1,9 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Host } from '../../src/host/host.ts';
 import type { Command } from '../../src/node/nftables/elements.ts';
@@ -132,6 +137,45 @@ forMakers('the nft that stays', (maker) => {
     expect(runs.some((run) => run.includes(' -i '))).toBe(false);
     await nft.runAll(transactions(remove(...many)));
     await nft.close();
+  });
+
+  it.each(['busybox', 'the machine'])('does each of several with shell and tools of %s', async (tools) => {
+    const folder = await mkdtemp(join(tmpdir(), 'servicenet-tools-'));
+    await chmod(folder, 0o755);
+    try {
+      if (tools === 'busybox') await promisify(execFile)('busybox', ['--install', '-s', folder]);
+      const path = `PATH=${folder}:${process.env['PATH'] ?? ''}`;
+      const exec: Host['exec'] = async (program, args, options) => {
+        if (program !== 'sh' || !args.join(' ').includes('nft -j -f'))
+          return host.exec(program, args, options);
+        // All of it is there to be read at once.
+        let input = '';
+        for await (const piece of options?.input ?? []) input += piece;
+        return host.exec('env', [path, program, ...args], { ...options, input });
+      };
+      const nft = new Nft({ ...host, exec });
+      const many = Array.from({ length: 3000 }, (_, i) => `198.51.${100 + (i >> 8)}.${i & 255}`);
+      const all = transactions(add('192.0.2.1'), add(...many), add('192.0.2.2'), remove(...many));
+      expect(await nft.runAll(all)).toBe(4);
+      expect(await elements()).toEqual(['192.0.2.1', '192.0.2.2']);
+      await nft.runAll(transactions(remove('192.0.2.1'), remove('192.0.2.2')));
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('fails where what it was given was not done to the end', async () => {
+    const nft = nftOf(([option = '', script = '', ...rest]) => [
+      option,
+      // The rest of the input is lost behind the first transaction.
+      `cut() { "$@"; cat >/dev/null; }\n${script.replace('do dd', 'do cut dd').replace('do head', 'do cut head')}`,
+      ...rest,
+    ]);
+    await expect(nft.runAll(transactions(add('192.0.2.1'), add('192.0.2.2')))).rejects.toThrow(
+      'nft was given 1 of 2 transactions',
+    );
+    expect(await elements()).toEqual(['192.0.2.1']);
+    await new Nft(host).run([remove('192.0.2.1')]);
   });
 
   it('needs neither a terminal nor a home directory, and keeps no file of what it was given', async () => {

@@ -113,6 +113,7 @@ export class FakeNft {
   /** Texts behind their lengths, as the shell reads them. */
   async #runTransactions(input: Input): Promise<ExecResult> {
     let unread = '';
+    let said = '';
     for await (const piece of piecesOf(input)) {
       unread += piece;
       for (;;) {
@@ -122,10 +123,11 @@ export class FakeNft {
         if (bytes === undefined || unread.length < end) break;
         const result = this.#run(unread.slice(start, end));
         if (result.exitCode !== 0) return result;
+        said += 'done\n';
         unread = unread.slice(end);
       }
     }
-    return printed('');
+    return printed(said);
   }
 
   /** One transaction by a program of its own. */

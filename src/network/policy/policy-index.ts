@@ -106,7 +106,7 @@ export class PolicyIndex {
     this.#firewalls = firewalls;
   }
 
-  /** The present plan of the node's filters. */
+  /** The present plan of the node's filters; later changes do not touch it. */
   plan(): PolicyPlan {
     this.#forgetUnused();
     const sets = new Map<string, FilterSet>();
@@ -138,7 +138,9 @@ export class PolicyIndex {
     }
     for (const policy of used) {
       for (const [name, rules] of policy.rules) chains.set(name, rules);
-      for (const [name, set] of policy.sets) sets.set(name, set);
+      // As it is now: a set of Pods goes on with them, while the plan is written.
+      for (const [name, { kind, family, elements }] of policy.sets)
+        sets.set(name, { kind, family, elements });
     }
     const filtered = [...new Set([...subjects.ingress.keys(), ...subjects.egress.keys()])];
     for (const family of ipFamilies) {

@@ -47,8 +47,9 @@ export const nftScripts = {
   /**
    * One shell runs nft for each of several transactions: to start a program takes a process of Node.js 10 ms at 200 MiB,
    * and a shell less than 1 ms. nft opens /dev/stdin, which must be a pipe for that: Node.js gives its children sockets.
+   * dd reads as many bytes as it is told, where head of busybox takes what there is. A line is printed for each one done.
    */
-  transactions: `while read -r bytes; do head -c "$bytes" | timeout -s KILL ${limitSeconds} nft -j -f - || exit; done`,
+  transactions: `while read -r bytes; do dd bs="$bytes" count=1 iflag=fullblock 2>/dev/null | timeout -s KILL ${limitSeconds} nft -j -f - || exit; echo done; done`,
   /** Protocols as numbers: nft looks each name up in `/etc/protocols`. */
   listings: `for what; do timeout -s KILL ${limitSeconds} nft -j --numeric-protocol list $what || exit; done`,
   /** One transaction in nft's own language. */
@@ -141,7 +142,10 @@ export class Nft {
   /** Does all of it or nothing. @throws {NftError} */
   async run(commands: readonly Command[]): Promise<void> {
     const text = JSON.stringify({ nftables: commands });
-    await this.#one(nftScripts.transactions, [sized(text)]);
+    await this.#watch.own(async () => {
+      await this.#transact([sized(text)], () => 1);
+      return 1;
+    });
   }
 
   /**
@@ -171,13 +175,23 @@ export class Nft {
         yield sized(next.value);
       }
     };
-    await this.#shell(nftScripts.transactions, [], { input: input() });
+    await this.#transact(input(), () => count);
     return count;
+  }
+
+  /** @param count how many the input has, once it has been read. @throws {NftError} also where not all were done. */
+  async #transact(input: NonNullable<ExecOptions['input']>, count: () => number): Promise<void> {
+    const stdout = await this.#shell(nftScripts.transactions, [], { input });
+    const done = stdout.split('\n').filter((line) => line === 'done').length;
+    if (done !== count()) throw new NftError(`nft was given ${done} of ${count()} transactions`);
   }
 
   /** One transaction in nft's own language, for what its JSON cannot say: constants of ours only. @throws {NftError} */
   async runText(text: string): Promise<void> {
-    await this.#one(nftScripts.text, text);
+    await this.#watch.own(async () => {
+      await this.#shell(nftScripts.text, [], { input: text });
+      return 1;
+    });
   }
 
   /** The output of `nft -j list …`. @returns undefined if there is no such thing. @throws {NftError} */
@@ -202,18 +216,13 @@ export class Nft {
     await this.#shell(nftScripts.listings, what, { output });
   }
 
-  async #one(script: string, input: NonNullable<ExecOptions['input']>): Promise<void> {
-    await this.#watch.own(async () => {
-      await this.#shell(script, [], { input });
-      return 1;
-    });
-  }
-
-  async #shell(script: string, args: readonly string[], options: ExecOptions): Promise<void> {
-    const { exitCode, stderr } = await this.#exec('sh', ['-c', script, 'sh', ...args], options);
+  /** @returns what it printed. */
+  async #shell(script: string, args: readonly string[], options: ExecOptions): Promise<string> {
+    const { exitCode, stdout, stderr } = await this.#exec('sh', ['-c', script, 'sh', ...args], options);
     if (exitCode === killed)
       throw new NftError(`nft did not answer in ${limitSeconds} seconds, and was ended`);
     if (exitCode !== 0) throw NftError.of(stderr);
+    return stdout;
   }
 
   async #exec(

@@ -149,6 +149,8 @@ describePods('Stand-in servers', () => {
       return (await pods.server.run(['bash', '-c', script], from)).stdout;
     };
     expect(await say('udp', 53, `printf 'hi\\n' >&3; head -n 2 <&3`)).toBe(`hi\n${line}`);
+    const introduced = `printf '%s' '${line}' >&3; printf 'hi\\n' >&3; head -n 2 <&3`;
+    expect(await say('udp', 53, introduced), 'it answers no introduction').toBe(`hi\n${line}`);
     const node = async (script: string) =>
       (await pods.server.run([process.execPath, '-e', script], from)).stdout;
     const ask = async (input: string) =>

@@ -89,6 +89,55 @@ describe.skipIf(missing !== '')(`the table of policies${lacks}`, () => {
     expect(shown.size).toBeGreaterThan(3);
   });
 
+  it('loses no change that comes while it is written, beside another writer of the machine', async () => {
+    const index = new PolicyIndex('n1', hash);
+    const [shape = expect.unreachable()] = pods;
+    const { namespace } = shape;
+    const setPod = (label: string, number: number, isThere: boolean): void => {
+      const name = `${label}-${number}`;
+      const pod = podOf({ ...shape, name, labels: { pod: label } });
+      const host = 10 * number + label.charCodeAt(0);
+      const addresses = [`10.244.9.${host}`, `fd00::${host}`];
+      index.setPod(joinKey(namespace, name), isThere ? { pod, addresses } : undefined);
+    };
+    const setPolicy = (name: string, peer: string, isThere: boolean): void => {
+      const from = [{ podSelector: { matchLabels: { pod: peer } } }];
+      const ingress = [{ from, ports: [{ port: 80 }] }, { ports: [{ port: 'http' }] }];
+      const policy = policyRules({ metadata: { namespace, name }, spec: { podSelector: {}, ingress } });
+      index.setPolicy(joinKey(namespace, name), isThere ? policy : undefined);
+    };
+    setPod('d', 0, true);
+    setPolicy('first', 'b', true);
+    const table = new PolicyTable(new Nft(host));
+    let isOver = false;
+    const write = async (): Promise<void> => {
+      const foreign = new Nft(host);
+      while (!isOver)
+        await foreign.runText(
+          'add table inet other; add set inet other s { type ipv4_addr; }; delete table inet other',
+        );
+    };
+    const other = write();
+    try {
+      for (let round = 0; round < 60; round++) {
+        const written = table.sync(index.plan());
+        // While it is written, or afterwards.
+        if (round % 4 === 0) await written;
+        for (const [i, label] of ['a', 'b', 'c'].entries()) setPod(label, round % 5, (round + i) % 3 !== 0);
+        setPolicy('second', 'a', round % 2 === 0);
+        setPolicy('third', 'c', round % 4 < 2);
+        await written;
+      }
+    } finally {
+      isOver = true;
+      await other;
+    }
+    await table.sync(index.plan());
+    await table.close();
+    await new PolicyTable(new Nft(anew)).sync(index.plan());
+    expect(await listed(host)).toEqual(await listed(anew));
+  });
+
   it('is mended where it was flushed, and taken away whole', async () => {
     const index = new PolicyIndex('n1', hash);
     for (const pod of pods) {
