@@ -38,6 +38,9 @@ export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, '\\$&');
 }
 
+/** Terms of a selector: a watch keeps what it parsed. */
+const maxTerms = 10_000;
+
 /** Splits at commas that have no backslash before them; backslashes stay. */
 function splitTerms(text: string): string[] {
   const terms: string[] = [];
@@ -50,6 +53,7 @@ function splitTerms(text: string): string[] {
     }
   }
   terms.push(text.slice(start));
+  if (terms.length > maxTerms) throw badRequest(`the field selector has more than ${maxTerms} terms`);
   return terms;
 }
 

@@ -1,7 +1,56 @@
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 
 /** Milliseconds of work after which other requests get a turn. */
 const maxMs = 20;
+/** Milliseconds that a request always has: short ones do not wait behind long ones. */
+const leastMs = 2;
+
+/** When work began in the present turn of the event loop; undefined: in this one, none has. */
+let turnBeganMs: number | undefined;
+/** What waits for a turn of its own, the first first. */
+const waiting: (() => void)[] = [];
+
+/** True when the work of all requests in this turn has taken its time. */
+function isTurnOver(): boolean {
+  const now = performance.now();
+  if (turnBeganMs === undefined) {
+    turnBeganMs = now;
+    endTurn();
+  }
+  return now - turnBeganMs > maxMs;
+}
+
+function endTurn(): void {
+  setImmediate(() => (turnBeganMs = undefined));
+}
+
+/**
+ * Resolves in a later turn of the event loop, one caller in each: however many requests wait, others are read and answered
+ * between two slices.
+ */
+async function nextTurn(): Promise<void> {
+  const turn = Promise.withResolvers<undefined>();
+  waiting.push(() => turn.resolve(undefined));
+  if (waiting.length === 1) scheduleTurn();
+  await turn.promise;
+}
+
+/** Behind a callback of I/O, the first immediate comes before timers and other I/O have had their turn. */
+function scheduleTurn(): void {
+  setImmediate(() =>
+    setImmediate(() => {
+      turnBeganMs = performance.now();
+      endTurn();
+      waiting.shift()?.();
+      if (waiting.length > 0) scheduleTurn();
+    }),
+  );
+}
+
+/** Before work that takes long and cannot be cut, as parsing a large body: waits where this turn has had its time. */
+export async function turnForLongWork(): Promise<void> {
+  if (isTurnOver()) await nextTurn();
+}
 
 /** Long work in slices: what is asked for thousands of objects must not hold the event loop. */
 export class TimeSlice {
@@ -9,16 +58,13 @@ export class TimeSlice {
 
   /** True when it is time to {@link yield}. */
   get isOver(): boolean {
-    return performance.now() - this.#begin > maxMs;
+    const ownMs = performance.now() - this.#begin;
+    return ownMs > maxMs || (ownMs > leastMs && isTurnOver());
   }
 
-  /**
-   * Lets the event loop turn, and begins the next slice. Behind a callback of I/O, the first wait ends before timers and
-   * other I/O have had their turn.
-   */
+  /** Lets the event loop turn, and begins the next slice. */
   async yield(): Promise<void> {
-    await setImmediate();
-    await setImmediate();
+    await nextTurn();
     this.#begin = performance.now();
   }
 }
@@ -62,7 +108,7 @@ export class TimeSlices {
 
   /** Resolves at once within a slice, and after a turn of the event loop at its end. */
   async yield(): Promise<void> {
-    await setImmediate();
+    await nextImmediate();
     this.#began = performance.now();
   }
 

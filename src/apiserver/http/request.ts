@@ -2,10 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Writable } from 'node:stream';
 import { badRequest, tooLarge } from '../../objects/status.ts';
 import type { ApiRequest, IncomingRequest, RequestInfo } from './exchange.ts';
+import { turnForLongWork } from '../../telemetry/time-slice.ts';
 import type { UserInfo } from '../../registry/generic/strategy.ts';
 
 /** kube-apiserver's limit of a request body (apiserver `server/config.go`, MaxRequestBodyBytes). */
 const maxBodyBytes = 3 * 1024 * 1024;
+/** A body that takes a millisecond and more to parse. */
+const largeBodyBytes = 64 * 1024;
 
 function overLimit(limit: number): Error {
   return tooLarge(`Request entity too large: limit is ${limit}`);
@@ -243,7 +246,9 @@ export class HttpRequest implements ApiRequest {
   }
 
   async body(): Promise<Buffer> {
-    return readBody(this.incoming);
+    const body = await readBody(this.incoming);
+    if (body.length > largeBodyBytes) await turnForLongWork();
+    return body;
   }
 }
 

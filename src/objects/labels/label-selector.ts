@@ -167,12 +167,17 @@ const wantedOperators = 'in, notin, =, ==, !=, gt, lt';
 /** An operator, the longer ones first, or a word. Like kube-apiserver's lexer, a NUL ends a word and, on its own, the text. */
 const pattern = /[ \t\r\n]*(?:(!=|==|[),!=><(])|([^\0=!(),>< \t\r\n]+)\0?)/y;
 
-/** Splits the text into tokens. */
+/** Words and operators of a selector: a watch keeps what it parsed, and a URL of 1 MB would have half a million. */
+const maxTokens = 20_000;
+
+/** Splits the text into tokens. @throws {StatusError} 400 for too many. */
 export function scan(text: string): Token[] {
   const tokens: Token[] = [];
   pattern.lastIndex = 0;
   for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
     const found = match[1] ?? match[2] ?? '';
+    if (tokens.length === maxTokens)
+      throw badRequest(`the label selector has more than ${maxTokens} words and operators`);
     tokens.push({ kind: ownKinds.get(found) ?? 'identifier', text: found });
   }
   tokens.push(endToken);

@@ -33,6 +33,12 @@ describe('parseFieldSelector', () => {
     expect(() => parseFieldSelector(text)).toThrow(message);
   });
 
+  it('has a bound of terms', () => {
+    const terms = Array.from({ length: 10_000 }, () => 'a=b').join(',');
+    expect(parseFieldSelector(terms)).toHaveLength(10_000);
+    expect(() => parseFieldSelector(`${terms},a=b`)).toThrow('more than 10000 terms');
+  });
+
   it('reads back any escaped value', () => {
     fc.assert(
       fc.property(fc.string(), (value) => {

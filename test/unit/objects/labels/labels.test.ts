@@ -180,3 +180,10 @@ describe('compileLabelSelector', () => {
     );
   });
 });
+
+it('has a bound of words: a watch keeps them', () => {
+  const keys = (count: number): string => Array.from({ length: count }, (_, n) => `k${n}`).join(',');
+  expect(parseLabelSelector(keys(10_000))).toHaveLength(10_000);
+  expect(() => parseLabelSelector(keys(60_000))).toThrow('more than 20000 words');
+  expect(() => parseLabelSelector(`a in (${keys(60_000)})`)).toThrow('more than 20000 words');
+});
