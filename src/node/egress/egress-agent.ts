@@ -42,8 +42,12 @@ const batchMs = 20;
 /** After this time, the routes to other nodes are read again: a network plugin may have changed them. */
 const routeCheckMs = 30_000;
 
-/** The one key of the work queue. */
+/** What others do to rules and routing tables is noticed after this time. */
+const routeWatchMs = 3000;
+
+/** The keys of the work queue, of which one is done at a time. */
 const everything = 'egress';
+const routeWatch = 'routes';
 
 /**
  * Lets the Pods of a cluster leave by the addresses that EgressIPs have assigned, as far as this node has a part in it:
@@ -98,7 +102,7 @@ export class EgressAgent implements Runnable {
       (loop) => {
         for (const source of [this.#objects, this.#qos, this.#pods, this.#namespaces, this.#nodes])
           loop.waitFor(source);
-        return () => this.#sync();
+        return (key) => (key === routeWatch ? this.#watchRoutes() : this.#sync());
       },
     );
     const changed = (): void => this.#loop.enqueue(everything, { afterMs: batchMs });
@@ -134,7 +138,7 @@ export class EgressAgent implements Runnable {
       },
       deleted: changedIfAny,
     });
-    this.#loop.enqueue(everything);
+    for (const key of [everything, routeWatch]) this.#loop.enqueue(key);
   }
 
   /** Follows the API until the signal aborts. */
@@ -146,6 +150,18 @@ export class EgressAgent implements Runnable {
       this.#watch.stop();
       await this.#table.close();
     }
+  }
+
+  async #watchRoutes(): Promise<ReconcileResult> {
+    if (await this.#routes.isChanged()) {
+      this.#options.context.log.warn(
+        { reason: 'RoutesChanged' },
+        'somebody else has changed the ip rules or routes of egress: restoring them',
+      );
+      this.#routes.invalidate();
+      this.#loop.enqueue(everything);
+    }
+    return { requeueAfterMs: routeWatchMs };
   }
 
   async #sync(): Promise<ReconcileResult> {

@@ -40,6 +40,8 @@ export class EgressRoutes {
   readonly #numbers = new Map<string, number>();
   /** Lines of `ip -batch` that were done, by node and family; undefined: what the kernel has is not known. */
   #done: Map<string, string> | undefined;
+  /** What the kernel had after the last write. */
+  #seen: string | undefined;
 
   /** @param markMask the bits of the packet mark that the agent may use. */
   constructor(host: Host, markMask: number) {
@@ -60,7 +62,6 @@ export class EgressRoutes {
    * @throws {RangeError} where the mark has too few bits.
    */
   async sync(peers: readonly EgressPeer[]): Promise<ReadonlyMap<string, number>> {
-    if (peers.length === 0) return new Map();
     this.#done ??= await this.#removeLeftovers();
     for (const { name } of peers) if (!this.#numbers.has(name)) this.#numbers.set(name, this.#freeNumber());
     for (const peer of peers) {
@@ -70,19 +71,23 @@ export class EgressRoutes {
         const line = nextHop === undefined ? '' : routeLine(nextHop, this.#tableOf(peer.name));
         const before = this.#done.get(key) ?? '';
         if (before === line) continue;
+        this.#seen = undefined;
         this.#done.delete(key);
-        if (line === '') {
-          await this.#ip(option, `route flush table ${this.#tableOf(peer.name)}`);
-          continue;
-        }
-        await this.#ip(option, line);
+        // A table with routes always has its rule, by which the next process finds it.
         if (before === '') {
           await this.#ip(option, `rule del priority ${priority} ${this.#selector(peer.name)}`, true);
           await this.#ip(option, `rule add priority ${priority} ${this.#selector(peer.name)}`);
         }
+        if (line === '') {
+          await this.#ip(option, `route flush table ${this.#tableOf(peer.name)}`, true);
+          await this.#ip(option, `rule del priority ${priority} ${this.#selector(peer.name)}`);
+          continue;
+        }
+        await this.#ip(option, line);
         this.#done.set(key, line);
       }
     }
+    if (this.#done.size > 0) this.#seen ??= await this.#look();
     return new Map(peers.map(({ name }) => [name, this.#numbers.get(name) ?? 0]));
   }
 
@@ -92,11 +97,40 @@ export class EgressRoutes {
       if (names.has(name)) continue;
       for (const { family, option } of families) {
         if (this.#done?.delete(`${name} ${family}`) !== true) continue;
+        this.#seen = undefined;
+        await this.#ip(option, `route flush table ${this.#tableOf(name)}`, true);
         await this.#ip(option, `rule del priority ${priority} ${this.#selector(name)}`);
-        await this.#ip(option, `route flush table ${this.#tableOf(name)}`);
       }
       this.#numbers.delete(name);
     }
+    if (this.#numbers.size > 0) this.#seen ??= await this.#look();
+  }
+
+  /**
+   * Whether others have changed the rules or tables since they were written: the kernel itself takes routes away with their
+   * interface.
+   */
+  async isChanged(): Promise<boolean> {
+    return this.#seen !== undefined && this.#seen !== (await this.#look());
+  }
+
+  /** Our rules and routes as `ip` prints them. */
+  async #look(): Promise<string> {
+    const tables = [...this.#numbers.keys()].map((name) => `route show table ${this.#tableOf(name)}\n`);
+    const input = `rule list\n${tables.join('')}`;
+    let text = '';
+    for (const { option } of families) {
+      // A table that is empty may be no table.
+      const { stdout } = await this.#host.exec('ip', [option, '-force', '-batch', '-'], { input });
+      text += stdout;
+    }
+    const ours = (line: string): boolean => !/^\d+:/.test(line) || line.startsWith(`${priority}:`);
+    // Whether a cable is in says the kernel too.
+    return text
+      .replaceAll(/ (dead|linkdown)\b/g, '')
+      .split('\n')
+      .filter(ours)
+      .join('\n');
   }
 
   /** Takes all away, also what a former agent has left. @throws {EgressRouteError} */
@@ -107,6 +141,7 @@ export class EgressRoutes {
 
   /** Takes away what a former agent has left. */
   async #removeLeftovers(): Promise<Map<string, string>> {
+    this.#seen = undefined;
     for (const { option } of families) {
       const { exitCode, stdout } = await this.#host.exec('ip', [option, '-json', 'rule', 'list']);
       // A kernel without IPv6.
@@ -114,8 +149,9 @@ export class EgressRoutes {
       for (const rule of recordsOf(stdout)) {
         if (rule['priority'] !== priority) continue;
         const table = Number(textAt(rule, 'table'));
+        // There is no table without routes.
+        await this.#ip(option, `route flush table ${table}`, true);
         await this.#ip(option, `rule del priority ${priority} lookup ${table}`);
-        await this.#ip(option, `route flush table ${table}`);
       }
     }
     return new Map();

@@ -125,6 +125,44 @@ describe.skipIf(missing !== '')(
       await expect.poll(() => seenBy('outside', 'b-1'), patience).toBe('silence');
     });
 
+    it.each([
+      ['the rules', 'TableChanged', 'nft', 'flush ruleset'],
+      ['the table', 'TableChanged', 'nft', 'delete table inet servicenet-egress'],
+      ['an ip rule', 'RoutesChanged', 'ip', '-4 rule del priority 20157'],
+      ['the routes', 'RoutesChanged', 'ip', '-4 route flush table 1570001'],
+      ['a route', 'RoutesChanged', 'ip', '-4 route replace blackhole default table 1570001'],
+    ])(
+      'go on where somebody else changes %s, with one line in the log',
+      async (_, reason, program, words) => {
+        const { host } = cluster.machine('node-1');
+        const logged = (): number => cluster.agent('node-1').logged.split(`"reason":"${reason}"`).length - 1;
+        await expect.poll(() => seenBy('outside', 'a-1'), patience).toBe('192.0.2.200');
+        const before = logged();
+        const { exitCode, stderr } = await host.exec(program, words.split(' '));
+        expect(exitCode, stderr).toBe(0);
+        await expect.poll(logged, { ...patience, timeout: 10_000 }).toBe(before + 1);
+        await expect
+          .poll(() => seenBy('outside', 'a-1'), { ...patience, timeout: 10_000 })
+          .toBe('192.0.2.200');
+        await expect.poll(() => seenBy('outside', 'a-1', 'IPv6'), patience).toBe('2001:db8::c8');
+        expect(logged()).toBe(before + 1);
+      },
+    );
+
+    it('go on where somebody else takes their address or its interface away', async () => {
+      const [, owner = ''] =
+        (await itemsOf('a')).map((item) => item.split(' ')).find(([ip]) => ip === '192.0.2.200') ?? [];
+      const { host } = cluster.machine(owner);
+      const shown = async (): Promise<string> => (await host.exec('ip', ['-4', '-br', 'address'])).stdout;
+      const [, link = ''] = /^(\S+?)@.*192\.0\.2\.200/m.exec(await shown()) ?? [];
+      for (const words of [`address del 192.0.2.200/32 dev ${link}`, `link del ${link}`]) {
+        const { exitCode, stderr } = await host.exec('ip', words.split(' '));
+        expect(exitCode, stderr).toBe(0);
+        await expect.poll(shown, patience).toContain('192.0.2.200');
+        await expect.poll(() => seenBy('outside', 'a-1'), patience).toBe('192.0.2.200');
+      }
+    });
+
     it('have the DSCP values of EgressQoSes, by the first rule that has the destination', async () => {
       await cluster.cluster.send('POST', '/apis/k8s.ovn.org/v1/namespaces/shop/egressqoses', {
         ...{ apiVersion: 'k8s.ovn.org/v1', kind: 'EgressQoS', metadata: { name: 'default' } },

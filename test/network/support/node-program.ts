@@ -83,6 +83,8 @@ export class ApiRelay {
 export class NodeProgram {
   /** How it ended, and what it logged. */
   readonly ended: Promise<ExecResult>;
+  /** What it has logged so far. */
+  logged = '';
   readonly #machine: Machine;
   readonly #pidFile: string;
   #hasEnded = false;
@@ -91,15 +93,19 @@ export class NodeProgram {
   constructor(machine: Machine, relay: ApiRelay, name: string, ...flags: readonly string[]) {
     this.#machine = machine;
     this.#pidFile = relay.file(`${name}.pid`);
-    this.ended = machine.host.exec('sh', [
-      ...['-c', 'echo $$ > "$0"; export NODE_COMPILE_CACHE="$1"; shift; exec "$@"', this.#pidFile],
+    const words = [
+      ...['-c', 'echo $$ > "$0"; export NODE_COMPILE_CACHE="$1"; shift; exec "$@" 2>&1', this.#pidFile],
       // The second start is that of a package: it strips no types.
       relay.file('compile-cache'),
       // As the image starts it.
       ...[process.execPath, '--max-semi-space-size=4', main, 'node'],
       ...(flags.includes('--server') ? [] : ['--kubeconfig', relay.kubeconfig]),
       ...['--log-format', 'json', ...flags],
-    ]);
+    ];
+    const output = (text: string): void => void (this.logged += text);
+    this.ended = machine.host
+      .exec('sh', words, { output })
+      .then(({ exitCode }) => ({ exitCode, stdout: '', stderr: this.logged }));
     // It may end with its machine, and be awaited by no test.
     const ended = (): void => void (this.#hasEnded = true);
     this.ended.then(ended, ended);

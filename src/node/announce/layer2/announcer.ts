@@ -59,6 +59,8 @@ export class Layer2Announcer {
   /** When interfaces of ours that could not be made are tried again, by the one below, monotonic. */
   readonly #makeAgainAtMs = new Map<string, number>();
   readonly #arping: Arping;
+  /** The indices of interfaces of ours that have their kernel parameters and are up. */
+  readonly #prepared = new Set<number>();
   /** Problems that were logged. Each is logged once in the life of the process. */
   readonly #logged = new Set<string>();
 
@@ -240,30 +242,40 @@ export class Layer2Announcer {
   async #makeInterfaces(uplinks: ReadonlySet<string>): Promise<void> {
     if (this.#options.on === 'interface') {
       const sysctls = this.#options.arping ? arpingSysctls : sharedSysctls;
-      for (const name of uplinks) await this.#sysctls.set(name, sysctls);
+      for (const link of this.#macvlans.links)
+        if (uplinks.has(link.name)) await this.#sysctls.set(link, sysctls);
       return;
     }
     const now = this.#options.clock.monotonic();
     for (const link of this.#macvlans.links) {
-      if (!uplinks.has(link.name) || this.#macvlans.of(link) !== undefined) continue;
-      if (now < (this.#makeAgainAtMs.get(link.name) ?? now)) continue;
-      const name = ownNameFor(link);
-      const { errors } = await this.#change([
-        `link add link ${link.name} name ${name} address ${announcerMac(link.mac)} type macvlan mode bridge`,
-        `link set ${name} addrgenmode none`,
-      ]);
-      if (!this.#macvlans.links.some((made) => made.name === name)) {
-        this.#makeAgainAtMs.set(link.name, now + makeAgainMs);
-        this.#once(
-          'NoMacvlan',
-          { interface: link.name, error: errors },
-          'cannot make an interface for addresses, and announces nothing there: try --announce-on=interface',
-        );
-        continue;
-      }
-      await this.#sysctls.set(name, ownSysctls);
-      await this.#change([`link set ${name} up`]);
+      const own = this.#macvlans.of(link);
+      if (!uplinks.has(link.name) || (own !== undefined && this.#prepared.has(own.index))) continue;
+      const made = own ?? (await this.#makeMacvlan(link, now));
+      if (made === undefined) continue;
+      // Also one that a killed process has left half made.
+      await this.#sysctls.set(made, ownSysctls);
+      await this.#change([`link set ${made.name} up`]);
+      this.#prepared.add(made.index);
     }
+  }
+
+  /** Undefined: there is none now. */
+  async #makeMacvlan(link: Link, nowMs: number): Promise<Link | undefined> {
+    if (nowMs < (this.#makeAgainAtMs.get(link.name) ?? nowMs)) return undefined;
+    const name = ownNameFor(link);
+    const { errors } = await this.#change([
+      `link add link ${link.name} name ${name} address ${announcerMac(link.mac)} type macvlan mode bridge`,
+      `link set ${name} addrgenmode none`,
+    ]);
+    const made = this.#macvlans.links.find((each) => each.name === name);
+    if (made !== undefined) return made;
+    this.#makeAgainAtMs.set(link.name, nowMs + makeAgainMs);
+    this.#once(
+      'NoMacvlan',
+      { interface: link.name, error: errors },
+      'cannot make an interface for addresses, and announces nothing there: try --announce-on=interface',
+    );
+    return undefined;
   }
 
   /**

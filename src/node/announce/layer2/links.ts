@@ -175,8 +175,8 @@ export const ownSysctls: readonly LinkSysctl[] = [
 export class LinkSysctls {
   readonly #host: Host;
   readonly #refused: (path: string, error: unknown) => void;
-  /** By their path, the values before. */
-  readonly #before = new Map<string, string>();
+  /** By their path, the index of the interface that they were set on, and the values before. */
+  readonly #before = new Map<string, { readonly index: number; readonly value: string }>();
 
   /** @param refused is called for each that could not be set. */
   constructor(host: Host, refused: (path: string, error: unknown) => void) {
@@ -184,16 +184,19 @@ export class LinkSysctls {
     this.#refused = refused;
   }
 
-  /** Sets what is there and was not set before: a kernel without IPv6 has half of them. */
-  async set(link: string, sysctls: readonly LinkSysctl[]): Promise<void> {
+  /**
+   * Sets what is there and was not set before: a kernel without IPv6 has half of them, and an interface that was made again
+   * by the same name has none.
+   */
+  async set({ name, index }: Pick<Link, 'name' | 'index'>, sysctls: readonly LinkSysctl[]): Promise<void> {
     for (const [family, parameter, value] of sysctls) {
-      const path = `net/${family}/conf/${link}/${parameter}`;
-      if (this.#before.has(path)) continue;
+      const path = `net/${family}/conf/${name}/${parameter}`;
+      if (this.#before.get(path)?.index === index) continue;
       try {
         const before = await this.#host.sysctl.get(path);
         if (before === undefined) continue;
         await this.#host.sysctl.set(path, value);
-        this.#before.set(path, before);
+        this.#before.set(path, { index, value: before });
       } catch (error) {
         this.#refused(path, error);
       }
@@ -202,7 +205,7 @@ export class LinkSysctls {
 
   /** Sets all back. */
   async restore(): Promise<void> {
-    for (const [path, value] of this.#before) {
+    for (const [path, { value }] of this.#before) {
       try {
         await this.#host.sysctl.set(path, value);
       } catch (error) {
