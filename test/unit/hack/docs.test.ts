@@ -178,3 +178,12 @@ describe('the documents', () => {
     expect(named.filter((name) => !places(name).some((path) => existsSync(path)))).toEqual([]);
   });
 });
+
+test('a command that is to be copied has no comment behind it: interactive zsh takes it as arguments', () => {
+  const commented = documents.flatMap((document) =>
+    [...read(document).matchAll(/^```(?:console|sh|bash)\n([\s\S]*?)^```$/gm)].flatMap(([, block = '']) =>
+      block.split('\n').filter((line) => /^[^#'"]*\S +# /.test(line)),
+    ),
+  );
+  expect(commented).toEqual([]);
+});
