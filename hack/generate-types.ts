@@ -41,6 +41,7 @@ const roots = [
   'api.core.v1.LimitRange',
   'api.core.v1.Namespace',
   'api.core.v1.Node',
+  'api.core.v1.PersistentVolume',
   'api.core.v1.PersistentVolumeClaim',
   'api.core.v1.Pod',
   'api.core.v1.PodTemplate',

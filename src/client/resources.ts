@@ -3,6 +3,8 @@ import type {
   Endpoints,
   Namespace,
   Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
   Pod,
   Secret,
   Service,
@@ -307,4 +309,13 @@ export const horizontalPodAutoscalers = inGroup('autoscaling', 'v2')<HorizontalP
   ['spec', 'status'],
 );
 
-export const persistentVolumeClaims = core('PersistentVolumeClaim', 'persistentvolumeclaims', []);
+export const persistentVolumeClaims = core<PersistentVolumeClaim>(
+  'PersistentVolumeClaim',
+  'persistentvolumeclaims',
+  ['spec', 'status'],
+);
+
+export const persistentVolumes = core<PersistentVolume>('PersistentVolume', 'persistentvolumes', [
+  'spec',
+  'status',
+]);

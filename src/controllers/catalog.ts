@@ -239,6 +239,14 @@ export const catalog: readonly CatalogEntry[] = [
     },
   },
   {
+    name: 'persistentvolume-protection-controller',
+    on: 'asked',
+    load: async () => {
+      const { volumeProtectionController } = await import('./claim-protection.ts');
+      return () => volumeProtectionController;
+    },
+  },
+  {
     name: 'service-cidr-controller',
     on: 'asked',
     load: async () => {

@@ -3,7 +3,7 @@ import type { Pod } from '../objects/types/core.generated.ts';
 import { controllerOf } from '../objects/pods.ts';
 import { isNotFound } from '../client/errors.ts';
 import { byNamespace, indexByNamespace } from '../client/informers/cache.ts';
-import { pods as podsResource, persistentVolumeClaims } from '../client/resources.ts';
+import { pods as podsResource, persistentVolumeClaims, persistentVolumes } from '../client/resources.ts';
 import type { ControllerSpec } from '../runtime/key-loop.ts';
 
 /** The users of a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
@@ -70,6 +70,40 @@ export const claimProtectionController: ControllerSpec = {
       const finalizers = (claim.metadata.finalizers ?? []).filter((finalizer) => finalizer !== protection);
       try {
         await claimClient.replace({ ...claim, metadata: { ...claim.metadata, finalizers } }, { signal });
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+      return undefined;
+    };
+  },
+};
+
+/** The finalizer of volumes, which the server adds to every volume. */
+const volumeProtection = 'kubernetes.io/pv-protection';
+
+/**
+ * Removes the finalizer of PersistentVolumes that are being deleted and that are bound to no claim
+ * (kube-controller-manager's `persistentvolume-protection-controller`).
+ */
+export const volumeProtectionController: ControllerSpec = {
+  name: 'persistentvolume-protection-controller',
+  eventSource: 'pv-protection-controller',
+  queue: 'pv_protection',
+  build(loop) {
+    const client = loop.context.clients.for(persistentVolumes);
+    const volumes = loop.cache(persistentVolumes);
+
+    loop.on(volumes, ({ kind, object }) => (kind === 'deleted' ? [] : [keyOf(object)]));
+
+    return async (key, signal) => {
+      const volume = volumes.cache.get(key);
+      if (volume?.metadata.deletionTimestamp === undefined || volume.status.phase === 'Bound')
+        return undefined;
+      const { finalizers = [] } = volume.metadata;
+      if (!finalizers.includes(volumeProtection)) return undefined;
+      const left = finalizers.filter((finalizer) => finalizer !== volumeProtection);
+      try {
+        await client.replace({ ...volume, metadata: { ...volume.metadata, finalizers: left } }, { signal });
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }

@@ -39,6 +39,7 @@ import { limitRangeStrategy } from './core/limitrange.ts';
 import { namespaceStrategy } from './core/namespace.ts';
 import { networkPolicyStrategy } from './networking/networkpolicy.ts';
 import { nodeStrategy } from './core/node.ts';
+import { persistentVolumeStrategy } from './core/persistentvolume.ts';
 import { persistentVolumeClaimStrategy } from './core/persistentvolumeclaim.ts';
 import { podStrategy } from './core/pod/strategy.ts';
 import { podDisruptionBudgetStrategy } from './policy/poddisruptionbudget.ts';
@@ -53,8 +54,6 @@ import { routeStrategy } from './route/strategy.ts';
 import { serviceAccountStrategy } from './core/serviceaccount.ts';
 import { serviceCidrStrategy } from './networking/servicecidr.ts';
 import { statefulSetStrategy } from './apps/statefulset.ts';
-import { genericStrategy } from './generic/generic.ts';
-import { nameIsDNSSubdomain } from '../objects/names.ts';
 import {
   mutatingWebhookStrategy,
   validatingWebhookStrategy,
@@ -161,11 +160,6 @@ export interface CatalogOptions {
 }
 
 const inAll = { categories: ['all'] };
-const persistentVolume = genericStrategy({
-  namespaced: false,
-  nameRule: nameIsDNSSubdomain,
-  hasStatus: true,
-});
 const inApiExtensions = { ...cluster, categories: ['api-extensions'] };
 
 /** Every built-in resource with objects of its own; custom resources and reviews are elsewhere. */
@@ -207,7 +201,7 @@ function core({ service }: CatalogOptions): ResourceDefinition[] {
       verbs: allVerbs.filter((verb) => verb !== 'deletecollection'),
     }),
     row('Node', 'nodes', 'XwShjMxG9Fs=', nodeStrategy, { ...cluster, shortNames: ['no'] }),
-    row('PersistentVolume', 'persistentvolumes', 'HN/zwEC+JgM=', persistentVolume, {
+    row('PersistentVolume', 'persistentvolumes', 'HN/zwEC+JgM=', persistentVolumeStrategy, {
       ...cluster,
       shortNames: ['pv'],
     }),

@@ -230,3 +230,16 @@ it('persistentvolumeclaim-protection-controller', { timeout }, async () => {
   await cluster.untilGone(`${claims}/data`);
   await cluster.untilRefused([`${name} PUT persistentvolumeclaims`]);
 });
+
+it('persistentvolume-protection-controller', { timeout }, async () => {
+  const name = 'persistentvolume-protection-controller';
+  const cluster = await runContested(name);
+  const volumes = '/api/v1/persistentvolumes';
+  await cluster.create(volumes, {
+    metadata: { name: 'disk' },
+    spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/mnt' } },
+  });
+  await cluster.remove(`${volumes}/disk`);
+  await cluster.untilGone(`${volumes}/disk`);
+  await cluster.untilRefused([`${name} PUT persistentvolumes`]);
+});

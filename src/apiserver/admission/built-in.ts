@@ -8,7 +8,7 @@ import {
   isCustomResourceDefinition,
 } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { addNotReadyTaint } from '../../registry/core/node.ts';
-import { protectClaim } from '../../registry/core/persistentvolumeclaim.ts';
+import { protectStorage } from '../../registry/core/persistentvolumeclaim.ts';
 import { setDefaultClass } from '../../registry/networking/ingress.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import { requestedOrganizations } from '../pki/signing-request.ts';
@@ -109,13 +109,14 @@ function isNode(object: KubeObject): object is Node {
   return object.kind === 'Node' && 'spec' in object;
 }
 
-/** New PersistentVolumeClaims get a finalizer. */
+/** New PersistentVolumes and PersistentVolumeClaims get a finalizer. */
 export const storageObjectInUseProtection: AdmissionPlugin = {
   name: 'StorageObjectInUseProtection',
   handles: (attributes) =>
-    attributes.operation === 'CREATE' && isMainResource(attributes, '', 'persistentvolumeclaims'),
+    attributes.operation === 'CREATE' &&
+    ['persistentvolumes', 'persistentvolumeclaims'].some((plural) => isMainResource(attributes, '', plural)),
   mutate({ object }) {
-    if (object !== undefined) protectClaim(object);
+    if (object !== undefined) protectStorage(object);
     return undefined;
   },
 };

@@ -38,6 +38,14 @@ export interface AzureDiskVolumeSource {
   kind?: string;
 }
 
+/** core/v1 AzureFilePersistentVolumeSource. */
+export interface AzureFilePersistentVolumeSource {
+  secretName: string;
+  shareName: string;
+  readOnly?: boolean;
+  secretNamespace?: string;
+}
+
 /** core/v1 AzureFileVolumeSource. */
 export interface AzureFileVolumeSource {
   secretName: string;
@@ -57,6 +65,11 @@ export interface CSIPersistentVolumeSource {
   readOnly?: boolean;
   fsType?: string;
   volumeAttributes?: Record<string, string>;
+  controllerPublishSecretRef?: SecretReference;
+  nodeStageSecretRef?: SecretReference;
+  nodePublishSecretRef?: SecretReference;
+  controllerExpandSecretRef?: SecretReference;
+  nodeExpandSecretRef?: SecretReference;
 }
 
 /** core/v1 CSIVolumeSource. */
@@ -74,6 +87,16 @@ export interface Capabilities {
   drop?: string[];
 }
 
+/** core/v1 CephFSPersistentVolumeSource. */
+export interface CephFSPersistentVolumeSource {
+  monitors: string[] | null;
+  path?: string;
+  user?: string;
+  secretFile?: string;
+  secretRef?: SecretReference;
+  readOnly?: boolean;
+}
+
 /** core/v1 CephFSVolumeSource. */
 export interface CephFSVolumeSource {
   monitors: string[] | null;
@@ -82,6 +105,14 @@ export interface CephFSVolumeSource {
   secretFile?: string;
   secretRef?: LocalObjectReference;
   readOnly?: boolean;
+}
+
+/** core/v1 CinderPersistentVolumeSource. */
+export interface CinderPersistentVolumeSource {
+  volumeID: string;
+  fsType?: string;
+  readOnly?: boolean;
+  secretRef?: SecretReference;
 }
 
 /** core/v1 CinderVolumeSource. */
@@ -440,6 +471,15 @@ export interface FileKeySelector {
   optional?: boolean;
 }
 
+/** core/v1 FlexPersistentVolumeSource. */
+export interface FlexPersistentVolumeSource {
+  driver: string;
+  fsType?: string;
+  secretRef?: SecretReference;
+  readOnly?: boolean;
+  options?: Record<string, string>;
+}
+
 /** core/v1 FlexVolumeSource. */
 export interface FlexVolumeSource {
   driver: string;
@@ -474,6 +514,14 @@ export interface GitRepoVolumeSource {
   repository: string;
   revision?: string;
   directory?: string;
+}
+
+/** core/v1 GlusterfsPersistentVolumeSource. */
+export interface GlusterfsPersistentVolumeSource {
+  endpoints: string;
+  path: string;
+  readOnly?: boolean;
+  endpointsNamespace?: string;
 }
 
 /** core/v1 GlusterfsVolumeSource. */
@@ -513,6 +561,21 @@ export interface HostIP {
 export interface HostPathVolumeSource {
   path: string;
   type?: string;
+}
+
+/** core/v1 ISCSIPersistentVolumeSource. */
+export interface ISCSIPersistentVolumeSource {
+  targetPortal: string;
+  iqn: string;
+  lun: number;
+  iscsiInterface?: string;
+  fsType?: string;
+  readOnly?: boolean;
+  portals?: string[];
+  chapAuthDiscovery?: boolean;
+  chapAuthSession?: boolean;
+  secretRef?: SecretReference;
+  initiatorName?: string;
 }
 
 /** core/v1 ISCSIVolumeSource. */
@@ -807,6 +870,12 @@ export interface ObjectReference {
   fieldPath?: string;
 }
 
+/** core/v1 PersistentVolume. */
+export interface PersistentVolume extends KubeObject {
+  spec: PersistentVolumeSpec;
+  status: PersistentVolumeStatus;
+}
+
 /** core/v1 PersistentVolumeClaim. */
 export interface PersistentVolumeClaim extends KubeObject {
   spec: PersistentVolumeClaimSpec;
@@ -863,9 +932,27 @@ export interface PersistentVolumeClaimVolumeSource {
 /** core/v1 PersistentVolumeSpec. */
 export interface PersistentVolumeSpec {
   capacity?: Record<string, string>;
+  gcePersistentDisk?: GCEPersistentDiskVolumeSource;
+  awsElasticBlockStore?: AWSElasticBlockStoreVolumeSource;
   hostPath?: HostPathVolumeSource;
+  glusterfs?: GlusterfsPersistentVolumeSource;
   nfs?: NFSVolumeSource;
+  rbd?: RBDPersistentVolumeSource;
+  iscsi?: ISCSIPersistentVolumeSource;
+  cinder?: CinderPersistentVolumeSource;
+  cephfs?: CephFSPersistentVolumeSource;
+  fc?: FCVolumeSource;
+  flocker?: FlockerVolumeSource;
+  flexVolume?: FlexPersistentVolumeSource;
+  azureFile?: AzureFilePersistentVolumeSource;
+  vsphereVolume?: VsphereVirtualDiskVolumeSource;
+  quobyte?: QuobyteVolumeSource;
+  azureDisk?: AzureDiskVolumeSource;
+  photonPersistentDisk?: PhotonPersistentDiskVolumeSource;
+  portworxVolume?: PortworxVolumeSource;
+  scaleIO?: ScaleIOPersistentVolumeSource;
   local?: LocalVolumeSource;
+  storageos?: StorageOSPersistentVolumeSource;
   csi?: CSIPersistentVolumeSource;
   accessModes?: string[];
   claimRef?: ObjectReference;
@@ -875,6 +962,14 @@ export interface PersistentVolumeSpec {
   volumeMode?: string;
   nodeAffinity?: VolumeNodeAffinity;
   volumeAttributesClassName?: string;
+}
+
+/** core/v1 PersistentVolumeStatus. */
+export interface PersistentVolumeStatus {
+  phase?: string;
+  message?: string;
+  reason?: string;
+  lastPhaseTransitionTime?: string;
 }
 
 /** core/v1 PhotonPersistentDiskVolumeSource. */
@@ -1139,6 +1234,18 @@ export interface QuobyteVolumeSource {
   tenant?: string;
 }
 
+/** core/v1 RBDPersistentVolumeSource. */
+export interface RBDPersistentVolumeSource {
+  monitors: string[] | null;
+  image: string;
+  fsType?: string;
+  pool?: string;
+  user?: string;
+  keyring?: string;
+  secretRef?: SecretReference;
+  readOnly?: boolean;
+}
+
 /** core/v1 RBDVolumeSource. */
 export interface RBDVolumeSource {
   monitors: string[] | null;
@@ -1244,6 +1351,20 @@ export interface SELinuxOptions {
   level?: string;
 }
 
+/** core/v1 ScaleIOPersistentVolumeSource. */
+export interface ScaleIOPersistentVolumeSource {
+  gateway: string;
+  system: string;
+  secretRef: SecretReference | null;
+  sslEnabled?: boolean;
+  protectionDomain?: string;
+  storagePool?: string;
+  storageMode?: string;
+  volumeName?: string;
+  fsType?: string;
+  readOnly?: boolean;
+}
+
 /** core/v1 ScaleIOVolumeSource. */
 export interface ScaleIOVolumeSource {
   gateway: string;
@@ -1302,6 +1423,12 @@ export interface SecretProjection {
   name?: string;
   items?: KeyToPath[];
   optional?: boolean;
+}
+
+/** core/v1 SecretReference. */
+export interface SecretReference {
+  name?: string;
+  namespace?: string;
 }
 
 /** core/v1 SecretVolumeSource. */
@@ -1396,6 +1523,15 @@ export interface SessionAffinityConfig {
 /** core/v1 SleepAction. */
 export interface SleepAction {
   seconds: number;
+}
+
+/** core/v1 StorageOSPersistentVolumeSource. */
+export interface StorageOSPersistentVolumeSource {
+  volumeName?: string;
+  volumeNamespace?: string;
+  fsType?: string;
+  readOnly?: boolean;
+  secretRef?: ObjectReference;
 }
 
 /** core/v1 StorageOSVolumeSource. */

@@ -12,12 +12,13 @@ import {
 import { genericStrategy, addEmptyParts } from '../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 
-const protection = 'kubernetes.io/pvc-protection';
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
-const volumeModes = ['Block', 'Filesystem'];
+/** What a volume may be mounted as. */
+export const volumeModes = ['Block', 'Filesystem'];
 
-/** Admission StorageObjectInUseProtection: a claim stays while a Pod uses it. */
-export function protectClaim({ metadata }: KubeObject): void {
+/** Admission StorageObjectInUseProtection: a claim stays while a Pod uses it, a volume while it is bound. */
+export function protectStorage({ kind, metadata }: KubeObject): void {
+  const protection = `kubernetes.io/${kind === 'PersistentVolume' ? 'pv' : 'pvc'}-protection`;
   const finalizers = (metadata.finalizers ??= []);
   if (!finalizers.includes(protection)) finalizers.push(protection);
 }
@@ -41,17 +42,22 @@ export const persistentVolumeClaimStrategy = genericStrategy<PersistentVolumeCla
   validateUpdate: ({ spec }, old) => validateChange(spec, old.spec),
 });
 
-function validateSpec(spec: PersistentVolumeClaim['spec']): FieldError[] {
-  const { accessModes: modes = [], volumeMode } = spec;
-  const errors: FieldError[] = [];
-  if (modes.length === 0) errors.push(required('spec.accessModes', 'at least 1 access mode is required'));
+/** The access modes of a claim or a volume. @param absent says that there must be one. */
+export function validateAccessModes(modes: readonly string[], absent: string): FieldError[] {
+  const path = 'spec.accessModes';
+  const errors: FieldError[] = modes.length === 0 ? [required(path, absent)] : [];
   for (const mode of modes) {
-    if (!accessModes.includes(mode)) errors.push(notSupported('spec.accessModes', mode, accessModes));
+    if (!accessModes.includes(mode)) errors.push(notSupported(path, mode, accessModes));
   }
   if (modes.includes('ReadWriteOncePod') && modes.length > 1) {
-    const detail = 'may not use ReadWriteOncePod with other access modes';
-    errors.push(forbiddenField('spec.accessModes', detail));
+    errors.push(forbiddenField(path, 'may not use ReadWriteOncePod with other access modes'));
   }
+  return errors;
+}
+
+function validateSpec(spec: PersistentVolumeClaim['spec']): FieldError[] {
+  const { accessModes: modes = [], volumeMode } = spec;
+  const errors = validateAccessModes(modes, 'at least 1 access mode is required');
   const storage = spec.resources?.requests?.['storage'];
   if (storage === undefined) errors.push(required('spec.resources[storage]'));
   else if (compareQuantities(storage, '0') <= 0) {

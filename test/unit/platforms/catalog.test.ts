@@ -54,6 +54,7 @@ const eventSources: Readonly<Record<string, string>> = {
   'namespace-controller': 'namespace-controller',
   'serviceaccount-controller': 'serviceaccount-controller',
   'persistentvolumeclaim-protection-controller': 'pvc-protection-controller',
+  'persistentvolume-protection-controller': 'pv-protection-controller',
   'service-cidr-controller': 'service-cidr-controller',
   'garbage-collector-controller': 'garbage-collector-controller',
   'root-ca-certificate-publisher-controller': 'root-ca-cert-publisher',
@@ -100,9 +101,9 @@ describe('every entry of the catalogue', () => {
 
 describe('the choice', () => {
   const workloads = Object.keys(eventSources).slice(0, 13);
-  const cluster = Object.keys(eventSources).slice(13, 21);
-  const server = Object.keys(eventSources).slice(21, 23);
-  const platform = Object.keys(eventSources).slice(25, 32);
+  const cluster = Object.keys(eventSources).slice(13, 22);
+  const server = Object.keys(eventSources).slice(22, 24);
+  const platform = Object.keys(eventSources).slice(26, 33);
   const names = (known: readonly { readonly name: string }[]): string[] => known.map(({ name }) => name);
 
   test('of `up` is all, and the audit of its own server only by name', () => {

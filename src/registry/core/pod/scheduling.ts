@@ -127,7 +127,8 @@ function validateWeight(weight: number, path: string): FieldError[] {
     : [invalid(`${path}.weight`, weight, 'must be in the range 1-100')];
 }
 
-function validateNodeSelector(
+/** Terms that a node must fulfil one of (`ValidateNodeSelector`). */
+export function validateNodeSelector(
   { nodeSelectorTerms }: { nodeSelectorTerms?: NodeSelectorTerm[] | null },
   path: string,
 ): FieldError[] {

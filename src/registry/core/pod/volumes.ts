@@ -108,13 +108,8 @@ function validateVolumeSource(volume: Volume, path: string): FieldError[] {
 function validateFirst(volume: Volume, source: string, path: string): FieldError[] {
   const { hostPath, secret, configMap, persistentVolumeClaim, downwardAPI, projected, nfs } = volume;
   switch (source) {
-    case 'hostPath': {
-      const { path: place = '', type = '' } = hostPath ?? {};
-      if (place === '') return [required(`${path}.path`)];
-      const errors = validateNoBacksteps(place, `${path}.path`);
-      if (!hostPathTypes.includes(type)) errors.push(notSupported(`${path}.type`, type, hostPathTypes));
-      return errors;
-    }
+    case 'hostPath':
+      return validateHostPath(hostPath, path);
     case 'secret':
       return [
         ...missing(secret?.secretName, `${path}.secretName`),
@@ -129,12 +124,8 @@ function validateFirst(volume: Volume, source: string, path: string): FieldError
       ];
     case 'persistentVolumeClaim':
       return missing(persistentVolumeClaim?.claimName, `${path}.claimName`);
-    case 'nfs': {
-      const place = nfs?.path ?? '';
-      const errors = [...missing(nfs?.server, `${path}.server`), ...missing(place, `${path}.path`)];
-      if (!place.startsWith('/')) errors.push(invalid(`${path}.path`, place, 'must be an absolute path'));
-      return errors;
-    }
+    case 'nfs':
+      return validateNfs(nfs, path);
     case 'downwardAPI':
       return [
         ...validateMode(downwardAPI?.defaultMode, `${path}.defaultMode`),
@@ -149,6 +140,23 @@ function validateFirst(volume: Volume, source: string, path: string): FieldError
     default:
       return [];
   }
+}
+
+/** A folder or file of the node (`validateHostPathVolumeSource`). */
+export function validateHostPath(hostPath: Volume['hostPath'], path: string): FieldError[] {
+  const { path: place = '', type = '' } = hostPath ?? {};
+  if (place === '') return [required(`${path}.path`)];
+  const errors = validateNoBacksteps(place, `${path}.path`);
+  if (!hostPathTypes.includes(type)) errors.push(notSupported(`${path}.type`, type, hostPathTypes));
+  return errors;
+}
+
+/** A folder of a server (`validateNFSVolumeSource`). */
+export function validateNfs(nfs: Volume['nfs'], path: string): FieldError[] {
+  const place = nfs?.path ?? '';
+  const errors = [...missing(nfs?.server, `${path}.server`), ...missing(place, `${path}.path`)];
+  if (!place.startsWith('/')) errors.push(invalid(`${path}.path`, place, 'must be an absolute path'));
+  return errors;
 }
 
 function validateProjections(projections: readonly VolumeProjection[], path: string): FieldError[] {
