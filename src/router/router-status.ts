@@ -13,6 +13,7 @@ import {
 } from '../network/http/ingress.ts';
 import { ignoredRouteAnnotations } from '../network/http/route-annotations.ts';
 import type { RouteAdmission } from '../network/http/route-claims.ts';
+import { jsonEqual } from '../objects/json.ts';
 import { joinKey, keyOf, type ObjectKey } from '../objects/meta.ts';
 import type { EventReason } from '../objects/reasons.ts';
 import { formatTime } from '../objects/time.ts';
@@ -102,14 +103,19 @@ export class RouterStatus implements Runnable {
     this.#unfollow();
   }
 
-  /** Removes the addresses: called by the last router at its end, while it still leads. */
+  /**
+   * Removes the addresses: called by the last router at its end, while it still leads. Those that a router of another
+   * installation has written stay.
+   */
   async clear(signal: AbortSignal): Promise<void> {
     const { log } = this.#context;
     if (this.#hasSuccessor()) return;
+    const own = this.#addresses();
     for (const key of [...this.#view.ingresses.cache.keys()]) {
       try {
         const ingress = this.#view.ingresses.cache.get(key);
         if (ingress === undefined || !this.#view.serves(ingress)) continue;
+        if (!jsonEqual(ingress.status.loadBalancer?.ingress ?? [], own)) continue;
         await this.#ingressStatus.write(ingress, { loadBalancer: {} }, signal);
       } catch (error) {
         log.warn({ ingress: key, err: error }, 'the addresses of an Ingress stay in its status');

@@ -91,6 +91,44 @@ describe('two load balancers of ours with different classes', () => {
     expect(cleaned.metadata.annotations ?? {}).toEqual({});
   });
 
+  test.each([
+    ['older', 'younger'],
+    ['younger', 'older'],
+  ])('leave an address that both gave at once to the older Service: %s first', async (...order) => {
+    const classes: Readonly<Record<string, string>> = { older: 'a.example/lb', younger: 'b.example/lb' };
+    const cluster = await BalancedServer.start();
+    ending.push(() => cluster.server.stop());
+    await cluster.pool('p', { addresses: ['192.0.2.0/28'] });
+    // Of one second, the name tells.
+    for (const name of ['older', 'younger'])
+      await cluster.service(name, { loadBalancerClass: classes[name] ?? '' });
+    const start = (name: string): ReturnType<typeof startLoadBalancer> =>
+      startLoadBalancer(
+        cluster.server.client,
+        {},
+        { loadBalancerClass: classes[name] ?? '', isDefaultClass: false },
+      );
+    for (const name of order) {
+      const running = start(name);
+      await cluster.untilReason(name, 'Assigned');
+      await running.stop();
+    }
+    const status = { loadBalancer: { ingress: [{ ip: '192.0.2.0', ipMode: 'VIP' }] } };
+    for (const name of order) {
+      await cluster.clients.for(services).mergePatch('default', name, { status }, { subresource: 'status' });
+    }
+    for (const name of order) {
+      const running = start(name);
+      ending.push(() => running.stop());
+    }
+    const shown = async (): Promise<readonly string[][]> =>
+      Promise.all(['older', 'younger'].map(async (name) => [...addressesOf(await cluster.read(name))]));
+    const apart = [['192.0.2.0'], [expect.not.stringMatching(/^192\.0\.2\.0$/)]];
+    await expect.poll(shown, { timeout: 15_000 }).toEqual(apart);
+    await untilBothHaveSeen(cluster, ['a.example/lb', 'b.example/lb']);
+    expect(await shown()).toEqual(apart);
+  });
+
   test('write the same status of a pool, once', async () => {
     const cluster = await twoInstances({}, { loadBalancerClass: 'b.example/lb', isDefaultClass: false });
     await untilBothHaveSeen(cluster, [undefined, 'b.example/lb']);

@@ -483,6 +483,16 @@ test('Ingresses of our class get the addresses, others none; they are taken away
     'moved Warning IgnoredAnnotations: these annotations have no effect: nginx.ingress.kubernetes.io/limit-rps, nginx.ingress.kubernetes.io/rewrite-target',
   ]);
   await status.stop();
+  // A router of another installation has written this one.
+  const others = { ingress: [{ ip: '192.0.2.99' }] };
+  const written = await call(api.client, 'PATCH', `${ingresses}/moved/status`, {
+    body: { status: { loadBalancer: others } },
+    contentType: 'application/merge-patch+json',
+  });
+  expect(written.status).toBe(200);
+  const seen = (): unknown => router.router.view.ingresses.cache.get('shop/moved')?.status.loadBalancer;
+  await vi.waitFor(() => expect(seen()).toEqual(others), wait);
   await status.value.clear(AbortSignal.timeout(20_000));
   expect(await addresses('ours')).toEqual({});
+  expect(await addresses('moved')).toEqual(others);
 });

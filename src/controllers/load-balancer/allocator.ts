@@ -216,15 +216,37 @@ export class LoadBalancerAllocator {
     this.#changed.delete(service);
   }
 
-  /** Gives nobody the addresses in the status of a Service that another load balancer serves. */
+  /**
+   * Gives nobody the addresses in the status of a Service that another load balancer serves. Where both have given one
+   * address at the same moment, the older Service keeps it: younger ones of ours get another one, as the other load
+   * balancer does with its own.
+   */
   hold(service: ServedService): void {
     const { service: key } = service.request;
     this.unassign(key);
+    for (const one of service.inStatus) this.#yieldToOlder(service.request, one);
     this.#recordStatus(service);
     this.unassign(key);
     const shown = service.inStatus.map(({ address }) => address);
     if (shown.length > 0) this.#held.set(key, shown);
     else this.#held.delete(key);
+  }
+
+  #yieldToOlder(request: AddressRequest, one: StatusAddress): void {
+    const { allocations } = this;
+    const shown = asInStatus(request, one);
+    if (isAddressAvailable(allocations, shown, one.address)) return;
+    const ours = [...(allocations.get(one.address)?.services.values() ?? [])].filter(
+      ({ service }) => allocations.addressesOf(service).get(one.family) === one.address,
+    );
+    if (ours.length === 0 || ours.some((other) => byServiceAge(other, request) < 0)) return;
+    this.#assign(shown, one);
+    for (const { service } of ours) {
+      allocations.unassign(one.address, service);
+      // At once, so that its ports are the older one's. It is not free, so that no quarantine begins.
+      allocations.release(one.address, service, 0);
+      this.#changed.add(service);
+    }
   }
 
   /** The addresses that {@link hold} keeps: they are not to be released. */
