@@ -79,6 +79,43 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
     await parallel(30, (i) => cluster.send('DELETE', `/api/v1/namespaces/shop/services/many-${i}`));
   });
 
+  it('what an agent that was killed has left of other Services goes when the next one starts', async () => {
+    const { host } = cluster.network.at('node-1').machine;
+    const listing = async (): Promise<string> => (await host.exec('nft', ['list', 'ruleset'])).stdout;
+    await cluster.service('left', { clusterIP: '10.96.2.9' });
+    await endpoints('left', ['a-1']);
+    const shapes: readonly object[] = [
+      {},
+      { sessionAffinity: 'ClientIP' },
+      { type: 'LoadBalancer', loadBalancerSourceRanges: ['192.0.2.0/24'], externalTrafficPolicy: 'Local' },
+      { type: 'NodePort', externalTrafficPolicy: 'Local', internalTrafficPolicy: 'Local' },
+      { externalIPs: ['198.51.100.7'] },
+    ];
+    for (const [i, shape] of shapes.entries()) {
+      await cluster.service(`gone-${i}`, shape);
+      // Numbers of endpoints that need chains of their own.
+      await slice(`gone-${i}`, 3 + 7 * i, i);
+    }
+    const agent = startProcess('node-1');
+    await expectFrom('client', '10.96.2.9', 'a-1');
+    await expect.poll(listing).toContain('10.251.4.31');
+    agent.kill('SIGKILL');
+    await once(agent, 'exit');
+    for (const i of shapes.keys()) await cluster.send('DELETE', `/api/v1/namespaces/shop/services/gone-${i}`);
+    const agents = cluster.startAgents(['node-1']);
+    await expect.poll(listing).not.toContain('10.251.');
+    await agents.stop();
+    const { host: spare } = cluster.network.at('spare').machine;
+    await new NftablesWriter({ host: spare }).cleanUp();
+    const anew = cluster.startAgents(['node-1'], {}, () => spare);
+    const all = async (of: Host): Promise<unknown> => {
+      const table = await listTable(of, 'ip');
+      return [withoutSlots(table), Object.fromEntries(table.chains)];
+    };
+    await expect.poll(() => all(spare).catch(() => undefined), { interval: 200 }).toEqual(await all(host));
+    await anew.stop();
+  });
+
   const damages: readonly (readonly [string, (key: string) => readonly string[]])[] = [
     ['flushes all tables', () => ['flush', 'ruleset']],
     ['empties a chain', () => ['flush', 'chain', 'ip', 'servicenet', 'services']],

@@ -244,5 +244,33 @@ describe.skipIf(missing !== '')(
       expect(gap).toBeLessThan(crashLimit);
       expect(await moreThanOne(ipv4)).toEqual([]);
     });
+
+    it('leave nothing behind of an agent that was killed when the next one has no EgressIP', async () => {
+      const { host } = cluster.machine('node-2');
+      const left = async (): Promise<string> => {
+        const outputs = [];
+        for (const family of ['-4', '-6']) {
+          outputs.push((await host.exec('ip', [family, 'rule', 'list'])).stdout);
+          outputs.push((await host.exec('ip', [family, 'route', 'show', 'table', 'all'])).stdout);
+          outputs.push((await host.exec('ip', [family, 'address', 'show'])).stdout);
+        }
+        outputs.push((await host.exec('nft', ['list', 'tables'])).stdout);
+        const ours =
+          /20157:.*|.* table 15700\d\d|.*192\.0\.2\.200\/.*|.*2001:db8::c8\/.*|.*servicenet-egress/g;
+        return outputs.flatMap((text) => text.match(ours) ?? []).join('\n');
+      };
+      const rules = async (): Promise<string> => (await host.exec('ip', ['rule', 'list'])).stdout;
+      // Another node has an address: this one sends its Pods there.
+      const owners = (await itemsOf('a')).map((item) => item.split(' ')[1]);
+      expect(owners.toSorted()).toEqual(['node-2', 'node-3']);
+      await expect.poll(rules, patience).toContain('20157:');
+      await cluster.agent('node-2').signal('KILL');
+      await host.exec('ip', ['rule', 'add', 'priority', '20157', 'lookup', '1570099']);
+      expect(await left()).not.toBe('');
+      await cluster.cluster.send('DELETE', `${path}/a`);
+      await cluster.cluster.send('DELETE', '/apis/k8s.ovn.org/v1/namespaces/shop/egressqoses/default');
+      cluster.startAgent('node-2', '--features', 'announce,egress');
+      await expect.poll(left, patience).toBe('');
+    });
   },
 );

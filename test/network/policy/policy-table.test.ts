@@ -167,6 +167,31 @@ describe.skipIf(missing !== '')(`the table of policies${lacks}`, () => {
     expect(await listed(host)).toEqual([]);
   });
 
+  it('has nothing left of the policies of an agent before', async () => {
+    const index = new PolicyIndex('n1', hash);
+    for (const pod of pods) {
+      index.setPod(joinKey(pod.namespace, pod.name), { pod: podOf(pod), addresses: [pod.address] });
+    }
+    const setPolicy = (name: string, ipBlock: { readonly cidr: string } | undefined): void => {
+      if (ipBlock === undefined) {
+        index.setPolicy(`x/${name}`, undefined);
+        return;
+      }
+      const ingress = [{ from: [{ ipBlock }, { podSelector: {} }], ports: [{ port: 'http' }, { port: 80 }] }];
+      const policy = { metadata: { namespace: 'x', name }, spec: { podSelector: {}, ingress } };
+      index.setPolicy(`x/${name}`, policyRules(policy));
+    };
+    setPolicy('stays', { cidr: '10.0.0.0/8' });
+    setPolicy('goes', { cidr: '192.168.0.0/16' });
+    await new PolicyTable(new Nft(host)).sync(index.plan());
+    const before = await listed(host);
+    setPolicy('goes', undefined);
+    await new PolicyTable(new Nft(host)).sync(index.plan());
+    await new PolicyTable(new Nft(anew)).sync(index.plan());
+    expect(await listed(host)).toEqual(await listed(anew));
+    expect((await listed(host)).length).toBeLessThan(before.length);
+  });
+
   it('is not made beside that of another engine', async () => {
     expect(await otherPolicyEngines(new Nft(host))).toEqual([]);
     await new Nft(host).runText(
