@@ -171,8 +171,13 @@ export class NetworkProcess {
         });
         started.resolve(network);
         const services = (): Iterable<Service> => network.#services.cache.values();
-        const { awaitsNetworks } = config;
-        const pods = kubeletController({ runtime: network.#runtime, services, awaitsNetworks });
+        const { awaitsNetworks, missingImages } = config;
+        const pods = kubeletController({
+          runtime: network.#runtime,
+          services,
+          awaitsNetworks,
+          missingImages,
+        });
         const ofPods = config.kubelet ? [runnableOf(pods, context)] : [];
         const onLink = config.forwarding === 'userspace' ? [] : [new OnLinkPools(context)];
         const taken = [...config.clusterCidrs, ...config.serviceCidrs, ...lanCidrs(config.families)];

@@ -74,6 +74,8 @@ export interface NetworkConfig {
   readonly kubelet: boolean;
   /** Whether the controller that attaches Pods' further networks runs. */
   readonly awaitsNetworks: boolean;
+  /** Images that cannot be pulled. */
+  readonly missingImages: readonly string[];
   /** Whether to make the checks of PodNetworkConnectivityChecks, too. */
   readonly checksEndpoints: boolean;
   /** Whether the server has Routes, for the router. */

@@ -128,6 +128,14 @@ export const upFlags = {
     about: `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${imagePrograms.join(', ')}, or an executable file; others keep the built-in server unless their container has a command`,
     read: imageChoices,
   },
+  missingImages: {
+    flag: '--missing-images <list>',
+    isList: true,
+    about:
+      'images that cannot be pulled, to see what follows (ErrImagePull, ImagePullBackOff); so are tags that begin with nosuch',
+    default: '',
+    read: list,
+  },
   inside: {
     flag: '--inside',
     about:
@@ -213,6 +221,7 @@ export interface LocalClusterConfig extends Pick<
   | 'writableHostPaths'
   | 'hostPathRoots'
   | 'images'
+  | 'missingImages'
   | 'attachments'
   | 'metrics'
   // None: no pool. Undefined: a range that no interface of this machine has.

@@ -214,6 +214,7 @@ export const eventReasons = [
   'Overwritten',
   'OwnerRefInvalidNamespace',
   'Pulled',
+  'Pulling',
   'Released',
   'ReplicaSetCreateError',
   'Resumed',

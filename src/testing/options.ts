@@ -144,6 +144,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     containers: read('containers', or('off', oneOf(...containerModes).read)),
     writableHostPaths: read('writableHostPaths', or(false, boolean)),
     hostPathRoots: [],
+    missingImages: [],
     images: read('images', (value) => existingPrograms(imageChoices(value), localChoices)),
     clusterCidrs: read('clusterCidr', optional(clusterCidrs)) ?? defaultClusterCidrs(families),
     controllers: read(

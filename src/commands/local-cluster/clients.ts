@@ -76,6 +76,7 @@ export type ClientsConfig = Pick<
   LocalClusterConfig,
   | 'nodes'
   | 'clusterCidrs'
+  | 'missingImages'
   | 'controllers'
   | 'attachments'
   | 'allocation'
@@ -205,7 +206,7 @@ async function controllersOf(
   transport: Transport,
   rootCa: string,
 ): Promise<readonly ControllerSpec[]> {
-  const { nodes: count, clusterCidrs, allocation, nodePorts, platform } = config;
+  const { nodes: count, clusterCidrs, missingImages, allocation, nodePorts, platform } = config;
   const isChosen = (name: string): boolean => config.controllers.includes(name);
   const make = await loadControllers(allControllers.filter(({ name }) => isChosen(name)));
   const awaitsNetworks = isChosen(attachmentsName);
@@ -221,7 +222,7 @@ async function controllersOf(
       nodePorts,
       serviceCidrs: readServiceCidrs(config.serviceClusterIpRange),
     },
-    ...(count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks } }),
+    ...(count === 0 ? {} : { simulation: { count, clusterCidrs, awaitsNetworks, missingImages } }),
     ...(platform === 'openshift' ? { ingressToRoute: true } : {}),
   });
 }

@@ -118,6 +118,7 @@ function clientsConfig(
   return {
     ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metrics, platform },
     attachments: config.attachments,
+    missingImages: config.missingImages,
     serviceClusterIpRange,
     manifests,
   };

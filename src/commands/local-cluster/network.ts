@@ -99,6 +99,7 @@ export function networkConfig(
     }),
     kubelet: config.controllers.includes('kubelet'),
     awaitsNetworks: config.controllers.includes(attachmentsName),
+    missingImages: config.missingImages,
     checksEndpoints: config.controllers.includes(checkerName),
     ...{ clusterCidrs, nodes, logLevel, logFormat },
   };

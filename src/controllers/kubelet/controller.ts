@@ -99,6 +99,8 @@ const fullNodeRetryMs = 5000;
 export interface KubeletSettings {
   /** The controller that attaches further networks may run: containers wait for it where it does. Default: true. */
   readonly awaitsNetworks?: boolean;
+  /** Images that cannot be pulled, as containers name them. Default: none. */
+  readonly missingImages?: readonly string[];
 }
 
 /** The settings of {@link kubeletController}. */
@@ -157,7 +159,7 @@ class KubeletReconciler {
     this.#files = 'services' in options ? new PodFiles(context, options.services) : undefined;
     const networks = options.awaitsNetworks === false ? undefined : new AwaitedNetworks(context);
     this.#preparation = new PodPreparation(context, this.#runtime, this.#files, networks);
-    this.#containers = new PodContainers(loop, this.#runtime, this.#files);
+    this.#containers = new PodContainers(loop, this.#runtime, this.#files, options.missingImages ?? []);
     this.#endings = new PodEndings(context, this.#runtime);
 
     loop.on(this.#pods, (change) => {

@@ -62,6 +62,9 @@ async function runHook(
 
 /** Milliseconds until a container that cannot be configured is tried again. */
 const problemRetryMs = 5000;
+/** Milliseconds between a pull that failed and the next one, which double (`imageBackOff` of the kubelet). */
+const firstPullDelayMs = 10_000;
+const maxPullDelayMs = 300_000;
 /** Milliseconds that a container always has after its preStop handler (`minimumGracePeriodInSeconds`). */
 const minGraceMs = 2000;
 
@@ -71,9 +74,19 @@ export class PodContainers {
   readonly #context: ControllerContext;
   readonly #runtime: ContainerRuntime;
   readonly #files: PodFiles | undefined;
+  readonly #missingImages: ReadonlySet<string>;
 
-  /** @param loop gets the key of a Pod whose state has changed. */
-  constructor(loop: KeyLoop, runtime: ContainerRuntime, files: PodFiles | undefined) {
+  /**
+   * @param loop gets the key of a Pod whose state has changed.
+   * @param missingImages images that cannot be pulled.
+   */
+  constructor(
+    loop: KeyLoop,
+    runtime: ContainerRuntime,
+    files: PodFiles | undefined,
+    missingImages: readonly string[],
+  ) {
+    this.#missingImages = new Set(missingImages);
     this.#loop = loop;
     this.#context = loop.context;
     this.#runtime = runtime;
@@ -100,6 +113,7 @@ export class PodContainers {
       if (state.running.get(container.name) === attempt) continue;
       if (this.#runtime.isStandIn(pod, container) && !this.#hasProbes(pod, container)) {
         try {
+          this.#pull(pod, state, container);
           const environment = await this.#environment(pod, container, node, signal);
           state.started(container.name, attempt, startedAt, { startup: false, readiness: false });
           await this.#runtime.start({ pod, container, attempt, environment }, (exit) =>
@@ -188,6 +202,28 @@ export class PodContainers {
     for (const sidecar of initContainers.filter(isSidecar).reverse()) await stop(sidecar);
   }
 
+  /** Does nothing where the image can be had. @throws {ContainerError} as the kubelet (pkg/kubelet/images/image_manager.go). */
+  #pull(pod: Pod, state: PodState, { name, image = '', imagePullPolicy }: Container): void {
+    if (!this.#missingImages.has(image) && !isMissing(pod, image)) return;
+    if (imagePullPolicy === 'Never') {
+      const message = `Container image "${image}" is not present with pull policy of Never`;
+      throw new ContainerError('ErrImageNeverPull', message);
+    }
+    const { clock, events } = this.#context;
+    const at = containerFieldPath(pod, name);
+    const why = pullFailure(image);
+    const { failures, againAtMs } = state.pulls.get(name) ?? { failures: 0, againAtMs: 0 };
+    if (clock.now() < againAtMs) {
+      events.event(pod, 'Normal', 'BackOff', `Back-off pulling image "${image}"`, at);
+      throw new ContainerError('ImagePullBackOff', `Back-off pulling image "${image}": ErrImagePull: ${why}`);
+    }
+    const delayMs = Math.min(firstPullDelayMs * 2 ** failures, maxPullDelayMs);
+    state.pulls.set(name, { failures: failures + 1, againAtMs: clock.now() + delayMs });
+    events.event(pod, 'Normal', 'Pulling', `Pulling image "${image}"`, at);
+    events.event(pod, 'Warning', 'Failed', `Failed to pull image "${image}": ${why}`, at);
+    throw new ContainerError('ErrImagePull', why);
+  }
+
   /** @throws {ContainerConfigError} */
   async #environment(
     pod: Pod,
@@ -205,6 +241,7 @@ export class PodContainers {
     const { name } = container;
     const at = containerFieldPath(pod, name);
     try {
+      this.#pull(pod, state, container);
       const environment = await this.#environment(pod, container, node, signal);
       const isProbed = (probe: Container['startupProbe']): boolean => this.#isAsked(pod, container, probe);
       state.started(name, attempt, startedAt, {
@@ -253,7 +290,8 @@ export class PodContainers {
     const { clock, events } = this.#context;
     const { reason, message } = known;
     state.failed(container.name, attempt, { reason, message, until: clock.now() + problemRetryMs });
-    events.event(pod, 'Warning', 'Failed', `Error: ${message}`, containerFieldPath(pod, container.name));
+    const said = /^(?:ErrImage|ImagePull)/.test(reason) ? reason : message;
+    events.event(pod, 'Warning', 'Failed', `Error: ${said}`, containerFieldPath(pod, container.name));
   }
 
   #stop(pod: Pod, state: PodState, name: string): void {
@@ -359,4 +397,22 @@ export class PodContainers {
 
 function graceMsOf({ spec }: Pod): number {
   return (spec.terminationGracePeriodSeconds ?? 30) * 1000;
+}
+
+/** Whether an image is one that nobody has: its tag begins with `nosuch`, or an annotation of the Pod names it. */
+function isMissing({ metadata }: Pod, image: string): boolean {
+  const named = metadata.annotations?.[missingImagesAnnotation]?.split(',') ?? [];
+  return /:nosuch[\w.-]*$/.test(image) || named.some((each) => each.trim() === image);
+}
+
+const missingImagesAnnotation = 'servicenet.dev/missing-images';
+
+/** What containerd says of an image that its registry does not have. */
+function pullFailure(image: string): string {
+  const [first = '', ...rest] = image.split('/');
+  const hasRegistry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
+  const path = hasRegistry ? image : `docker.io/${rest.length === 0 ? 'library/' : ''}${image}`;
+  const full = /(?::[\w][\w.-]*|@\S+)$/.test(path) ? path : `${path}:latest`;
+  const resolving = `failed to resolve reference "${full}": ${full}: not found`;
+  return `rpc error: code = NotFound desc = failed to pull and unpack image "${full}": ${resolving}`;
 }

@@ -26,6 +26,8 @@ export class PodState {
   hasNetworks = false;
   /** Milliseconds since 1970 when the files of volumes are read again. */
   refreshAtMs = Infinity;
+  /** Pulls of images that have failed, by the name of the container, and when the next one is due. */
+  readonly pulls = new Map<string, { readonly failures: number; readonly againAtMs: number }>();
   /** How often, and until when, mounting has failed. */
   mounts = { failures: 0, untilMs: 0 };
   /** Statuses of containers that were decided and may not be in the API yet. */
