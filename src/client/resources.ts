@@ -315,7 +315,9 @@ export const persistentVolumeClaims = core<PersistentVolumeClaim>(
   ['spec', 'status'],
 );
 
-export const persistentVolumes = core<PersistentVolume>('PersistentVolume', 'persistentvolumes', [
-  'spec',
-  'status',
-]);
+export const persistentVolumes = core<PersistentVolume>(
+  'PersistentVolume',
+  'persistentvolumes',
+  ['spec', 'status'],
+  { namespaced: false },
+);
