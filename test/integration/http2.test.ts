@@ -219,7 +219,7 @@ describe('bodies by HTTP/2', () => {
     expect((await send(client, '/y')).status).toBe(200);
   });
 
-  test('that nobody reads leave their place to others, small ones and large', async () => {
+  test('that are answered before they are read leave their place to others, small ones and large', async () => {
     const { port } = await start(async () => {
       await Promise.resolve();
       throw notFound({ group: '', resource: 'services' }, 'web');

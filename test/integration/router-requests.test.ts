@@ -72,7 +72,7 @@ interface Seen {
   readonly trailers: readonly string[];
 }
 
-test('bodies by HTTP/2 that nobody reads leave their place to others', async () => {
+test('bodies by HTTP/2 that are answered before they are read leave their place to others', async () => {
   const session = connectHttp2(`https://127.0.0.1:${router.ports.https}`, { ca, servername: host });
   closing.push(() => session.destroy());
   for (let n = 0; n < 300; n++) {

@@ -210,7 +210,7 @@ export function serveHttp2(
     if (headers.expect?.toLowerCase() === '100-continue') stream.additionalHeaders({ ':status': 100 });
     const request = new Http2Request(stream, raw, headers, socket);
     const answer = new Http2Answer(stream, request.method === 'HEAD');
-    // The client need not send the rest of what nobody reads (RFC 9113, 8.1).
+    // The client need not send the rest of a body that is not read (RFC 9113, 8.1).
     answer.once('finish', () => {
       if (request.complete) return;
       stream.close(constants.NGHTTP2_NO_ERROR);

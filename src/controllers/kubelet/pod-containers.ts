@@ -399,7 +399,7 @@ function graceMsOf({ spec }: Pod): number {
   return (spec.terminationGracePeriodSeconds ?? 30) * 1000;
 }
 
-/** Whether an image is one that nobody has: its tag begins with `nosuch`, or an annotation of the Pod names it. */
+/** Whether no registry has an image: its tag begins with `nosuch`, or an annotation of the Pod names it. */
 function isMissing({ metadata }: Pod, image: string): boolean {
   const named = metadata.annotations?.[missingImagesAnnotation]?.split(',') ?? [];
   return /:nosuch[\w.-]*$/.test(image) || named.some((each) => each.trim() === image);

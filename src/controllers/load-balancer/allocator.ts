@@ -217,7 +217,7 @@ export class LoadBalancerAllocator {
   }
 
   /**
-   * Gives nobody the addresses in the status of a Service that another load balancer serves. Where both have given one
+   * Keeps the addresses in the status of a Service that another load balancer serves from all others. Where both have given one
    * address at the same moment, the older Service keeps it: younger ones of ours get another one, as the other load
    * balancer does with its own.
    */

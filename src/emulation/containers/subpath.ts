@@ -58,7 +58,7 @@ async function namesBelow(base: string, path: string, makes: boolean): Promise<r
     try {
       target = await linkAt(join(base, ...names, name));
     } catch (error) {
-      // Behind what is not there, a link may go up: to where, nobody has looked.
+      // Behind what is missing, `..` of a link would lead to a place that was not checked.
       if (!isMissing(error) || !makes || left.includes('..')) throw error;
       return [...names, name, ...left];
     }

@@ -181,8 +181,9 @@ describe('the documents', () => {
 
 test('a command that is to be copied has no comment behind it: interactive zsh takes it as arguments', () => {
   const commented = documents.flatMap((document) =>
-    [...read(document).matchAll(/^```(?:console|sh|bash)\n([\s\S]*?)^```$/gm)].flatMap(([, block = '']) =>
-      block.split('\n').filter((line) => /^[^#'"]*\S +# /.test(line)),
+    [...read(document).matchAll(/^ *```(?:console|shell|sh|bash|zsh)\n([\s\S]*?)^ *```$/gm)].flatMap(
+      ([, block = '']) =>
+        block.split('\n').filter((line) => /\S +# /.test(line.replaceAll(/'[^']*'|"[^"]*"/g, '_'))),
     ),
   );
   expect(commented).toEqual([]);
