@@ -412,7 +412,7 @@ function pullFailure(image: string): string {
   const [first = '', ...rest] = image.split('/');
   const hasRegistry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
   const path = hasRegistry ? image : `docker.io/${rest.length === 0 ? 'library/' : ''}${image}`;
-  const full = /(?::[\w][\w.-]*|@\S+)$/.test(path) ? path : `${path}:latest`;
+  const full = /[:@]/.test(path.slice(path.lastIndexOf('/'))) ? path : `${path}:latest`;
   const resolving = `failed to resolve reference "${full}": ${full}: not found`;
   return `rpc error: code = NotFound desc = failed to pull and unpack image "${full}": ${resolving}`;
 }

@@ -27,7 +27,7 @@ export function documentsOf(
   );
   const places = volumeMounts
     .filter(({ name }) => !ofMachine.has(name))
-    .map(({ mountPath }) => mountPath.replace(/(?<=.)\/+$/, ''));
+    .map(({ mountPath }) => (mountPath === '/' ? '/' : mountPath.replace(/\/$/, '')));
   const isWhole = places.some((at) => at === root || at === '/' || root.startsWith(`${at}/`));
   return isWhole || places.some((at) => at.startsWith(`${root}/`)) ? { ...server, isWhole } : undefined;
 }

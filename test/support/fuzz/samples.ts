@@ -60,6 +60,12 @@ export const samples: ReadonlyMap<string, Sample> = new Map<string, Sample>([
   ['/resourcequotas', { spec: { hard: { services: '100000', 'requests.cpu': '100' } } }],
   ['/limitranges', { spec: { limits: [{ type: 'Container', max: { cpu: '2' }, min: { cpu: '1m' } }] } }],
   [
+    '/persistentvolumes',
+    {
+      spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/a' } },
+    },
+  ],
+  [
     '/persistentvolumeclaims',
     { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } },
   ],
