@@ -93,7 +93,7 @@ if [ "$proxy" = servicenet ]; then
   # Until the agents run, no Service leads anywhere: they reach the API server by the name of its node.
   kubectl -n servicenet-system create configmap servicenet-node \
     --from-literal="KUBERNETES_SERVICE_HOST=$cluster-control-plane" --from-literal=KUBERNETES_SERVICE_PORT=6443
-  kubectl -n servicenet-system rollout status daemonset/servicenet-node --timeout=120s
+  kubectl -n servicenet-system rollout status daemonset/servicenet-agent --timeout=120s
   # CoreDNS is ready once it has read Services and slices through the cluster IP of the API server.
   kubectl -n kube-system rollout status deployment/coredns --timeout=120s
 fi
@@ -117,7 +117,7 @@ announcer() {
 }
 
 if [ "$proxy" = layer2 ]; then
-  kubectl -n servicenet-system rollout status daemonset/servicenet-announcer --timeout=120s
+  kubectl -n servicenet-system rollout status daemonset/servicenet-agent --timeout=120s
   # kubeadm keeps the control plane out of load balancing; with one worker there would be nowhere to move to.
   kubectl label nodes --all node.kubernetes.io/exclude-from-external-load-balancers-
   subnets="$(docker network inspect kind --format '{{range .IPAM.Config}}{{println .Subnet}}{{end}}')"

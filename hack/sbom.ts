@@ -1,6 +1,6 @@
 /**
- * Prints what the package is made of as CycloneDX 1.6 JSON, from package-lock.json: the production dependencies, their
- * versions, licences, hashes and who needs whom. `node hack/sbom.ts --all` adds those of development.
+ * Prints what the package is made of as CycloneDX 1.6 JSON, from package-lock.json: the production dependencies and
+ * what is in the page, their versions, licences, hashes and who needs whom. `node hack/sbom.ts --all` adds those of development.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,13 +8,18 @@ import { isRecord, type JsonRecord } from '../src/objects/json.ts';
 import { recordAt, textAt } from '../src/objects/json.ts';
 
 const modules = 'node_modules/';
+/** Packages of development whose code is in what hack/build-page.ts makes. */
+const inPage = ['preact'];
 
 /** The bill of materials of a package-lock.json of version 2 or 3. */
 export function billOfMaterials(lock: unknown, includeDevelopment: boolean): JsonRecord {
   const packages = recordAt(lock, 'packages');
   const root = recordAt(packages, '');
   const chosen = Object.entries(packages).filter(
-    ([path, entry]) => path !== '' && isRecord(entry) && (includeDevelopment || entry['dev'] !== true),
+    ([path, entry]) =>
+      path !== '' &&
+      isRecord(entry) &&
+      (includeDevelopment || entry['dev'] !== true || inPage.includes(nameOf(path))),
   );
   const references = new Map(
     chosen.map(([path, entry]) => [path, purl(nameOf(path), textAt(entry, 'version'))]),

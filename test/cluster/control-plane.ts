@@ -79,8 +79,16 @@ function writeCredentials(directory: string): Credentials {
   return { directory, kubeconfig: join(directory, 'admin.conf') };
 }
 
-/** etcd, kube-apiserver, kube-controller-manager and kube-scheduler on the machine `cp`. */
-export async function startControlPlane(directory: string, logs: string): Promise<string> {
+/**
+ * etcd, kube-apiserver, kube-controller-manager and kube-scheduler on the machine `cp`.
+ *
+ * @param without controllers that kube-controller-manager does not run: ours do their work.
+ */
+export async function startControlPlane(
+  directory: string,
+  logs: string,
+  without: readonly string[],
+): Promise<string> {
   const { directory: pki, kubeconfig } = writeCredentials(join(directory, 'pki'));
   const begin = (name: string, words: readonly string[]): number =>
     start(logs, name, [...onMachine('cp'), ...words]);
@@ -124,6 +132,7 @@ export async function startControlPlane(directory: string, logs: string): Promis
     ...[`--cluster-signing-cert-file=${pki}/ca.crt`, `--cluster-signing-key-file=${pki}/ca.key`],
     ...['--use-service-account-credentials', '--allocate-node-cidrs=false', '--leader-elect=false'],
     ...[`--cluster-cidr=${ranges.pods.join(',')}`, services],
+    `--controllers=${['*', ...without.map((name) => `-${name}`)].join(',')}`,
   ]);
   begin('kube-scheduler', [program('kube-scheduler'), ...identity('kube-scheduler'), '--leader-elect=false']);
   return kubeconfig;

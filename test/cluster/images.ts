@@ -70,7 +70,7 @@ const testPackages = [
 ];
 
 /** The tags of e2e.test's images that the tests of the lists use. */
-function suiteTags(): string[] {
+export function suiteTags(): string[] {
   const listed = run(program('e2e.test'), ['--list-images']).trim().split('\n');
   return listed.filter((image) => /\/(agnhost|busybox|distroless-iptables|glibc-dns-testing):/.test(image));
 }

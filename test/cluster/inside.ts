@@ -3,11 +3,12 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isStringList, parseRecord, textAt, at } from '../../src/objects/json.ts';
 import { machines, nodeNames, ranges } from './addresses.ts';
+import { figures, runChecks } from './checks.ts';
 import { startControlPlane } from './control-plane.ts';
-import { Node } from './node.ts';
+import { Node, words } from './node.ts';
 import { deployCoreDns, startKubeProxy } from './peers.ts';
 import { run, until } from './processes.ts';
-import { type Component, deployServicenet } from './servicenet.ts';
+import { type Component, deployChart, deployServicenet, endpointsControllers } from './servicenet.ts';
 import { runSuite, type TestResult } from './suite.ts';
 import { suites } from './suites.ts';
 
@@ -23,7 +24,9 @@ run('mount', ['-t', 'tmpfs', 'tmpfs', '/run']);
 mkdirSync('/run/netns');
 const addresses = Object.entries(machines).flatMap(([name, each]) => [name, ...Object.values(each)]);
 run(join(import.meta.dirname, 'lan.sh'), [...ranges.pods, ...addresses]);
-const kubeconfig = await startControlPlane(directory, logs);
+const components = setting('components').split(',').filter(isComponent);
+const hasEndpoints = setting('with') === 'servicenet' && components.includes('endpoints');
+const kubeconfig = await startControlPlane(directory, logs, hasEndpoints ? endpointsControllers : []);
 console.log(`kube-apiserver is ready after ${seconds()}`);
 const images = at(settings, 'images');
 const nodes = nodeNames.map((name) => new Node(name, directory, logs));
@@ -35,7 +38,12 @@ for (const node of nodes) await until(`node ${node.name}`, 120, () => node.isRea
 console.log(`${nodes.length} nodes are ready after ${seconds()}`);
 
 if (setting('with') === 'servicenet') {
-  deployServicenet(kubeconfig, directory, setting('components').split(',').filter(isComponent));
+  if (at(settings, 'chart') === true) {
+    deployChart(kubeconfig, components);
+    deployCoreDns(kubeconfig);
+  } else {
+    deployServicenet(kubeconfig, directory, components);
+  }
 } else {
   startKubeProxy(nodes, join(directory, 'pki'), logs);
   deployCoreDns(kubeconfig);
@@ -47,7 +55,17 @@ for (const name of setting('suites').split(',').filter(Boolean)) {
   const suite = suites.find((each) => each.name === name);
   if (suite === undefined) throw new Error(`there is no suite ${name}`);
   const focus = setting('focus');
-  results.push(...(await runSuite(focus === '' ? suite : { ...suite, focus: [focus] }, kubeconfig, logs)));
+  const { machine = 'cp', minutes, skipped = {} } = suite;
+  const ran = await runSuite({
+    ...{ name, minutes, kubeconfig, logs, before: words(machine) },
+    focus: focus === '' ? suite.focus : [focus],
+    skip: Object.values(skipped).flat(),
+  });
+  results.push(...ran.filter(({ state }) => state !== 'skipped'));
+}
+console.log(figures({ nodes }).join('\n'));
+if (at(settings, 'checks') === true) {
+  results.push(...(await runChecks({ kubeconfig, nodes, directory, logs }, components)));
 }
 for (const { name, state, seconds: taken, message } of results) {
   console.log(`${state.padEnd(8)} ${taken.toFixed(0).padStart(4)} s  ${name}${message && `: ${message}`}`);

@@ -54,10 +54,26 @@ const programs = {
   loopback: { module: 'cni', package: `${cni}/main/loopback` },
   portmap: { module: 'cni', package: `${cni}/meta/portmap` },
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
+  helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm' },
   pause: { module: 'pause', package: '.' },
 } as const satisfies Record<string, Program>;
 
 export type ProgramName = keyof typeof programs;
+
+/** Where a program is, once it has been built. */
+function pathOf(name: ProgramName): string {
+  const { module } = programs[name];
+  const folder = join(import.meta.dirname, 'modules', module);
+  const hash = createHash('sha256');
+  for (const file of ['go.mod', 'go.sum', 'main.go']) {
+    if (existsSync(join(folder, file))) hash.update(readFileSync(join(folder, file)));
+  }
+  return join(cache, 'programs', `${module}-${hash.digest('hex').slice(0, 12)}`, name);
+}
+
+export function isBuilt(name: ProgramName): boolean {
+  return existsSync(pathOf(name));
+}
 
 /**
  * The path of a program, built by the go command from the modules beside unless the cache has it. Statically linked: it
@@ -66,22 +82,21 @@ export type ProgramName = keyof typeof programs;
  * @throws {Error} where the go command fails.
  */
 export function program(name: ProgramName): string {
-  const { module, package: path, ...rest }: Program = programs[name];
-  const folder = join(import.meta.dirname, 'modules', module);
-  const hash = createHash('sha256');
-  for (const file of ['go.mod', 'go.sum', 'main.go']) {
-    if (existsSync(join(folder, file))) hash.update(readFileSync(join(folder, file)));
-  }
-  const built = join(cache, 'programs', `${module}-${hash.digest('hex').slice(0, 12)}`, name);
+  const built = pathOf(name);
   if (existsSync(built)) return built;
   console.log(`building ${name}`);
+  const { module, package: path, ...rest }: Program = programs[name];
   mkdirSync(dirname(built), { recursive: true });
   const temporary = mkdtempSync(join(dirname(built), '.build-'));
   const verb = rest.isTest === true ? ['test', '-c', '-vet=off'] : ['build'];
   execFileSync(
     'go',
     [...verb, '-trimpath', '-ldflags', `-s -w ${kubernetesFlags}`, '-o', join(temporary, name), path],
-    { cwd: folder, env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false' }, stdio: 'inherit' },
+    {
+      cwd: join(import.meta.dirname, 'modules', module),
+      env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false' },
+      stdio: 'inherit',
+    },
   );
   renameSync(join(temporary, name), built);
   rmSync(temporary, { recursive: true });

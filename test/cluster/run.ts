@@ -25,6 +25,8 @@ const { values } = parseArgs({
         .join(','),
     },
     focus: { type: 'string', default: '' },
+    checks: { type: 'boolean', default: false },
+    chart: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -34,8 +36,10 @@ const usage = `npm run test:cluster [-- OPTION...]
 
   --with=servicenet             or kube-proxy,coredns: what carries Services and answers DNS
   --components=node,dns         the components of deploy beside those of the overlay homelab
+  --chart                       by helm with the chart, and CoreDNS, which the chart does not replace
   --suites=conformance          of ${suites.map(({ name }) => name).join(', ')}
   --focus=TEXT                  only the tests of the suites whose name has this
+  --checks                      what the suite does not know: hand-over by ARP and BGP, egress, router
   --keep                        leave the cluster until Ctrl-C
 `;
 
@@ -103,13 +107,14 @@ async function main(): Promise<void> {
     throw new Error('another cluster runs on this machine: end it first');
   }
   const hasPeers = values.with !== 'servicenet';
-  const hasCoreDns = hasPeers || values.suites.split(',').includes('core');
+  const hasCoreDns = hasPeers || values.chart || values.suites.split(',').includes('core');
   const all: readonly ProgramName[] = [
     ...(['etcd', 'containerd', 'containerd-shim-runc-v2', 'ctr', 'bridge', 'host-local'] as const),
     ...(['loopback', 'portmap', 'pause', 'kube-apiserver', 'kube-controller-manager'] as const),
     ...(['kube-scheduler', 'kubelet', 'agnhost', 'e2e.test'] as const),
-    ...(hasPeers ? (['kube-proxy'] as const) : []),
+    ...(hasPeers || values.checks ? (['kube-proxy'] as const) : []),
     ...(hasCoreDns ? (['coredns'] as const) : []),
+    ...(values.chart ? (['helm'] as const) : []),
   ];
   all.forEach(program);
   // Overlays of containers do not go on a tmpfs. What a run left that was killed goes.

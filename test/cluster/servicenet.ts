@@ -2,11 +2,20 @@ import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { machines, ranges } from './addresses.ts';
 import { kubectl } from './control-plane.ts';
+import { onMachine, run } from './processes.ts';
+import { program } from './programs.ts';
 
 const namespace = 'servicenet-system';
 
 /** The components of `deploy` beside those of the overlay `homelab`. */
 export type Component = 'node' | 'dns' | 'policy' | 'router' | 'endpoints' | 'egress';
+
+/** What kube-controller-manager does not run beside the component `endpoints`, as its kustomization says. */
+export const endpointsControllers = [
+  'endpoints-controller',
+  'endpointslice-controller',
+  'endpointslice-mirroring-controller',
+];
 
 /**
  * Deploys servicenet as docs/deploying.md and docs/replacing-kube-proxy.md say: the overlay `homelab` with components,
@@ -34,7 +43,7 @@ export function deployServicenet(
     resources: [path('overlays/homelab')],
     components: components.map((name) => path(`components/${name}`)),
     patches: hasNode
-      ? [{ target: { kind: 'DaemonSet', name: 'servicenet-node' }, patch: JSON.stringify(clusterCidr) }]
+      ? [{ target: { kind: 'DaemonSet', name: 'servicenet-agent' }, patch: JSON.stringify(clusterCidr) }]
       : [],
   };
   writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(kustomization));
@@ -43,7 +52,44 @@ export function deployServicenet(
   const server = [`KUBERNETES_SERVICE_HOST=${machines.cp.ipv4}`, 'KUBERNETES_SERVICE_PORT=6443'];
   const literals = server.map((text) => `--from-literal=${text}`);
   call(...['--namespace', namespace, 'create', 'configmap', 'servicenet-node'], ...literals);
+  defineKinds(kubeconfig, components);
   call('apply', '--server-side', '--kustomize', overlay);
+  addPool(kubeconfig);
+}
+
+/**
+ * Deploys servicenet with the chart, by helm: what it has of the components. It has no DNS.
+ *
+ * @throws {Error} where something is not ready after three minutes.
+ */
+export function deployChart(kubeconfig: string, components: readonly Component[]): void {
+  defineKinds(kubeconfig, components);
+  const enabled = components.flatMap((name) => (name === 'dns' ? [] : [`${chartValues[name]}=true`]));
+  const words = [
+    ...['upgrade', '--install', 'servicenet', join(realpathSync('.'), 'deploy/chart')],
+    ...['--namespace', namespace, '--create-namespace', '--wait', '--timeout=180s'],
+    ...['announce.enabled=true', `node.apiServer.host=${machines.cp.ipv4}`, ...enabled].map(
+      (value) => `--set=${value}`,
+    ),
+    `--set-json=node.extraArgs=${JSON.stringify([clusterCidrFlag])}`,
+  ];
+  const [nsenter, ...rest] = onMachine('cp');
+  run(nsenter, [...rest, program('helm'), `--kubeconfig=${kubeconfig}`, ...words]);
+  addPool(kubeconfig);
+}
+
+/** The values of the chart that components have. */
+const chartValues = {
+  node: 'node.enabled',
+  policy: 'policy.enabled',
+  router: 'router.enabled',
+  endpoints: 'controllers.endpoints',
+  egress: 'announce.egress',
+} as const;
+
+/** Adds the pool, and waits until all is ready. */
+function addPool(kubeconfig: string): void {
+  const call = (...words: string[]): string => kubectl(kubeconfig, words);
   call('wait', '--for=condition=Established', 'crd/addresspools.servicenet.dev', '--timeout=60s');
   const pool = {
     apiVersion: 'servicenet.dev/v1alpha1',
@@ -59,6 +105,15 @@ export function deployServicenet(
     call('--namespace', where, 'rollout', 'status', name, '--timeout=180s');
   }
 }
+
+/** Defines what the components `egress` and `policy` enforce beside Kubernetes' own kinds. */
+function defineKinds(kubeconfig: string, components: readonly Component[]): void {
+  if (!components.includes('egress') && !components.includes('policy')) return;
+  const files = ovnKinds.flatMap((name) => ['-f', join(realpathSync('.'), 'deploy/crds', name)]);
+  kubectl(kubeconfig, ['apply', '--server-side', ...files]);
+}
+
+const ovnKinds = ['egressips', 'egressqoses', 'egressfirewalls'].map((name) => `k8s.ovn.org_${name}.yaml`);
 
 const clusterCidrFlag = `--cluster-cidr=${ranges.pods.join(',')}`;
 

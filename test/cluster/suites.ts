@@ -33,6 +33,10 @@ export const suites: readonly Suite[] = [
       'wants the Internet': [
         String.raw`\[Feature:Networking-IPv4\]`,
         String.raw`\[Feature:Networking-IPv6\]`,
+        String.raw`\[Feature:Networking-DNS\]`,
+      ],
+      'reads the output of another iperf than that of Debian 12': [
+        String.raw`\[Feature:Networking-Performance\]`,
       ],
       'runs in `load-balancers`': [String.raw`\[Feature:LoadBalancer\]`],
       'changes the machine, takes an hour, or needs a cloud': [
@@ -40,6 +44,7 @@ export const suites: readonly Suite[] = [
         ...['ESIPP', String.raw`\[Feature:PerformanceDNS\]`, String.raw`\[Feature:SCTPConnectivity\]`],
       ],
       'wants ephemeral storage to be isolated, which a node here is not': ['evicted pods'],
+      'wants an image that the rig does not make (regression-issue-74839)': ['invalid conntrack state bug'],
       'wants three zones': ['Traffic Distribution.*zone'],
     },
     minutes: 60,

@@ -56,7 +56,7 @@ export class TestPods {
       ...(ready ? {} : { readinessGates: [{ conditionType: readinessGate }] }),
       ...(this.#areRun ? {} : { nodeName: onlyNode }),
     };
-    // For the simulated kubelet, which runs no hooks.
+    // For a cluster without a kubelet that runs hooks.
     const annotations: Record<string, string> = lingers ? { 'servicenet.dev/stop-after': `${seconds}s` } : {};
     const metadata = { namespace, name, labels: { ...labels }, annotations };
     const pod = await this.#clients.for(pods).create({ metadata, spec });

@@ -1,0 +1,211 @@
+/**
+ * Kubernetes' own end-to-end suite against `servicenet up`: `npm run test:upstream`. README.md of `test/e2e` says which tests
+ * pass, and what is missing for the others.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  createCertificateAuthority,
+  issueServerCertificate,
+} from '../../../src/apiserver/pki/certificates.ts';
+import { isBuilt, program } from '../../cluster/programs.ts';
+import { runSuite, type TestResult } from '../../cluster/suite.ts';
+import { judge, listedTests, type UpstreamSuite, upstreamSuites } from './suites.ts';
+
+const { values } = parseArgs({
+  options: {
+    suites: { type: 'string', default: upstreamSuites.map(({ name }) => name).join(',') },
+    focus: { type: 'string', default: '' },
+    list: { type: 'boolean', default: false },
+    'if-built': { type: 'boolean', default: false },
+    keep: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+const usage = `npm run test:upstream [-- OPTION...]
+
+  --suites=network,...   of ${upstreamSuites.map(({ name }) => name).join(', ')}
+  --focus=TEXT           only the tests of the suites whose name has this, listed or not
+  --list                 also run what is listed as missing something, and print rows for README.md
+  --if-built             nothing, where Kubernetes' programs have not been built before
+  --keep                 leave the cluster until Ctrl-C
+`;
+
+/** Parts that run at the same time, and the tests in one: most of a test is waiting. */
+const partsAtOnce = 6;
+const testsOfPart = 8;
+const minutes = 120;
+
+const programs = ['e2e.test', 'agnhost'] as const;
+const notBuilt = programs.filter((name) => !isBuilt(name));
+
+if (values.help) {
+  console.log(usage);
+} else if (values['if-built'] && notBuilt.length > 0) {
+  const suites = values.suites.split(',');
+  const count = suites.flatMap((name) =>
+    listedTests(name).filter(({ missing }) => missing === undefined),
+  ).length;
+  console.log(
+    `skipped: ${count} tests of ${values.suites}: missing ${notBuilt.join(', ')}, which npm run test:upstream builds`,
+  );
+  console.log(`\n0 passed, 0 failed, ${count} skipped`);
+} else {
+  await main();
+}
+
+async function main(): Promise<void> {
+  const chosen = values.suites.split(',').map((name) => {
+    const suite = upstreamSuites.find((each) => each.name === name);
+    if (suite === undefined) throw new Error(`there is no suite ${name}`);
+    return suite;
+  });
+  programs.forEach(program);
+  const logs = mkdtempSync(join(tmpdir(), 'servicenet-upstream-'));
+  const home = mkdtempSync('/var/tmp/servicenet-upstream-');
+  const kubeconfig = join(home, 'kubeconfig');
+  const up = await startUp(home, kubeconfig, makeAgnhost(home));
+  try {
+    const asked = { minutes, kubeconfig, logs, before: [] };
+    /** Runs tests of a suite by their names; one after the other. */
+    const runTests = async (suite: UpstreamSuite, name: string, tests: readonly string[]): Promise<void> => {
+      const focus = tests.map((test) => `${escaped(test)}$`);
+      ran.push({
+        suite,
+        results: await runSuite({ ...asked, name: `${suite.name}-${name}`, focus, skip: [] }),
+      });
+    };
+    const ran: Ran[] = [];
+    const parts: (() => Promise<void>)[] = [];
+    for (const suite of chosen) {
+      const focus = values.focus === '' ? suite.focus : [values.focus];
+      const missing = new Set(
+        listedTests(suite.name).flatMap((test) =>
+          test.missing === undefined || values.list ? [] : test.name,
+        ),
+      );
+      const dry = { ...asked, name: `${suite.name}-list`, focus, labels: '!Serial', isDry: true };
+      const listed = await runSuite({ ...dry, skip: suite.skip ?? [] });
+      const tests = listed.flatMap(({ name }) => (missing.has(name) ? [] : name));
+      for (let at = 0; at < tests.length; at += testsOfPart) {
+        parts.push(() => runTests(suite, String(at), tests.slice(at, at + testsOfPart)));
+      }
+    }
+    await Promise.all(
+      Array.from({ length: partsAtOnce }, async () => {
+        for (let part = parts.shift(); part !== undefined; part = parts.shift()) await part();
+      }),
+    );
+    console.log(`logs: ${logs}`);
+    process.exitCode = report(chosen, ran);
+    if (values.keep) {
+      console.log(`export KUBECONFIG=${kubeconfig}`);
+      await once(process, 'SIGINT');
+    }
+  } finally {
+    up.kill('SIGTERM');
+    if (up.exitCode === null) await once(up, 'exit');
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+interface Ran {
+  readonly suite: UpstreamSuite;
+  readonly results: readonly TestResult[];
+}
+
+/** Prints every test. @returns the exit code. */
+function report(chosen: readonly UpstreamSuite[], ran: readonly Ran[]): number {
+  let passed = 0;
+  let failed = 0;
+  for (const suite of chosen) {
+    const results = ran.filter((each) => each.suite === suite).flatMap((each) => each.results);
+    if (values.list) {
+      console.log(`\n### ${suite.name}\n\n| Test | State |\n| --- | --- |`);
+      for (const { name, state, message } of results.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+        console.log(
+          `| \`${name}\` | ${state === 'passed' ? 'passes' : `cannot: ${message.replaceAll('|', '/')}`} |`,
+        );
+      }
+      continue;
+    }
+    const listed = values.focus === '' ? listedTests(suite.name) : undefined;
+    for (const { name, state, seconds, problem } of judge(results, listed)) {
+      if (problem === undefined) passed++;
+      else failed++;
+      const words = problem === undefined ? '' : `: ${problem}`;
+      console.log(`${state.padEnd(8)} ${seconds.toFixed(0).padStart(4)} s  ${name}${words}`);
+    }
+  }
+  console.log(`\n${passed} passed, ${failed} failed`);
+  return failed === 0 ? 0 : 1;
+}
+
+/**
+ * Kubernetes' agnhost, with what its image has beside the program: the command without words, a certificate.
+ *
+ * @param home where it goes: containers of every user have to see it.
+ * @returns its path.
+ */
+function makeAgnhost(home: string): string {
+  const folder = join(home, 'image');
+  mkdirSync(folder);
+  for (const each of [home, folder]) chmodSync(each, 0o755);
+  const built = join(folder, 'agnhost-built');
+  copyFileSync(program('agnhost'), built);
+  const validity = { now: new Date() };
+  const ca = createCertificateAuthority('localhost', validity);
+  const { certificate, key } = issueServerCertificate(ca, 'localhost', ['localhost'], validity);
+  writeFileSync(join(folder, 'localhost.crt'), certificate);
+  writeFileSync(join(folder, 'localhost.key'), key);
+  const script = [
+    '#!/bin/bash',
+    // Tests move the files. A container whose root is read-only has none.
+    `cp --no-clobber ${folder}/localhost.* / 2>/dev/null`,
+    '[ $# -gt 0 ] || set -- pause',
+    `exec -a /agnhost ${built} "$@"`,
+  ];
+  const path = join(folder, 'agnhost');
+  writeFileSync(path, `${script.join('\n')}\n`, { mode: 0o755 });
+  return path;
+}
+
+/** @throws {Error} where it ends before its network is ready. */
+async function startUp(home: string, kubeconfig: string, agnhost: string): Promise<ChildProcess> {
+  const main = join(import.meta.dirname, '../../../src/main.js');
+  const up = spawn(
+    process.execPath,
+    [
+      ...[main, 'up', '--port', '0', '--nodes', '2', '--network', 'on'],
+      ...['--containers', 'processes', '--writable-host-paths'],
+      // An image that is there nowhere: a rollout that stops.
+      ...['--missing-images', 'webserver:404'],
+      ...['--write-kubeconfig', kubeconfig],
+      ...['--image', `registry.k8s.io/e2e-test-images/agnhost=${agnhost}`],
+    ],
+    { env: { ...process.env, HOME: home, TERM: 'dumb' }, stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  // Ctrl-C reaches both; this process stays to clean up.
+  process.on('SIGINT', () => undefined);
+  let printed = '';
+  await new Promise<void>((resolve, reject) => {
+    up.stdout.on('data', (chunk) => {
+      printed += String(chunk);
+      if (printed.includes('cluster network is ready')) resolve();
+    });
+    up.once('exit', () => {
+      reject(new Error(`up has ended: ${printed}`));
+    });
+  });
+  return up;
+}
+
+/** A text as a regular expression of Go. */
+function escaped(text: string): string {
+  return text.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`);
+}

@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestResult } from '../../cluster/suite.ts';
+
+/** A part of Kubernetes' suite that runs against `up`. Its tests are listed in README.md of `test/e2e`, by its name. */
+export interface UpstreamSuite {
+  readonly name: string;
+  /** Regular expressions of Go: tests to run (`--ginkgo.focus`). */
+  readonly focus: readonly string[];
+  /** And not to run. */
+  readonly skip?: readonly string[];
+}
+
+const conformance = (sig: string): UpstreamSuite => ({
+  name: sig,
+  focus: [String.raw`\[sig-${sig}\].*\[Conformance\]`],
+});
+
+export const upstreamSuites: readonly UpstreamSuite[] = [
+  ...['network', 'api-machinery', 'apps', 'auth', 'cli', 'instrumentation', 'architecture'].map(conformance),
+  ...['node', 'scheduling', 'storage'].map(conformance),
+];
+
+/** What README.md says of a test: that it passes, or what is missing for it. */
+export interface ListedTest {
+  readonly name: string;
+  /** Undefined: it passes. */
+  readonly missing: string | undefined;
+}
+
+/** The tests of a suite in README.md of `test/e2e`: the rows below the heading of its name. */
+export function listedTests(suite: string, text = readme()): readonly ListedTest[] {
+  const [, section = ''] = text.split(`\n### ${suite}\n`);
+  const [rows = ''] = section.split('\n#');
+  return [...rows.matchAll(/^\| `(.+)` +\| (passes|cannot: ([^|]+?)) +\|$/gm)].map(
+    ([, name = '', , missing]) => ({
+      name,
+      missing,
+    }),
+  );
+}
+
+function readme(): string {
+  return readFileSync(join(import.meta.dirname, '../README.md'), 'utf8');
+}
+
+/** A test of a run, and why it does not count as passed. */
+export interface JudgedTest {
+  readonly name: string;
+  readonly state: string;
+  readonly seconds: number;
+  readonly problem: string | undefined;
+}
+
+/**
+ * Compares a run with what README.md lists: each listed test has to pass, and each test that ran to be listed.
+ *
+ * @param listed undefined: not compared.
+ */
+export function judge(
+  results: readonly TestResult[],
+  listed: readonly ListedTest[] | undefined,
+): readonly JudgedTest[] {
+  const names = new Map(listed?.map((test) => [test.name, test]));
+  const judged = results.map(({ name, state, seconds, message }) => {
+    const isListed = listed === undefined || names.has(name);
+    const notListed = state === 'passed' && !isListed ? 'it is not listed in test/e2e/README.md' : undefined;
+    return { name, state, seconds, problem: state === 'passed' ? notListed : message || state };
+  });
+  const ran = new Set(results.map(({ name }) => name));
+  const absent = [...names.values()].filter(({ name, missing }) => missing === undefined && !ran.has(name));
+  return [
+    ...judged,
+    ...absent.map(({ name }) => ({
+      ...{ name, state: 'absent', seconds: 0 },
+      problem: 'test/e2e/README.md lists it, and it did not run',
+    })),
+  ];
+}
