@@ -188,6 +188,15 @@ export const catalog: readonly CatalogEntry[] = [
     },
   },
   {
+    name: 'persistentvolume-binder-controller',
+    on: 'asked',
+    needs: 'simulation',
+    load: async () => {
+      const { persistentVolumesController } = await import('./persistent-volumes/controller.ts');
+      return () => simulated(persistentVolumesController);
+    },
+  },
+  {
     name: 'endpoints-controller',
     on: 'asked',
     load: async () => {
@@ -236,6 +245,14 @@ export const catalog: readonly CatalogEntry[] = [
     load: async () => {
       const { claimProtectionController } = await import('./claim-protection.ts');
       return () => claimProtectionController;
+    },
+  },
+  {
+    name: 'ephemeral-volume-controller',
+    on: 'asked',
+    load: async () => {
+      const { ephemeralVolumesController } = await import('./ephemeral-volumes.ts');
+      return () => ephemeralVolumesController;
     },
   },
   {

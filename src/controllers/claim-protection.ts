@@ -1,6 +1,11 @@
-import { type KubeObject, keyOf, type ObjectKey } from '../objects/meta.ts';
-import type { Pod } from '../objects/types/core.generated.ts';
-import { controllerOf } from '../objects/pods.ts';
+import { conditionOf, type KubeObject, keyOf, type ObjectKey, replacedCondition } from '../objects/meta.ts';
+import type {
+  PersistentVolumeClaim,
+  PersistentVolumeClaimCondition,
+  Pod,
+} from '../objects/types/core.generated.ts';
+import { formatTime } from '../objects/time.ts';
+import { claimKeysOf, claimOf, foreignClaim, isFinished } from '../objects/pods.ts';
 import { isNotFound } from '../client/errors.ts';
 import { byNamespace, indexByNamespace } from '../client/informers/cache.ts';
 import { pods as podsResource, persistentVolumeClaims, persistentVolumes } from '../client/resources.ts';
@@ -23,14 +28,49 @@ export function isWaiting({ metadata }: KubeObject): boolean {
 export function uses(pod: Pod, claim: KubeObject): boolean {
   const { nodeName = '', volumes = [] } = pod.spec;
   if (nodeName === '') return false;
-  return volumes.some(
-    ({ name, persistentVolumeClaim, ephemeral }) =>
-      persistentVolumeClaim?.claimName === claim.metadata.name ||
-      (ephemeral !== undefined &&
-        !isShutDown(pod) &&
-        claim.metadata.name === `${pod.metadata.name ?? ''}-${name}` &&
-        controllerOf(claim)?.uid === pod.metadata.uid),
-  );
+  return volumes.some((volume) => {
+    const { name, isEphemeral } = claimOf(pod, volume) ?? {};
+    if (name !== claim.metadata.name) return false;
+    return isEphemeral !== true || (!isShutDown(pod) && foreignClaim(pod, claim) === undefined);
+  });
+}
+
+/** True when a Pod that has not ended names the claim (`podUsesPVCForUnusedSince`). */
+function references(pod: Pod, claim: KubeObject): boolean {
+  if (isFinished(pod)) return false;
+  return (pod.spec.volumes ?? []).some((volume) => {
+    const { name, isEphemeral } = claimOf(pod, volume) ?? {};
+    return name === claim.metadata.name && (isEphemeral !== true || foreignClaim(pod, claim) === undefined);
+  });
+}
+
+const unused = 'Unused';
+
+/**
+ * The condition `Unused` that a claim gets; undefined: it stays as it is. A claim that was always used has none
+ * (`updateUnusedCondition`).
+ *
+ * @param now milliseconds since 1970.
+ */
+export function unusedCondition(
+  claim: PersistentVolumeClaim,
+  pods: readonly Pod[],
+  now: number,
+): PersistentVolumeClaimCondition | undefined {
+  if (claim.metadata.deletionTimestamp !== undefined || claim.status.phase !== 'Bound') return undefined;
+  const present = conditionOf(claim.status.conditions, unused);
+  const isUsed = pods.some((pod) => references(pod, claim));
+  if (isUsed ? present === undefined || present.status === 'False' : present?.status === 'True')
+    return undefined;
+  return {
+    type: unused,
+    status: isUsed ? 'False' : 'True',
+    lastTransitionTime: formatTime(now),
+    reason: isUsed ? 'PodUsingPVC' : 'NoPodsUsingPVC',
+    message: isUsed
+      ? 'A pod is currently referencing this PVC'
+      : 'No pods are currently referencing this PVC',
+  };
 }
 
 /** True for a Pod that the kubelet has ended, or that was deleted with grace period 0. */
@@ -40,8 +80,8 @@ function isShutDown({ metadata }: Pod): boolean {
 
 /**
  * Removes the finalizer of PersistentVolumeClaims that are being deleted and that no Pod uses
- * (kube-controller-manager's `persistentvolumeclaim-protection-controller`). Without it they and their namespaces would
- * stay.
+ * (kube-controller-manager's `persistentvolumeclaim-protection-controller`), and says of bound ones since when no Pod
+ * uses them. Without it they and their namespaces would stay.
  */
 export const claimProtectionController: ControllerSpec = {
   name: 'persistentvolumeclaim-protection-controller',
@@ -51,18 +91,39 @@ export const claimProtectionController: ControllerSpec = {
     const claimClient = loop.context.clients.for(persistentVolumeClaims);
     const podClient = loop.context.clients.for(podsResource);
     const claims = loop.cache(persistentVolumeClaims, { indexes: { [byNamespace]: indexByNamespace } });
-    const pods = loop.cache(podsResource);
+    const pods = loop.cache(podsResource, { indexes: { [byNamespace]: indexByNamespace } });
 
     const waiting = (claim: KubeObject): ObjectKey[] => (isWaiting(claim) ? [keyOf(claim)] : []);
-    loop.on(claims, ({ kind, object }) => (kind === 'deleted' ? [] : waiting(object)));
-    loop.on(pods, ({ kind, object: { metadata } }) => {
-      const isEnding = kind === 'updated' && metadata.deletionTimestamp !== undefined;
-      if (!isEnding && kind !== 'deleted') return [];
-      return [...claims.cache.byIndex(byNamespace, metadata.namespace ?? '')].flatMap(waiting);
+    loop.on(claims, ({ kind, object }) => {
+      if (kind === 'deleted') return [];
+      return conditionOf(object.status.conditions, unused) === undefined ? [keyOf(object)] : waiting(object);
     });
+    loop.on(pods, ({ kind, object }) => {
+      const { namespace = '', deletionTimestamp } = object.metadata;
+      const isEnding = kind === 'updated' && deletionTimestamp !== undefined;
+      const named = claimKeysOf(object);
+      if (!isEnding && kind !== 'deleted') return named;
+      return [...named, ...[...claims.cache.byIndex(byNamespace, namespace)].flatMap(waiting)];
+    });
+
+    const markUnused = async (claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> => {
+      const { namespace = '' } = claim.metadata;
+      const now = loop.context.clock.now();
+      const cached = unusedCondition(claim, [...pods.cache.byIndex(byNamespace, namespace)], now);
+      if (cached === undefined) return;
+      // That no Pod uses it is for a live list to say.
+      const condition =
+        cached.status === 'False'
+          ? cached
+          : unusedCondition(claim, (await podClient.list({ namespace, signal })).items, now);
+      if (condition === undefined) return;
+      const conditions = replacedCondition(claim.status.conditions ?? [], condition);
+      await claimClient.replaceStatus({ ...claim, status: { ...claim.status, conditions } }, { signal });
+    };
 
     return async (key, signal) => {
       const claim = claims.cache.get(key);
+      if (claim !== undefined) await markUnused(claim, signal);
       if (claim === undefined || !isWaiting(claim)) return undefined;
       // A live list: the cache may be behind, and may lack volumes.
       const { items } = await podClient.list({ namespace: claim.metadata.namespace ?? '', signal });

@@ -4,7 +4,14 @@ import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isAborted } from '../client/clock.ts';
-import { Caller, type NetworkConfig, isNetworkLocation, type Target, argvAt } from './protocol.ts';
+import {
+  Caller,
+  type NetworkConfig,
+  isNetworkEnded,
+  isNetworkLocation,
+  type Target,
+  argvAt,
+} from './protocol.ts';
 import type { PodResponses } from './pod-server.ts';
 import { NetworkSandbox, type NetworkSandboxOptions } from './network-sandbox.ts';
 
@@ -117,7 +124,10 @@ export class ClusterNetwork {
     return {
       argv: argvAt(this.#sandbox.enter, location, folder),
       release: async () => {
-        await this.#caller.call({ call: 'release', location });
+        await this.#caller.call({ call: 'release', location }).catch((error: unknown) => {
+          // Where the network has ended, so has the location.
+          if (!isNetworkEnded(error)) throw error;
+        });
       },
     };
   }
@@ -166,7 +176,10 @@ export class ClusterNetwork {
         pauseMs = minPauseMs;
         ready.resolve(true);
         await this.#sandbox.ended;
-        if (!isAborted(this.#closing.signal)) this.#log.error({ reason: networkEnded }, madeAnew);
+        const { exitCode, signalCode } = this.#sandbox.channel;
+        if (!isAborted(this.#closing.signal)) {
+          this.#log.error({ reason: networkEnded, exitCode, signal: signalCode }, madeAnew);
+        }
       } catch (error) {
         if (isAborted(this.#closing.signal)) break;
         if (!isReady && attempt === attempts) throw error;

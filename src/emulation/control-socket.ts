@@ -51,7 +51,15 @@ async function connectTo(path: string): Promise<Socket | 'killed' | 'none'> {
   }
 }
 
-/** The answering of `servicenet run`. */
+/** What an `up` has for the commands beside it. */
+export interface Controlled {
+  /** Undefined: there is none. */
+  readonly network: ClusterNetwork | undefined;
+  /** The link to its page; undefined: it has none. */
+  readonly pageLink: string | undefined;
+}
+
+/** The answering of `servicenet run` and `servicenet page`. */
 export interface ControlServer {
   /** Ends it, and removes its socket unless another `up` has put its own there. */
   close(): Promise<void>;
@@ -59,8 +67,8 @@ export interface ControlServer {
 
 /**
  * Answers `servicenet run`: a line of JSON, `{"where":…,"folder":…}`, is answered with a line, `{"words":[…]}` or
- * `{"error":…}`. The names stay: `run` and `up` may be of different versions.
- * The location is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
+ * `{"error":…}`; and `servicenet page`: `{"page":{}}` with `{"link":…}`. The names stay: they and `up` may be of different
+ * versions. The location is kept for as long as the connection. Only the user of this process can connect. A socket that is there is
  * replaced.
  *
  * @returns undefined where the path is too long.
@@ -68,7 +76,7 @@ export interface ControlServer {
  */
 export async function serveControl(
   path: string,
-  network: ClusterNetwork,
+  controlled: Controlled,
   log: Logger,
 ): Promise<ControlServer | undefined> {
   // Node.js removes the path that it listened at, even if another process has it by then: the socket is made beside it.
@@ -79,7 +87,7 @@ export async function serveControl(
   }
   await rm(made, { force: true });
   const server = createServer((socket) => {
-    serve(socket, network).catch((error: unknown) => {
+    serve(socket, controlled).catch((error: unknown) => {
       const message = errorMessage(error);
       // A client may go away before it has asked, and the network while its program runs.
       if (socket.writable) socket.end(`${JSON.stringify({ error: message })}\n`);
@@ -103,12 +111,19 @@ export async function serveControl(
   };
 }
 
-async function serve(socket: Socket, network: ClusterNetwork): Promise<void> {
+async function serve(socket: Socket, { network, pageLink }: Controlled): Promise<void> {
   socket.on('error', () => undefined);
-  const closed = once(socket, 'close');
+  // `once` would reject for a connection that is reset before the promise is awaited.
+  const closed = new Promise((resolve) => socket.once('close', resolve));
   const request: unknown = JSON.parse(await firstLine(socket));
+  if (isRecord(request) && isRecord(request['page'])) {
+    const link = pageLink === undefined ? { error: 'it has no page (--page=off)' } : { link: pageLink };
+    socket.end(`${JSON.stringify(link)}\n`);
+    return;
+  }
   const target = isRecord(request) ? request['where'] : undefined;
   if (!isTarget(target)) throw new Error('a request has a member "where"');
+  if (network === undefined) throw new Error('this servicenet up has no cluster network');
   const folder = isRecord(request) ? request['folder'] : undefined;
   const entered: Entered = await network.enter(target, typeof folder === 'string' ? folder : undefined);
   socket.write(`${JSON.stringify({ words: entered.argv })}\n`);
@@ -161,4 +176,16 @@ export async function askControl(path: string, target: Target): Promise<Prepared
   if (Array.isArray(argv)) return { argv: argv.map(String), end: () => void socket.destroy() };
   socket.destroy();
   throw new Error(isRecord(answer) ? String(answer['error']) : 'no answer came');
+}
+
+/** Asks the `up` at a socket for the link to its page; undefined where none listens, or it has none. */
+export async function askPageLink(path: string): Promise<string | undefined> {
+  const socket = await connectTo(path);
+  if (socket === 'none' || socket === 'killed') return undefined;
+  socket.on('error', () => undefined);
+  socket.write(`${JSON.stringify({ page: {} })}\n`);
+  const answer: unknown = JSON.parse(await firstLine(socket));
+  socket.destroy();
+  const link = isRecord(answer) ? answer['link'] : undefined;
+  return typeof link === 'string' ? link : undefined;
 }

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, Socket } from 'node:net';
 import type { Logger } from 'pino';
@@ -23,6 +22,8 @@ import { trimService } from '../node/forwarding/view.ts';
 import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/types/core.generated.ts';
 import { joinKey, keyOf } from '../objects/meta.ts';
+import { podsOfWorkload } from '../objects/pods.ts';
+import { connectSocket, listenWith } from '../host/sockets.ts';
 import { entries } from '../paths.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import { runnableOf } from '../runtime/key-loop.ts';
@@ -108,6 +109,7 @@ export class NetworkProcess {
     );
     this.#runtime = new SandboxRuntime({
       networks: this.#sandboxes,
+      claimsFolder: config.claimsFolder,
       images: new Images(new Map(config.images), images),
       builtIn: new BuiltInPrograms({ entry: entries.builtInPrograms, log: context.log, onResponses }),
       runsProcesses: config.containers !== 'off',
@@ -154,8 +156,7 @@ export class NetworkProcess {
     const [address = ''] = controlPlaneAddresses(config.families);
     // Does not accept: the API server does, once it has the descriptor.
     const listener = createServer({ pauseOnConnect: true });
-    listener.listen(port, address);
-    await once(listener, 'listening');
+    await listenWith(listener, { port, host: address });
     const host = address.includes(':') ? `[${address}]` : address;
     const transport = await createTransport({ kind: 'endpoint', url: `https://${host}:${port}`, ca, token });
     const started = Promise.withResolvers<NetworkProcess>();
@@ -258,6 +259,13 @@ export class NetworkProcess {
           throw new Error(`there is no Pod ${target.name} in namespace ${target.namespace}`);
         return await this.#inPod(pod);
       }
+      case 'workload': {
+        const { workload: kind, namespace, name } = target;
+        const [pod] = podsOfWorkload([...this.#pods.cache.values()], { kind, namespace, name });
+        if (pod === undefined)
+          throw new Error(`there is no Pod of ${kind} ${name} in namespace ${namespace}`);
+        return await this.#inPod(pod);
+      }
       case 'client': {
         const pod = await this.#clientPods.create(target.namespace);
         return { ...(await this.#inPod(pod)), client: pod.metadata.uid ?? '' };
@@ -290,9 +298,5 @@ export class NetworkProcess {
 /** @throws the system's error. */
 async function dial(address: string, port: number): Promise<Socket> {
   // Paused: bytes that are read here would be missing at the receiver.
-  const socket = new Socket().pause();
-  const connected = once(socket, 'connect');
-  socket.connect({ host: address, port });
-  await connected;
-  return socket;
+  return await connectSocket(new Socket().pause(), { host: address, port });
 }

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, readlink } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { checkStreams } from '../host/local-host.ts';
 import type { IPFamily } from '../objects/address.ts';
 import { type FirstMessage, type Forwarding, isFirstMessage } from './protocol.ts';
 import { lanLines, outsideLines } from './lan.ts';
@@ -150,6 +151,7 @@ export class NetworkSandbox {
         },
       },
     );
+    checkStreams(child);
     const { stderr } = child;
     if (stderr === null) throw new Error('it has no standard error');
     const said: Buffer[] = [];

@@ -190,6 +190,8 @@ function report(): void {
 export interface DeclaredPort {
   readonly protocol: 'TCP' | 'UDP';
   readonly port: number;
+  /** Another server may have it: then this one does without. */
+  readonly isOptional?: boolean;
 }
 
 export interface PodServerOptions {
@@ -241,6 +243,8 @@ http.prependListener('request', (request, response) => {
  * echo. Who sends text gets a line more, which says who has answered.
  */
 export class PodServer {
+  /** Those that it has. */
+  readonly ports: DeclaredPort[] = [];
   readonly #options: PodServerOptions;
   readonly #servers: Server[] = [];
   readonly #datagrams: DatagramSocket[] = [];
@@ -257,7 +261,13 @@ export class PodServer {
     const server = new PodServer(options);
     try {
       for (const port of options.ports) {
-        for (const address of options.addresses) await server.#listen(port, address);
+        try {
+          for (const address of options.addresses) await server.#listen(port, address);
+          server.ports.push(port);
+        } catch (error) {
+          const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+          if (port.isOptional !== true || !isTaken) throw error;
+        }
       }
       return server;
     } catch (error) {

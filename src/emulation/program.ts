@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import type { ContainerExit, TerminalSize } from '../controllers/kubelet/container-runtime.ts';
 import type { CommandPlace } from './containers/built-in-commands.ts';
@@ -13,6 +14,8 @@ export interface ContainerProgram {
   signal(name: NodeJS.Signals): void;
   /** The command line that runs another program in its namespaces; undefined where none can be. */
   readonly exec?: ExecBeside | undefined;
+  /** Its first process, seen from here; undefined where it has none. */
+  readonly processOne?: (() => Promise<number | undefined>) | undefined;
   /** Where commands that are built in run, if no other one does. */
   readonly place?: CommandPlace | undefined;
   /** Bytes that it has in file systems of its own, but for volumes and logs. */
@@ -31,6 +34,8 @@ export interface BesideProgram {
   readonly argv: readonly string[];
   /** The file that opens a terminal of the container (pts(4)), which programs in it find by its name. */
   readonly ptmx: string;
+  /** To be called with the process that the command line began: its memory is the container's. */
+  readonly began: (process: ChildProcess) => void;
 }
 
 /** @throws {Error} where the container has not begun. */

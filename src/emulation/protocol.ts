@@ -86,6 +86,8 @@ export interface NetworkConfig {
   readonly hostPathRoots: readonly string[];
   /** Whether containers may write to hostPath volumes. */
   readonly writableHostPaths: boolean;
+  /** The folder that those of claims are kept in, absolute; undefined: they end with the network. */
+  readonly claimsFolder: string | undefined;
   /** Programs by image, before those that are known. */
   readonly images: readonly (readonly [string, ImageProgram])[];
 }
@@ -103,6 +105,12 @@ export type Target =
   /** A Pod of this namespace that exists for the program alone. */
   | { readonly kind: 'client'; readonly namespace: string }
   | { readonly kind: 'pod'; readonly namespace: string; readonly name: string }
+  | {
+      readonly kind: 'workload';
+      readonly workload: string;
+      readonly namespace: string;
+      readonly name: string;
+    }
   | { readonly kind: 'node'; readonly name: string }
   | { readonly kind: 'outside' };
 
@@ -174,7 +182,8 @@ export class Caller {
     const answer = Promise.withResolvers<NetworkAnswer>();
     this.#waiting.set(id, answer);
     this.#process.send({ id, request } satisfies Request, (error) => {
-      if (error !== null && this.#waiting.delete(id)) answer.reject(error);
+      // The other end is gone, which is read later: EPIPE.
+      if (error !== null && this.#waiting.delete(id)) answer.reject(ended(error));
     });
     return await answer.promise;
   }
@@ -188,8 +197,15 @@ export class Caller {
   }
 }
 
-function ended(): Error {
-  return Object.assign(new Error('the cluster network has ended'), { code: 'ENETDOWN' });
+const endedCode = 'ENETDOWN';
+
+function ended(cause?: Error): Error {
+  return Object.assign(new Error('the cluster network has ended', { cause }), { code: endedCode });
+}
+
+/** Whether a call failed because the process inside has ended. */
+export function isNetworkEnded(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === endedCode;
 }
 
 /** The end inside. The process ends with the channel. */

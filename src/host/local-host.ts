@@ -1,4 +1,4 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { Readable } from 'node:stream';
 import {
@@ -15,6 +15,21 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { bindSocket, connectSocket, listenWith } from './sockets.ts';
 
 /**
+ * Where no descriptor is left for its streams, Node.js makes a child without any, whose error comes later: without a
+ * listener it would end this process. Called right behind `spawn` and `fork`.
+ *
+ * @throws {Error} with the code EMFILE; also where the system has none left.
+ */
+export function checkStreams(
+  child: Pick<ChildProcess, 'on' | 'spawnfile'> & { readonly stdio?: readonly unknown[] },
+): void {
+  if (child.stdio !== undefined) return;
+  child.on('error', () => undefined);
+  const message = `spawn ${child.spawnfile}: no file descriptor is left`;
+  throw Object.assign(new Error(message), { code: 'EMFILE' });
+}
+
+/**
  * Runs a program of this process's own machine to its end: {@link Host.exec} there. Also what implementations of Host
  * for namespaces begin with.
  */
@@ -26,6 +41,7 @@ export function run(
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    checkStreams(child);
     let failure: Error | undefined;
     const end = (reason: unknown): void => {
       failure ??= asError(reason);

@@ -7,6 +7,7 @@ import { startLocalCluster } from '../commands/local-cluster/cluster.ts';
 import { openNetwork } from '../commands/local-cluster/network.ts';
 import { run } from '../host/local-host.ts';
 import type { Target } from '../emulation/protocol.ts';
+import { podNamed } from '../flags/run.ts';
 import { createLog } from '../telemetry/log.ts';
 import { testServerConfig, type TestServerOptions } from './options.ts';
 
@@ -34,7 +35,7 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** Where a program runs: in a client Pod of a namespace, in a Pod by `namespace/name`, on a node, or outside of the cluster. */
+/** Where a program runs: in a client Pod of a namespace, in a Pod by `namespace/name` or in one of a workload by `deploy/namespace/name`, on a node, or outside of the cluster. */
 export type RunPlace =
   | { readonly namespace: string }
   | { readonly pod: string }
@@ -107,6 +108,5 @@ function targetOf(where: RunPlace): Target {
   if ('outside' in where) return { kind: 'outside' };
   if ('node' in where) return { kind: 'node', name: where.node };
   if ('namespace' in where) return { kind: 'client', namespace: where.namespace };
-  const [namespace = '', name = ''] = where.pod.split('/');
-  return { kind: 'pod', namespace, name };
+  return podNamed(where.pod, 'default');
 }

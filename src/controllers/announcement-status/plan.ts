@@ -1,7 +1,12 @@
 /** The announcers of addresses in the status of Services and pools. */
-import type { AnnouncedReason, NotAnnouncedReason } from '../../objects/reasons.ts';
+import type { AnnouncedReason } from '../../objects/reasons.ts';
 import type { AgentReport } from '../../network/announcing/agent-report.ts';
-import type { AnnouncementPlan, AnnouncementRefusal } from '../../network/announcing/announcement-plan.ts';
+import {
+  announcerOnLayer2,
+  notAnnounced,
+  type AnnouncementPlan,
+  type AnnouncementRefusal,
+} from '../../network/announcing/announcement-plan.ts';
 import type { Service } from '../../objects/types/core.generated.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { RefusedPoolAddress } from '../../objects/types/servicenet.ts';
@@ -105,17 +110,6 @@ export function reasonOf({ address, plan, reports }: PlannedAddress): AnnouncedR
     : 'Pending';
 }
 
-/** The node that reports that it announces an address: the planned one, or during a move the former one. */
-function announcerOnLayer2(
-  address: string,
-  { layer2 }: AnnouncementPlan,
-  reports: PlannedAddress['reports'],
-): string | undefined {
-  if (layer2 === undefined) return undefined;
-  const has = (node: string): boolean => reports.get(node)?.announced.includes(address) === true;
-  return has(layer2.node) ? layer2.node : [...reports.keys()].toSorted().find(has);
-}
-
 function layer2Of(
   address: string,
   plan: AnnouncementPlan,
@@ -138,23 +132,6 @@ function holderOf(address: string, reports: PlannedAddress['reports']): string {
   }
   return '';
 }
-
-const notAnnounced: Readonly<Record<NotAnnouncedReason, string>> = {
-  AnnouncingOff: 'spec.announce of its pool names neither layer2 nor bgp',
-  NoAgent: 'no node runs servicenet node --features=announce',
-  LeaseExpired: 'no agent renews its Lease',
-  NodeNotReady: 'no node that could announce it is ready',
-  NodeExcluded: 'nodes have the label node.kubernetes.io/exclude-from-external-load-balancers',
-  NodeNotSelected: 'the nodeSelector of its pool selects no node that could announce it',
-  NoInterface:
-    'no node has an interface with a link of the names in its pool, or in a subnet that contains it',
-  NoSession: 'no node has a session with a BGP peer of its pool',
-  NoLocalEndpoint: 'externalTrafficPolicy is Local, and no node that could announce it has a ready endpoint',
-  GatewayAddress: "it is the address of the nodes' router: take it out of the pool",
-  NodeAddress: 'it is an address of a node: take it out of the pool',
-  OtherAnnouncer: 'another announcer on a node of this cluster has it: MetalLB, kube-vip, Cilium',
-  AddressConflict: 'another machine answers for it',
-};
 
 /** An address that a machine of the nodes' network has, so that no pool may assign it. */
 export interface HostAddress {

@@ -1,6 +1,6 @@
 /** What an autoscaler does with the metrics of its target (pkg/controller/podautoscaler/horizontal.go, `reconcileAutoscaler`). */
 import type { PlannedEvent } from '../../client/events/events.ts';
-import { replacedCondition, transitionTime } from '../../objects/meta.ts';
+import { conditionOf, replacedCondition, transitionTime } from '../../objects/meta.ts';
 import { formatQuantity, parseQuantity, quantityIn } from '../../objects/quantity.ts';
 import { formatTime } from '../../objects/time.ts';
 import type {
@@ -77,6 +77,14 @@ export function boundsOf(
   return { current, min, max, behavior, now };
 }
 
+const belowMinimum = 'Current number of replicas below Spec.MinReplicas';
+const scaledToZero = 'ScaledToZero';
+
+/** It has a metric that does not need Pods. */
+function followsOthers({ spec }: HorizontalPodAutoscaler): boolean {
+  return (spec.metrics ?? []).some(({ type }) => type === 'Object' || type === 'External');
+}
+
 /** Plans the next step of an autoscaler whose scale was read. */
 export function planScaling(
   hpa: HorizontalPodAutoscaler,
@@ -97,15 +105,15 @@ export function planScaling(
   const first = { replicas: current, atMs: now };
   const recommendations = history.recommendations.length === 0 ? [first] : history.recommendations;
   const plan = { metrics: null, desired: current, events: [], recommendations, rescale: undefined };
-  if (current === 0 && bounds.min !== 0) {
+  const wasScaledToZero = conditionOf(status.conditions, scaledToZero)?.status === 'True';
+  // Who set a target to zero by hand wants no scaling.
+  if (current === 0 && !(wasScaledToZero && (bounds.min !== 0 || followsOthers(hpa)))) {
     const message = 'scaling is disabled since the replica count of the target is zero';
     return { ...plan, conditions: conditions(condition('ScalingActive', false, 'ScalingDisabled', message)) };
   }
-  if (current > bounds.max || current < bounds.min) {
+  if (current > bounds.max || (current < bounds.min && current !== 0)) {
     const isAbove = current > bounds.max;
-    const reason = isAbove
-      ? 'Current number of replicas above Spec.MaxReplicas'
-      : 'Current number of replicas below Spec.MinReplicas';
+    const reason = isAbove ? 'Current number of replicas above Spec.MaxReplicas' : belowMinimum;
     const replicas = isAbove ? bounds.max : bounds.min;
     return { ...plan, conditions: conditions(), rescale: { replicas, reason } };
   }
@@ -118,9 +126,16 @@ export function planScaling(
   }
   const { replicas: wanted, metric } = computed.proposal;
   const bounded = boundReplicas(wanted, bounds, { ...history, recommendations });
-  const { replicas, stable, limit } = bounded;
+  const { stable, limit } = bounded;
+  const replicas = current === 0 ? Math.max(bounded.replicas, bounds.min) : bounded.replicas;
   const reason =
-    wanted > current ? `${metric} above target` : wanted < current ? 'All metrics below target' : '';
+    wanted > current
+      ? `${metric} above target`
+      : wanted < current
+        ? 'All metrics below target'
+        : current === 0
+          ? belowMinimum
+          : '';
   const message = `the HPA was able to successfully calculate a replica count from ${metric}`;
   return {
     rescale: replicas === current ? undefined : { replicas, reason },
@@ -135,7 +150,7 @@ export function planScaling(
 
 /** The status of a plan that was carried out, and the Event of it. @param failure why the scale could not be written. */
 export function planStatus(
-  { status }: HorizontalPodAutoscaler,
+  hpa: HorizontalPodAutoscaler,
   { rescale, conditions, metrics, desired }: ScalingPlan,
   {
     current,
@@ -143,7 +158,12 @@ export function planStatus(
     failure,
   }: { readonly current: number; readonly now: number; readonly failure?: string | undefined },
 ): { readonly status: HorizontalPodAutoscalerStatus; readonly event?: PlannedEvent } {
-  const base = statusWith(status, { currentReplicas: current, currentMetrics: metrics && [...metrics] });
+  const { status, metadata, spec } = hpa;
+  const base = statusWith(status, {
+    ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
+    currentReplicas: current,
+    currentMetrics: metrics && [...metrics],
+  });
   if (rescale === undefined) {
     return { status: { ...base, desiredReplicas: desired, conditions: [...conditions] } };
   }
@@ -161,12 +181,21 @@ export function planStatus(
   }
   const message = `the HPA controller was able to update the target scale to ${replicas}`;
   const able = condition('AbleToScale', true, 'SucceededRescale', message);
+  const isZero = current > 0 && replicas === 0 && spec.minReplicas === 0 && followsOthers(hpa);
+  const zero = isZero
+    ? condition(scaledToZero, true, 'ScaledToZero', 'the HPA controller scaled the workload to zero')
+    : condition(
+        scaledToZero,
+        false,
+        'NotScaledToZero',
+        'the HPA controller did not scale the workload to zero',
+      );
   return {
     status: {
       ...base,
       desiredReplicas: replicas,
       lastScaleTime: formatTime(now),
-      conditions: withConditions(conditions, [able], now),
+      conditions: withConditions(conditions, [able, zero], now),
     },
     event: {
       type: 'Normal',

@@ -51,7 +51,7 @@ function check(
   signal: AbortSignal,
 ): Promise<{ status: number; message: string }> {
   return new Promise((resolve, reject) => {
-    session.once('error', reject);
+    session.on('error', reject);
     const name = Buffer.from(service);
     // One field, the first, of text; 127 bytes of it need one byte for their length.
     const length = name.length < 128 ? [name.length] : [(name.length & 0x7f) | 0x80, name.length >> 7];
@@ -77,7 +77,7 @@ function check(
     call.on('response', read);
     call.on('trailers', read);
     call.on('data', (chunk: Buffer) => chunks.push(chunk));
-    call.once('error', reject);
+    call.on('error', reject);
     call.once('close', () => {
       if (status === undefined) reject(new Error('the call ended without a status'));
       else if (status.status !== 0) resolve(status);

@@ -44,8 +44,13 @@ export interface WantedVolume {
   readonly files: readonly VolumeFile[];
   /** Of an emptyDir in memory: more than this does not fit. */
   readonly sizeLimit?: number;
-  /** A folder of the node, instead of files. */
+  /** A folder or file of the node, instead of files. */
   readonly hostPath?: string;
+  /** What it must be, and whether it is made (`HostPathType`); default ``. */
+  readonly hostPathType?: string;
+  /** A folder that outlives the Pod, by its name: Pods with the same one share it. */
+  readonly folder?: string;
+  readonly isReadOnly?: boolean;
 }
 
 /** The size of a terminal, in characters. */
@@ -137,6 +142,9 @@ export interface ContainerRuntime {
   /** Makes a volume, or replaces the files of one as a whole. @throws the system's error. */
   writeVolume(pod: Pod, volume: WantedVolume): Promise<void>;
 
+  /** Removes the folder of a {@link WantedVolume.folder}; no Pod uses it. @throws the system's error. */
+  removeFolder(name: string): Promise<void>;
+
   /**
    * Starts a container; its sandbox and volumes are there.
    *
@@ -213,6 +221,7 @@ export const noRuntime: ContainerRuntime = {
   removePod: () => Promise.resolve(),
   setHealthy: () => undefined,
   writeVolume: () => Promise.resolve(),
+  removeFolder: () => Promise.resolve(),
   start: () => Promise.resolve(undefined),
   stop: () => Promise.resolve(),
   exec: nowhere,

@@ -11,7 +11,7 @@ import {
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { conditionOf, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { formatMicroTime } from '../../objects/time.ts';
+import { formatMicroTime, formatTime } from '../../objects/time.ts';
 import type { Node, Pod, PodStatus, Service } from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import {
@@ -26,6 +26,7 @@ import { OwnWrites } from '../../runtime/own-writes.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import { type ContainerRuntime, noRuntime } from './container-runtime.ts';
 import { hostAddresses, type KubeletPlan, planPod } from './plan.ts';
+import { refuseAdmission } from './plan-admission.ts';
 import { behaviourOf } from './plan-behaviour.ts';
 import { earliest } from './plan-course.ts';
 import { PodAddresses } from './pod-addresses.ts';
@@ -38,6 +39,7 @@ import {
   type PodWork,
 } from './pod-preparation.ts';
 import { PodEndings, PodState } from './pod-state.ts';
+import { removeFolders } from './volume-folders.ts';
 
 const leaseNamespace = 'kube-node-lease';
 /** `nodeLeaseDurationSeconds`. */
@@ -125,6 +127,9 @@ export function kubeletController(options: KubeletOptions | KubeletSettings = {}
     build(loop) {
       const reconciler = new KubeletReconciler(loop, options);
       loop.beside('node_lease', {}, renewLeases);
+      if ('runtime' in options && options.runtime.isReal) {
+        loop.beside('volume_folders', {}, removeFolders(options.runtime));
+      }
       return (key, signal) => reconciler.reconcile(key, signal);
     },
   };
@@ -231,7 +236,24 @@ class KubeletReconciler {
       await this.#delete(pod, signal);
       return undefined;
     }
-    const state = this.#states.get(uid) ?? new PodState();
+    const known = this.#states.get(uid);
+    if (known === undefined && !isAdmitted(pod) && deletionTimestamp === undefined) {
+      const others = this.#pods.cache
+        .byIndex(byNode, node.metadata.name ?? '')
+        .filter(
+          (other) => !isFinished(other) && (isAdmitted(other) || this.#states.has(other.metadata.uid ?? '')),
+        );
+      const refusal = refuseAdmission(pod, node, others);
+      if (refusal !== undefined) {
+        const { reason, message } = refusal;
+        this.#context.events.event(pod, 'Warning', reason, message);
+        const startTime = formatTime(this.#context.clock.now());
+        const rejected = { phase: 'Failed', reason, message: `Pod was rejected: ${message}`, startTime };
+        await this.#write(key, pod, rejected, signal);
+        return undefined;
+      }
+    }
+    const state = known ?? new PodState();
     this.#states.set(uid, state);
     try {
       return await this.#run({ key, pod, node, state, signal });
@@ -337,6 +359,11 @@ class KubeletReconciler {
       if (!isNotFound(error)) throw error;
     }
   }
+}
+
+/** True for a Pod that its kubelet has taken, also before a restart of it. */
+function isAdmitted({ status }: Pod): boolean {
+  return status.startTime !== undefined;
 }
 
 /** What volumes and environments may show of a Pod: the downward API. */

@@ -8,7 +8,7 @@ const completeAfterAnnotation = 'servicenet.dev/complete-after';
 const stopAfterAnnotation = 'servicenet.dev/stop-after';
 const readinessAnnotation = 'servicenet.dev/readiness';
 
-/** Default for stand-ins: the time to stop, and the time until one of a Job ends. */
+/** The time until a stand-in of a Job ends, by default. */
 const standInMs = 1000;
 
 /** All times are milliseconds since the containers started; `stopAfterMs` since the Pod was deleted. */
@@ -18,7 +18,7 @@ export interface Behaviour {
   readonly failAfterMs: number | undefined;
   /** The containers exit with 0; undefined: never. */
   readonly completeAfterMs: number | undefined;
-  /** Undefined: as long as the program takes. */
+  /** Undefined: as long as the program or its handler takes. */
   readonly stopAfterMs: number | undefined;
   /** False: never ready. A number: ready and not ready in turn, for that many milliseconds each. */
   readonly readiness: boolean | number;
@@ -38,7 +38,7 @@ export function behaviourOf(pod: Pod, isStandIn: boolean): Behaviour {
     readyAfterMs: duration(readyAfterAnnotation) ?? 0,
     failAfterMs: duration(failAfterAnnotation),
     completeAfterMs: duration(completeAfterAnnotation) ?? (isJob ? standInMs : undefined),
-    stopAfterMs: duration(stopAfterAnnotation) ?? (isStandIn ? standInMs : undefined),
+    stopAfterMs: duration(stopAfterAnnotation),
     readiness: readReadiness(annotations[readinessAnnotation] ?? ''),
     saysReadiness: readinessAnnotation in annotations || readyAfterAnnotation in annotations,
   };

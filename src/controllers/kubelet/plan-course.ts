@@ -73,9 +73,12 @@ export function advance(input: CourseInput, container: Container, course: Course
 
 const idle = { ready: false, started: false, next: undefined, isWanted: false };
 
+/** Milliseconds that a stand-in without a preStop handler takes to end. */
+const standInEndMs = 1000;
+
 /**
- * A container of a Pod that ends. Stand-ins, and containers with an annotation, take a set time; programs are sent
- * a signal.
+ * A container of a Pod that ends. Stand-ins, and containers with an annotation, take a set time, or that of their
+ * preStop handler; programs are sent a signal.
  */
 function end(
   input: CourseInput,
@@ -94,7 +97,8 @@ function end(
   if (before.phase !== 'running') return { container, run: before, waiting, ...idle };
   const { startedAt, restarts } = before;
   const seen = observed?.attempt === restarts ? observed.ending : undefined;
-  const { stopAfterMs = isStandIn(container) ? 1000 : undefined } = behaviour;
+  const standInMs = container.lifecycle?.preStop === undefined ? standInEndMs : graceMs;
+  const { stopAfterMs = isStandIn(container) ? standInMs : undefined } = behaviour;
   const at = stopAfterMs === undefined ? undefined : sinceMs + Math.min(stopAfterMs, graceMs);
   if (seen !== undefined || (at !== undefined && at <= now)) {
     const inTime = (stopAfterMs ?? 0) <= graceMs;

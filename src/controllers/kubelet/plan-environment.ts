@@ -1,6 +1,7 @@
 import type {
   Container,
   Node,
+  PersistentVolumeSpec,
   Pod,
   ResourceFieldSelector,
   ConfigMap,
@@ -8,6 +9,8 @@ import type {
   Secret,
   Service,
 } from '../../objects/types/core.generated.ts';
+import type { VolumeClaim } from '../../objects/pods.ts';
+import { compareText } from '../../objects/go-text.ts';
 import { parseQuantity } from '../../objects/quantity.ts';
 
 /** A field of a Pod by its path (pkg/fieldpath); undefined for one that the downward API does not have. */
@@ -82,6 +85,8 @@ export function containerNamed({ spec }: Pod, name: string | undefined): Contain
 export interface ReferencedObjects {
   configMap(name: string): ConfigMap | undefined;
   secret(name: string): Secret | undefined;
+  /** The volume that a claim is bound to. */
+  volumeOf?(claim: VolumeClaim): PersistentVolumeSpec | undefined;
 }
 
 export interface EnvironmentInput {
@@ -191,12 +196,14 @@ function valueOf(input: EnvironmentInput, source: EnvVarSource): string | undefi
   return undefined;
 }
 
+const variable = /\$(?:\$|\(([^)]*)\))/g;
+
 /**
  * Replaces `$(NAME)` by the first variable of that name; `$$` is a dollar, and unknown names stay
  * (third_party/forked/golang/expansion).
  */
 export function expand(text: string, variables: readonly ReadonlyMap<string, string>[]): string {
-  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (all, name: string | undefined) => {
+  return text.replace(variable, (all, name: string | undefined) => {
     if (name === undefined) return '$';
     for (const map of variables) {
       const value = map.get(name);
@@ -204,6 +211,44 @@ export function expand(text: string, variables: readonly ReadonlyMap<string, str
     }
     return all;
   });
+}
+
+/**
+ * A container whose mounts have their `subPathExpr` as a `subPath` (kubelet `ExpandContainerVolumeMounts`).
+ *
+ * @param environment of {@link planEnvironment}.
+ * @throws {ContainerConfigError} for a variable that is missing or empty, and for a path that leads out of the volume.
+ */
+export function withSubPaths(container: Container, environment: ReadonlyMap<string, string>): Container {
+  const { volumeMounts = [] } = container;
+  if (volumeMounts.every(({ subPathExpr = '' }) => subPathExpr === '')) return container;
+  return {
+    ...container,
+    volumeMounts: volumeMounts.map(({ subPathExpr = '', ...mount }) =>
+      subPathExpr === '' ? mount : { ...mount, subPath: expandedSubPath(subPathExpr, environment) },
+    ),
+  };
+}
+
+function expandedSubPath(expression: string, environment: ReadonlyMap<string, string>): string {
+  const missing = new Set<string>();
+  const path = expression.replace(variable, (_, name: string | undefined) => {
+    if (name === undefined) return '$';
+    const value = environment.get(name) ?? '';
+    if (value === '') missing.add(name);
+    return value;
+  });
+  if (missing.size > 0) {
+    const names = [...missing].sort(compareText).join(', ');
+    throw new ContainerConfigError(`missing value for ${names}`);
+  }
+  if (path.startsWith('/')) {
+    throw new ContainerConfigError(`error SubPath \`${path}\` must not be an absolute path`);
+  }
+  if (path.split('/').includes('..')) {
+    throw new ContainerConfigError(`unable to provision SubPath \`${path}\`: must not contain '..'`);
+  }
+  return path;
 }
 
 /** Those of the Services of the Pod's namespace, and always of `default/kubernetes`. */

@@ -1,4 +1,5 @@
 /** The contents of a Pod's volumes (pkg/volume: configmap, secret, downwardapi, projected, empty_dir). */
+import { claimOf } from '../../objects/pods.ts';
 import type {
   DownwardAPIVolumeFile,
   KeyToPath,
@@ -10,12 +11,19 @@ import type {
 } from '../../objects/types/core.generated.ts';
 import { quantityIn } from '../../objects/quantity.ts';
 import type { VolumeFile, WantedVolume } from './container-runtime.ts';
+import { folderProvisioner } from '../persistent-volumes/plan.ts';
 import { containerNamed, podField, resourceField } from './plan-environment.ts';
 import type { ReferencedObjects } from './plan-environment.ts';
 
-/** A volume cannot be mounted. The message is the kubelet's, for the Event `FailedMount`. */
+/** A volume cannot be mounted. The message is the kubelet's, for the Event of the reason. */
 export class MountError extends Error {
   override readonly name = 'MountError';
+  readonly reason: 'FailedMount' | 'FailedMapVolume';
+
+  constructor(message: string, reason: MountError['reason'] = 'FailedMount') {
+    super(message);
+    this.reason = reason;
+  }
 }
 
 /** The kubelet's words for a volume that cannot be set up. */
@@ -36,6 +44,7 @@ const defaultMode = 0o644;
 /** All volumes of a Pod. @throws {MountError} of the first one that cannot be. */
 export function planVolumes(input: VolumesInput): readonly WantedVolume[] {
   return (input.pod.spec.volumes ?? []).map((volume) => {
+    checkMode(input, volume);
     try {
       return planVolume(input, volume);
     } catch (error) {
@@ -45,14 +54,52 @@ export function planVolumes(input: VolumesInput): readonly WantedVolume[] {
   });
 }
 
+/** @throws {MountError} where containers use a claim as what it is not, and for all block devices. */
+function checkMode({ pod, objects }: VolumesInput, volume: Volume): void {
+  const claim = claimOf(pod, volume);
+  const bound = claim === undefined ? undefined : objects.volumeOf?.(claim);
+  if (bound === undefined) return;
+  const { name } = volume;
+  const { volumeMode = 'Filesystem' } = bound;
+  const { initContainers = [], containers = [] } = pod.spec;
+  const isNamed = (each: { readonly name: string }): boolean => each.name === name;
+  const all = [...initContainers, ...containers];
+  const isDevice = all.some(({ volumeDevices = [] }) => volumeDevices.some(isNamed));
+  const isMounted = all.some(({ volumeMounts = [] }) => volumeMounts.some(isNamed));
+  const isBlock = volumeMode === 'Block';
+  if (isBlock ? isMounted : isDevice) {
+    const why = `volume ${name} has volumeMode ${volumeMode}, but is specified in ${isBlock ? 'volumeMounts' : 'volumeDevices'}`;
+    const lists = `unmounted volumes=[${name}], unattached volumes=[], failed to process volumes=[${name}]`;
+    throw new MountError(`Unable to attach or mount volumes: ${lists}: ${why}`);
+  }
+  if (!isDevice) return;
+  const why = 'block devices are not simulated: a claim of volumeMode Filesystem can be mounted';
+  throw new MountError(`MapVolume.SetUpDevice failed for volume "${name}" : ${why}`, 'FailedMapVolume');
+}
+
 function planVolume(input: VolumesInput, volume: Volume): WantedVolume {
   const { name, emptyDir, configMap, secret, downwardAPI, projected, hostPath } = volume;
+  const claim = claimOf(input.pod, volume);
   if (emptyDir !== undefined) {
     const limit = emptyDir.sizeLimit === undefined ? 0 : Number(quantityIn(emptyDir.sizeLimit, 'units'));
     const isBound = emptyDir.medium === 'Memory' && limit > 0;
     return { name, files: [], ...(isBound ? { sizeLimit: limit } : {}) };
   }
-  if (hostPath !== undefined) return { name, files: [], hostPath: hostPath.path };
+  if (claim !== undefined) {
+    const bound = input.objects.volumeOf?.(claim);
+    if (bound === undefined) throw new MountError(`PersistentVolumeClaim is not bound: "${claim.name}"`);
+    const { csi, hostPath: ofNode, local } = bound;
+    const isReadOnly = claim.isReadOnly || csi?.readOnly === true;
+    if (csi?.driver === folderProvisioner) return { name, files: [], folder: csi.volumeHandle, isReadOnly };
+    const path = ofNode?.path ?? local?.path;
+    // `local` is one that is there.
+    const hostPathType = ofNode === undefined ? 'Directory' : (ofNode.type ?? '');
+    if (path !== undefined) return { name, files: [], hostPath: path, hostPathType, isReadOnly };
+    throw new MountError('no volume plugin matched: PersistentVolumes of this kind are not simulated');
+  }
+  if (hostPath !== undefined) {
+    return { name, files: [], hostPath: hostPath.path, hostPathType: hostPath.type ?? '' };
+  }
   if (configMap !== undefined) {
     const { name: of = '', items, optional = false } = configMap;
     return { name, files: filesOfMap(input, of, items, optional, configMap.defaultMode ?? defaultMode) };

@@ -14,8 +14,9 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import type { KeyLoop } from '../../runtime/key-loop.ts';
 import { ContainerError, type ContainerExit, type ContainerRuntime } from './container-runtime.ts';
 import type { Attempt } from './plan.ts';
+import { imageProblem } from './plan-images.ts';
 import { behaviourOf, type ProbeKind, probeKinds } from './plan-behaviour.ts';
-import { ContainerConfigError } from './plan-environment.ts';
+import { ContainerConfigError, withSubPaths } from './plan-environment.ts';
 import type { PodFiles } from './pod-preparation.ts';
 import type { PodState } from './pod-state.ts';
 import { askHttp, askProbe, ProbeWorker } from './probes.ts';
@@ -65,6 +66,8 @@ const problemRetryMs = 5000;
 /** Milliseconds between a pull that failed and the next one, which double (`imageBackOff` of the kubelet). */
 const firstPullDelayMs = 10_000;
 const maxPullDelayMs = 300_000;
+/** Milliseconds that a postStart handler has where a server of ours stands in: it may wait for the image's own program. */
+const standInHookMs = 5000;
 /** Milliseconds that a container always has after its preStop handler (`minimumGracePeriodInSeconds`). */
 const minGraceMs = 2000;
 
@@ -111,12 +114,13 @@ export class PodContainers {
     for (const each of wanted) {
       const { container, attempt, startedAt } = each;
       if (state.running.get(container.name) === attempt) continue;
-      if (this.#runtime.isStandIn(pod, container) && !this.#hasProbes(pod, container)) {
+      const isWatched = this.#hasProbes(pod, container) || container.lifecycle?.postStart !== undefined;
+      if (this.#runtime.isStandIn(pod, container) && !isWatched) {
         try {
           this.#pull(pod, state, container);
-          const environment = await this.#environment(pod, container, node, signal);
+          const configured = await this.#configured(pod, container, node, signal);
           state.started(container.name, attempt, startedAt, { startup: false, readiness: false });
-          await this.#runtime.start({ pod, container, attempt, environment }, (exit) =>
+          await this.#runtime.start({ pod, ...configured, attempt }, (exit) =>
             this.#ended(pod, state, each, exit),
           );
           continue;
@@ -189,11 +193,17 @@ export class PodContainers {
       ...initContainers.filter((each) => !isSidecar(each)),
     ];
     const stop = async (container: Container): Promise<void> => {
-      if (!state.running.has(container.name) || this.#runtime.isStandIn(pod, container)) return;
+      const attempt = state.running.get(container.name);
+      if (attempt === undefined) return;
       // The annotation sets when it stops.
       if (behaviourOf(pod, false).stopAfterMs !== undefined) return;
       const { preStop } = container.lifecycle ?? {};
-      if (isFirst && preStop !== undefined && graceMs > 0) {
+      if (this.#runtime.isStandIn(pod, container)) {
+        // Without one, it takes a set time.
+        if (!isFirst || preStop === undefined || graceMs === 0) return;
+        await this.#handle(pod, container, 'PreStop', preStop, leftMs());
+        this.#ended(pod, state, { container, attempt }, { exitCode: 0 });
+      } else if (isFirst && preStop !== undefined && graceMs > 0) {
         await this.#handle(pod, container, 'PreStop', preStop, leftMs());
         await this.#runtime.stop(pod, container.name, Math.max(minGraceMs, leftMs()));
       } else await this.#runtime.stop(pod, container.name, leftMs());
@@ -202,16 +212,16 @@ export class PodContainers {
     for (const sidecar of initContainers.filter(isSidecar).reverse()) await stop(sidecar);
   }
 
-  /** Does nothing where the image can be had. @throws {ContainerError} as the kubelet (pkg/kubelet/images/image_manager.go). */
-  #pull(pod: Pod, state: PodState, { name, image = '', imagePullPolicy }: Container): void {
-    if (!this.#missingImages.has(image) && !isMissing(pod, image)) return;
-    if (imagePullPolicy === 'Never') {
-      const message = `Container image "${image}" is not present with pull policy of Never`;
-      throw new ContainerError('ErrImageNeverPull', message);
-    }
+  /** Does nothing where the image can be had. @throws {ContainerError} as the kubelet does. */
+  #pull(pod: Pod, state: PodState, container: Container): void {
+    const problem = imageProblem(pod, container, this.#missingImages);
+    if (problem === undefined) return;
+    const { name, image = '' } = container;
+    const { reason, message: why } = problem;
     const { clock, events } = this.#context;
     const at = containerFieldPath(pod, name);
-    const why = pullFailure(image);
+    if (reason === 'InvalidImageName') events.event(pod, 'Warning', 'InspectFailed', why, at);
+    if (reason !== 'ErrImagePull') throw new ContainerError(reason, why);
     const { failures, againAtMs } = state.pulls.get(name) ?? { failures: 0, againAtMs: 0 };
     if (clock.now() < againAtMs) {
       events.event(pod, 'Normal', 'BackOff', `Back-off pulling image "${image}"`, at);
@@ -224,14 +234,17 @@ export class PodContainers {
     throw new ContainerError('ErrImagePull', why);
   }
 
-  /** @throws {ContainerConfigError} */
-  async #environment(
+  /** A container as it is to be started, with its environment. @throws {ContainerConfigError} */
+  async #configured(
     pod: Pod,
     container: Container,
     node: Node,
     signal: AbortSignal,
-  ): Promise<ReadonlyMap<string, string>> {
-    return (await this.#files?.environment(pod, container, node, signal)) ?? new Map<string, string>();
+  ): Promise<{ readonly container: Container; readonly environment: ReadonlyMap<string, string> }> {
+    const environment = await this.#files?.environment(pod, container, node, signal);
+    return environment === undefined
+      ? { container, environment: new Map() }
+      : { container: withSubPaths(container, environment), environment };
   }
 
   async #start(pod: Pod, node: Node, state: PodState, each: Attempt, signal: AbortSignal): Promise<void> {
@@ -242,13 +255,13 @@ export class PodContainers {
     const at = containerFieldPath(pod, name);
     try {
       this.#pull(pod, state, container);
-      const environment = await this.#environment(pod, container, node, signal);
+      const configured = await this.#configured(pod, container, node, signal);
       const isProbed = (probe: Container['startupProbe']): boolean => this.#isAsked(pod, container, probe);
       state.started(name, attempt, startedAt, {
         startup: isProbed(container.startupProbe),
         readiness: isProbed(container.readinessProbe),
       });
-      const failed = await this.#runtime.start({ pod, container, attempt, environment }, (exit) =>
+      const failed = await this.#runtime.start({ pod, ...configured, attempt }, (exit) =>
         this.#ended(pod, state, each, exit),
       );
       if (!isStandIn) this.#haveCreated(pod, container);
@@ -264,8 +277,9 @@ export class PodContainers {
     }
     if (!isStandIn) events.event(pod, 'Normal', 'Started', startedText, at);
     const { postStart } = container.lifecycle ?? {};
-    if (postStart !== undefined && !isStandIn) {
-      const done = await this.#handle(pod, container, 'PostStart', postStart, undefined);
+    if (postStart !== undefined) {
+      const limitMs = isStandIn ? standInHookMs : undefined;
+      const done = await this.#handle(pod, container, 'PostStart', postStart, limitMs);
       if (!done) {
         events.event(pod, 'Normal', 'Killing', 'FailedPostStartHook', at);
         await this.#runtime.stop(pod, name, graceMsOf(pod));
@@ -275,7 +289,12 @@ export class PodContainers {
     this.#probe(pod, state, container, attempt);
   }
 
-  #ended(pod: Pod, state: PodState, { container, attempt }: Attempt, exit: ContainerExit): void {
+  #ended(
+    pod: Pod,
+    state: PodState,
+    { container, attempt }: Pick<Attempt, 'container' | 'attempt'>,
+    exit: ContainerExit,
+  ): void {
     const isNews = state.ended(container.name, attempt, exit, this.#context.clock.now());
     if (isNews) this.#loop.enqueue(keyOf(pod));
   }
@@ -290,7 +309,7 @@ export class PodContainers {
     const { clock, events } = this.#context;
     const { reason, message } = known;
     state.failed(container.name, attempt, { reason, message, until: clock.now() + problemRetryMs });
-    const said = /^(?:ErrImage|ImagePull)/.test(reason) ? reason : message;
+    const said = /^(?:ErrImage|ImagePull|InvalidImage)/.test(reason) ? reason : message;
     events.event(pod, 'Warning', 'Failed', `Error: ${said}`, containerFieldPath(pod, container.name));
   }
 
@@ -322,7 +341,8 @@ export class PodContainers {
     const timer = limitMs === undefined ? undefined : clock.after(limitMs, () => stop.abort());
     const why = await runHook(this.#runtime, clock, pod, container, handler, stop.signal);
     timer?.cancel();
-    if (why === undefined) return true;
+    // The program that it needs may be one of the image.
+    if (why === undefined || this.#runtime.isStandIn(pod, container)) return true;
     const at = containerFieldPath(pod, container.name);
     events.event(pod, 'Warning', `Failed${kind}Hook`, `${kind}Hook failed: ${why}`, at);
     return false;
@@ -397,22 +417,4 @@ export class PodContainers {
 
 function graceMsOf({ spec }: Pod): number {
   return (spec.terminationGracePeriodSeconds ?? 30) * 1000;
-}
-
-/** Whether no registry has an image: its tag begins with `nosuch`, or an annotation of the Pod names it. */
-function isMissing({ metadata }: Pod, image: string): boolean {
-  const named = metadata.annotations?.[missingImagesAnnotation]?.split(',') ?? [];
-  return /:nosuch[\w.-]*$/.test(image) || named.some((each) => each.trim() === image);
-}
-
-const missingImagesAnnotation = 'servicenet.dev/missing-images';
-
-/** What containerd says of an image that its registry does not have. */
-function pullFailure(image: string): string {
-  const [first = '', ...rest] = image.split('/');
-  const hasRegistry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
-  const path = hasRegistry ? image : `docker.io/${rest.length === 0 ? 'library/' : ''}${image}`;
-  const full = /[:@]/.test(path.slice(path.lastIndexOf('/'))) ? path : `${path}:latest`;
-  const resolving = `failed to resolve reference "${full}": ${full}: not found`;
-  return `rpc error: code = NotFound desc = failed to pull and unpack image "${full}": ${resolving}`;
 }

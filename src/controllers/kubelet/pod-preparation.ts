@@ -1,12 +1,24 @@
+import { claimOf, foreignClaim, type VolumeClaim } from '../../objects/pods.ts';
 import {
   networkAttachmentDefinitions,
   secrets,
+  persistentVolumeClaims,
+  persistentVolumes,
   configMaps,
   serviceAccounts,
 } from '../../client/resources.ts';
 import { asksForNetworks } from '../../network/attachments/attachments.ts';
 import { isAttached } from '../../network/attachments/network-status.ts';
-import type { Pod, ConfigMap, Container, Node, Secret, Service } from '../../objects/types/core.generated.ts';
+import type {
+  Pod,
+  ConfigMap,
+  Container,
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Secret,
+  Service,
+} from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { isWorkOfOurs } from '../../runtime/other-implementations.ts';
 import { isNotFound } from '../../client/errors.ts';
@@ -21,6 +33,8 @@ import { errorMessage } from '../../objects/status.ts';
 import { hostAddresses } from './plan.ts';
 import { evictionMessage, limitsStorage } from './plan-eviction.ts';
 import type { PodState } from './pod-state.ts';
+import { keepUntilRemoved } from './volume-folders.ts';
+import { areBound } from '../persistent-volumes/plan.ts';
 
 /** Milliseconds for which an answer holds that networks are attached here. */
 const answerLastsMs = 15_000;
@@ -73,6 +87,8 @@ const maxUseMs = 24 * 3_600_000;
 export class PodFiles {
   readonly #configMaps: ResourceClient<ConfigMap>;
   readonly #secrets: ResourceClient<Secret>;
+  readonly #claims: ResourceClient<PersistentVolumeClaim>;
+  readonly #volumes: ResourceClient<PersistentVolume>;
   readonly #accounts: ResourceClient<KubeObject>;
   readonly #services: () => Iterable<Service>;
   readonly #now: () => number;
@@ -82,6 +98,8 @@ export class PodFiles {
   constructor({ clients, clock }: ControllerContext, services: () => Iterable<Service>) {
     this.#configMaps = clients.for(configMaps);
     this.#secrets = clients.for(secrets);
+    this.#claims = clients.for(persistentVolumeClaims);
+    this.#volumes = clients.for(persistentVolumes);
     this.#accounts = clients.for(serviceAccounts);
     this.#services = services;
     this.#now = () => clock.now();
@@ -121,7 +139,24 @@ export class PodFiles {
       readAll(this.#configMaps, namespace, names.configMaps, signal),
       readAll(this.#secrets, namespace, names.secrets, signal),
     ]);
-    return { configMap: (name) => maps.get(name), secret: (name) => ofSecrets.get(name) };
+    const named = (pod.spec.volumes ?? []).flatMap((volume) => claimOf(pod, volume) ?? []);
+    const claims = await readAll(this.#claims, namespace, new Set(named.map(({ name }) => name)), signal);
+    const bound = [...claims.values()].flatMap(({ spec }) => spec.volumeName ?? []);
+    const volumes = await readAll(this.#volumes, '', new Set(bound), signal);
+    const volumeOf = ({ name, isEphemeral }: VolumeClaim): PersistentVolume | undefined => {
+      const claim = claims.get(name);
+      if (isEphemeral && claim !== undefined && foreignClaim(pod, claim) !== undefined) return undefined;
+      const volume = volumes.get(claim?.spec.volumeName ?? '');
+      return claim !== undefined && volume !== undefined && areBound(claim, volume) ? volume : undefined;
+    };
+    for (const volume of named.map(volumeOf)) {
+      if (volume !== undefined) await keepUntilRemoved(this.#volumes, volume, signal);
+    }
+    return {
+      configMap: (name) => maps.get(name),
+      secret: (name) => ofSecrets.get(name),
+      volumeOf: (claim) => volumeOf(claim)?.spec,
+    };
   }
 
   /** Tokens are renewed before they expire; if that fails, the present one is used until then. */
@@ -243,7 +278,7 @@ export class PodPreparation {
         return 'later';
       }
       if (!(error instanceof MountError)) throw error;
-      events.event(pod, 'Warning', 'FailedMount', error.message);
+      events.event(pod, 'Warning', error.reason, error.message);
       const waitMs = Math.min(mountRetryMs.first * 2 ** state.mounts.failures, mountRetryMs.max);
       state.mounts = { failures: state.mounts.failures + 1, untilMs: clock.now() + waitMs };
       return 'blocked';
@@ -284,7 +319,8 @@ export class PodPreparation {
       }
     }
     const changes = (pod.spec.volumes ?? []).some(
-      (volume) => volume.emptyDir === undefined && volume.hostPath === undefined,
+      (volume) =>
+        volume.emptyDir === undefined && volume.hostPath === undefined && claimOf(pod, volume) === undefined,
     );
     state.refreshAtMs = changes ? this.#context.clock.now() + refreshMs : Infinity;
   }
@@ -304,7 +340,7 @@ export class PodPreparation {
         if (!(error instanceof MountError)) throw error;
         // Mounted files stay.
         state.refreshAtMs = clock.now() + refreshMs;
-        events.event(pod, 'Warning', 'FailedMount', error.message);
+        events.event(pod, 'Warning', error.reason, error.message);
       }
     }
     if (!limitsStorage(pod.spec)) return Number.isFinite(state.refreshAtMs) ? state.refreshAtMs : undefined;

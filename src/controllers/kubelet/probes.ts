@@ -1,8 +1,6 @@
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
-import { connect as connectTls } from 'node:tls';
 import type {
   Container,
   ExecAction,
@@ -15,6 +13,7 @@ import type { ContainerRuntime, ProbeResult } from './container-runtime.ts';
 import { errorMessage } from '../../objects/status.ts';
 import { joinHostPort } from '../../objects/address.ts';
 import { requestPath } from '../../objects/go-url.ts';
+import { handshake } from '../../tls/handshake.ts';
 import type { Clock, Timer } from '../../client/clock.ts';
 import { countAnswer, isDue, periodMsOf, type ProbeKind, timeoutMsOf, unasked } from './plan-behaviour.ts';
 
@@ -151,9 +150,7 @@ async function requestOnce(
   let socket: Socket = plain;
   try {
     if (isTls) {
-      const secure = connectTls({ socket: plain, rejectUnauthorized: false });
-      await once(secure, 'secureConnect', { signal });
-      socket = secure;
+      socket = await handshake({ socket: plain, rejectUnauthorized: false }, signal);
     }
     // Not imported: that would load the fetch of Node.js too, 13 MiB.
     const { request } = process.getBuiltinModule('node:http');
@@ -174,7 +171,7 @@ async function requestOnce(
     outgoing.end();
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       outgoing.once('response', resolve);
-      outgoing.once('error', reject);
+      outgoing.on('error', reject);
     });
     return { status: response.statusCode ?? 0, location: response.headers.location };
   } finally {

@@ -8,6 +8,7 @@ import {
   isAddressAvailable,
   keepCurrent,
   mayKeep,
+  type Choice,
   type GrantedAddress,
   type Inventory,
   type RefusedAddress,
@@ -205,6 +206,11 @@ export class LoadBalancerAllocator {
     this.#changed.delete(request.service);
     this.#offerAll();
     return outcome;
+  }
+
+  /** What a request would get, or why not, by family. Nothing is assigned. */
+  choices(request: AddressRequest): readonly Choice[] {
+    return request.families.map((family) => chooseAddress(this.#inventory, request, family, undefined));
   }
 
   /** Unassigns all addresses of a Service that is deleted or no longer served. */

@@ -1,14 +1,39 @@
 import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informers/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
-import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
+import {
+  namespaces,
+  nodes as nodesResource,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods as podsResource,
+  storageClasses,
+} from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { conditionOf, keyOf, type ObjectKey, transitionTime } from '../../objects/meta.ts';
-import { isFinished } from '../../objects/pods.ts';
-import type { Node, Pod, PodCondition } from '../../objects/types/core.generated.ts';
+import { conditionOf, joinKey, keyOf, type ObjectKey, transitionTime } from '../../objects/meta.ts';
+import { claimsOf, isFinished } from '../../objects/pods.ts';
+import type {
+  Namespace,
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  PodCondition,
+} from '../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import type { Change, ControllerSpec, KeyLoop } from '../../runtime/key-loop.ts';
-import { Occupancy, placePod } from './plan.ts';
+import type { StorageClass } from '../../objects/types/storage.generated.ts';
+import { annotations, reservationOf } from '../persistent-volumes/plan.ts';
+import { Occupancy } from './occupancy.ts';
+import { placePod, type VolumeFilter } from './plan.ts';
+import {
+  bindClaims,
+  type ClaimBinding,
+  type ClaimsInput,
+  failedBinding,
+  unusableClaim,
+  ephemeralProblem,
+} from './plan-claims.ts';
 
 /** Binds pending Pods to nodes (kube-scheduler, without preemption). */
 export const schedulerController: ControllerSpec = {
@@ -30,6 +55,12 @@ class SchedulerReconciler {
   readonly #client: ResourceClient<Pod>;
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
+  readonly #claimClient: ResourceClient<PersistentVolumeClaim>;
+  readonly #claims: Informer<PersistentVolumeClaim>;
+  readonly #volumeClient: ResourceClient<PersistentVolume>;
+  readonly #volumes: Informer<PersistentVolume>;
+  readonly #classes: Informer<StorageClass>;
+  readonly #namespaces: Informer<Namespace>;
   readonly #occupancy = new Occupancy();
   /** Pods that fit no node, kept until a node changes, or a Pod is gone or has finished. */
   readonly #unschedulable = new Set<ObjectKey>();
@@ -40,8 +71,18 @@ class SchedulerReconciler {
 
     this.#nodes = loop.cache(nodesResource);
     this.#pods = loop.cache(podsResource);
+    this.#claimClient = loop.context.clients.for(persistentVolumeClaims);
+    this.#claims = loop.cache(persistentVolumeClaims);
+    this.#volumeClient = loop.context.clients.for(persistentVolumes);
+    this.#volumes = loop.cache(persistentVolumes);
+    this.#classes = loop.cache(storageClasses);
+    this.#namespaces = loop.cache(namespaces);
 
     loop.on(this.#pods, (change) => this.#podsToPlace(change));
+    loop.on(this.#claims, ({ object: { metadata } }) => this.#takeWaiting(metadata));
+    // A volume that is free may be for each of them.
+    loop.on(this.#volumes, ({ object }) => this.#takeWaiting(object.spec.claimRef));
+    loop.on(this.#classes, () => this.#takeWaiting(undefined));
     loop.on(this.#nodes, (change) => {
       const isSame =
         change.kind === 'deleted' ||
@@ -59,14 +100,35 @@ class SchedulerReconciler {
     }
     this.#occupancy.observe(pod);
     const own = isWaiting(pod) ? [keyOf(pod)] : [];
-    const hasFinished = change.kind === 'updated' && isFinished(pod) && !isFinished(change.old);
-    return hasFinished ? [...own, ...this.#takeUnschedulable()] : own;
+    const old = change.kind === 'updated' ? change.old : undefined;
+    if (old !== undefined && isFinished(pod) && !isFinished(old)) {
+      return [...own, ...this.#takeUnschedulable()];
+    }
+    const isNews =
+      old?.spec.nodeName !== pod.spec.nodeName || !jsonEqual(old?.metadata.labels, pod.metadata.labels);
+    const isNeighbour = (pod.spec.nodeName ?? '') !== '' && isNews;
+    return isNeighbour ? [...own, ...this.#takeUnschedulable(looksAtNeighbours)] : own;
   }
 
   /** Pods that may fit now. */
-  #takeUnschedulable(): readonly ObjectKey[] {
-    const keys = [...this.#unschedulable];
-    this.#unschedulable.clear();
+  #takeUnschedulable(mayFit: (pod: Pod) => boolean = () => true): readonly ObjectKey[] {
+    const keys = [...this.#unschedulable].filter((key) => {
+      const pod = this.#pods.cache.get(key);
+      return pod === undefined || mayFit(pod);
+    });
+    for (const key of keys) this.#unschedulable.delete(key);
+    return keys;
+  }
+
+  /** Pods that wait and use this claim; undefined: any claim. */
+  #takeWaiting(claim: { readonly namespace?: string; readonly name?: string } | undefined): ObjectKey[] {
+    const keys = [...this.#unschedulable].filter((key) => {
+      const pod = this.#pods.cache.get(key);
+      if (pod === undefined) return false;
+      if (claim === undefined) return claimsOf(pod).length > 0;
+      return pod.metadata.namespace === claim.namespace && namesClaim(pod, claim.name ?? '');
+    });
+    for (const key of keys) this.#unschedulable.delete(key);
     return keys;
   }
 
@@ -74,14 +136,39 @@ class SchedulerReconciler {
     const pod = this.#pods.cache.get(key);
     // The Pod was bound just now, and the cache does not show it yet.
     if (pod === undefined || !isWaiting(pod) || this.#occupancy.has(pod.metadata.uid ?? '')) return;
+    const input = this.#claimsOf(pod);
     const candidates = [...this.#nodes.cache.values()].map((node) => this.#occupancy.candidate(node));
-    const placement = placePod(pod, candidates, (node) => this.#occupancy.podsOn(node));
+    const bindings = new Map<string, readonly ClaimBinding[]>();
+    const volumes: VolumeFilter = {
+      problem: unusableClaim(input),
+      obstacle: (node, below) => {
+        const found = bindClaims(input, node, below);
+        if ('reasons' in found) return found;
+        bindings.set(node.metadata.name ?? '', found);
+        return undefined;
+      },
+    };
+    const placement = placePod(
+      pod,
+      candidates,
+      volumes,
+      (namespace) => this.#namespaces.cache.get(joinKey('', namespace))?.metadata.labels,
+    );
     if ('message' in placement) {
       this.#unschedulable.add(key);
       await this.#report(pod, placement.message, signal);
       return;
     }
     const { namespace = '', name = '', uid = '' } = pod.metadata;
+    const unbound = bindings.get(placement.node) ?? [];
+    if (unbound.length > 0) {
+      // It comes back when they are bound.
+      this.#unschedulable.add(key);
+      for (const binding of unbound) await this.#bindClaim(binding, placement.node, signal);
+      const failed = failedBinding(unbound, input);
+      if (failed !== undefined) await this.#report(pod, failed, signal);
+      return;
+    }
     this.#occupancy.take(pod, placement.node);
     try {
       const binding = {
@@ -99,6 +186,49 @@ class SchedulerReconciler {
     }
     const message = `Successfully assigned ${namespace}/${name} to ${placement.node}`;
     this.#context.events.event(pod, 'Normal', 'Scheduled', message);
+  }
+
+  #claimsOf(pod: Pod): ClaimsInput {
+    const { namespace = '', uid } = pod.metadata;
+    const named = claimsOf(pod);
+    const usersOf = (name: string): readonly Pod[] =>
+      [...this.#pods.cache.values()].filter(
+        (other) =>
+          other.metadata.uid !== uid &&
+          other.metadata.namespace === namespace &&
+          (other.spec.nodeName ?? '') !== '' &&
+          !isFinished(other) &&
+          namesClaim(other, name),
+      );
+    return {
+      claims: named.map(({ name, isEphemeral }) => {
+        const claim = this.#claims.cache.get(joinKey(namespace, name));
+        const isExclusive = claim?.spec.accessModes?.includes('ReadWriteOncePod') === true;
+        const problem = isEphemeral ? ephemeralProblem(pod, name, claim) : undefined;
+        return {
+          name,
+          claim,
+          users: isExclusive ? usersOf(name) : [],
+          ...(problem !== undefined && { problem }),
+        };
+      }),
+      volumes: named.length === 0 ? [] : [...this.#volumes.cache.values()],
+      classNamed: (name) => this.#classes.cache.get(joinKey('', name)),
+    };
+  }
+
+  /** Gives a claim the volume that is there for the node, or says for which node one is to be made. */
+  async #bindClaim({ claim, volume }: ClaimBinding, node: string, signal: AbortSignal): Promise<void> {
+    if (volume !== undefined) {
+      const reservation = reservationOf(volume, claim);
+      if (reservation === undefined) return;
+      await this.#volumeClient.mergePatch('', volume.metadata.name ?? '', reservation, { signal });
+      return;
+    }
+    const { namespace = '', name = '', uid, annotations: present } = claim.metadata;
+    if (present?.[annotations.selectedNode] !== undefined) return;
+    const patch = { metadata: { uid, annotations: { [annotations.selectedNode]: node } } };
+    await this.#claimClient.mergePatch(namespace, name, patch, { signal });
   }
 
   /** Records once why a Pod stays pending. */
@@ -124,6 +254,16 @@ class SchedulerReconciler {
     }
     this.#context.events.event(pod, 'Warning', 'FailedScheduling', message);
   }
+}
+
+/** True for a Pod that may fit once another one has a node. */
+function looksAtNeighbours({ spec: { affinity, topologySpreadConstraints = [] } }: Pod): boolean {
+  const required = affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+  return required.length > 0 || topologySpreadConstraints.length > 0;
+}
+
+function namesClaim(pod: Pod, name: string): boolean {
+  return claimsOf(pod).some((claim) => claim.name === name);
 }
 
 /** True for a Pod that this scheduler must place. */

@@ -59,7 +59,7 @@ function fnv1(text: string): number {
 
 /** Oldest first. */
 function sortRevisions(revisions: readonly ControllerRevision[]): ControllerRevision[] {
-  return [...revisions].sort((a, b) => a.revision - b.revision || byCreation(a, b));
+  return [...revisions].sort((a, b) => (a.revision ?? 0) - (b.revision ?? 0) || byCreation(a, b));
 }
 
 /** Finds the revision of a template, or plans its creation. */

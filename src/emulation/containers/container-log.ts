@@ -80,20 +80,17 @@ export class ContainerLog {
       void waiting.finally(() => this.#waiting.delete(waiting));
     }
     if (this.#descriptor === undefined) return 0;
-    const time = new Date().toISOString().replace('Z', '000000Z');
-    const { entries, rest } = entriesOf(
-      `${time} ${stream}`,
-      this.#rest[stream] + chunk.toString(bytesAsText),
-    );
+    const { entries, rest } = entriesOf(entryBegin(stream), this.#rest[stream] + chunk.toString(bytesAsText));
     this.#rest[stream] = rest;
     if (entries !== '') this.#append(Buffer.from(entries, bytesAsText));
     return entries.length;
   }
 
-  /** The container has ended: nothing follows. */
+  /** The container has ended: nothing follows. A line without an end stays one, as containerd leaves it. */
   close(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
-      if (this.#rest[stream].length > 0) this.write(stream, lineEnd);
+      const rest = this.#rest[stream];
+      if (rest !== '') this.#append(Buffer.from(`${entryBegin(stream)} P ${rest}\n`, bytesAsText));
     }
     if (this.#descriptor !== undefined) closeSync(this.#descriptor);
     this.#descriptor = undefined;
@@ -204,10 +201,12 @@ export class ContainerLog {
   }
 }
 
-const lineEnd = Buffer.from('\n');
-
 /** Has one character for each byte: many short texts are made faster of strings than of buffers. */
 const bytesAsText = 'latin1';
+
+function entryBegin(stream: Stream): string {
+  return `${new Date().toISOString().replace('Z', '000000Z')} ${stream}`;
+}
 
 /** The entries of the lines of a text, and what is left of it without an end. @param begin of each entry. */
 function entriesOf(begin: string, text: string): { entries: string; rest: string } {

@@ -10,13 +10,15 @@ import { basename, join } from 'node:path';
 import type { Logger } from 'pino';
 import { expand } from '../../controllers/kubelet/plan-environment.ts';
 import { run } from '../../host/local-host.ts';
+import { quantityIn } from '../../objects/quantity.ts';
 import { keyOf } from '../../objects/meta.ts';
 import { errorMessage } from '../../objects/status.ts';
 import type { Container, Pod } from '../../objects/types/core.generated.ts';
 import type { PodNetwork } from '../machines/namespace-sandboxes.ts';
 import { documentsOf } from '../stand-ins/document-root.ts';
-import { type Images, standInPorts, webServerOf } from './images.ts';
-import { hostnameOf, hostsFile, type PodFolder } from './pod-folder.ts';
+import { type Executable, type Images, standInPorts, webServerOf } from './images.ts';
+import { hostnameOf, hostsFile } from './hosts-file.ts';
+import type { PodFolder } from './pod-folder.ts';
 import { ProcessContainer } from './process-container.ts';
 import { type MachineView, isSeen, makeRoot } from './container-root.ts';
 import { builtInCommandLine, type CommandPlace } from './built-in-commands.ts';
@@ -90,6 +92,7 @@ export interface ContainerProgramsOptions {
 /** The parts of its Pod that a program needs. */
 export interface ProgramPod {
   readonly folder: PodFolder;
+  readonly running: ReadonlyMap<string, { readonly program: ContainerProgram }>;
   /** Whether the probes of stand-ins succeed; it changes. */
   readonly healthy: boolean;
 }
@@ -100,8 +103,8 @@ const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 const shell = existsSync('/bin/bash') ? realpathSync('/bin/bash') : undefined;
 
 /** A script that runs a file by this Node.js. */
-function scriptOf(file: string): string {
-  return `#!/bin/sh\nexec ${process.execPath} ${file} "$@"\n`;
+function scriptOf({ kind, path }: Executable): string {
+  return `#!/bin/sh\nexec ${kind === 'node' ? `${process.execPath} ` : ''}${path} "$@"\n`;
 }
 
 /** Node.js and this installation, which programs of ours need. Of an installed package, the folder with all its dependencies. */
@@ -266,9 +269,10 @@ export class ContainerPrograms {
           ...{ container: container.name, image },
         },
         logFormat: server === undefined || server.name === 'caddy' ? 'short' : 'combined',
-        documents: documentsOf(server, pod, container),
+        documents: documentsOf(server, container, (volume) => record.folder.isOfMachine(volume)),
       };
-      const own = await this.#options.builtIn.start(standIn, answers);
+      const readFile = (path: string): Promise<Buffer> => record.folder.readDocument(container, path);
+      const own = await this.#options.builtIn.start(standIn, { ...answers, readFile });
       if (own === undefined) throw new Error('the built-in server does not run');
       return withExec(own);
     }
@@ -285,7 +289,7 @@ export class ContainerPrograms {
       if (!runsProcesses) return refusedCommand(argv, log);
       return await this.#process(record, network, wanted, [entrypoint, ...argv.slice(1)], log);
     }
-    if (argv[0] === '/pause') {
+    if (argv[0] === '/pause' && !this.#options.images.isFile(argv[0])) {
       const pausing = builtInProgram(argv, this.#placeOf(record, network, wanted), log);
       if (pausing !== undefined) return pausing;
     }
@@ -304,12 +308,16 @@ export class ContainerPrograms {
     const hostname = pod.spec.hostNetwork === true ? network.node.name : hostnameOf(pod);
     const { images } = this.#options;
     const resolved = images.resolve(container);
+    const files = [
+      images.fileOf(container.image) ?? [],
+      argv.slice(0, 1).filter((path) => images.isFile(path)),
+    ];
     const mounts = await record.folder.mounts(pod, container, {
       hostname,
       hosts: hostsFile(pod, network.addresses, hostname),
       resolvConf: this.#options.resolvConfOf(pod),
-      executables: new Map([...images.executables].map(([path, file]) => [path, scriptOf(file)])),
-      hidden: hiddenFrom(this.#options.view, images.isFile(argv[0] ?? '') ? argv.slice(0, 1) : []),
+      executables: new Map([...images.executables(container.image)].map(([at, one]) => [at, scriptOf(one)])),
+      hidden: hiddenFrom(this.#options.view, [...new Set(files.flat())]),
       shell,
       pages: resolved.kind === 'program' ? resolved.image.pages?.path : undefined,
     });
@@ -327,6 +335,7 @@ export class ContainerPrograms {
         hasBubblewrap: await hasBubblewrap(),
         capabilities: capabilitiesOf(container),
         identity,
+        target: await targetOf(record, pod, container.name),
         hasTerminal: container.tty === true,
       },
       network: network.path,
@@ -336,6 +345,7 @@ export class ContainerPrograms {
       log,
       hasStdin: container.stdin === true,
       hasTerminal: container.tty === true,
+      memoryLimit: memoryLimitOf(container),
     });
   }
 
@@ -352,10 +362,11 @@ export class ContainerPrograms {
   }
 }
 
-/** The sandbox of a program of ours, made when something is to be run in it: a process that does nothing. */
+/** The sandbox of a program of ours, made when something is to be run in it or to see it: a process that does nothing. */
 class BesideProcess {
   readonly #start: () => Promise<ProcessContainer>;
   #process: Promise<ProcessContainer> | undefined;
+  #program: ContainerProgram | undefined;
   #hasEnded = false;
 
   constructor(start: () => Promise<ProcessContainer>) {
@@ -364,26 +375,52 @@ class BesideProcess {
 
   /** @throws {Error} where it cannot be made. */
   async join(command: readonly string[]): Promise<BesideProgram> {
+    return await (await this.#made()).exec(command);
+  }
+
+  async #made(): Promise<ProcessContainer> {
     if (this.#hasEnded) throw new Error('the container has ended');
-    this.#process ??= this.#start();
-    return await (await this.#process).exec(command);
+    this.#process ??= this.#begin();
+    return await this.#process;
+  }
+
+  async #begin(): Promise<ProcessContainer> {
+    const process = await this.#start();
+    // It ends before its program where what runs in it has too much memory.
+    void process.ended.then(() => this.#program?.signal('SIGKILL'));
+    return process;
   }
 
   /** Ends with the program. */
   joinTo(program: ContainerProgram): ContainerProgram {
+    this.#program = program;
     const ended = program.ended.then(async (exit) => {
       this.#hasEnded = true;
       const process = await this.#process?.catch(() => undefined);
       process?.signal('SIGKILL');
-      await process?.ended;
-      return exit;
+      const end = await process?.ended;
+      return end?.reason === 'OOMKilled' ? end : exit;
     });
     return {
       ended,
       signal: (name) => program.signal(name),
       setHealthy: (healthy) => program.setHealthy?.(healthy),
       exec: (command) => this.join(command),
+      processOne: async () => await (await this.#made()).processOne(),
       usage: async () => (await (await this.#process?.catch(() => undefined))?.usage()) ?? 0,
     };
   }
+}
+
+/** Bytes; undefined: no limit. */
+function memoryLimitOf({ resources }: Container): number | undefined {
+  const limit = resources?.limits?.['memory'];
+  return limit === undefined ? undefined : Number(quantityIn(limit, 'units'));
+}
+
+/** A process of the container whose processes an ephemeral one is to see (`kubectl debug --target`). */
+async function targetOf({ running }: ProgramPod, { spec }: Pod, name: string): Promise<number | undefined> {
+  const { targetContainerName: target = '' } =
+    spec.ephemeralContainers?.find((each) => each.name === name) ?? {};
+  return await running.get(target)?.program.processOne?.();
 }

@@ -1,4 +1,13 @@
-import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
@@ -91,6 +100,9 @@ const imageFolders: readonly (readonly [path: string, mode: number])[] = [
   ['var/tmp', 0o1777],
 ];
 
+/** Who owns what a user of another namespace owns (user_namespaces(7), `overflowuid`). */
+const unknownUser = 65_534;
+
 /** Folders of the machine with a layer for each container, which may write to it. */
 const layeredFolders: ReadonlySet<string> = new Set(['etc', 'home', 'opt', 'root', 'srv', 'usr', 'var']);
 
@@ -140,7 +152,12 @@ export async function makeRoot({ folder, mounts, isWritable, view }: RootOptions
   };
   const entries = readdirSync('/', { withFileTypes: true }).filter(({ name }) => isShown(view, name));
   for (const { name } of entries.filter((entry) => entry.isDirectory())) {
-    await overlayOf(`/${name}`, name, isWritable && layeredFolders.has(name) ? 'changeable' : 'seen');
+    const isChangeable = isWritable && layeredFolders.has(name);
+    await overlayOf(`/${name}`, name, isChangeable ? 'changeable' : 'seen');
+    if (!isChangeable) continue;
+    for (const of of [`/${name}`, ...(name === 'usr' ? ['/usr/local'] : [])]) {
+      await takeFolders(of, join(writtenIn(folder), of));
+    }
   }
   for (const { at, isFile } of resolved) {
     const [top = ''] = at.slice(1).split('/');
@@ -214,6 +231,29 @@ async function makeImage(layer: string, isWritable: boolean): Promise<ImageFolde
     steps.push({ kind: 'bind', from, at, isReadOnly: true });
   }
   return { tops: new Set(tops), steps };
+}
+
+/**
+ * Makes the folders in a folder of the machine in a layer, where they are those of users whom the namespace does not know:
+ * root of a container could not write there otherwise. Files in them stay those users'.
+ */
+async function takeFolders(of: string, layer: string): Promise<void> {
+  if (!isReadable(of)) return;
+  for (const entry of readdirSync(of, { withFileTypes: true })) {
+    const { uid, mode } = lstatSync(join(of, entry.name));
+    if (!entry.isDirectory() || uid !== unknownUser || !isReadable(join(of, entry.name))) continue;
+    await mkdir(join(layer, entry.name), { recursive: true });
+    await chmod(join(layer, entry.name), mode & 0o7777);
+  }
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Makes what something is mounted over. */

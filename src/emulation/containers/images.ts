@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
 import type { DeclaredPort } from '../pod-server.ts';
 import type { WebServer } from '../stand-ins/document-root.ts';
@@ -10,6 +11,8 @@ export type ImageProgram =
   | { readonly kind: 'server' }
   /** An image of {@link ProgramImages}, by its name. */
   | { readonly kind: 'program'; readonly name: string }
+  /** A file of this machine, which is the image's program wherever its containers look for it. */
+  | { readonly kind: 'file'; readonly path: string }
   /** Programs of this machine. */
   | { readonly kind: 'commands'; readonly entrypoint: readonly string[]; readonly cmd: readonly string[] };
 
@@ -27,7 +30,7 @@ const named: Readonly<Record<(typeof programNames)[number], ImageProgram>> = {
 export function programNamed(name: string): ImageProgram | undefined {
   const known = programNames.find((each) => each === name);
   if (known !== undefined) return named[known];
-  return name.startsWith('/') ? { kind: 'commands', entrypoint: [name], cmd: [] } : undefined;
+  return name.startsWith('/') ? { kind: 'file', path: name } : undefined;
 }
 
 /** By repository, as {@link repositoryOf} shortens it. */
@@ -47,13 +50,16 @@ const builtIn: ReadonlyMap<string, ImageProgram> = new Map<string, ImageProgram>
 /** The port of images that tutorials start without declaring one, as their `EXPOSE` says. */
 const exposed: ReadonlyMap<string, number> = new Map([
   ...[
-    ...['nginx', 'httpd', 'caddy', 'traefik/whoami'],
+    ...['nginx', 'httpd', 'caddy', 'traefik/whoami', 'kennethreitz/httpbin'],
+    'gcr.io/google-samples/gb-frontend',
     ...['nginx-slim', 'hpa-example'].map((name) => `registry.k8s.io/${name}`),
   ].map((image) => [image, 80] as const),
   ...[
-    ...['kicbase/echo-server', 'registry.k8s.io/echoserver', 'gcr.io/google-samples/hello-app'],
-    'nginxinc/nginx-unprivileged',
+    ...['hello-app', 'kubernetes-bootcamp', 'node-hello'].map((name) => `gcr.io/google-samples/${name}`),
+    ...['kicbase/echo-server', 'registry.k8s.io/echoserver', 'jocatalin/kubernetes-bootcamp'],
+    ...['mendhak/http-https-echo', 'nginxinc/nginx-unprivileged'],
   ].map((image) => [image, 8080] as const),
+  ['hashicorp/http-echo', 5678],
 ]);
 
 /** Web servers, by the last name of their images: each registry and publisher has them. */
@@ -84,6 +90,12 @@ function repositoryOf(image: string): string {
   return repository.replace(/^(?:docker\.io|index\.docker\.io)\//, '').replace(/^library\//, '');
 }
 
+/** A program that containers find as a file: one for Node.js, or a file of the machine. */
+export interface Executable {
+  readonly kind: 'node' | 'file';
+  readonly path: string;
+}
+
 /** The program of a container. */
 export type ResolvedImage =
   | { readonly kind: 'stand-in' }
@@ -107,14 +119,32 @@ export class Images {
 
   /** Whether this file of the machine was chosen for an image. */
   isFile(path: string): boolean {
-    return [...this.#chosen.values()].some(
-      (program) => program.kind === 'commands' && program.entrypoint.includes(path) && path.startsWith('/'),
-    );
+    return [...this.#chosen.values()].some((program) => program.kind === 'file' && program.path === path);
   }
 
-  /** Programs for Node.js that every container finds as files, by their paths there. */
-  get executables(): ReadonlyMap<string, string> {
-    return this.#ours.executables;
+  /** The file of the machine that was chosen for an image. */
+  fileOf(image = ''): string | undefined {
+    const program = this.#programOf(image);
+    return program?.kind === 'file' ? program.path : undefined;
+  }
+
+  /**
+   * What a container finds as files, by their paths there: programs of ours for Node.js, or in their place the file of the
+   * machine that was chosen for its image.
+   */
+  executables(image?: string): ReadonlyMap<string, Executable> {
+    const file = this.fileOf(image);
+    if (file !== undefined) {
+      const at = `/${basename(file)}`;
+      return new Map(at === file ? [] : [[at, { kind: 'file', path: file }]]);
+    }
+    const ours = [...this.#ours.executables].filter(([path]) => !this.isFile(path));
+    return new Map(ours.map(([at, path]) => [at, { kind: 'node', path }]));
+  }
+
+  #programOf(image: string): ImageProgram | undefined {
+    const repository = repositoryOf(image);
+    return this.#chosen.get(image) ?? this.#chosen.get(repository) ?? builtIn.get(repository);
   }
 
   /** Unknown images keep the server unless they have a command; an image that is given the server has it always. */
@@ -124,7 +154,7 @@ export class Images {
     args = [],
   }: Pick<Container, 'image' | 'command' | 'args'>): ResolvedImage {
     const repository = repositoryOf(image);
-    const program = this.#chosen.get(image) ?? this.#chosen.get(repository) ?? builtIn.get(repository);
+    const program = this.#programOf(image);
     const ours =
       program?.kind === 'program'
         ? this.#ours.byName.get(program.name)
@@ -140,6 +170,14 @@ export class Images {
       };
     }
     if (program?.kind === 'server') return { kind: 'stand-in' };
+    if (program?.kind === 'file') {
+      const { path } = program;
+      const isNamed = first === undefined || basename(first) === basename(path);
+      return {
+        kind: 'command',
+        argv: isNamed ? [path, ...command.slice(1), ...args] : [...command, ...args],
+      };
+    }
     if (first !== undefined) return { kind: 'command', argv: [...command, ...args] };
     if (program?.kind !== 'commands') return { kind: 'stand-in' };
     return { kind: 'command', argv: [...program.entrypoint, ...(args.length > 0 ? args : program.cmd)] };
@@ -151,8 +189,11 @@ export class Images {
  * out. Each once: two containers may declare one, and so may one container by two names.
  */
 export function standInPorts({ spec }: Pod, container: Container): readonly DeclaredPort[] {
-  // On a node, all Pods of an image would want one port.
-  const portsOf = spec.hostNetwork === true ? declaredPorts : declaredOrExposed;
+  // On a node, all Pods of an image want one port: the first one has it.
+  const portsOf = (each: Container): readonly DeclaredPort[] =>
+    declaredOrExposed(each).map((port) =>
+      spec.hostNetwork === true && (each.ports ?? []).length === 0 ? { ...port, isOptional: true } : port,
+    );
   const all = [...(spec.initContainers ?? []).filter(isSidecar), ...(spec.containers ?? [])];
   const before = all.slice(
     0,

@@ -1,12 +1,14 @@
+import { claimOf } from '../../objects/pods.ts';
 import { chmod, chown, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ContainerError, type WantedVolume } from '../../controllers/kubelet/container-runtime.ts';
 import type { Container, Pod, VolumeMount } from '../../objects/types/core.generated.ts';
 import { run } from '../../host/local-host.ts';
 import { errorMessage } from '../../objects/status.ts';
-import { VolumeFolder } from './volume-folder.ts';
+import type { ClaimFolders } from './claim-folders.ts';
+import { folderBytes, VolumeFolder } from './volume-folder.ts';
 import type { ListedFile } from './built-in-commands.ts';
-import { checkHostFile, type HostPathRules, sharedPath } from './host-paths.ts';
+import { checkHostFile, checkHostPathType, type HostPathRules, notMade, sharedPath } from './host-paths.ts';
 import { nestMounts, outerOf } from './nested-mounts.ts';
 import type { Mount } from './container-root.ts';
 import { descriptorPath, openBelow } from './subpath.ts';
@@ -17,19 +19,24 @@ export const podsFolder = '/run/pods';
 interface PodVolume {
   readonly folder: VolumeFolder;
   readonly hostPath: string | undefined;
+  /** Of a claim: its size is not the Pod's, and its files are not ours to write. */
+  readonly isOfClaim: boolean;
+  readonly isReadOnly: boolean;
 }
 
 /** The files of one Pod. */
 export class PodFolder {
   readonly path: string;
   readonly #hostPaths: HostPathRules;
+  readonly #claims: ClaimFolders;
   readonly #volumes = new Map<string, PodVolume>();
   /** File systems of their own. */
   readonly #mounted: string[] = [];
 
-  constructor(uid: string, hostPaths: HostPathRules) {
+  constructor(uid: string, hostPaths: HostPathRules, claims: ClaimFolders) {
     this.path = join(podsFolder, uid);
     this.#hostPaths = hostPaths;
+    this.#claims = claims;
   }
 
   /**
@@ -38,24 +45,42 @@ export class PodFolder {
    * @param group whose members may use it (`fsGroup`); not so for a folder of the node.
    * @throws the system's error.
    */
-  async write({ name, files, sizeLimit, hostPath }: WantedVolume, group?: number): Promise<void> {
+  async write(volume: WantedVolume, group?: number): Promise<void> {
+    const {
+      name,
+      files,
+      sizeLimit,
+      hostPath,
+      hostPathType = '',
+      folder: shared,
+      isReadOnly = false,
+    } = volume;
     const known = this.#volumes.get(name);
-    const folder = known?.folder ?? new VolumeFolder(join(this.path, 'volumes', name));
+    if (known === undefined && hostPath !== undefined) {
+      await checkHostPathType(hostPath, hostPathType, this.#hostPaths);
+    }
+    const folder = known?.folder ?? new VolumeFolder(await this.#make(name, shared));
     if (known === undefined) {
-      await mkdir(folder.path, { recursive: true });
-      // As the kubelet has it, whatever the umask is (pkg/volume/emptydir).
-      await chmod(folder.path, 0o777);
       if (sizeLimit !== undefined) {
         await mountBy(['-t', 'tmpfs', '-o', `mode=1777,size=${sizeLimit}`, 'tmpfs', folder.path]);
         this.#mounted.push(folder.path);
       }
       if (group !== undefined) {
         await chown(folder.path, 0, group);
-        await chmod(folder.path, 0o2777);
+        await chmod(folder.path, (await stat(folder.path)).mode | 0o2770);
       }
-      this.#volumes.set(name, { folder, hostPath });
+      this.#volumes.set(name, { folder, hostPath, isOfClaim: shared !== undefined, isReadOnly });
     }
-    if (files.length > 0 || known !== undefined) await folder.write(files, group);
+    if (files.length > 0 || (known !== undefined && shared === undefined)) await folder.write(files, group);
+  }
+
+  async #make(name: string, shared: string | undefined): Promise<string> {
+    if (shared !== undefined) return await this.#claims.make(shared);
+    const path = join(this.path, 'volumes', name);
+    await mkdir(path, { recursive: true });
+    // As the kubelet has it, whatever the umask is (pkg/volume/emptydir).
+    await chmod(path, 0o777);
+    return path;
   }
 
   /**
@@ -77,6 +102,8 @@ export class PodFolder {
     for (const [at, name, text] of files) {
       const from = join(folder, name);
       await writeFile(from, text, { mode: 0o755 });
+      // Every user may leave a message (kuberuntime_container.go); the mode of a new file is masked.
+      if (name === 'termination-log') await chmod(from, 0o666);
       mounts.set(at, { from, at, isFile: true, isReadOnly: name !== 'termination-log' && name !== 'hosts' });
     }
     const pages = own.pages;
@@ -95,13 +122,20 @@ export class PodFolder {
         );
       }
       const isOfFiles = (pod.spec.volumes ?? []).some(
-        ({ name, emptyDir, hostPath }) =>
-          name === mount.name && emptyDir === undefined && hostPath === undefined,
+        (each) =>
+          each.name === mount.name &&
+          each.emptyDir === undefined &&
+          each.hostPath === undefined &&
+          claimOf(pod, each) === undefined,
       );
       const { hostPath } = volume;
       const isOfMachine = hostPath !== undefined;
       const { root, path } = await this.#placeOf(volume);
-      const isReadOnly = isOfFiles || (isOfMachine && !this.#hostPaths.isWritable);
+      const isReadOnly = isOfFiles || volume.isReadOnly || (isOfMachine && !this.#hostPaths.isWritable);
+      if (isOfMachine && !this.#hostPaths.isWritable && (await isFileAt(join(root, path))) === undefined) {
+        const why = `hostPath ${hostPath} of volume "${mount.name}" ${notMade}`;
+        throw new ContainerError('CreateContainerConfigError', why);
+      }
       const subPath = join(path, mount.subPath ?? '');
       const from = subPath === '.' ? root : await this.#subPath(root, subPath, !isReadOnly, mount, container);
       const isFile = await isFileAt(from);
@@ -214,6 +248,24 @@ export class PodFolder {
     return await readBelow(found.root, found.path);
   }
 
+  /** True for a volume that shows a folder of the machine, also by way of a claim. */
+  isOfMachine(volume: string): boolean {
+    return this.#volumes.get(volume)?.hostPath !== undefined;
+  }
+
+  /**
+   * A file of a volume for clients of the network, to which the machine is not shown.
+   *
+   * @throws the system's error: EACCES for a file of a folder of the machine.
+   */
+  async readDocument(container: Container, wanted: string): Promise<Buffer> {
+    const path = join('/', wanted);
+    if (this.isOfMachine(mountAt(container, path)?.name ?? '')) {
+      throw Object.assign(new Error(`EACCES: read ${path}`), { code: 'EACCES' });
+    }
+    return await this.readFile(container, path);
+  }
+
   /**
    * A folder as a container sees it: of its volumes, the files that it has beside them, and what leads to both.
    *
@@ -251,12 +303,10 @@ export class PodFolder {
 
   /** Where a path is that leads into a volume of a container; undefined: it leads into none. */
   async #volumePath(
-    { volumeMounts = [] }: Container,
+    container: Container,
     path: string,
   ): Promise<{ readonly root: string; readonly path: string } | undefined> {
-    const mount = volumeMounts
-      .filter(({ mountPath }) => path === mountPath || path.startsWith(`${mountPath.replace(/\/$/, '')}/`))
-      .sort((a, b) => b.mountPath.length - a.mountPath.length)[0];
+    const mount = mountAt(container, path);
     const volume = this.#volumes.get(mount?.name ?? '');
     if (mount === undefined || volume === undefined) return undefined;
     const place = await this.#placeOf(volume);
@@ -267,8 +317,8 @@ export class PodFolder {
   /** Bytes in each volume that has no file system of its own. */
   async usage(): Promise<ReadonlyMap<string, number>> {
     const usage = new Map<string, number>();
-    for (const [name, { folder, hostPath }] of this.#volumes) {
-      if (hostPath === undefined && !this.#mounted.includes(folder.path)) {
+    for (const [name, { folder, hostPath, isOfClaim }] of this.#volumes) {
+      if (hostPath === undefined && !isOfClaim && !this.#mounted.includes(folder.path)) {
         usage.set(name, await folderBytes(folder.path));
       }
     }
@@ -289,6 +339,13 @@ export class PodFolder {
     await this.empty();
     await rm(this.path, { recursive: true, force: true });
   }
+}
+
+/** The innermost mount that a path leads into. */
+function mountAt({ volumeMounts = [] }: Container, path: string): VolumeMount | undefined {
+  return volumeMounts
+    .filter(({ mountPath }) => path === mountPath || path.startsWith(`${mountPath.replace(/\/$/, '')}/`))
+    .sort((a, b) => b.mountPath.length - a.mountPath.length)[0];
 }
 
 function missing(path: string): Error {
@@ -341,49 +398,4 @@ async function isFileAt(path: string): Promise<boolean | undefined> {
   } catch {
     return undefined;
   }
-}
-
-/** Bytes of the files below a folder; 0 where there is none. */
-export async function folderBytes(folder: string): Promise<number> {
-  let size = 0;
-  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
-  for (const entry of entries) {
-    if (!entry.isFile()) continue;
-    // Files may go meanwhile.
-    const stat = await lstat(join(entry.parentPath, entry.name)).catch(() => undefined);
-    size += stat?.size ?? 0;
-  }
-  return size;
-}
-
-/** `/etc/hosts` (pkg/kubelet/kubelet_pods.go `managedHostsFileContent`). */
-export function hostsFile(pod: Pod, addresses: readonly string[], hostname: string): string {
-  const { subdomain = '', hostAliases = [] } = pod.spec;
-  const domain =
-    subdomain === '' ? '' : `${hostname}.${subdomain}.${pod.metadata.namespace ?? ''}.svc.cluster.local`;
-  const names = domain === '' ? hostname : `${domain}\t${hostname}`;
-  const own = pod.spec.hostNetwork === true ? [] : addresses.map((address) => `${address}\t${names}`);
-  const aliases = hostAliases.map(({ ip, hostnames = [] }) => `${ip}\t${hostnames.join('\t')}`);
-  return [
-    ...[
-      '# Kubernetes-managed hosts file.',
-      '127.0.0.1\tlocalhost',
-      '::1\tlocalhost ip6-localhost ip6-loopback',
-    ],
-    ...[
-      'fe00::\tip6-localnet',
-      'fe00::\tip6-mcastprefix',
-      'fe00::1\tip6-allnodes',
-      'fe00::2\tip6-allrouters',
-    ],
-    ...own,
-    ...(aliases.length === 0 ? [] : ['', '# Entries added by HostAliases.', ...aliases]),
-    '',
-  ].join('\n');
-}
-
-/** The host name of a Pod (`GeneratePodHostNameAndDomain`). */
-export function hostnameOf({ metadata, spec }: Pod): string {
-  const name = spec.hostname ?? metadata.name ?? '';
-  return name.slice(0, 63).replace(/(?<![-.])[-.]+$/, '');
 }

@@ -13,11 +13,13 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ContainerLog } from './container-log.ts';
-import { folderBytes } from './pod-folder.ts';
+import { watchMemory } from './memory-limit.ts';
+import { folderBytes } from './volume-folder.ts';
 import { writtenIn } from './container-root.ts';
 import { report, sandboxArgv, type SandboxCommandOptions, withPrivileges } from './sandbox-command.ts';
 import type { BesideProgram, ExecBeside, ContainerProgram } from '../program.ts';
 import { pipeline } from 'node:stream/promises';
+import { checkStreams } from '../../host/local-host.ts';
 
 /** A pseudo terminal (pty(7)): a program has one end as its standard streams, and the other one is read and written. */
 export interface Terminal {
@@ -72,6 +74,8 @@ export interface ProcessOptions {
   readonly hasStdin: boolean;
   /** Its standard streams are a terminal. */
   readonly hasTerminal: boolean;
+  /** Bytes; undefined: no limit. */
+  readonly memoryLimit: number | undefined;
 }
 
 /** Between two bursts of a log, and the bytes of one: an endless writer leaves time for others. */
@@ -92,7 +96,10 @@ export class ProcessContainer implements ContainerProgram {
   readonly #child: ChildProcess;
   readonly #terminal: Terminal | undefined;
   #inside: number | undefined;
+  /** Programs that run beside its own. */
+  readonly #beside = new Set<number>();
   #isKilled = false;
+  #isOutOfMemory = false;
 
   private constructor(
     options: ProcessOptions,
@@ -123,6 +130,12 @@ export class ProcessContainer implements ContainerProgram {
         end === undefined ? [hasStdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe'] : [end, end, end, 'pipe'],
     });
     if (end !== undefined) closeSync(end);
+    try {
+      checkStreams(child);
+    } catch (error) {
+      terminal?.stream.destroy();
+      throw error;
+    }
     const said = Promise.withResolvers<string>();
     let heard = '';
     const reports = child.stdio[3];
@@ -160,7 +173,10 @@ export class ProcessContainer implements ContainerProgram {
       ended.then((exitCode) => {
         // unshare(1) fails with 1 where SIGKILL has ended its child.
         const isKilled = exitCode === 1 && container.#isKilled && !sandbox.hasBubblewrap;
-        if (hasBegun()) return { exitCode: isKilled ? 128 + osConstants.signals.SIGKILL : exitCode };
+        if (hasBegun()) {
+          const reason = container.#isOutOfMemory ? { reason: 'OOMKilled' } : {};
+          return { exitCode: isKilled ? 128 + osConstants.signals.SIGKILL : exitCode, ...reason };
+        }
         const why = heard.trim() || Buffer.concat(printed).toString().trim();
         return { exitCode: 128, reason: 'StartError', message: `${exec128}${why}: unknown` };
       }),
@@ -170,8 +186,25 @@ export class ProcessContainer implements ContainerProgram {
     if (hasBegun()) {
       for (const chunk of printed) log.write(errors, chunk);
       isPrinted = true;
+      container.#watchMemory();
     } else container.failed = await container.ended;
     return container;
+  }
+
+  #watchMemory(): void {
+    const { memoryLimit } = this.#options;
+    if (memoryLimit === undefined) return;
+    const ending = new AbortController();
+    void this.ended.then(() => ending.abort());
+    watchMemory(
+      async () => [(await this.processOne()) ?? [], ...this.#beside].flat(),
+      memoryLimit,
+      ending.signal,
+      () => {
+        this.#isOutOfMemory = true;
+        this.signal('SIGKILL');
+      },
+    );
   }
 
   get stdin(): Writable | undefined {
@@ -191,7 +224,7 @@ export class ProcessContainer implements ContainerProgram {
       else this.#child.kill(name);
       return;
     }
-    this.#processOne().then(
+    this.processOne().then(
       (pid) => {
         if (pid !== undefined && this.#child.exitCode === null) process.kill(pid, name);
       },
@@ -210,11 +243,20 @@ export class ProcessContainer implements ContainerProgram {
       ...withEnvironment(environment),
       ...['sh', '-c', 'cd "$0" && unset OLDPWD && exec "$@"', workingDirectory, ...command],
     ];
-    return { argv, ptmx: `/proc/${this.#inside}/root/dev/pts/ptmx` };
+    return {
+      argv,
+      ptmx: `/proc/${this.#inside}/root/dev/pts/ptmx`,
+      began: (process) => {
+        const { pid } = process;
+        if (pid === undefined) return;
+        this.#beside.add(pid);
+        process.once('exit', () => this.#beside.delete(pid));
+      },
+    };
   };
 
   readonly usage = async (): Promise<number> => {
-    const root = `/proc/${(await this.#processOne()) ?? ''}/root`;
+    const root = `/proc/${(await this.processOne()) ?? ''}/root`;
     let sum = await folderBytes(writtenIn(this.#options.sandbox.folder));
     for (const path of ['/', '/tmp', '/run']) {
       try {
@@ -228,22 +270,29 @@ export class ProcessContainer implements ContainerProgram {
   };
 
   async #ready(): Promise<void> {
-    for (let tries = 0; tries < 50 && (await this.#processOne()) === undefined; tries++) await delay(2);
+    for (let tries = 0; tries < 50 && (await this.processOne()) === undefined; tries++) await delay(2);
   }
 
-  /** Process 1 of the container, seen from here. */
-  async #processOne(): Promise<number | undefined> {
-    const { pid } = this.#child;
-    if (this.#inside !== undefined || pid === undefined) return this.#inside;
+  /** Process 1 of the container, or its first one among those of another. */
+  readonly processOne = async (): Promise<number | undefined> => {
+    const { hasBubblewrap, target } = this.#options.sandbox;
+    if (this.#inside !== undefined || this.#child.pid === undefined) return this.#inside;
+    // nsenter(1) stays, and so does bubblewrap's monitor.
+    const depth = target !== undefined && hasBubblewrap ? 2 : 1;
+    let pid = this.#child.pid;
     try {
-      const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
-      const [first = ''] = children.trim().split(' ');
-      if (first !== '') this.#inside = Number(first);
+      for (let level = 0; level < depth; level++) {
+        const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+        const [first = ''] = children.trim().split(' ');
+        if (first === '') return undefined;
+        pid = Number(first);
+      }
+      this.#inside = pid;
     } catch {
       // It has ended.
     }
     return this.#inside;
-  }
+  };
 }
 
 /** 128 and the signal's number where a signal ended it. */
@@ -339,7 +388,7 @@ async function copy(from: Readable | null, to: Writable, ended: Promise<unknown>
  * @throws why the signal aborted.
  */
 export async function runInTerminal(
-  { argv, ptmx }: BesideProgram,
+  { argv, ptmx, began }: BesideProgram,
   { stdin, stdout, terminal: wanted, signal }: ExecStreams,
 ): Promise<number> {
   signal?.throwIfAborted();
@@ -353,8 +402,10 @@ export async function runInTerminal(
   closeSync(programEnd);
   const end = (): boolean => child.kill('SIGKILL');
   signal?.addEventListener('abort', end, { once: true });
-  wanted?.onResize((size) => terminal.resize(size));
   try {
+    checkStreams(child);
+    began(child);
+    wanted?.onResize((size) => terminal.resize(size));
     // The end of the input is not that of the terminal: a program that lost its client goes on.
     stdin?.pipe(stream, { end: false });
     const ended = exitOf(child);
@@ -378,12 +429,14 @@ async function exitOf(child: ChildProcess): Promise<number> {
 }
 
 /** The same between streams. @returns the exit code. @throws why the signal aborted. */
-export async function runArgv(
-  [program = '', ...args]: readonly string[],
+export async function runBetweenStreams(
+  { argv: [program = '', ...args], began }: BesideProgram,
   { stdin, stdout, stderr, signal }: ExecStreams,
 ): Promise<number> {
   signal?.throwIfAborted();
   const child = spawn(program, args, { stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+  checkStreams(child);
+  began(child);
   const end = (): boolean => child.kill('SIGKILL');
   signal?.addEventListener('abort', end, { once: true });
   const ended = exitOf(child);

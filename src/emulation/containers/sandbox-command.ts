@@ -14,6 +14,8 @@ export interface SandboxCommandOptions {
   readonly capabilities: readonly string[];
   /** Absent: as the owner of the namespaces, who is root there. */
   readonly identity?: Identity | undefined;
+  /** A process in whose PID namespace the program is to be (`targetContainerName`); undefined: in one of its own. */
+  readonly target?: number | undefined;
   /** The program is to begin a session itself. */
   readonly hasTerminal: boolean;
 }
@@ -67,15 +69,26 @@ exec "$@"`;
 
 /** The command line before a program, which is process 1 there. Run in a network namespace that is the program's already. */
 export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
-  const { root, hasBubblewrap } = options;
+  const { root, hasBubblewrap, target } = options;
+  const into = target === undefined ? [] : ['nsenter', `--target=${target}`, '--pid', '--'];
   const overlays = root.overlays.map(overlayLine);
+  // bubblewrap takes the /proc that is there for a PID namespace that it has not made.
+  const seen = target === undefined ? [] : ['mount --make-rprivate /', 'mount -t proc proc /proc'];
   if (hasBubblewrap) {
     return [
-      ...['unshare', '--mount', 'sh', '-c', `set -e\n${[...overlays, 'exec bwrap "$@"'].join('\n')}`, 'sh'],
+      ...into,
+      ...[
+        'unshare',
+        '--mount',
+        'sh',
+        '-c',
+        `set -e\n${[...seen, ...overlays, 'exec bwrap "$@"'].join('\n')}`,
+        'sh',
+      ],
       ...root.steps.flatMap(bubblewrapStep),
       ...(root.isWritable ? [] : ['--remount-ro', '/']),
-      ...['--unshare-pid', '--unshare-uts', '--unshare-ipc'],
-      ...['--hostname', options.hostname, '--as-pid-1', '--die-with-parent'],
+      ...(target === undefined ? ['--unshare-pid', '--as-pid-1'] : []),
+      ...['--unshare-uts', '--unshare-ipc', '--hostname', options.hostname, '--die-with-parent'],
       ...(options.hasTerminal ? [] : ['--new-session']),
       ...['--cap-add', 'ALL'],
       ...withPrivileges(options),
@@ -99,7 +112,10 @@ export function sandboxArgv(options: SandboxCommandOptions): readonly string[] {
     'exec "$@"',
   ].join('\n');
   return [
-    ...['unshare', '--mount', '--uts', '--ipc', '--pid', '--fork', '--kill-child', 'sh', '-c', script, 'sh'],
+    ...into,
+    ...['unshare', '--mount', '--uts', '--ipc'],
+    ...(target === undefined ? ['--pid', '--fork', '--kill-child'] : []),
+    ...['sh', '-c', script, 'sh'],
     ...withPrivileges(options),
   ];
 }

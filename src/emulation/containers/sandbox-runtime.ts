@@ -12,6 +12,7 @@ import {
   type WantedVolume,
 } from '../../controllers/kubelet/container-runtime.ts';
 import type { Container, Pod, Probe } from '../../objects/types/core.generated.ts';
+import { ClaimFolders } from './claim-folders.ts';
 import { ContainerLog } from './container-log.ts';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
@@ -29,8 +30,9 @@ import {
   type ProgramPod,
 } from './container-programs.ts';
 import { builtInCommandLine, type CommandPlace } from './built-in-commands.ts';
-import { runInTerminal, runArgv, writeTo } from './process-container.ts';
-import { folderBytes, PodFolder, podsFolder } from './pod-folder.ts';
+import { runInTerminal, runBetweenStreams, writeTo } from './process-container.ts';
+import { PodFolder, podsFolder } from './pod-folder.ts';
+import { folderBytes } from './volume-folder.ts';
 import { isMapped } from './sandbox-command.ts';
 import { canBeAsked } from './images.ts';
 import { errorMessage } from '../../objects/status.ts';
@@ -68,7 +70,7 @@ async function terminationMessage(
   if (terminationMessagePolicy !== 'FallbackToLogsOnError' || exitCode === 0) return {};
   const lines: string[] = [];
   for await (const some of log.lines({ tailLines: maxLogMessageLines })) {
-    for (const { text } of some) lines.push(`${text.toString()}\n`);
+    for (const { text, isWhole } of some) lines.push(`${text.toString()}${isWhole ? '\n' : ''}`);
   }
   const text = lines.join('').slice(-maxLogMessageBytes);
   return text === '' ? {} : { message: text };
@@ -76,6 +78,8 @@ async function terminationMessage(
 
 export interface SandboxRuntimeOptions extends ContainerProgramsOptions {
   readonly networks: NamespaceSandboxes;
+  /** The folder that those of claims are kept in; undefined: they end with the network. */
+  readonly claimsFolder: string | undefined;
 }
 
 interface Running {
@@ -107,6 +111,7 @@ export class SandboxRuntime implements ContainerRuntime {
   readonly isReal = true;
   readonly #options: SandboxRuntimeOptions;
   readonly #programs: ContainerPrograms;
+  readonly #claims: ClaimFolders;
   /** By uid. */
   readonly #pods = new Map<string, PodRecord>();
   #pool: Promise<void> | undefined;
@@ -114,6 +119,7 @@ export class SandboxRuntime implements ContainerRuntime {
   constructor(options: SandboxRuntimeOptions) {
     this.#options = options;
     this.#programs = new ContainerPrograms(options);
+    this.#claims = new ClaimFolders(options.claimsFolder ?? join(podsFolder, 'claims'));
   }
 
   isStandIn(_pod: Pod, container: Container): boolean {
@@ -170,6 +176,10 @@ export class SandboxRuntime implements ContainerRuntime {
       await this.#makePool();
       await folder.write(volume, group);
     });
+  }
+
+  async removeFolder(name: string): Promise<void> {
+    await this.#claims.remove(name);
   }
 
   async start(
@@ -241,7 +251,7 @@ export class SandboxRuntime implements ContainerRuntime {
     if (exec === undefined) return await runBuiltIn(command, place, streams, ended);
     const beside = await exec(command);
     return await (streams.terminal === undefined
-      ? runArgv(beside.argv, streams)
+      ? runBetweenStreams(beside, streams)
       : runInTerminal(beside, streams));
   }
 
@@ -335,8 +345,9 @@ export class SandboxRuntime implements ContainerRuntime {
     const known = this.#pods.get(uid);
     if (known !== undefined) return known;
     const made: PodRecord = {
-      ...{ pod, folder: new PodFolder(uid, this.#options.hostPaths), running: new Map(), logs: new Map() },
-      ...{ pending: new Set(), healthy: true, isRemoved: false },
+      pod,
+      folder: new PodFolder(uid, this.#options.hostPaths, this.#claims),
+      ...{ running: new Map(), logs: new Map(), pending: new Set(), healthy: true, isRemoved: false },
     };
     this.#pods.set(uid, made);
     return made;

@@ -107,6 +107,7 @@ function isMissing(error: unknown): boolean {
   return codeOf(error) === 'ENOENT';
 }
 
-function codeOf(error: unknown): unknown {
+/** `ENOENT` and the like. */
+export function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }

@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { VolumeFile } from '../../controllers/kubelet/container-runtime.ts';
 
@@ -51,4 +51,17 @@ export class VolumeFolder {
     this.#folder = folder;
     this.#written = text;
   }
+}
+
+/** Bytes of the files below a folder; 0 where there is none. */
+export async function folderBytes(folder: string): Promise<number> {
+  let size = 0;
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    // Files may go meanwhile.
+    const stat = await lstat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    size += stat?.size ?? 0;
+  }
+  return size;
 }

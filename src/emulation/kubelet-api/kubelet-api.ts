@@ -12,8 +12,10 @@ import {
 } from '../../controllers/kubelet/container-runtime.ts';
 import type { Host } from '../../host/host.ts';
 import { httpsServer } from '../../host/http-server.ts';
+import { STATUS_CODES } from '../../host/node-http.ts';
 import { readTarget, type RequestTarget } from '../../objects/request-target.ts';
 import type { Pod } from '../../objects/types/core.generated.ts';
+import { unanswered } from '../../tls/unanswered.ts';
 import { commandProtocols, namesIn, portProtocols, selectProtocol } from './channels.ts';
 import { type NodeAnswer, nodeAnswer, type NodeState } from './node-statistics.ts';
 import { logBytes, logOptions, logRefusal } from './logs.ts';
@@ -116,10 +118,16 @@ export class KubeletApi {
     server.on('upgrade', (request, socket, head) => {
       // Node.js takes its own listener off a socket that it hands over.
       socket.on('error', () => socket.destroy());
+      const isUnanswered = unanswered(socket);
+      if (!isUnanswered()) {
+        socket.destroy();
+        return;
+      }
       try {
         this.#upgrade(request, socket, head);
       } catch (error) {
-        refuse(socket, error);
+        if (isUnanswered()) refuse(socket, error);
+        else socket.destroy();
       }
     });
     return server;
@@ -362,19 +370,9 @@ function answerTo(error: unknown): { readonly code: number; readonly message: st
   return { code: 500, message: errorMessage(error) };
 }
 
-const phrases = new Map([
-  [401, 'Unauthorized'],
-  [403, 'Forbidden'],
-  [404, 'Not Found'],
-  [500, 'Internal Server Error'],
-]);
-
 function refuse(socket: Duplex, error: unknown): void {
   const { code, message } = answerTo(error);
-  const head = [
-    `HTTP/1.1 ${code} ${phrases.get(code) ?? 'Bad Request'}`,
-    'Content-Type: text/plain; charset=utf-8',
-  ];
+  const head = [`HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ''}`, 'Content-Type: text/plain; charset=utf-8'];
   socket.end(
     `${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(message)}\r\nConnection: close\r\n\r\n${message}`,
   );

@@ -1,7 +1,8 @@
 import { ip } from '../namespaces.ts';
 import type { Informer } from '../../client/informers/informer.ts';
-import { networkAttachmentDefinitions, addressPools } from '../../client/resources.ts';
-import { lanGateways } from '../../network/attachments/network-config.ts';
+import { networkAttachmentDefinitions, addressPools, services } from '../../client/resources.ts';
+import { lanGateways, ownerAmongServices } from '../../network/attachments/network-config.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
 import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.ts';
 import type { ControllerContext, Runnable } from '../../runtime/context.ts';
 import { KeyLoop } from '../../runtime/key-loop.ts';
@@ -104,15 +105,23 @@ export class LanGateways implements Runnable {
   readonly #lans: SecondLans;
   /** Ranges whose addresses belong to machines, Pods and Services. */
   readonly #taken: readonly string[];
+  readonly #pools: Informer<AddressPool>;
+  readonly #services: Informer<Service>;
   readonly #present = new Set<string>();
+  /** Gateways that are left to others, with these: each is said once. */
+  #left: ReadonlyMap<string, string> = new Map();
 
   constructor(context: ControllerContext, lans: SecondLans, taken: readonly string[]) {
     this.#context = context;
     this.#lans = lans;
     this.#taken = taken;
     this.#definitions = context.informers.informer(networkAttachmentDefinitions);
+    this.#pools = context.informers.informer(addressPools);
+    this.#services = context.informers.informer(services);
     this.#loop = new KeyLoop(context, 'lan_gateways', { workers: 1 }, (loop) => {
       loop.on(loop.cache(networkAttachmentDefinitions), () => [gateways]);
+      loop.on(loop.cache(addressPools), () => [gateways]);
+      loop.on(loop.cache(services), () => [gateways]);
       return () => this.#reconcile();
     });
   }
@@ -123,14 +132,27 @@ export class LanGateways implements Runnable {
 
   async #reconcile(): Promise<undefined> {
     const wanted = new Set<string>();
-    for (const { master = lanInterface, address, prefixLength } of lanGateways(
-      this.#definitions.cache.values(),
-      this.#taken,
-    )) {
+    const left = new Map<string, string>();
+    const pools = announcedPools(this.#pools.cache.values());
+    for (const gateway of lanGateways(this.#definitions.cache.values(), this.#taken)) {
+      const { master = lanInterface, address, prefixLength } = gateway;
+      const owner = ownerAmongServices(gateway, pools, this.#services.cache.values());
+      if (owner !== undefined) {
+        left.set(address, owner);
+        continue;
+      }
       if (SecondLans.has(master)) await this.#lans.plugInOutside(master);
       else if (master !== lanInterface) continue;
       wanted.add(`${address}/${prefixLength} dev ${master}`);
     }
+    for (const [gateway, owner] of left) {
+      if (this.#left.get(gateway) === owner) continue;
+      this.#context.log.warn(
+        { gateway, owner, reason: 'GatewayTaken' },
+        'outside is not the gateway of a network: the address is for Services; choose another one, or exclude it in the pool',
+      );
+    }
+    this.#left = left;
     for (const each of [...this.#present].filter((one) => !wanted.has(one))) {
       await ip([`address delete ${each}`], 'outside');
       this.#present.delete(each);

@@ -106,9 +106,12 @@ export class NamespaceSandboxes {
   async #make({ pod, node: { metadata }, addresses }: WantedSandbox): Promise<Sandbox> {
     const node = await this.#nodes.ready(metadata.name ?? '');
     const name = pod.spec.hostNetwork === true ? node.namespace.name : namespaceName(pod);
+    const hasIPv6 = addresses.some((address) => address.includes(':'));
     const before = { node, addresses, path: `${namespaceFolder}/${name}`, isAttached: false };
     if (pod.spec.hostNetwork === true) {
-      return { ...before, own: undefined, host: node.host, listenAt: addresses };
+      // Not on all addresses: those of Services are there, too.
+      const loopbacks = [...(hasIPv6 ? ['::1'] : []), '127.0.0.1'];
+      return { ...before, own: undefined, host: node.host, listenAt: [...addresses, ...loopbacks] };
     }
     const link = `pod${++this.#links}`;
     try {
@@ -119,7 +122,7 @@ export class NamespaceSandboxes {
       ]);
       const namespace = new NetworkNamespace(name);
       const own = { namespace, link };
-      const listenAt = addresses.some((address) => address.includes(':')) ? ['0.0.0.0', '::'] : ['0.0.0.0'];
+      const listenAt = hasIPv6 ? ['0.0.0.0', '::'] : ['0.0.0.0'];
       await node.hostPorts?.set(uidOf(pod), hostPorts(pod, addresses));
       return { ...before, own, host: new NamespaceHost(namespace), listenAt };
     } catch (error) {

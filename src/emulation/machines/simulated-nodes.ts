@@ -10,6 +10,7 @@ import { hostAddresses } from '../../controllers/kubelet/plan.ts';
 import { isDown, isSimulated } from '../../controllers/nodes/plan.ts';
 import { NodeAgent } from '../../node/forwarding/agent.ts';
 import { announceSelectors } from '../../network/announcing/agent-report.ts';
+import { defaultLeaseTimes } from '../../network/announcing/fence.ts';
 import { AnnounceAgent } from '../../node/announce/agent.ts';
 import { EgressAgent } from '../../node/egress/egress-agent.ts';
 import { defaultMarkMask } from '../../node/nftables/marks.ts';
@@ -350,7 +351,7 @@ export class SimulatedNodes implements Runnable {
       // The agent withdraws its routes: routers must not keep those of a deleted machine.
       forwardingOutlives: false,
       // A deleted machine is not started again.
-      ...{ onAPILoss: 'hold', restartGraceSeconds: 0, heartbeatPort, egress: true },
+      ...{ onAPILoss: 'hold', restartGraceSeconds: 0, lease: defaultLeaseTimes, heartbeatPort, egress: true },
     });
     try {
       await agent.run(signal);

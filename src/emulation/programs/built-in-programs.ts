@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Logger } from 'pino';
+import { checkStreams } from '../../host/local-host.ts';
 import type { ContainerExit } from '../../controllers/kubelet/container-runtime.ts';
 import type { PodResponses } from '../pod-server.ts';
 import type { ContainerProgram, ProgramContainer } from '../program.ts';
@@ -71,6 +72,7 @@ export class BuiltInPrograms {
   #fork(): ChildProcess {
     const { entry, log } = this.#options;
     const child = fork(entry, { serialization: 'advanced' });
+    checkStreams(child);
     child.on('message', (message) => {
       if (isFromPrograms(message)) this.#hear(message);
     });

@@ -157,10 +157,9 @@ class Container {
       readFile: (path) => this.#readFile(path),
     };
     const server = await PodServer.listen({ host, addresses, ports, container });
-    const places = ports.map(({ protocol, port }) => `${protocol} ${port}`).join(', ');
-    this.#log.write(
-      `servicenet: a stand-in for ${identity.image}, on ${places === '' ? 'no port' : places}\n`,
-    );
+    const places = server.ports.map(({ protocol, port }) => `${protocol} ${port}`).join(', ');
+    const none = ports.length === 0 ? 'no port: its container declares none' : 'no port: another Pod has it';
+    this.#log.write(`servicenet: a stand-in for ${identity.image}, on ${places === '' ? none : places}\n`);
     const ended = Promise.withResolvers<ContainerExit>();
     return {
       ended: ended.promise,

@@ -1,4 +1,4 @@
-import type { Container, Pod } from '../../objects/types/core.generated.ts';
+import type { Container } from '../../objects/types/core.generated.ts';
 import { headerValue } from '../../host/http-server.ts';
 import { inHtml } from './page.ts';
 
@@ -14,19 +14,20 @@ export interface Documents extends WebServer {
   readonly isWhole: boolean;
 }
 
-/** The documents that volumes give a container; undefined: none. Of folders of the machine (`hostPath`), nothing is served. */
+/**
+ * The documents that volumes give a container; undefined: none.
+ *
+ * @param isOfMachine true for a volume that shows a folder of the machine: nothing of it is served.
+ */
 export function documentsOf(
   server: WebServer | undefined,
-  pod: Pod,
   { volumeMounts = [] }: Container,
+  isOfMachine: (volume: string) => boolean,
 ): Documents | undefined {
   if (server === undefined) return undefined;
   const { root } = server;
-  const ofMachine = new Set(
-    (pod.spec.volumes ?? []).flatMap((v) => (v.hostPath === undefined ? [] : v.name)),
-  );
   const places = volumeMounts
-    .filter(({ name }) => !ofMachine.has(name))
+    .filter(({ name }) => !isOfMachine(name))
     .map(({ mountPath }) => (mountPath === '/' ? '/' : mountPath.replace(/\/$/, '')));
   const isWhole = places.some((at) => at === root || at === '/' || root.startsWith(`${at}/`));
   return isWhole || places.some((at) => at.startsWith(`${root}/`)) ? { ...server, isWhole } : undefined;

@@ -148,8 +148,8 @@ export async function connect(run: AgnhostRun): Promise<void> {
     if (protocol === 'udp') {
       const socket = await container.host.datagram(name.includes(':') ? '::' : '0.0.0.0', 0);
       run.keep({ close: () => void socket.close() });
-      const answer = once(socket, 'message', { signal });
       await new Promise<void>((resolve) => socket.connect(Number(port), name, resolve));
+      const answer = once(socket, 'message', { signal });
       socket.send('hostname\n');
       await answer;
     } else (await container.host.connect(name, Number(port), { signal })).destroy();

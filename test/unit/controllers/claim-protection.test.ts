@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { isWaiting, protection, uses } from '../../../src/controllers/claim-protection.ts';
+import { isWaiting, protection, unusedCondition, uses } from '../../../src/controllers/claim-protection.ts';
 import type { KubeObject } from '../../../src/objects/meta.ts';
-import type { Pod } from '../../../src/objects/types/core.generated.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../src/objects/types/core.generated.ts';
 
 const claim = (metadata: KubeObject['metadata'] = {}): KubeObject => ({
   metadata: { namespace: 'n', name: 'data', finalizers: [protection], ...metadata },
@@ -36,4 +36,36 @@ test('a Pod uses the claim of its own ephemeral volume until it is shut down', (
   expect(uses(pod({ volumes }), claim({ name: 'p-scratch' }))).toBe(false);
   expect(uses(pod({ volumes }, { deletionTimestamp, deletionGracePeriodSeconds: 30 }), own)).toBe(true);
   expect(uses(pod({ volumes }, { deletionTimestamp, deletionGracePeriodSeconds: 0 }), own)).toBe(false);
+});
+
+test('a bound claim says since when no Pod that has not ended names it', () => {
+  const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }];
+  const of = (unused?: 'True' | 'False', phase = 'Bound', metadata = {}): PersistentVolumeClaim => ({
+    ...claim(metadata),
+    spec: {},
+    status: { phase, ...(unused === undefined ? {} : { conditions: [{ type: 'Unused', status: unused }] }) },
+  });
+  const waiting = pod({ volumes, nodeName: '' });
+  const ended: Pod = { ...pod({ volumes }), status: { phase: 'Failed' } };
+  const statusOf = (object: PersistentVolumeClaim, ...pods: Pod[]) =>
+    unusedCondition(object, pods, 0)?.status;
+  expect(unusedCondition(of(), [ended], 0)).toEqual({
+    type: 'Unused',
+    status: 'True',
+    lastTransitionTime: '1970-01-01T00:00:00Z',
+    reason: 'NoPodsUsingPVC',
+    message: 'No pods are currently referencing this PVC',
+  });
+  expect(unusedCondition(of('True'), [ended, waiting], 0)).toMatchObject({
+    status: 'False',
+    reason: 'PodUsingPVC',
+    message: 'A pod is currently referencing this PVC',
+  });
+  expect(statusOf(of('False'))).toBe('True');
+  // Nothing changes: in use from the start, still unused, still in use, not bound, being deleted.
+  expect(statusOf(of(), waiting)).toBeUndefined();
+  expect(statusOf(of('True'))).toBeUndefined();
+  expect(statusOf(of('False'), waiting)).toBeUndefined();
+  expect(statusOf(of(undefined, 'Pending'))).toBeUndefined();
+  expect(statusOf(of(undefined, 'Bound', { deletionTimestamp }))).toBeUndefined();
 });

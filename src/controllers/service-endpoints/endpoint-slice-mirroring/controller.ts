@@ -11,12 +11,12 @@ import { OwnWrites } from '../../../runtime/own-writes.ts';
 import { selectorOf } from '../service.ts';
 import {
   managedByLabel,
-  serviceNameLabel,
   servicesOfForeignChange,
   SliceWriter,
   type SliceWrites,
 } from '../slices/slice-writer.ts';
 import { isMirrored, mirroringController, planMirror } from './plan.ts';
+import { serviceNameLabel } from '../../../objects/endpoints.ts';
 
 /**
  * Mirrors hand-made Endpoints of Services without selector into EndpointSlices (kube-controller-manager's

@@ -7,12 +7,13 @@ import type { Endpoint, EndpointPort, EndpointSlice } from '../../../objects/typ
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { endpointKey, sameEndpoint } from '../slices/plan-packing.ts';
-import { managedByLabel, serviceNameLabel } from '../slices/slice-writer.ts';
+import { managedByLabel } from '../slices/slice-writer.ts';
 import { type SubsetAddress, repack } from '../endpoints/plan.ts';
 import { slicePortsInOrder } from '../hash-order.ts';
 import { canonicalIP } from '../service.ts';
 import { portsKey } from '../service.ts';
 import { triggerTimeAnnotation } from '../timing.ts';
+import { serviceNameLabel } from '../../../objects/endpoints.ts';
 
 /** The value of the managed-by label on mirrored slices. */
 export const mirroringController = 'endpointslicemirroring-controller.k8s.io';

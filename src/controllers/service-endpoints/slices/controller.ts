@@ -26,10 +26,10 @@ import { planSlices, type SlicesPlan } from './plan.ts';
 import {
   endpointSliceController,
   managedByLabel,
-  serviceNameLabel,
   servicesOfForeignChange,
   SliceWriter,
 } from './slice-writer.ts';
+import { serviceNameLabel } from '../../../objects/endpoints.ts';
 
 const nodesKey = 'nodes';
 

@@ -13,6 +13,7 @@ import type { Service } from '../../../objects/types/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { isHeadless } from '../service.ts';
 import { headlessLabel } from '../../../network/forwarding/endpoints.ts';
+import { serviceNameLabel } from '../../../objects/endpoints.ts';
 
 /** The writes of a plan. */
 export interface SliceWrites {
@@ -178,8 +179,6 @@ export class SliceWriter {
 
 /** Labels, owner and name of the EndpointSlices of a Service (k8s.io/endpointslice, `utils.go`). Pure. */
 
-/** The label with the name of a slice's Service. */
-export const serviceNameLabel = 'kubernetes.io/service-name';
 /** The label with the name of the controller that manages a slice. */
 export const managedByLabel = 'endpointslice.kubernetes.io/managed-by';
 /** The value of {@link managedByLabel} on slices of the endpointslice controller. */

@@ -4,7 +4,7 @@ import { pushAll } from '../../../objects/lists.ts';
 import type { DaemonSet } from '../../../objects/types/apps.generated.ts';
 import type { Node, Pod, PodSpec, Toleration } from '../../../objects/types/core.generated.ts';
 import { untolerated } from '../../nodes/plan.ts';
-import { matchesNode } from '../../scheduler/plan.ts';
+import { matchesNode } from '../../scheduler/plan-nodes.ts';
 import {
   byCreation,
   isActive,

@@ -8,6 +8,7 @@ import type { WorkloadCondition } from '../../../objects/types/workloads.ts';
 import { conditionOf } from '../../../objects/meta.ts';
 import { isActive, isPodReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
+import { failureOf, metSuccessPolicy, parseIndexes } from './plan-policies.ts';
 
 const indexAnnotation = 'batch.kubernetes.io/job-completion-index';
 
@@ -70,7 +71,8 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
   if (missing < 0) {
     return { create: [], remove: count.active.slice(0, -missing), status, next: deadline, expiry: undefined };
   }
-  const retryAt = retryTime(count.failed);
+  const isPerIndex = job.spec.backoffLimitPerIndex !== undefined;
+  const retryAt = isPerIndex ? 0 : retryTime(count.failed);
   if (missing > 0 && retryAt > now) {
     return {
       create: [],
@@ -80,33 +82,68 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
       expiry: undefined,
     };
   }
-  const create =
-    startTime === undefined && status.startTime === undefined ? [] : draftPods(job, count, missing);
-  return { create, remove: [], status, next: deadline, expiry: undefined };
+  const hasStarted = startTime !== undefined || status.startTime !== undefined;
+  const { drafts, retryAt: indexRetryAt } = draftPods(job, count, hasStarted ? missing : 0, now);
+  const next = earliest(deadline, indexRetryAt);
+  return { create: drafts, remove: [], status, next, expiry: undefined };
+}
+
+function earliest(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 }
 
 interface Count {
   readonly active: Pod[];
   readonly succeeded: Pod[];
+  /** Without those that `podFailurePolicy` ignores. */
   readonly failed: Pod[];
   readonly terminating: number;
   /** The completed indexes of an Indexed Job. */
   readonly done: ReadonlySet<number>;
+  /** The indexes that are not tried again (`backoffLimitPerIndex`). */
+  readonly failedIndexes: ReadonlySet<number>;
+  /** Why `podFailurePolicy` fails the Job. */
+  readonly policyMessage: string | undefined;
 }
 
 function countPods(job: Job, pods: readonly Pod[]): Count {
   const succeeded = pods.filter(({ status }) => status.phase === 'Succeeded');
   const indexes =
     job.spec.completionMode === 'Indexed' ? succeeded.map(indexOf).filter((index) => index >= 0) : [];
+  // A Pod that is deleted before it finished counts as failed once it is gone; here, as soon as it fails.
+  const failures = pods
+    .filter(({ status }) => status.phase === 'Failed')
+    .map((pod) => ({ pod, failure: failureOf(job, pod) }));
+  const counted = failures.filter(({ failure }) => failure.kind !== 'ignore');
   return {
     active: pods.filter(isActive),
     succeeded,
-    // A Pod that is deleted before it finished counts as failed once it is gone; here, as soon as it fails.
-    failed: pods.filter(({ status }) => status.phase === 'Failed'),
+    failed: counted.map(({ pod }) => pod),
     terminating: pods.filter((pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod))
       .length,
     done: new Set(indexes),
+    failedIndexes: failedIndexes(
+      job,
+      counted.map(({ pod }) => pod),
+      failures.flatMap(({ pod, failure }) => (failure.kind === 'failIndex' ? indexOf(pod) : [])),
+    ),
+    policyMessage: failures.flatMap(({ failure }) => (failure.kind === 'failJob' ? failure.message : []))[0],
   };
+}
+
+/** @param given up by a rule. */
+function failedIndexes(
+  { spec, status }: Job,
+  failed: readonly Pod[],
+  given: readonly number[],
+): ReadonlySet<number> {
+  const { backoffLimitPerIndex: limit, completions = 0 } = spec;
+  if (limit === undefined) return new Set();
+  const tries = new Map<number, number>();
+  for (const index of failed.map(indexOf)) tries.set(index, (tries.get(index) ?? 0) + 1);
+  const over = [...tries].flatMap(([index, count]) => (index >= 0 && count > limit ? index : []));
+  // Failed Pods may be deleted by users.
+  return new Set([...parseIndexes(status.failedIndexes ?? '', completions), ...given, ...over]);
 }
 
 function isUnfinished({ status }: Pod): boolean {
@@ -129,9 +166,20 @@ interface Verdict {
 }
 
 function judge(job: Job, count: Count, now: number): Verdict | undefined {
-  const { completions, backoffLimit = 6 } = job.spec;
+  const { completions, backoffLimit = 6, maxFailedIndexes } = job.spec;
   const succeeded = succeededCount(job, count);
-  if (count.failed.length > backoffLimit) {
+  // What is decided stays: Pods that are stopped for it may fail.
+  for (const [condition, type] of [
+    ['SuccessCriteriaMet', 'Complete'],
+    ['FailureTarget', 'Failed'],
+  ] as const) {
+    const { status, reason = '', message = '' } = conditionOf(job.status.conditions, condition) ?? {};
+    if (status === 'True') return { type, reason, message };
+  }
+  if (count.policyMessage !== undefined) {
+    return { type: 'Failed', reason: 'PodFailurePolicy', message: count.policyMessage };
+  }
+  if (count.failed.length > backoffLimit || isPastRestarts(job, count)) {
     const message = 'Job has reached the specified backoff limit';
     return { type: 'Failed', reason: 'BackoffLimitExceeded', message };
   }
@@ -139,6 +187,16 @@ function judge(job: Job, count: Count, now: number): Verdict | undefined {
   if (deadline !== undefined && now >= deadline) {
     const message = 'Job was active longer than specified deadline';
     return { type: 'Failed', reason: 'DeadlineExceeded', message };
+  }
+  if (maxFailedIndexes !== undefined && count.failedIndexes.size > maxFailedIndexes) {
+    const message = 'Job has exceeded the specified maximal number of failed indexes';
+    return { type: 'Failed', reason: 'MaxFailedIndexesExceeded', message };
+  }
+  const met = metSuccessPolicy(job, count.done);
+  if (met !== undefined) return { type: 'Complete', reason: 'SuccessPolicy', message: met };
+  const ended = succeeded + count.failedIndexes.size;
+  if (count.failedIndexes.size > 0 && ended >= (completions ?? 0) && count.active.length === 0) {
+    return { type: 'Failed', reason: 'FailedIndexes', message: 'Job has failed indexes' };
   }
   const complete =
     completions === undefined ? succeeded > 0 && count.active.length === 0 : succeeded >= completions;
@@ -148,6 +206,16 @@ function judge(job: Job, count: Count, now: number): Verdict | undefined {
     reason: 'CompletionsReached',
     message: 'Reached expected number of succeeded pods',
   };
+}
+
+/** Containers that were started again in their Pods (`pastBackoffLimitOnFailure`). */
+function isPastRestarts({ spec }: Job, { active }: Count): boolean {
+  const { backoffLimit = 6, template } = spec;
+  if (template.spec?.restartPolicy !== 'OnFailure') return false;
+  const restarts = active
+    .flatMap(({ status }) => [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])])
+    .reduce((sum, { restartCount }) => sum + restartCount, 0);
+  return restarts >= Math.max(1, backoffLimit);
 }
 
 function deadlineOf({ spec, status }: Job): number | undefined {
@@ -166,19 +234,37 @@ function missingPods(job: Job, count: Count): number {
       ? succeeded > 0
         ? count.active.length
         : parallelism
-      : Math.min(parallelism, completions - succeeded);
-  // Terminating Pods are waited for only with `podReplacementPolicy: Failed`; by default they are replaced.
-  return Math.max(0, wanted) - count.active.length;
+      : Math.min(parallelism, completions - succeeded - count.failedIndexes.size);
+  // By default Pods that are being deleted are replaced at once.
+  const waited = job.spec.podReplacementPolicy === 'Failed' ? count.terminating : 0;
+  const missing = Math.max(0, wanted) - count.active.length;
+  return missing > 0 ? Math.max(0, missing - waited) : missing;
 }
 
-function draftPods(job: Job, count: Count, missing: number): Draft<Pod>[] {
+interface Drafts {
+  readonly drafts: readonly Draft<Pod>[];
+  /** When an index that has failed may be tried again. */
+  readonly retryAt: number | undefined;
+}
+
+function draftPods(job: Job, count: Count, missing: number, now: number): Drafts {
   const draft = podFromTemplate(job, job.spec.template);
-  if (job.spec.completionMode !== 'Indexed') return Array.from({ length: missing }, () => draft);
-  const taken = new Set([...count.done, ...count.active.map(indexOf)]);
+  if (job.spec.completionMode !== 'Indexed') {
+    return { drafts: Array.from({ length: missing }, () => draft), retryAt: undefined };
+  }
+  const taken = new Set([...count.done, ...count.failedIndexes, ...count.active.map(indexOf)]);
   const drafts: Draft<Pod>[] = [];
+  let retryAt: number | undefined;
   const name = job.metadata.name ?? '';
   for (let index = 0; drafts.length < missing && index < (job.spec.completions ?? 0); index++) {
     if (taken.has(index)) continue;
+    if (job.spec.backoffLimitPerIndex !== undefined) {
+      const at = retryTime(count.failed.filter((pod) => indexOf(pod) === index));
+      if (at > now) {
+        retryAt = earliest(retryAt, at);
+        continue;
+      }
+    }
     const { metadata } = draft;
     drafts.push({
       metadata: {
@@ -190,7 +276,7 @@ function draftPods(job: Job, count: Count, missing: number): Draft<Pod>[] {
       spec: { ...withIndexVariable(draft.spec ?? {}), hostname: `${name}-${index}` },
     });
   }
-  return drafts;
+  return { drafts, retryAt };
 }
 
 /** The index is in the environment of each container (`addCompletionIndexEnvVariables`). */
@@ -220,6 +306,9 @@ function counts(job: Job, count: Count): Omit<JobStatus, 'conditions' | 'startTi
     ...(count.failed.length === 0 ? {} : { failed: count.failed.length }),
     terminating: count.terminating,
     ...(completed === '' ? {} : { completedIndexes: completed }),
+    ...(job.spec.backoffLimitPerIndex === undefined
+      ? {}
+      : { failedIndexes: formatIndexes(count.failedIndexes) }),
     uncountedTerminatedPods: {},
     ready: count.active.filter(isPodReady).length,
   };

@@ -1,4 +1,4 @@
-import { isAlreadyExists } from '../../../client/errors.ts';
+import { isAlreadyExists, isNotFound } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informers/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import {
@@ -6,11 +6,11 @@ import {
   pods as podsResource,
   statefulSets as statefulSetsResource,
 } from '../../../client/resources.ts';
-import type { KubeObject, ObjectKey } from '../../../objects/meta.ts';
-import { nextAvailable } from '../../../objects/pods.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../../objects/meta.ts';
+import { isPodTerminating, nextAvailable } from '../../../objects/pods.ts';
 import { errorMessage } from '../../../objects/status.ts';
 import type { StatefulSet } from '../../../objects/types/apps.generated.ts';
-import type { Pod } from '../../../objects/types/core.generated.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../objects/types/core.generated.ts';
 import type { ControllerContext } from '../../../runtime/context.ts';
 import {
   type ControllerSpec,
@@ -24,9 +24,13 @@ import { Ownership } from '../ownership.ts';
 import { hashOfData } from '../plan-history.ts';
 import { PodControl, type PodEventTexts } from '../pod-control.ts';
 import {
+  claimOwners,
+  claimsOf,
   draftClaims,
   draftPod,
   isMember,
+  isStale,
+  ordinalOf,
   planStatefulSet,
   planStatefulSetStatus,
   podName,
@@ -55,7 +59,8 @@ const podEventTexts: PodEventTexts = {
 
 class StatefulSetReconciler {
   readonly #context: ControllerContext;
-  readonly #claimClient: ResourceClient<KubeObject>;
+  readonly #claimClient: ResourceClient<PersistentVolumeClaim>;
+  readonly #claims: Informer<PersistentVolumeClaim>;
   readonly #sets: Informer<StatefulSet>;
   readonly #podControl: PodControl;
   readonly #status: StatusWriter<StatefulSet>;
@@ -68,6 +73,7 @@ class StatefulSetReconciler {
 
     this.#sets = loop.cache(statefulSetsResource);
     const pods = loop.cache(podsResource);
+    this.#claims = loop.cache(persistentVolumeClaims);
 
     this.#podControl = new PodControl(loop, pods, podEventTexts);
     this.#status = new StatusWriter(loop, this.#sets);
@@ -80,6 +86,17 @@ class StatefulSetReconciler {
       children: pods,
     });
     loop.on(this.#sets, ownKey);
+    // A Pod may wait until the claim of the one before it is gone.
+    loop.on(this.#claims, ({ kind, object }) => (kind === 'deleted' ? this.#setsOf(object) : []));
+  }
+
+  #setsOf({ metadata: { namespace, name = '' } }: PersistentVolumeClaim): readonly ObjectKey[] {
+    const isOf = ({ metadata, spec }: StatefulSet): boolean =>
+      metadata.namespace === namespace &&
+      (spec.volumeClaimTemplates ?? []).some((template) =>
+        name.startsWith(`${template.metadata.name ?? ''}-${metadata.name ?? ''}-`),
+      );
+    return [...this.#sets.cache.values()].filter(isOf).map(keyOf);
   }
 
   async reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
@@ -111,12 +128,40 @@ class StatefulSetReconciler {
 
   async #act(key: ObjectKey, input: StatefulSetInput, signal: AbortSignal): Promise<Error | undefined> {
     const { set } = input;
-    const { create, remove } = planStatefulSet(input);
+    await this.#keepClaims(input, signal);
+    const { create: planned, remove } = planStatefulSet(input);
+    const create = planned.filter(
+      ({ ordinal }) => !this.#claimsOf(set, ordinal).some((claim) => isStale(set, ordinal, claim)),
+    );
     for (const { ordinal } of create) await this.#createClaims(set, ordinal, signal);
     const drafts = create.map(({ ordinal, revision }) => draftPod(set, revision, ordinal));
     const failure = await this.#podControl.create(key, set, drafts, signal);
     await this.#podControl.delete(key, set, remove, signal);
     return failure;
+  }
+
+  #claimsOf(set: StatefulSet, ordinal: number): readonly PersistentVolumeClaim[] {
+    const { namespace = '' } = set.metadata;
+    return claimsOf(set, ordinal).flatMap((name) => this.#claims.cache.get(joinKey(namespace, name)) ?? []);
+  }
+
+  /** Gives claims the owners with which they are deleted. */
+  async #keepClaims({ set, pods }: StatefulSetInput, signal: AbortSignal): Promise<void> {
+    for (const pod of pods) {
+      const ordinal = ordinalOf(set, pod);
+      if (ordinal === undefined || isPodTerminating(pod)) continue;
+      for (const { metadata } of this.#claimsOf(set, ordinal)) {
+        const ownerReferences = claimOwners(set, pod, metadata);
+        if (ownerReferences === undefined || metadata.deletionTimestamp !== undefined) continue;
+        const { namespace = '', name = '', uid, resourceVersion } = metadata;
+        const patch = { metadata: { uid, resourceVersion, ownerReferences } };
+        try {
+          await this.#claimClient.mergePatch(namespace, name, patch, { signal });
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+        }
+      }
+    }
   }
 
   async #createClaims(set: StatefulSet, ordinal: number, signal: AbortSignal): Promise<void> {

@@ -1,9 +1,9 @@
 import type { Draft } from '../../../client/resource-client.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import type { KubeObject, OwnerReference } from '../../../objects/meta.ts';
 import type { ControllerRevision, StatefulSet } from '../../../objects/types/apps.generated.ts';
-import type { Pod } from '../../../objects/types/core.generated.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../objects/types/core.generated.ts';
 import { templateOf } from '../plan-history.ts';
-import { controllerRevisionHash, podFromTemplate } from '../plan-template.ts';
+import { controllerRevisionHash, podFromTemplate, scaledValue } from '../plan-template.ts';
 import { isPodAvailable, isFinished, isPodReady, isPodTerminating } from '../../../objects/pods.ts';
 
 // The identity of a StatefulSet's Pods (pkg/controller/statefulset/stateful_set_utils.go).
@@ -21,7 +21,7 @@ export function isMember(set: StatefulSet, { metadata }: Pod): boolean {
 }
 
 /** `web-2` of the StatefulSet `web` → 2; undefined for any other name. */
-function ordinalOf(set: StatefulSet, pod: Pod): number | undefined {
+export function ordinalOf(set: StatefulSet, pod: Pod): number | undefined {
   const prefix = `${set.metadata.name ?? ''}-`;
   const name = pod.metadata.name ?? '';
   const rest = name.startsWith(prefix) ? name.slice(prefix.length) : '';
@@ -69,15 +69,70 @@ function claimNames({ spec }: StatefulSet): string[] {
   return (spec.volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name ?? '');
 }
 
+/** The names of the PersistentVolumeClaims of an ordinal's Pod. */
+export function claimsOf(set: StatefulSet, ordinal: number): readonly string[] {
+  return claimNames(set).map((volume) => `${volume}-${podName(set, ordinal)}`);
+}
+
 /** The PersistentVolumeClaims of an ordinal's Pod. */
-export function draftClaims(set: StatefulSet, ordinal: number): KubeObject[] {
-  const { namespace = '', name = '' } = set.metadata;
-  return (set.spec.volumeClaimTemplates ?? []).map((template) => {
-    const { status: _status, ...claim }: KubeObject & { status?: unknown } = template;
-    const labels = { ...template.metadata.labels, ...set.spec.selector?.matchLabels };
-    const claimName = `${template.metadata.name ?? ''}-${name}-${ordinal}`;
-    return { ...claim, metadata: { ...template.metadata, namespace, name: claimName, labels } };
+export function draftClaims(set: StatefulSet, ordinal: number): Draft<PersistentVolumeClaim>[] {
+  const { namespace = '' } = set.metadata;
+  const names = claimsOf(set, ordinal);
+  return (set.spec.volumeClaimTemplates ?? []).map(({ status: _, ...claim }, i) => {
+    const labels = { ...claim.metadata.labels, ...set.spec.selector?.matchLabels };
+    const metadata = { ...claim.metadata, namespace, name: names[i] ?? '', labels };
+    const ownerReferences = claimOwners(set, undefined, metadata);
+    return { ...claim, metadata: { ...metadata, ...(ownerReferences && { ownerReferences }) } };
   });
+}
+
+/**
+ * The owners that a claim is to have by `persistentVolumeClaimRetentionPolicy`: it is deleted with the set, or with its Pod
+ * when the set is scaled below that (`updateClaimOwnerRefForSetAndPod`).
+ *
+ * @param pod that uses it; undefined: it is being made.
+ * @returns undefined: it has them, or it is another's.
+ */
+export function claimOwners(
+  set: StatefulSet,
+  pod: Pod | undefined,
+  { ownerReferences = [] }: KubeObject['metadata'],
+): OwnerReference[] | undefined {
+  const { whenDeleted, whenScaled } = set.spec.persistentVolumeClaimRetentionPolicy ?? {};
+  const own = [set.metadata.uid, pod?.metadata.uid];
+  const others = ownerReferences.filter(({ uid }) => !own.includes(uid));
+  if (others.some(({ controller }) => controller === true)) return undefined;
+  const isCondemned = pod !== undefined && !isInRange(set, ordinalOf(set, pod) ?? -1);
+  const owners =
+    isCondemned && whenScaled === 'Delete'
+      ? [controllerRef('v1', 'Pod', pod)]
+      : whenDeleted === 'Delete'
+        ? [controllerRef('apps/v1', 'StatefulSet', set)]
+        : [];
+  const wanted = [...others, ...owners];
+  const isSame =
+    wanted.length === ownerReferences.length &&
+    wanted.every(({ uid }) => ownerReferences.some((present) => present.uid === uid));
+  return isSame ? undefined : wanted;
+}
+
+function controllerRef(
+  apiVersion: string,
+  kind: string,
+  { metadata: { name = '', uid = '' } }: KubeObject,
+): OwnerReference {
+  return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
+}
+
+/** True for a claim that goes with a Pod that is gone: the next Pod of the name waits for that (`PodClaimIsStale`). */
+export function isStale(set: StatefulSet, ordinal: number, { metadata }: KubeObject): boolean {
+  const name = podName(set, ordinal);
+  return (metadata.ownerReferences ?? []).some((owner) => owner.kind === 'Pod' && owner.name === name);
+}
+
+function isInRange({ spec }: StatefulSet, ordinal: number): boolean {
+  const start = spec.ordinals?.start ?? 0;
+  return ordinal >= start && ordinal < start + (spec.replicas ?? 0);
 }
 
 export interface StatefulSetInput {
@@ -119,7 +174,7 @@ export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
   const condemned = pods
     .flatMap((pod) => {
       const ordinal = ordinalOf(set, pod);
-      return ordinal === undefined || (ordinal >= start && ordinal < end) ? [] : [{ pod, ordinal }];
+      return ordinal === undefined || isInRange(set, ordinal) ? [] : [{ pod, ordinal }];
     })
     .sort((a, b) => b.ordinal - a.ordinal);
   // Without Parallel: of several Pods that are not steady, the lowest is first, and the rest wait for it.
@@ -133,22 +188,34 @@ export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
   return { create, remove: nextToUpdate(input, byOrdinal, start, end) };
 }
 
-/** Highest ordinal first, one at a time, down to the partition; an unhealthy Pod is waited for. */
+/**
+ * Pods of an old revision, the highest ordinal first, down to the partition: as many as may be unavailable beside those
+ * that are. With Parallel, those that are unavailable themselves come first, and cost nothing
+ * (`updateStatefulSetAfterInvariantEstablished`).
+ */
 function nextToUpdate(
-  { set, update, now }: StatefulSetInput,
+  input: StatefulSetInput,
   byOrdinal: ReadonlyMap<number, Pod>,
   start: number,
   end: number,
 ): Pod[] {
-  if (set.spec.updateStrategy?.type === 'OnDelete') return [];
-  const lowest = start + (set.spec.updateStrategy?.rollingUpdate?.partition ?? 0);
-  for (let ordinal = end - 1; ordinal >= lowest; ordinal--) {
-    const pod = byOrdinal.get(ordinal);
-    if (pod === undefined) return [];
-    if (revisionNameOf(pod) !== update.metadata.name && !isPodTerminating(pod)) return [pod];
-    if (isPodTerminating(pod) || !isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now)) return [];
-  }
-  return [];
+  const { replicas = 0, updateStrategy, podManagementPolicy } = input.set.spec;
+  if (updateStrategy?.type === 'OnDelete') return [];
+  const { partition = 0, maxUnavailable } = updateStrategy?.rollingUpdate ?? {};
+  const pods = [...byOrdinal].filter(([ordinal]) => ordinal >= start && ordinal < end);
+  const unavailable = pods.filter(([, pod]) => !isSteady(input, pod)).length;
+  const budget = Math.max(1, scaledValue(maxUnavailable, replicas, 'down', 1)) - unavailable;
+  const outdated = pods
+    .filter(([ordinal, pod]) => ordinal >= start + partition && isOutdated(input, pod))
+    .sort(([a], [b]) => b - a)
+    .map(([, pod]) => pod);
+  if (podManagementPolicy !== 'Parallel') return outdated.slice(0, Math.max(0, budget));
+  const steady = outdated.filter((pod) => isSteady(input, pod));
+  return [...outdated.filter((pod) => !isSteady(input, pod)), ...steady.slice(0, Math.max(0, budget))];
+}
+
+function isOutdated({ update }: StatefulSetInput, pod: Pod): boolean {
+  return revisionNameOf(pod) !== update.metadata.name && !isPodTerminating(pod);
 }
 
 function revisionFor({ set, current, update }: StatefulSetInput, ordinal: number): ControllerRevision {
@@ -162,7 +229,7 @@ function isSteady({ set, now }: StatefulSetInput, pod: Pod): boolean {
   return !isPodTerminating(pod) && isPodAvailable(pod, set.spec.minReadySeconds ?? 0, now);
 }
 
-/** The status to report (`updateStatefulSet`, `completeRollingUpdate`). */
+/** The status to report (`updateStatefulSet`, `completeUpdate`). */
 export function planStatefulSetStatus({
   set,
   pods,
@@ -179,9 +246,7 @@ export function planStatefulSetStatus({
   const of = (revision: ControllerRevision): number =>
     staying.filter((pod) => revisionNameOf(pod) === revision.metadata.name).length;
   const updated = of(update);
-  const isRolling = set.spec.updateStrategy?.type !== 'OnDelete';
-  const complete =
-    isRolling && updated === wanted && members.length === wanted && ready.length === members.length;
+  const complete = updated === wanted && members.length === wanted && ready.length === members.length;
   const settled = complete ? update : current;
   const currentReplicas = of(settled);
   return {

@@ -91,7 +91,42 @@ describe('an autoscaler', () => {
       ['AbleToScale', 'True', 'SucceededRescale'],
       ['ScalingActive', 'True', 'ValidMetricFound'],
       ['ScalingLimited', 'False', 'DesiredWithinRange'],
+      ['ScaledToZero', 'False', 'NotScaledToZero'],
     ]);
+  });
+
+  it('says which generation of it the status is of', () => {
+    const hpa = autoscaler();
+    const observed = { ...hpa, metadata: { ...hpa.metadata, generation: 7 } };
+    const { status } = planStatus(observed, scale(stateOf([50])), { current: 1, now });
+    expect(status.observedGeneration).toBe(7);
+  });
+
+  describe('whose target has no Pods', () => {
+    const zero = stateOf([], { current: 0 });
+    const scaledToZero = (spec: Partial<HorizontalPodAutoscalerSpec>) => ({
+      ...autoscaler(spec),
+      status: {
+        desiredReplicas: 0,
+        currentMetrics: null,
+        conditions: [{ type: 'ScaledToZero', status: 'True' }],
+      },
+    });
+
+    it('leaves it alone that somebody else scaled to zero', () => {
+      for (const minReplicas of [0, 1]) {
+        const { rescale, conditions } = scale(zero, { minReplicas });
+        expect(rescale).toBeUndefined();
+        expect(conditions).toContainEqual(
+          expect.objectContaining({ type: 'ScalingActive', reason: 'ScalingDisabled' }),
+        );
+      }
+    });
+
+    it('asks its metrics again if it scaled the target to zero itself', () => {
+      const { conditions } = planScaling(scaledToZero({ minReplicas: 2 }), zero, none, now);
+      expect(conditions).not.toContainEqual(expect.objectContaining({ reason: 'ScalingDisabled' }));
+    });
   });
 
   it('scales down when the recommendations of five minutes allow it', () => {

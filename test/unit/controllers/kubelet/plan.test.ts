@@ -242,6 +242,21 @@ describe('termination', () => {
     });
   });
 
+  it('gives a stand-in with a preStop handler the time that this takes, within the grace period', () => {
+    const handled = { name: 'main', image: 'i', lifecycle: { preStop: { sleep: { seconds: 20 } } } };
+    const begun = bound({}, { containers: [handled] });
+    const leaving = { ...begun, status: { ...begun.status, ...plan(begun).status } };
+    const ending = { sinceMs: now, graceMs: 30_000 };
+    expect(plan(leaving, 5000, { ending })).toMatchObject({
+      next: now + 30_000,
+      status: { phase: 'Running' },
+    });
+    const seen = { exitCode: 0, startedAt: now, finishedAt: now + 20_000 };
+    const nothing = { problem: undefined, started: undefined, ready: undefined };
+    const observed = new Map([['main', { attempt: 0, startedAt: now, ending: seen, ...nothing }]]);
+    expect(plan(leaving, 20_000, { ending, observed }).status.phase).toBe('Succeeded');
+  });
+
   it('ends a Pod whose containers never started at once', () => {
     const { status, next } = plan(bound(), 0, { ending });
     expect(next).toBeUndefined();

@@ -108,7 +108,7 @@ describe('planHistory', () => {
   ): ControllerRevision => {
     const { create } = planHistory(owner, template(image), present, hashOfData, undefined);
     if (create === undefined) throw new Error('the template is a revision already');
-    return { ...create, revision };
+    return { ...create, data: create.data, revision };
   };
 
   it('names a revision by the hash of what it holds, as kube-controller-manager does', () => {

@@ -42,7 +42,8 @@ describe('the log of a container', () => {
       ['stdout', true, 'one'],
       ['stderr', true, 'three'],
       ['stdout', true, 'two'],
-      ['stdout', true, 'four'],
+      // Without an end, as the program left it.
+      ['stdout', false, 'four'],
     ]);
     const [first = ''] = readFileSync(join(log.folder, '0'), 'utf8').split('\n');
     expect(first).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z stdout F one$/);

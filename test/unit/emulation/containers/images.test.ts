@@ -62,10 +62,28 @@ describe('what runs for a container', () => {
       { image: 'ghcr.io/shop/e2e', args: ['pause'] },
       ours(agnhost, '/agnhost', 'pause'),
     ],
+    [
+      'the real agnhost',
+      { image: `${agnhost}:9`, args: ['netexec'] },
+      command('/opt/k8s/agnhost', 'netexec'),
+    ],
+    [
+      'the real agnhost where tests look for it',
+      { image: `${agnhost}:9`, command: ['/agnhost', 'netexec'], args: ['--http-port=80'] },
+      command('/opt/k8s/agnhost', 'netexec', '--http-port=80'),
+    ],
+    [
+      'another command of the real agnhost',
+      { image: `${agnhost}:9`, command: ['sh', '-c', 'x'] },
+      command('sh', '-c', 'x'),
+    ],
+    ['the real pause', { image: 'registry.k8s.io/pause:3.10' }, command('/pause')],
     ['an own image', { image: 'ghcr.io/shop/tool:v1', args: ['-x'] }, command('/bin/true', '-x')],
   ])('%s', (_, container, expected) => {
     const own = new Map<string, ImageProgram>([
-      ['ghcr.io/shop/tool', { kind: 'commands', entrypoint: ['/bin/true'], cmd: [] }],
+      ['ghcr.io/shop/tool', { kind: 'file', path: '/bin/true' }],
+      [`${agnhost}:9`, { kind: 'file', path: '/opt/k8s/agnhost' }],
+      ['registry.k8s.io/pause', { kind: 'file', path: '/pause' }],
       ['ghcr.io/shop/web', { kind: 'server' }],
       ['ghcr.io/shop/e2e', { kind: 'program', name: 'agnhost' }],
     ]);
@@ -75,7 +93,22 @@ describe('what runs for a container', () => {
   it('has a name, or is a file', () => {
     expect(programNames.map(programNamed)).not.toContain(undefined);
     expect(['nginx', ''].map(programNamed)).toEqual([undefined, undefined]);
-    expect(programNamed('/bin/sh')).toEqual({ kind: 'commands', entrypoint: ['/bin/sh'], cmd: [] });
+    expect(programNamed('/bin/sh')).toEqual({ kind: 'file', path: '/bin/sh' });
+  });
+
+  it('is in every container, but where a file of the machine was chosen', () => {
+    const own = new Map<string, ImageProgram>([
+      [agnhost, { kind: 'file', path: '/opt/agnhost' }],
+      ['x', { kind: 'file', path: '/x' }],
+    ]);
+    const images = new Images(own, guestImages);
+    expect([...images.executables('busybox').keys()]).toEqual(['/agnhost']);
+    expect(images.executables(`${agnhost}:1`)).toEqual(
+      new Map([['/agnhost', { kind: 'file', path: '/opt/agnhost' }]]),
+    );
+    expect(images.executables('x').size).toBe(0);
+    const at = new Images(new Map([[agnhost, { kind: 'file', path: '/agnhost' }]]), guestImages);
+    expect(at.executables('busybox').size).toBe(0);
   });
 });
 
@@ -83,6 +116,9 @@ it.each([
   ['nginx:1.29', 80],
   ['docker.io/library/httpd', 80],
   ['registry.k8s.io/echoserver:1.10', 8080],
+  ['gcr.io/google-samples/kubernetes-bootcamp:v1', 8080],
+  ['docker.io/jocatalin/kubernetes-bootcamp:v2', 8080],
+  ['hashicorp/http-echo', 5678],
   ['ghcr.io/shop/nginx', undefined],
   ['postgres', undefined],
 ])('%s listens at port %s where its container declares none', (image, port) => {

@@ -6,7 +6,7 @@ import {
   fileAnswer,
   type WebServer,
 } from '../../../../src/emulation/stand-ins/document-root.ts';
-import type { Container, Pod } from '../../../../src/objects/types/core.generated.ts';
+import type { Container } from '../../../../src/objects/types/core.generated.ts';
 
 const nginx: WebServer = { name: 'nginx', root: '/usr/share/nginx/html' };
 const httpd: WebServer = { name: 'httpd', root: '/usr/local/apache2/htdocs' };
@@ -135,17 +135,7 @@ describe('the documents of a web server', () => {
 });
 
 describe('the volumes of documents', () => {
-  const pod: Pod = {
-    metadata: { name: 'web' },
-    spec: {
-      containers: [],
-      volumes: [
-        { name: 'page', configMap: { name: 'page' } },
-        { name: 'machine', hostPath: { path: '/etc' } },
-      ],
-    },
-    status: {},
-  };
+  const isOfMachine = (volume: string): boolean => volume === 'machine';
   const at = (name: string, mountPath: string, subPath?: string): Container => ({
     name: 'main',
     volumeMounts: [{ name, mountPath, ...(subPath === undefined ? {} : { subPath }) }],
@@ -162,11 +152,11 @@ describe('the volumes of documents', () => {
     ['page', '/etc/nginx/conf.d', undefined],
     ['machine', '/usr/share/nginx/html', undefined],
   ] as const)('%s at %s: %s', ([name, path, isWhole]) => {
-    expect(documentsOf(nginx, pod, at(name, path))?.isWhole).toBe(isWhole);
+    expect(documentsOf(nginx, at(name, path), isOfMachine)?.isWhole).toBe(isWhole);
   });
 
   it('are none of other servers', () => {
-    expect(documentsOf(undefined, pod, at('page', '/usr/share/nginx/html'))).toBeUndefined();
-    expect(documentsOf(httpd, pod, at('page', '/usr/share/nginx/html'))).toBeUndefined();
+    expect(documentsOf(undefined, at('page', '/usr/share/nginx/html'), isOfMachine)).toBeUndefined();
+    expect(documentsOf(httpd, at('page', '/usr/share/nginx/html'), isOfMachine)).toBeUndefined();
   });
 });

@@ -1,6 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  claimOwners,
+  draftClaims,
+  isStale,
   planStatefulSet,
   planStatefulSetStatus,
 } from '../../../../../src/controllers/workloads/stateful-sets/plan.ts';
@@ -31,7 +34,7 @@ function statefulSet(spec: Partial<StatefulSet['spec']> = {}, image = 'i:1'): St
 function revisionOf(set: StatefulSet, revision: number): ControllerRevision {
   const { create } = planHistory(set, set.spec.template, [], hashOfData, undefined);
   if (create === undefined) throw new Error('a first revision is always created');
-  return { ...create, revision };
+  return { ...create, data: create.data, revision };
 }
 
 /** A set whose Pods do what its plans say; each is ready on request. */
@@ -134,6 +137,37 @@ describe('planStatefulSet', () => {
     expect(remove[0]?.metadata.name).toBe(name);
   });
 
+  describe('rolls as many Pods at once as may be unavailable', () => {
+    const start = (spec: Partial<StatefulSet['spec']>, unready: readonly number[] = []) => {
+      const set = statefulSet({ replicas: 5, ...spec });
+      const current = revisionOf(statefulSet({}, 'i:0'), 1);
+      const update = revisionOf(set, 2);
+      const pods = [0, 1, 2, 3, 4].map((ordinal) =>
+        pod(`db-${ordinal}`, {
+          ready: !unready.includes(ordinal),
+          labels: draftPod(set, current, ordinal).metadata.labels ?? {},
+        }),
+      );
+      return planStatefulSet({ set, pods, current, update, now }).remove.map(({ metadata }) => metadata.name);
+    };
+    const rolling = (maxUnavailable: number | string, partition = 0) => ({
+      updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition, maxUnavailable } },
+    });
+    const parallel = { podManagementPolicy: 'Parallel' };
+
+    it.each<[string, Partial<StatefulSet['spec']>, number[], string[]]>([
+      ['a number', rolling(2), [], ['db-4', 'db-3']],
+      ['a share, rounded down', rolling('50%'), [], ['db-4', 'db-3']],
+      ['at least one', rolling('10%'), [], ['db-4']],
+      ['down to the partition', rolling(3, 3), [], ['db-4', 'db-3']],
+      ['one without a limit', { updateStrategy: { type: 'RollingUpdate' } }, [], ['db-4']],
+      ['Parallel: beside what is unavailable', { ...rolling(2), ...parallel }, [0], ['db-0', 'db-4']],
+      ['Parallel: what is unavailable in any case', { ...rolling(1), ...parallel }, [0, 2], ['db-2', 'db-0']],
+    ])('%s', (_what, spec, unready, names) => {
+      expect(start(spec, unready)).toEqual(names);
+    });
+  });
+
   it('leaves Pods alone with OnDelete', () => {
     const set = statefulSet({ updateStrategy: { type: 'OnDelete' } });
     const old = revisionOf(statefulSet({}, 'i:0'), 1);
@@ -173,6 +207,57 @@ describe('draftPod', () => {
   });
 });
 
+describe('the claims of a set', () => {
+  const owned = (whenDeleted: string, whenScaled: string, replicas = 1) =>
+    statefulSet({
+      replicas,
+      persistentVolumeClaimRetentionPolicy: { whenDeleted, whenScaled },
+      volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: {}, status: {} }],
+    });
+
+  // The table of stateful_set_utils.go `updateClaimOwnerRefForSetAndPod`.
+  it.each([
+    ['Retain', 'Retain', [], []],
+    ['Delete', 'Retain', ['StatefulSet'], ['StatefulSet']],
+    ['Retain', 'Delete', [], ['Pod']],
+    ['Delete', 'Delete', ['StatefulSet'], ['Pod']],
+  ])('whenDeleted %s, whenScaled %s: of %j, beyond the replicas of %j', (deleted, scaled, inside, beyond) => {
+    const before = { ownerReferences: [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x' }] };
+    const set = owned(deleted, scaled);
+    for (const [name, kinds] of [
+      ['db-0', inside],
+      ['db-1', beyond],
+    ] as const) {
+      const owners = claimOwners(set, pod(name), before) ?? before.ownerReferences;
+      expect(owners.map(({ kind }) => kind)).toEqual(['X', ...kinds]);
+      expect(claimOwners(set, pod(name), { ownerReferences: owners })).toBeUndefined();
+      // And back, once the policy says so.
+      const kept = claimOwners(owned('Retain', 'Retain'), pod(name), { ownerReferences: owners });
+      expect((kept ?? owners).map(({ kind }) => kind)).toEqual(['X']);
+    }
+  });
+
+  it('are made with the owner that they keep', () => {
+    const [claim] = draftClaims(owned('Delete', 'Retain'), 3);
+    expect(claim?.metadata).toMatchObject({
+      ...{ name: 'data-db-3', labels: { app: 'db' } },
+      ownerReferences: [{ kind: 'StatefulSet', name: 'db', uid: 'u', controller: true }],
+    });
+    expect(draftClaims(owned('Retain', 'Delete'), 3)[0]?.metadata).not.toHaveProperty('ownerReferences');
+  });
+
+  it('stay as they are where another controls them', () => {
+    const other = [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x', controller: true }];
+    expect(claimOwners(owned('Delete', 'Delete'), pod('db-0'), { ownerReferences: other })).toBeUndefined();
+  });
+
+  it('are waited for while they go with a Pod that is gone', () => {
+    const owner = { apiVersion: 'v1', kind: 'Pod', name: 'db-1', uid: 'gone' };
+    const claim = { metadata: { ownerReferences: [owner] } };
+    expect([isStale(statefulSet(), 1, claim), isStale(statefulSet(), 0, claim)]).toEqual([true, false]);
+  });
+});
+
 describe('planStatefulSetStatus', () => {
   it('counts Pods that finished until they are gone', () => {
     const set = statefulSet({ replicas: 1 });
@@ -185,29 +270,32 @@ describe('planStatefulSetStatus', () => {
     });
   });
 
-  it('moves currentRevision on when the last Pod is updated', () => {
-    const set = statefulSet({ replicas: 2 });
-    const current = revisionOf(statefulSet({}, 'i:0'), 1);
-    const update = revisionOf(set, 2);
-    const labelled = (revision: ControllerRevision, ordinal: number): Pod =>
-      pod(`db-${ordinal}`, { labels: draftPod(set, revision, ordinal).metadata.labels ?? {} });
-    const half = { set, pods: [labelled(current, 0), labelled(update, 1)], current, update, now };
-    expect(planStatefulSetStatus(half)).toEqual({
-      observedGeneration: 1,
-      replicas: 2,
-      readyReplicas: 2,
-      currentReplicas: 1,
-      updatedReplicas: 1,
-      currentRevision: current.metadata.name,
-      updateRevision: update.metadata.name,
-      collisionCount: 0,
-      availableReplicas: 2,
-    });
-    const whole = { ...half, pods: [labelled(update, 0), labelled(update, 1)] };
-    expect(planStatefulSetStatus(whole)).toMatchObject({
-      currentReplicas: 2,
-      updatedReplicas: 2,
-      currentRevision: update.metadata.name,
-    });
-  });
+  it.each(['RollingUpdate', 'OnDelete'])(
+    'moves currentRevision on when the last Pod is updated: %s',
+    (type) => {
+      const set = statefulSet({ replicas: 2, updateStrategy: { type } });
+      const current = revisionOf(statefulSet({}, 'i:0'), 1);
+      const update = revisionOf(set, 2);
+      const labelled = (revision: ControllerRevision, ordinal: number): Pod =>
+        pod(`db-${ordinal}`, { labels: draftPod(set, revision, ordinal).metadata.labels ?? {} });
+      const half = { set, pods: [labelled(current, 0), labelled(update, 1)], current, update, now };
+      expect(planStatefulSetStatus(half)).toEqual({
+        observedGeneration: 1,
+        replicas: 2,
+        readyReplicas: 2,
+        currentReplicas: 1,
+        updatedReplicas: 1,
+        currentRevision: current.metadata.name,
+        updateRevision: update.metadata.name,
+        collisionCount: 0,
+        availableReplicas: 2,
+      });
+      const whole = { ...half, pods: [labelled(update, 0), labelled(update, 1)] };
+      expect(planStatefulSetStatus(whole)).toMatchObject({
+        currentReplicas: 2,
+        updatedReplicas: 2,
+        currentRevision: update.metadata.name,
+      });
+    },
+  );
 });

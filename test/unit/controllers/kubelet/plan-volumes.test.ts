@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { MountError, planVolumes } from '../../../../src/controllers/kubelet/plan-volumes.ts';
+import type { Container, PersistentVolumeSpec, Pod } from '../../../../src/objects/types/core.generated.ts';
+import { node, pod } from '../workloads/samples.ts';
+
+const mounted: Partial<Container> = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
+const asDevice: Partial<Container> = { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] };
+
+function using(container: Partial<Container>, where: 'containers' | 'initContainers' = 'containers'): Pod {
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'c' } }];
+  return pod('p', { spec: { volumes, [where]: [{ name: 'main', image: 'i', ...container }] } });
+}
+
+function plan(each: Pod, volume: PersistentVolumeSpec): unknown {
+  const objects = { configMap: () => undefined, secret: () => undefined, volumeOf: () => volume };
+  try {
+    return planVolumes({ pod: each, node: node('n'), objects, tokens: new Map() });
+  } catch (error) {
+    if (error instanceof MountError) return `${error.reason}: ${error.message}`;
+    throw error;
+  }
+}
+
+describe('the volume of a claim', () => {
+  const folder = { hostPath: { path: '/d', type: 'DirectoryOrCreate' } };
+  const lists = 'unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]';
+
+  it('is what its containers say it is', () => {
+    for (const where of ['containers', 'initContainers'] as const) {
+      expect(plan(using(mounted, where), { ...folder, volumeMode: 'Block' })).toBe(
+        `FailedMount: Unable to attach or mount volumes: ${lists}: volume data has volumeMode Block, but is specified in volumeMounts`,
+      );
+      expect(plan(using(asDevice, where), folder)).toBe(
+        `FailedMount: Unable to attach or mount volumes: ${lists}: volume data has volumeMode Filesystem, but is specified in volumeDevices`,
+      );
+      expect(plan(using(asDevice, where), { ...folder, volumeMode: 'Block' })).toMatch(
+        /^FailedMapVolume: MapVolume.SetUpDevice failed for volume "data" : block devices are not simulated/,
+      );
+    }
+    expect(plan(using(mounted), folder)).toMatchObject([
+      { hostPath: '/d', hostPathType: 'DirectoryOrCreate' },
+    ]);
+    expect(plan(using(mounted), { local: { path: '/l' } })).toMatchObject([{ hostPathType: 'Directory' }]);
+  });
+});
