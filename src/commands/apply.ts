@@ -2,10 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { RestMapping } from '../client/discovery.ts';
 import type { Transport } from '../client/transport.ts';
-import { isRecord } from '../objects/json.ts';
 import { pushAll } from '../objects/lists.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import { isKubeObject } from '../client/resources.ts';
 import { errorMessage } from '../objects/status.ts';
 
 const fieldManager = 'servicenet-up';
@@ -14,14 +12,15 @@ const fieldManager = 'servicenet-up';
 export interface Manifest {
   /** Its path, or `-` for standard input. */
   readonly file: string;
-  readonly text: string;
+  readonly objects: readonly KubeObject[];
 }
 
-/** Reads files; `-` is standard input. @throws {Error} naming the file that cannot be read. */
+/** Reads files; `-` is standard input. @throws {Error} naming the file that cannot be read, or holds something else. */
 export async function readManifests(files: readonly string[]): Promise<readonly Manifest[]> {
   const manifests: Manifest[] = [];
   for (const file of files) {
-    manifests.push({ file, text: file === '-' ? await text(process.stdin) : await readText(file) });
+    const yaml = file === '-' ? await text(process.stdin) : await readText(file);
+    manifests.push({ file, objects: await objectsOf(file, yaml) });
   }
   return manifests;
 }
@@ -29,17 +28,16 @@ export async function readManifests(files: readonly string[]): Promise<readonly 
 /**
  * Applies the objects of manifests in their order, by server-side apply.
  * @returns one line for each object, such as `service/catalog`.
- * @throws {Error} naming the file, for one that is not YAML or whose content is refused.
+ * @throws {Error} naming the file whose content is refused.
  */
 export async function applyManifests(client: Transport, manifests: readonly Manifest[]): Promise<string[]> {
   const lines: string[] = [];
-  for (const manifest of manifests) {
-    const objects = await objectsOf(manifest);
+  for (const { file, objects } of manifests) {
     try {
       pushAll(lines, await applyObjects(client, objects));
     } catch (error) {
       const why = errorMessage(error);
-      throw new Error(`${manifest.file}: ${why}`, { cause: error });
+      throw new Error(`${file}: ${why}`, { cause: error });
     }
   }
   return lines;
@@ -73,25 +71,11 @@ export async function applyObjects(client: Transport, objects: readonly KubeObje
 }
 
 /** The objects of a manifest. @throws {Error} naming the file. */
-export async function objectsOf({ file, text: yaml }: Manifest): Promise<KubeObject[]> {
-  const objects: KubeObject[] = [];
-  for (const value of await documentsOf(file, yaml)) {
-    if (value === null || value === undefined) continue;
-    const items: unknown[] =
-      isRecord(value) && value['kind'] === 'List' && Array.isArray(value['items']) ? value['items'] : [value];
-    for (const item of items) {
-      if (!isKubeObject(item)) throw new Error(`${file}: a document is not a Kubernetes object`);
-      objects.push(item);
-    }
-  }
-  return objects;
-}
-
-async function documentsOf(file: string, yaml: string): Promise<unknown[]> {
+async function objectsOf(file: string, yaml: string): Promise<KubeObject[]> {
   // Loaded only here: most starts apply nothing, and the library takes 10 MiB.
-  const { readYaml } = await import('../client/yaml.ts');
+  const { objectsInYaml } = await import('../client/yaml.ts');
   try {
-    return readYaml(yaml);
+    return objectsInYaml(yaml);
   } catch (error) {
     throw new Error(`${file}: ${errorMessage(error)}`, { cause: error });
   }

@@ -4,14 +4,14 @@ import { auditCluster, type ClusterAudit } from '../controllers/service-allocati
 import { auditClusterAttachments } from '../platforms/cni/cluster-audit.ts';
 import type { Transport } from '../client/transport.ts';
 import { maxOf } from '../objects/lists.ts';
-import { connectCluster } from './connect.ts';
+import { connectCluster, reportedCluster } from './connect.ts';
 
 /** Findings are checked again after this time: only those that last are reported. */
 const recheckMs = 5000;
 
 /** Prints what is wrong with the addresses and node ports of a cluster. Returns the exit code: 1 with findings. */
 export async function audit({ cluster, nodePorts, output }: AuditConfig): Promise<0 | 1> {
-  const transport = await connectCluster(cluster);
+  const transport = await connectCluster(await reportedCluster(cluster));
   try {
     const read = (): Promise<WholeAudit> => auditAll(transport, nodePorts);
     let result = await read();

@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { localControllers, remoteControllers } from '../platforms/catalog.ts';
 import { type KnownController, selectControllers, UnknownControllerError } from '../controllers/run.ts';
 import { WrongValue } from '../flags/readers.ts';
@@ -32,4 +33,9 @@ function select(choice: readonly string[], known: readonly KnownController[]): r
   } catch (error) {
     throw error instanceof UnknownControllerError ? new WrongValue(error.message) : error;
   }
+}
+
+/** Where `up` writes its kubeconfig unless a flag names another file, and other commands look for it. */
+export function kubeconfigOfUp(): string {
+  return join(homedir(), '.servicenet', 'kubeconfig');
 }

@@ -1,10 +1,13 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createTransport } from '../client/connect.ts';
 import type { Transport } from '../client/transport.ts';
 import type { ClusterConfig } from '../flags/shared.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Logger } from 'pino';
 import type { HealthCheck } from '../telemetry/health.ts';
+import { kubeconfigOfUp } from './choices.ts';
 
 /**
  * How to reach the API server, by the flags.
@@ -16,6 +19,23 @@ export async function connectCluster(cluster: ClusterConfig, metrics?: Metrics):
   const { certificateAuthority, ...source } = cluster;
   const ca = certificateAuthority === undefined ? {} : { ca: await readFile(certificateAuthority) };
   return createTransport({ ...source, ...ca }, metrics);
+}
+
+/**
+ * The cluster of a command that people use beside an `up`: that of the flags or of `$KUBECONFIG`, then that of a running
+ * `up`, where `run` looks, then those of {@link connectCluster}.
+ */
+export async function reportedCluster(cluster: ClusterConfig): Promise<ClusterConfig> {
+  const { KUBECONFIG: named = '', HOME: home = '' } = process.env;
+  if (cluster.kind === 'endpoint' || cluster.path !== undefined || named !== '') return cluster;
+  const path = kubeconfigOfUp();
+  if (!existsSync(path)) return cluster;
+  const { isOfRunningServer } = await import('./local-cluster/kubeconfig.ts');
+  if (!(await isOfRunningServer(path))) return cluster;
+  if (home !== '' && existsSync(join(home, '.kube', 'config'))) {
+    process.stderr.write(`servicenet: the cluster is that of servicenet up (--kubeconfig ${path})\n`);
+  }
+  return { ...cluster, path };
 }
 
 export interface TelemetryServerOptions {

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlreadyExists, isNotFound } from '../client/errors.ts';
 import { ResourceClient } from '../client/resource-client.ts';
-import { services, addressPools } from '../client/resources.ts';
+import { services, addressPools, storageClasses } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
+import { folderProvisioner } from '../controllers/persistent-volumes/plan.ts';
 import { loadBalancerReadyCondition } from '../network/announcing/assigned-addresses.ts';
 import type { Service } from '../objects/types/core.generated.ts';
 import definitions from './definitions.generated.json' with { type: 'json' };
@@ -41,6 +42,21 @@ export async function offerAddresses(
       if (!isNotFound(error) || performance.now() > deadline) throw error;
       await sleep(checkMs);
     }
+  }
+}
+
+/** Makes the default StorageClass `standard`; one that is there already (`--data-dir`) is its owner's, and stays as it is. */
+export async function offerStorage(client: Transport): Promise<void> {
+  const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+  try {
+    await new ResourceClient(client, storageClasses).create({
+      metadata: { name: 'standard', annotations },
+      provisioner: folderProvisioner,
+      volumeBindingMode: 'WaitForFirstConsumer',
+      allowVolumeExpansion: true,
+    });
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
   }
 }
 

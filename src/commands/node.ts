@@ -1,6 +1,7 @@
 import { cpus } from 'node:os';
+import type { Logger } from 'pino';
 import { Clients } from '../client/resource-client.ts';
-import { systemClock } from '../client/clock.ts';
+import { type Clock, isAborted, systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/events/event-sender.ts';
 import { InformerFactory } from '../client/informers/shared-informer.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
@@ -8,6 +9,7 @@ import { AvailabilityTracker } from '../client/availability-tracker.ts';
 import type { DetectLocal, NodeConfig } from '../flags/node.ts';
 import { ResourceClient } from '../client/resource-client.ts';
 import { bgpPeers, leases, resourceName } from '../client/resources.ts';
+import { holdNames } from '../host/held-names.ts';
 import { type Host, ProgramMissingError } from '../host/host.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
 import { localHost, sysctlIn } from '../host/local-host.ts';
@@ -52,6 +54,10 @@ export async function node(config: NodeConfig): Promise<void> {
   const signal = untilSignal(log);
   const stopReturning = returnFreedMemory(log);
   const stop = new AbortController();
+  signal.received.then(
+    () => stop.abort(),
+    () => stop.abort(),
+  );
   const following = new AbortController();
   const metrics = new Metrics();
   const server = await connectCluster(config.cluster, metrics);
@@ -113,7 +119,10 @@ export async function node(config: NodeConfig): Promise<void> {
       texts: hasProxy ? { '/proxyMode': 'nftables' } : {},
       log,
     });
+    let release = (): void => undefined;
     try {
+      release = await untilAlone(config.features, clock, log, stop.signal);
+      if (isAborted(stop.signal)) return;
       const running = Promise.all(agents.map((agent) => agent.run(stop.signal)));
       // They last longer than the agents: an orderly end waits for other nodes.
       informers.start(following.signal);
@@ -122,9 +131,9 @@ export async function node(config: NodeConfig): Promise<void> {
         'node agent started',
       );
       await Promise.race([signal.received, running]);
-      stop.abort();
       await running;
     } finally {
+      release();
       stop.abort();
       following.abort();
       await Promise.all([informers.finished(), events.close()]);
@@ -135,6 +144,32 @@ export async function node(config: NodeConfig): Promise<void> {
     await server.close();
     signal.release();
   }
+}
+
+/** How long an agent that waits for another one's end takes to see it. */
+const aloneMs = 1000;
+
+/**
+ * Waits until no other agent on the node has one of the features: two would write the same tables, and renew one Lease.
+ *
+ * @returns lets the next one begin.
+ */
+async function untilAlone(
+  features: NodeConfig['features'],
+  clock: Clock,
+  log: Logger,
+  stop: AbortSignal,
+): Promise<() => void> {
+  for (let round = 0; !isAborted(stop); round++) {
+    const holding = await holdNames(features.map((feature) => `servicenet-${feature}`));
+    if ('release' in holding) return holding.release;
+    if (round === 0) {
+      const message = 'another agent on this node has the feature: waiting until it ends';
+      log.warn({ reason: 'OtherAgent', feature: holding.taken.slice('servicenet-'.length) }, message);
+    }
+    await clock.sleep(aloneMs, stop);
+  }
+  return () => undefined;
 }
 
 /** @throws {OtherEgressError} where another project assigns and uses egress addresses in the cluster. */

@@ -7,7 +7,6 @@ import {
   addressPools,
   egressIPs,
   ipPools,
-  bgpPeers,
 } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { keyOf } from '../objects/meta.ts';
@@ -15,7 +14,6 @@ import { forbiddenRanges } from '../controllers/load-balancer/pools.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
 import {
   type PooledCluster,
-  planReport,
   type PoolReport,
   poolProblems,
   planEdit,
@@ -23,13 +21,13 @@ import {
 } from '../pools/plan.ts';
 import type { PoolsConfig, PoolsPlanConfig, ImportConfig } from '../flags/pools.ts';
 import { type IPPoolReport, reportIPPools } from '../platforms/cni/plan.ts';
-import { connectCluster } from './connect.ts';
-import { type EgressRow, egressRows, columns } from './tables.ts';
+import { connectCluster, reportedCluster } from './connect.ts';
+import { type EgressRow, egressRows, reportedPools } from '../view/rows/addresses.ts';
+import { columns } from './tables.ts';
 import { firstFew } from '../objects/lists.ts';
 import type { AddressPool } from '../objects/types/servicenet.ts';
-import { formatTime } from '../objects/time.ts';
-import { isDNS1123Subdomain } from '../objects/names.ts';
-import { objectsOf, readManifests } from './apply.ts';
+import { editPools, poolsAmong } from '../pools/edit.ts';
+import { readManifests } from './apply.ts';
 import { writeYaml } from '../apiserver/schema/yaml/write-yaml.ts';
 import { readImport } from '../pools/import/read.ts';
 
@@ -67,7 +65,7 @@ async function readPooledCluster(
  * @throws {Error} when the cluster has neither AddressPools nor any of the others.
  */
 export async function pools({ cluster, settings, output }: PoolsConfig): Promise<void> {
-  const transport = await connectCluster(cluster);
+  const transport = await connectCluster(await reportedCluster(cluster));
   try {
     const read = await readPooledCluster(transport, settings);
     const egress = (await listIfServed(transport, egressIPs))?.flatMap(egressRows) ?? [];
@@ -75,14 +73,9 @@ export async function pools({ cluster, settings, output }: PoolsConfig): Promise
     if (read.pools === undefined && egress.length === 0 && ofPods.length === 0) {
       throw new Error('the cluster has no AddressPool kind: apply deploy/crds first');
     }
-    const report = planReport({ ...read, pools: read.pools ?? [] }, Date.now());
-    const all = {
-      ...report,
-      ...(egress.length === 0 ? {} : { egress }),
-      ...(ofPods.length === 0 ? {} : { ipPools: ofPods }),
-    };
+    const all = reportedPools({ ...read, pools: read.pools ?? [] }, egress, ofPods, Date.now());
     process.stdout.write(
-      output === 'json' ? `${JSON.stringify(all, undefined, 2)}\n` : tables(report, egress, ofPods),
+      output === 'json' ? `${JSON.stringify(all, undefined, 2)}\n` : tables(all, egress, ofPods),
     );
   } finally {
     await transport.close();
@@ -146,13 +139,13 @@ function count(value: number): string {
  * @throws {Error} for a file that cannot be read or contains anything but AddressPools.
  */
 export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
-  const transport = await connectCluster(config.cluster);
+  const transport = await connectCluster(await reportedCluster(config.cluster));
   try {
     const now = Date.now();
     const files = await readPools(config.files);
     const read = await readPooledCluster(transport, config.settings);
     const present = read.pools ?? [];
-    const edited = edit(present, files, config.deleted, now);
+    const edited = editPools(present, files, config.deleted, now);
     const cluster = { ...read, pools: present };
     const effects = planEdit({ ...cluster, edited, nowMs: now });
     const problems = poolProblems(edited, read.forbidden);
@@ -170,43 +163,7 @@ export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
 }
 
 async function readPools(files: readonly string[]): Promise<AddressPool[]> {
-  const pools: AddressPool[] = [];
-  for (const manifest of await readManifests(files)) {
-    for (const object of await objectsOf(manifest)) {
-      // An import prints them beside its pools; they assign nothing.
-      if (object.kind === bgpPeers.kind) continue;
-      if (object.kind !== addressPools.kind || !addressPools.isObject(object)) {
-        throw new Error(
-          `${manifest.file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is not an AddressPool`,
-        );
-      }
-      const { name = '' } = object.metadata;
-      const [wrong] = name === '' ? ['it has no name'] : isDNS1123Subdomain(name);
-      if (wrong !== undefined)
-        throw new Error(`${manifest.file}: AddressPool ${JSON.stringify(name)}: ${wrong}`);
-      pools.push(object);
-    }
-  }
-  return pools;
-}
-
-/** A changed pool keeps its age, a new one is the youngest: the older pool has precedence in an overlap. */
-function edit(
-  present: readonly AddressPool[],
-  files: readonly AddressPool[],
-  deleted: readonly string[],
-  now: number,
-): AddressPool[] {
-  const pools = new Map(present.map((pool) => [pool.metadata.name ?? '', pool]));
-  for (const name of deleted) {
-    if (!pools.delete(name)) throw new Error(`there is no AddressPool ${name} to delete`);
-  }
-  for (const pool of files) {
-    const { name = '' } = pool.metadata;
-    const creationTimestamp = pools.get(name)?.metadata.creationTimestamp ?? formatTime(now);
-    pools.set(name, { ...pool, metadata: { ...pool.metadata, creationTimestamp } });
-  }
-  return [...pools.values()];
+  return (await readManifests(files)).flatMap(({ file, objects }) => poolsAmong(objects, file));
 }
 
 function text(effects: readonly EditEffect[], problems: readonly string[]): string {

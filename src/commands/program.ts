@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { homedir, hostname } from 'node:os';
-import { join } from 'node:path';
+import { hostname } from 'node:os';
 import { Argument, Command, CommanderError, type Help, Option } from 'commander';
 import { controllerConfig, controllerFlags } from '../flags/controller.ts';
 import { dnsConfig, dnsFlags } from '../flags/dns.ts';
 import { nodeConfig, nodeFlags } from '../flags/node.ts';
+import { pageConfig, pageFlags } from '../flags/page.ts';
 import {
   importConfig,
   importFlags,
@@ -21,7 +21,7 @@ import { runConfig, runFlags } from '../flags/run.ts';
 import { upConfig, upFlags } from '../flags/up.ts';
 import { numberAt } from '../objects/json.ts';
 import { version } from '../telemetry/version.ts';
-import { localChoices, selectRemote } from './choices.ts';
+import { kubeconfigOfUp, localChoices, selectRemote } from './choices.ts';
 import { explanation, listenProblem } from './explanation.ts';
 
 /** Exit code of a wrong command line, as of shells and most programs: nothing was started. */
@@ -49,7 +49,12 @@ export function program(): Command {
     .description(
       'Kubernetes Service networking: an API server for tests, and a load balancer controller for any cluster',
     )
-    .version(version(), '-V, --version')
+    .version(version(), '-v, --version')
+    .addOption(new Option('-V').hideHelp())
+    .on('option:V', () => {
+      process.stdout.write(`${version()}\n`);
+      throw new CommanderError(0, 'commander.version', version());
+    })
     .configureHelp({ formatItem: helpItem })
     .showHelpAfterError('(run with --help for usage)')
     .exitOverride()
@@ -64,6 +69,25 @@ export function program(): Command {
     .description('print the version')
     .action(() => {
       process.stdout.write(`servicenet ${version()} (API of Kubernetes 1.36, Node.js ${process.version})\n`);
+    });
+  root
+    .command('completion')
+    .description('print a script that completes command lines; in bash: source <(servicenet completion bash)')
+    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
+    .action(async (shell: string) => {
+      const { completionScripts } = await import('./completion.ts');
+      process.stdout.write(Object.entries(completionScripts).find(([name]) => name === shell)?.[1] ?? '');
+    });
+  root
+    .command('complete', { hidden: true })
+    .argument('[words...]')
+    .action(async (words: readonly string[]) => {
+      const { completions } = await import('./completion.ts');
+      process.stdout.write(
+        completions(root, words)
+          .map((word) => `${word}\n`)
+          .join(''),
+      );
     });
   return root;
 }
@@ -131,17 +155,24 @@ function commands(): readonly Command[] {
     ),
     command(
       'top',
-      'show Services, pools and Events live; without a terminal, print changes as lines',
+      'show a cluster live: Services, Pods, nodes, policies, addresses, problems and Events; without a terminal, print changes as lines',
       topFlags,
       topConfig,
       async (config) => (await import('./top/view.ts')).top(config),
+    ),
+    command(
+      'page',
+      'print the link to the page of a running servicenet up; or serve a page of another cluster, which only reads it',
+      pageFlags,
+      pageConfig,
+      async (config) => (await import('./page.ts')).page(config),
     ),
     command(
       'run',
       'run a program of this machine in the cluster network of servicenet up',
       runFlags,
       (given, words) =>
-        runConfig(given, words, { environment: process.env['KUBECONFIG'], default: defaultKubeconfig() }),
+        runConfig(given, words, { environment: process.env['KUBECONFIG'], default: kubeconfigOfUp() }),
       async (config) => (await import('./run.ts')).runProgramInside(config),
     )
       .usage('[options] -- program...')
@@ -153,10 +184,13 @@ function commands(): readonly Command[] {
       traceConfig,
       reporting(async (config) => (await import('./trace/trace.ts')).trace(config)),
     )
-      .argument('[source]', 'pod/NAMESPACE/NAME, node/NAME, outside or an address')
+      .argument(
+        '[source]',
+        'pod/NAMESPACE/NAME, deploy/NAMESPACE/NAME (a Pod of it), node/NAME, outside or an address',
+      )
       .argument(
         '[destination]',
-        'svc/NAMESPACE/NAME:PORT, pod/NAMESPACE/NAME:PORT, node/NAME:PORT, outside:PORT, an address or a name',
+        'svc/NAMESPACE/NAME:PORT, pod/… or deploy/NAMESPACE/NAME:PORT, node/NAME:PORT, outside:PORT, http://HOST/PATH, an address or a name',
       ),
     command(
       'pools',
@@ -228,6 +262,7 @@ function withFlags(made: Command, table: Table): Command {
       withFlags(made, entry.flags);
       continue;
     }
+    if (entry.heading !== undefined) made.optionsGroup(`${entry.heading}:`);
     const option = new Option(entry.flag, entry.about).default(entry.default);
     if (entry.isList === true) option.argParser(inParts());
     made.addOption(entry.choices === undefined ? option : option.choices(entry.choices));
@@ -258,14 +293,9 @@ function reporting<C>(report: (config: C) => Promise<0 | 1 | 2>): (config: C) =>
   };
 }
 
-/** Where `up` writes its kubeconfig, and `run` finds it. */
-function defaultKubeconfig(): string {
-  return join(homedir(), '.servicenet', 'kubeconfig');
-}
-
 /** An `up` that runs a program has a file of its own. */
 function newKubeconfig(words: readonly string[]): string {
-  return words.length === 0 ? defaultKubeconfig() : `${defaultKubeconfig()}-${randomUUID()}`;
+  return words.length === 0 ? kubeconfigOfUp() : `${kubeconfigOfUp()}-${randomUUID()}`;
 }
 
 /** `addCommand` does not pass settings on: without this, a wrong flag would end the process inside commander. */

@@ -1,13 +1,26 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { type Signal, untilSignal } from './signals.ts';
 import type { RunConfig } from '../flags/run.ts';
 import { askControl, controlSocketPath } from '../emulation/control-socket.ts';
 import { createLog } from '../telemetry/log.ts';
+import { localChoices } from './choices.ts';
 
 /** Exit codes of shells for a program that does not exist, and for one that cannot be run. */
 const notFound = 127;
 const notRunnable = 126;
+
+/**
+ * Says where a program cannot be found in PATH, before anything is started for it.
+ * @returns the exit code of shells for that; undefined where there is one.
+ */
+export function programMissing(file: string): number | undefined {
+  const folders = file.includes('/') ? [''] : (process.env['PATH'] ?? '').split(delimiter);
+  if (folders.some((folder) => localChoices.isExecutable(join(folder, file)))) return undefined;
+  process.stderr.write(`servicenet: cannot run ${file}: there is no such program\n`);
+  return notFound;
+}
 
 export interface ProgramRun {
   /** The program, looked up in PATH, and its arguments. */

@@ -3,8 +3,7 @@ import { services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { maxOf } from '../objects/lists.ts';
 import type { Service } from '../objects/types/core.generated.ts';
-import { parseAddress } from '../objects/address.ts';
-import type { EgressIP } from '../objects/types/openshift.ts';
+import { externalAddresses, port } from '../view/rows/services.ts';
 
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
 
@@ -40,28 +39,6 @@ function row({ metadata, spec, status }: Service): string[] {
   ];
 }
 
-/** The column EXTERNAL-IP, as kubectl prints it. */
-export function externalAddresses(spec: Service['spec'], status: Service['status']): string {
-  if (spec.type === 'ExternalName') return spec.externalName ?? '';
-  const ingress = (status.loadBalancer?.ingress ?? []).map(({ ip, hostname }) => ip ?? hostname ?? '');
-  const all = [...ingress, ...(spec.externalIPs ?? [])];
-  if (all.length > 0) return all.join(',');
-  return spec.type === 'LoadBalancer' ? '<pending>' : '<none>';
-}
-
-/** `80:30080/TCP`. */
-export function port({
-  port: number,
-  nodePort,
-  protocol,
-}: {
-  port: number;
-  nodePort?: number;
-  protocol?: string;
-}): string {
-  return `${number}${nodePort === undefined || nodePort === 0 ? '' : `:${nodePort}`}/${protocol ?? 'TCP'}`;
-}
-
 /** Formats rows as lines of plain text with aligned columns. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
@@ -74,25 +51,4 @@ export function columns(rows: readonly (readonly string[])[]): string {
       .join('   ')
       .trimEnd();
   return rows.map((row) => `${line(row)}\n`).join('');
-}
-
-/** An address of an EgressIP. */
-export interface EgressRow {
-  /** Canonical; as the spec has it where it is none. */
-  readonly address: string;
-  /** The name of the object. */
-  readonly egressIP: string;
-  /** The node that has it; undefined: none. */
-  readonly node: string | undefined;
-}
-
-/** The addresses of an EgressIP in the order of its spec. */
-export function egressRows({ metadata, spec, status }: EgressIP): readonly EgressRow[] {
-  const items = new Map(
-    (status?.items ?? []).map(({ egressIP, node }) => [parseAddress(egressIP)?.canonical, node]),
-  );
-  return spec.egressIPs.map((text) => {
-    const address = parseAddress(text)?.canonical;
-    return { address: address ?? text, egressIP: metadata.name ?? '', node: items.get(address) };
-  });
 }

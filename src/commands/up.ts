@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module';
 import type { Logger } from 'pino';
 import type { Embedded } from '../apiserver/embedded.ts';
+import { usualLoadBalancer } from '../flags/shared.ts';
 import type { UpConfig } from '../flags/up.ts';
 import type { ClusterNetwork } from '../emulation/cluster-network.ts';
 import { returnFreedMemory } from '../host/freed-memory.ts';
@@ -11,7 +12,8 @@ import { checkKubeconfig, removeKubeconfig, writeKubeconfig } from './local-clus
 import { banner, type Hints, hintsFor } from './local-cluster/banner.ts';
 import { ControllersThread } from './local-cluster/controllers-thread.ts';
 import { ownCommand } from './own-command.ts';
-import { type ProgramRun, runProgram } from './run.ts';
+import type { PageOfUp } from './page.ts';
+import { type ProgramRun, programMissing, runProgram } from './run.ts';
 import { exitCodes, untilSignal } from './signals.ts';
 import { hasScreen } from './top/terminal.ts';
 
@@ -20,7 +22,10 @@ import { hasScreen } from './top/terminal.ts';
  * @returns the exit code.
  */
 export async function up(config: UpConfig): Promise<number> {
-  const alone = config.program.length === 0;
+  const [file] = config.program;
+  const alone = file === undefined;
+  const missing = alone ? undefined : programMissing(file);
+  if (missing !== undefined) return missing;
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
   const stopReturning = returnFreedMemory(log);
@@ -55,6 +60,11 @@ export async function up(config: UpConfig): Promise<number> {
     const { server, report, failure, networkReady } = cluster;
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
+    const page =
+      alone && config.page !== 'off'
+        ? await openPage(config.page, config, server, open, log, started)
+        : undefined;
+    if (open !== undefined || page !== undefined) await openControl(config, open, page, log, started);
     if (open !== undefined) await openWays(config, open, log, started);
     else if (config.publish.length > 0) log.warn('--publish has no effect: there is no cluster network');
     const stopped = await Promise.race([signal.received, Promise.resolve(undefined)]);
@@ -76,7 +86,7 @@ export async function up(config: UpConfig): Promise<number> {
       return await runInside(run, open, log);
     }
     const hints = hintsFor(config, report, open !== undefined, ownCommand());
-    process.stdout.write(banner(config, report, begun.services, hints, open));
+    process.stdout.write(banner(config, report, begun.services, hints, open, page?.line));
     const isLive = config.liveView && process.stdout.isTTY;
     // The kubelet is inside: without the network, Pods would be pending for ever.
     const unusable = networkReady?.then(async (isReady) => {
@@ -86,7 +96,7 @@ export async function up(config: UpConfig): Promise<number> {
       return await failure;
     });
     const ended = Promise.race([signal.received, unusable ?? failure]);
-    if (isLive) await watch(server, hints, open, log, ended);
+    if (isLive) await watch(server, hints, page, open, log, ended);
     await ended;
     return 0;
   } finally {
@@ -124,20 +134,47 @@ async function openWays(
   log: Logger,
   started: End[],
 ): Promise<void> {
-  const { serveControl, controlSocketPath } = await import('../emulation/control-socket.ts');
   const { publish } = await import('./local-cluster/network.ts');
-  const control = await serveControl(controlSocketPath(config.kubeconfigPath), network, log);
-  if (control !== undefined) started.push(() => control.close());
   for (const port of config.publish) {
     const server = await publish(port, network, log);
     started.push(() => Promise.resolve(void server.close()));
   }
 }
 
+/** Serves the page. @param port undefined: the usual one. @throws {Error} where the port is in use. */
+async function openPage(
+  port: number | undefined,
+  config: UpConfig,
+  server: Embedded,
+  network: ClusterNetwork | undefined,
+  log: Logger,
+  started: End[],
+): Promise<PageOfUp> {
+  const { openPageOfUp } = await import('./page.ts');
+  const page = await openPageOfUp(port, config.kubeconfigPath, server, network !== undefined, log);
+  started.push(() => page.close());
+  return page;
+}
+
+/** Answers the commands beside this one. */
+async function openControl(
+  config: UpConfig,
+  network: ClusterNetwork | undefined,
+  page: PageOfUp | undefined,
+  log: Logger,
+  started: End[],
+): Promise<void> {
+  const { serveControl, controlSocketPath } = await import('../emulation/control-socket.ts');
+  const path = controlSocketPath(config.kubeconfigPath);
+  const control = await serveControl(path, { network, pageLink: page?.link }, log);
+  if (control !== undefined) started.push(() => control.close());
+}
+
 /** The output of an interactive start: the live view, until a signal. */
 async function watch(
   { url, ca, token }: Embedded,
   hints: Hints,
+  page: PageOfUp | undefined,
   network: ClusterNetwork | undefined,
   log: Logger,
   ended: Promise<unknown>,
@@ -156,7 +193,8 @@ async function watch(
       transport,
       log,
       namespace: undefined,
-      title: [`${url}  (q stops it)`, hints.exportLine],
+      settings: usualLoadBalancer,
+      title: [`${url}  (q stops it)`, ...(page === undefined ? [] : [page.line]), hints.exportLine],
       hints: hints.paragraphs.flat().filter((line) => line.startsWith(' ')),
       onResponses,
     };

@@ -19,8 +19,8 @@ import {
   text,
   type Values,
   wholeNumber,
-  wholeSeconds,
   WrongValue,
+  wholeSeconds,
 } from './readers.ts';
 import { clusterFlags, logFlags, metricsAddress, nodePortAddresses } from './shared.ts';
 
@@ -108,6 +108,35 @@ const conntrackTable = {
   },
 } satisfies Table;
 
+function within(value: number, least: number, most: number, unit: string): number {
+  if (value >= least && value <= most) return value;
+  throw new WrongValue(`must be from ${least}${unit} to ${most}${unit}`);
+}
+
+/** The lifetimes of announced addresses. */
+const leaseTable = {
+  leaseSeconds: {
+    flag: '--lease-duration <duration>',
+    about:
+      'how long announced addresses stay without a renewal of the Lease of their agent; others take over 0.5s later',
+    default: '2s',
+    read: (value) => within(wholeSeconds(value), 2, 60, 's'),
+  },
+  renewEveryMs: {
+    flag: '--lease-renew-interval <duration>',
+    about: 'time between renewals of the Lease of an agent that announces',
+    default: '600ms',
+    read: (value) => within(duration(value), 200, 20_000, 'ms'),
+  },
+  graceSeconds: {
+    flag: '--lease-grace <duration>',
+    about:
+      'how much longer addresses stay that no other node can announce; no more than --restart-grace counts',
+    default: '30s',
+    read: wholeSeconds,
+  },
+} satisfies Table;
+
 /** How addresses of LoadBalancer Services are announced. */
 const announceTable = {
   leaseNamespace: {
@@ -128,6 +157,11 @@ const announceTable = {
     default: '120s',
     read: wholeSeconds,
   },
+  lease: group(leaseTable, (times) => {
+    if (times.renewEveryMs * 3 > times.leaseSeconds * 1000)
+      throw new ConfigError('--lease-renew-interval: give a third of --lease-duration at most');
+    return times;
+  }),
   heartbeatPort: {
     flag: '--heartbeat-port <port>',
     about: 'UDP port of heartbeats between agents that announce',
@@ -289,9 +323,9 @@ function namespace(value: unknown): string {
   throw new WrongValue(`"${name}" is not the name of a namespace: ${fault}`);
 }
 
-/** Egress addresses are on their nodes as announced addresses are. */
+/** Each feature once. Egress addresses are on their nodes as announced addresses are. */
 function featureList(value: unknown): readonly (typeof features)[number][] {
-  const found = nonEmptyList(value).map(feature);
+  const found = [...new Set(nonEmptyList(value).map(feature))];
   if (!found.includes('egress') || found.includes('announce')) return found;
   throw new WrongValue('egress needs announce, which announces its addresses');
 }

@@ -11,11 +11,11 @@ import {
   type Values,
   WrongValue,
 } from './readers.ts';
-import { clusterFlags, loadBalancerFlags, outputFlag } from './shared.ts';
+import { clusterFlags, loadBalancerFlags, outputFlag, reportedClusterFlags } from './shared.ts';
 
 /** The flags of `servicenet pools`. */
 export const poolsFlags = {
-  cluster: clusterFlags,
+  cluster: reportedClusterFlags,
   settings: loadBalancerFlags,
   output: outputFlag,
 } satisfies Table;
@@ -30,7 +30,7 @@ export function poolsConfig(given: Given): PoolsConfig {
 
 /** The flags of `servicenet pools plan`. */
 export const poolsPlanFlags = {
-  cluster: clusterFlags,
+  cluster: reportedClusterFlags,
   settings: loadBalancerFlags,
   /** YAML or JSON with AddressPools that are to be made or changed; `-` is standard input. */
   files: {

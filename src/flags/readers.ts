@@ -20,6 +20,8 @@ export interface Flag<T> {
   /** As commander writes it: `--lameduck <duration>`, `-o, --output <format>`. Without `<…>` it is a switch. */
   readonly flag: string;
   readonly about: string;
+  /** Begins a group of the help, of this flag and those that follow. */
+  readonly heading?: string;
   /** As on the command line; of a switch, a boolean. Absent: a flag that is not given reads as undefined. */
   readonly default?: string | boolean;
   /** Of a switch that is on by default: what its form `--no-…` is for. */

@@ -14,11 +14,17 @@ import {
   type Values,
   wholeNumber,
 } from './readers.ts';
-import { clusterFlags, nodePortAddresses, nodePortRangeFlag, outputFlag } from './shared.ts';
+import {
+  loadBalancerFlags,
+  reportedClusterFlags,
+  nodePortAddresses,
+  nodePortRangeFlag,
+  outputFlag,
+} from './shared.ts';
 
 /** The flags of `servicenet audit`. */
 export const auditFlags = {
-  cluster: clusterFlags,
+  cluster: reportedClusterFlags,
   nodePorts: nodePortRangeFlag("the API server's range of node ports"),
   output: outputFlag,
 } satisfies Table;
@@ -51,11 +57,11 @@ const traceProxyTable = {
 } satisfies Table;
 
 /** Options of the proxy that translates Services; undefined: those of the cluster. */
-export type TraceProxyFlags = Values<typeof traceProxyTable>;
+export const traceProxyFlags = group(traceProxyTable, (values) => values);
 
 /** The flags of `servicenet trace`. */
 export const traceFlags = {
-  cluster: clusterFlags,
+  cluster: reportedClusterFlags,
   namespace: {
     flag: '-n, --namespace <name>',
     about: 'namespace of names without one, and of --matrix',
@@ -78,30 +84,38 @@ export const traceFlags = {
   },
   matrix: {
     flag: '--matrix',
-    about: 'print who reaches whom in the namespace',
+    about: 'print which workloads of the namespace reach which; -o wide: which Pods',
     default: false,
     read: boolean,
   },
-  port: { flag: '--port <number>', about: 'port of --matrix', read: optional(wholeNumber(1, 65_535)) },
+  port: {
+    flag: '--port <number>',
+    about: 'port of --matrix (default: those to which Services lead)',
+    read: optional(wholeNumber(1, 65_535)),
+  },
   /** The addresses of the machine `outside`. */
   outsideAddresses: {
     flag: '--outside-address <addresses>',
-    about: 'addresses of a machine outside, one of each family',
-    default: '203.0.113.1,2001:db8::1',
-    read: (value) => list(value).map(address),
+    about:
+      'addresses of a machine outside, one of each family (default: 203.0.113.1 and 2001:db8::1, or the next that are free)',
+    read: optional((value) => list(value).map(address)),
   },
-  proxy: group(traceProxyTable, (values) => values),
-  output: { ...outputFlag, ...oneOf('table', 'wide', 'json') },
+  proxy: traceProxyFlags,
+  output: {
+    ...outputFlag,
+    about: 'output format; tree, and mermaid, dot or svg as a picture of the way',
+    ...oneOf('table', 'wide', 'json', 'tree', 'mermaid', 'dot', 'svg'),
+  },
 } satisfies Table;
 
 type TraceFlags = Values<typeof traceFlags>;
 
 /** The configuration of `servicenet trace`. */
 export interface TraceConfig extends Omit<TraceFlags, 'matrix' | 'port'> {
-  /** One connection, or all pairs of Pods within the namespace. */
+  /** One connection, or all pairs of Pods within the namespace, at the ports of Services unless one is given. */
   readonly subject:
     | { readonly kind: 'connection'; readonly source: string; readonly destination: string }
-    | { readonly kind: 'matrix'; readonly port: number };
+    | { readonly kind: 'matrix'; readonly port: number | undefined };
 }
 
 /** Checks the arguments of `servicenet trace`. @throws {ConfigError} naming the flag and what it takes. */
@@ -113,6 +127,8 @@ export function traceConfig(given: Given, operands: readonly string[]): TraceCon
   if (flags.check && flags.cluster.kind !== 'kubeconfig') {
     throw new ConfigError('--check finds the cluster network by the kubeconfig of up: not --server');
   }
+  if (matrix && !['table', 'wide', 'json'].includes(flags.output))
+    throw new ConfigError('--matrix: -o is table, wide or json');
   const subject = matrix ? matrixSubject(flags.check, port, operands) : connectionSubject(port, operands);
   return Object.freeze({ ...flags, subject });
 }
@@ -124,7 +140,6 @@ function matrixSubject(
 ): TraceConfig['subject'] {
   if (check) throw new ConfigError('--check is for one connection: not --matrix');
   if (operands.length > 0) throw new ConfigError('--matrix takes no source and no destination');
-  if (port === undefined) throw new ConfigError('--matrix: give the port with --port');
   return { kind: 'matrix', port };
 }
 
@@ -139,12 +154,13 @@ function connectionSubject(port: number | undefined, operands: readonly string[]
 
 /** The flags of `servicenet top`. */
 export const topFlags = {
-  cluster: clusterFlags,
+  cluster: reportedClusterFlags,
   namespace: {
     flag: '-n, --namespace <name>',
-    about: 'show only Services and Events of this namespace',
+    about: 'show only this namespace, of what has one',
     read: optional(nonEmpty),
   },
+  settings: loadBalancerFlags,
 } satisfies Table;
 
 /** The configuration of `servicenet top`. */

@@ -9,6 +9,7 @@ import {
   type Table,
   type Values,
 } from './readers.ts';
+import { isWorkload, parseReference, type WorkloadKind } from '../objects/references.ts';
 
 const whereTable = {
   namespace: {
@@ -19,7 +20,8 @@ const whereTable = {
   },
   pod: {
     flag: '--pod <name>',
-    about: 'in this Pod (default: in a client Pod that exists for the program alone)',
+    about:
+      'in this Pod: NAME, NAMESPACE/NAME, or deploy/NAME for one of a workload (default: in a client Pod that exists for the program alone)',
     read: optional(nonEmpty),
   },
   node: { flag: '--node <name>', about: 'on this node', read: optional(nonEmpty) },
@@ -35,6 +37,13 @@ const whereTable = {
 export type RunWhere =
   | { readonly kind: 'client'; readonly namespace: string }
   | { readonly kind: 'pod'; readonly namespace: string; readonly name: string }
+  /** A Pod of a workload, a ready one if there is one. */
+  | {
+      readonly kind: 'workload';
+      readonly workload: WorkloadKind;
+      readonly namespace: string;
+      readonly name: string;
+    }
   | { readonly kind: 'node'; readonly name: string }
   | { readonly kind: 'outside' };
 
@@ -81,5 +90,18 @@ function runWhere({ namespace, pod, node, outside }: Values<typeof whereTable>):
   }
   if (outside) return { kind: 'outside' };
   if (node !== undefined) return { kind: 'node', name: node };
-  return pod === undefined ? { kind: 'client', namespace } : { kind: 'pod', namespace, name: pod };
+  return pod === undefined ? { kind: 'client', namespace } : podNamed(pod, namespace);
+}
+
+/** The Pod that a reference names, or a Pod of a workload. @throws {ConfigError} for other references. */
+export function podNamed(text: string, namespace: string): RunWhere {
+  const reference = parseReference(text, namespace);
+  if (reference !== undefined) {
+    const { kind, ...object } = reference;
+    if (kind === undefined || kind === 'Pod') return { kind: 'pod', ...object };
+    if (isWorkload(kind)) return { kind: 'workload', workload: kind, ...object };
+  }
+  throw new ConfigError(
+    `--pod: ${JSON.stringify(text)} is no Pod: give NAME, NAMESPACE/NAME, pod/NAME or a workload as deploy/NAME`,
+  );
 }

@@ -102,6 +102,19 @@ const clusterTable = {
 /** Flags that say which cluster a command connects to. */
 export const clusterFlags = group(clusterTable, clusterConfig);
 
+/** {@link clusterFlags} of commands that people use beside an `up`. */
+export const reportedClusterFlags = group(
+  {
+    ...clusterTable,
+    kubeconfig: {
+      ...clusterTable.kubeconfig,
+      about:
+        'kubeconfig file (default: $KUBECONFIG, that of a running servicenet up, ~/.kube/config, then the service account of the Pod)',
+    },
+  },
+  clusterConfig,
+);
+
 /** How to reach the API server. @throws {ConfigError} for flags that contradict each other. */
 function clusterConfig(flags: Values<typeof clusterTable>): ClusterConfig {
   const { kubeconfig, context, server, tokenFile, certificateAuthority } = flags;
@@ -126,25 +139,30 @@ function clusterConfig(flags: Values<typeof clusterTable>): ClusterConfig {
   };
 }
 
+/** What the load balancer of `up` reads, and that of commands without flags. */
+export const usualLoadBalancer = {
+  ...{ loadBalancerClass: 'servicenet.dev/load-balancer', isDefaultClass: true, compat: true },
+};
+
 const loadBalancerTable = {
   loadBalancerClass: {
     flag: '--lb-class <class>',
     about: 'serve Services of this loadBalancerClass',
-    default: 'servicenet.dev/load-balancer',
+    default: usualLoadBalancer.loadBalancerClass,
     read: className,
   },
   isDefaultClass: {
     flag: '--default-class',
     about: 'also serve Services without a class',
     negated: 'leave Services without a class to another load balancer',
-    default: true,
+    default: usualLoadBalancer.isDefaultClass,
     read: boolean,
   },
   compat: {
     flag: '--compat',
     about: 'also read the annotations of MetalLB, kube-vip, PureLB and Cilium',
     negated: 'read only the annotations of servicenet.dev',
-    default: true,
+    default: usualLoadBalancer.compat,
     read: boolean,
   },
 } satisfies Table;

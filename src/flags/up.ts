@@ -48,17 +48,115 @@ export const imagePrograms = ['server', 'agnhost', 'pause', 'commands'] as const
 
 /** The flags of `servicenet up`. */
 export const upFlags = {
-  attachments: attachmentFlags,
-  bindAddress: {
-    flag: '--bind-address <address>',
-    about: 'listen on this address',
-    default: '127.0.0.1',
-    read: address,
+  apply: {
+    flag: '--apply <files...>',
+    about: 'apply these YAML or JSON files when the server is ready',
+    read: texts,
+  },
+  nodes: {
+    flag: '--nodes <count>',
+    about: 'number of simulated nodes; with 0, no workloads run',
+    default: '3',
+    read: wholeNumber(0, 1000),
   },
   port: {
     flag: '--port <port>',
     about: 'listen on this port; 0 for any free port (default: 6443)',
     read: optional(wholeNumber(0, 65_535)),
+  },
+  kubeconfig: {
+    flag: '--write-kubeconfig <file>',
+    about: 'write the kubeconfig to this file, with mode 0600 (default: ~/.servicenet/kubeconfig)',
+    read: optional(nonEmpty),
+  },
+  addressPool: {
+    flag: '--default-pool <ranges>',
+    about:
+      'addresses of the default pool for LoadBalancer Services: CIDRs and ranges; "" for no pool (default: a range for documentation, such as 192.0.2.0/24, that no interface of this machine has)',
+    read: optional(poolRanges),
+  },
+  publish: {
+    flag: '--publish <ports...>',
+    about: 'lead ports of 127.0.0.1 to Services, such as 8000:shop/storefront:80; needs the cluster network',
+    read: publishedPorts,
+  },
+  inside: {
+    flag: '--inside',
+    about:
+      'run the program in the cluster network, as a Pod of namespace default; its KUBECONFIG works there',
+    default: false,
+    read: boolean,
+  },
+  dataDir: {
+    flag: '--data-dir <folder>',
+    about: 'keep all data in this folder (default: in memory only)',
+    read: optional(nonEmpty),
+  },
+  liveView: {
+    flag: '--no-live-view',
+    about: 'do not show the live view, even on a terminal',
+    read: unlessNegated,
+  },
+  page: {
+    flag: '--page <port>',
+    about:
+      'serve the page at this port of 127.0.0.1; 0 for any free port, off for no page (default: 6480, or the next free one)',
+    read: optional(pagePort),
+  },
+  network: {
+    heading: 'Pods',
+    flag: '--network <mode>',
+    about:
+      'put Pods into a network, so that they answer; auto: where this machine can make one (Linux, iproute2, user namespaces or root; nftables, else Services are forwarded in userspace)',
+    default: 'auto',
+    ...oneOf(...networkModes),
+  },
+  containers: {
+    flag: '--containers <mode>',
+    about:
+      'run the commands of containers as programs of this machine, in the network and a file system of their Pod; auto: where this machine can hold them, and they see its programs and no other file of it; processes: they see all that you can read; off: only built-in ones run',
+    default: 'auto',
+    ...oneOf(...containerModes),
+  },
+  images: {
+    flag: '--image <names...>',
+    about: `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${imagePrograms.join(', ')}, or an executable file; others keep the built-in server unless their container has a command`,
+    read: imageChoices,
+  },
+  missingImages: {
+    flag: '--missing-images <list>',
+    isList: true,
+    about:
+      'images that cannot be pulled, to see what follows (ErrImagePull, ImagePullBackOff); so are tags that begin with nosuch',
+    default: '',
+    read: list,
+  },
+  hostPathRoots: {
+    flag: '--host-path-root <folders...>',
+    about:
+      'hostPath volumes may show these folders and what is in them; by default none, and with --containers=processes all',
+    read: texts,
+  },
+  writableHostPaths: {
+    flag: '--writable-host-paths',
+    about:
+      'what containers write to hostPath volumes is written to this machine, and sockets there can be connected; without, such volumes are read-only',
+    default: false,
+    read: boolean,
+  },
+  clusterCidrs: {
+    flag: '--cluster-cidr <cidrs>',
+    about:
+      'range of Pod addresses: one CIDR, or two of different families (default: 10.244.0.0/16, fd00:10:244::/56)',
+    read: optional(clusterCidrs),
+  },
+  attachments: attachmentFlags,
+  bindAddress: {
+    heading: 'API server and controllers',
+    flag: '--bind-address <address>',
+    about: 'listen on this address',
+    default: '127.0.0.1',
+    read: address,
   },
   extraHosts: {
     flag: '--extra-hosts <list>',
@@ -80,94 +178,6 @@ export const upFlags = {
     about: "the administrator's bearer token, at least 8 characters (default: a random one)",
     read: optional(bearerToken),
   },
-  kubeconfig: {
-    flag: '--write-kubeconfig <file>',
-    about: 'write the kubeconfig to this file, with mode 0600 (default: ~/.servicenet/kubeconfig)',
-    read: optional(nonEmpty),
-  },
-  apply: {
-    flag: '--apply <files...>',
-    about: 'apply these YAML or JSON files when the server is ready',
-    read: texts,
-  },
-  nodes: {
-    flag: '--nodes <count>',
-    about: 'number of simulated nodes; with 0, no workloads run',
-    default: '3',
-    read: wholeNumber(0, 1000),
-  },
-  network: {
-    flag: '--network <mode>',
-    about:
-      'put Pods into a network, so that they answer; auto: where this machine can make one (Linux, iproute2, user namespaces or root; nftables, else Services are forwarded in userspace)',
-    default: 'auto',
-    ...oneOf(...networkModes),
-  },
-  containers: {
-    flag: '--containers <mode>',
-    about:
-      'run the commands of containers as programs of this machine, in the network and a file system of their Pod; auto: where this machine can hold them, and they see its programs and no other file of it; processes: they see all that you can read; off: only built-in ones run',
-    default: 'auto',
-    ...oneOf(...containerModes),
-  },
-  writableHostPaths: {
-    flag: '--writable-host-paths',
-    about:
-      'what containers write to hostPath volumes is written to this machine, and sockets there can be connected; without, such volumes are read-only',
-    default: false,
-    read: boolean,
-  },
-  hostPathRoots: {
-    flag: '--host-path-root <folders...>',
-    about:
-      'hostPath volumes may show these folders and what is in them; by default none, and with --containers=processes all',
-    read: texts,
-  },
-  images: {
-    flag: '--image <names...>',
-    about: `programs that stand for images, such as ghcr.io/shop/tool=agnhost: ${imagePrograms.join(', ')}, or an executable file; others keep the built-in server unless their container has a command`,
-    read: imageChoices,
-  },
-  missingImages: {
-    flag: '--missing-images <list>',
-    isList: true,
-    about:
-      'images that cannot be pulled, to see what follows (ErrImagePull, ImagePullBackOff); so are tags that begin with nosuch',
-    default: '',
-    read: list,
-  },
-  inside: {
-    flag: '--inside',
-    about:
-      'run the program in the cluster network, as a Pod of namespace default; its KUBECONFIG works there',
-    default: false,
-    read: boolean,
-  },
-  publish: {
-    flag: '--publish <ports...>',
-    about: 'lead ports of 127.0.0.1 to Services, such as 8000:shop/storefront:80; needs the cluster network',
-    read: publishedPorts,
-  },
-  clusterCidrs: {
-    flag: '--cluster-cidr <cidrs>',
-    about:
-      'range of Pod addresses: one CIDR, or two of different families (default: 10.244.0.0/16, fd00:10:244::/56)',
-    read: optional(clusterCidrs),
-  },
-  addressPool: {
-    flag: '--default-pool <ranges>',
-    about:
-      'addresses of the default pool for LoadBalancer Services: CIDRs and ranges; "" for no pool (default: a range for documentation, such as 192.0.2.0/24, that no interface of this machine has)',
-    read: optional(poolRanges),
-  },
-  /** As the list is given; {@link upConfig} finds the names. */
-  controllers: {
-    flag: '--controllers <list>',
-    isList: true,
-    about: 'controllers to run: a list of *, name and -name; "" for none',
-    default: '*',
-    read: list,
-  },
   authorizationMode: {
     flag: '--authorization-mode <mode>',
     about: 'how requests are authorized; AlwaysAllow permits everything to authenticated users',
@@ -181,23 +191,24 @@ export const upFlags = {
     default: 'kubernetes',
     ...oneOf(...platforms),
   },
-  liveView: {
-    flag: '--no-live-view',
-    about: 'do not show the live view, even on a terminal',
-    read: unlessNegated,
-  },
-  dataDir: {
-    flag: '--data-dir <folder>',
-    about: 'keep all data in this folder (default: in memory only)',
-    read: optional(nonEmpty),
+  /** As the list is given; {@link upConfig} finds the names. */
+  controllers: {
+    flag: '--controllers <list>',
+    isList: true,
+    about: 'controllers to run: a list of *, name and -name; "" for none',
+    default: '*',
+    read: list,
   },
   allocation: allocationFlag(
     'who allocates cluster IPs and node ports: the API server, or a controller beside it',
   ),
-  metrics: metricsAddress(
-    '0',
-    'serve health checks and metrics on this address, such as 127.0.0.1:8080; 0 for none',
-  ),
+  metrics: {
+    heading: 'Log and metrics',
+    ...metricsAddress(
+      '0',
+      'serve health checks and metrics on this address, such as 127.0.0.1:8080; 0 for none',
+    ),
+  },
   ...logFlags('warn'),
 } satisfies Table;
 
@@ -239,7 +250,7 @@ export interface LocalClusterConfig extends Pick<
 export interface UpConfig
   extends
     LocalClusterConfig,
-    Pick<UpFlags, 'apply' | 'liveView' | 'publish' | 'inside' | 'logLevel' | 'logFormat'> {
+    Pick<UpFlags, 'apply' | 'liveView' | 'page' | 'publish' | 'inside' | 'logLevel' | 'logFormat'> {
   /** The absolute path of the kubeconfig, which has mode 0600. */
   readonly kubeconfigPath: string;
   /** A program and its arguments, to run against the server and then end; none: `up` ends with a signal. */
@@ -323,6 +334,16 @@ export function bearerToken(value: unknown): string {
   const token = text(value);
   if (token.length >= 8) return token;
   throw new WrongValue('must have at least 8 characters');
+}
+
+/** `--page`. */
+function pagePort(value: unknown): number | 'off' {
+  if (value === 'off') return 'off';
+  try {
+    return wholeNumber(0, 65_535)(value);
+  } catch {
+    throw new WrongValue('must be a port, 0 for any free one, or off');
+  }
 }
 
 /** The program of an image. */

@@ -7,7 +7,13 @@ import {
 } from '../controllers/load-balancer/status.ts';
 import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
 import type { AddressPool, FamilyUsage } from '../objects/types/servicenet.ts';
-import { readPool, type Pool, layOut, type ForbiddenRange } from '../controllers/load-balancer/pools.ts';
+import {
+  type AddressState,
+  readPool,
+  type Pool,
+  layOut,
+  type ForbiddenRange,
+} from '../controllers/load-balancer/pools.ts';
 import { readQuarantined, type Allocation } from '../controllers/load-balancer/allocations.ts';
 import {
   byServiceAge,
@@ -15,7 +21,7 @@ import {
   readRequest,
   type RequestSettings,
 } from '../controllers/load-balancer/request.ts';
-import { ipFamilies, parseStrictAddress, type IPFamily } from '../objects/address.ts';
+import { formatAddress, ipFamilies, parseStrictAddress, type IPFamily } from '../objects/address.ts';
 import { isLeftToOthers } from '../controllers/load-balancer/plan.ts';
 import { type ObjectKey, keyOf } from '../objects/meta.ts';
 import { announcedBy } from '../controllers/announcement-status/plan.ts';
@@ -290,13 +296,97 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
       ({ request }) =>
         allocations.addressesOf(request.service).size < (request.needsAll ? request.families.length : 1),
     )
-    .map(({ service }): WaitingService => {
-      const { reason = 'Pending', message = 'no controller has looked at it yet' } =
-        loadBalancerReadyCondition(service) ?? {};
-      return { service: keyOf(service), reason, message };
-    })
+    .map(({ service }) => waitsFor(service))
     .sort((a, b) => (a.service < b.service ? -1 : 1));
   return { pools, addresses: [...inUse, ...reservedOnly(cluster.pools, inUse)], waiting };
+}
+
+/** What a Service without an address waits for. */
+export function waitsFor(service: Service): WaitingService {
+  const { reason = 'Pending', message = 'no controller has looked at it yet' } =
+    loadBalancerReadyCondition(service) ?? {};
+  return { service: keyOf(service), reason, message };
+}
+
+/** Whether a pool may serve a Service. */
+export interface PoolFit {
+  readonly pool: string;
+  readonly isFit: boolean;
+  /** A sentence without a full stop. */
+  readonly message: string;
+}
+
+/**
+ * Asks each pool for an address of a Service's families, as if the Service named that pool alone.
+ *
+ * @returns by name; none for a Service that is not of this load balancer.
+ */
+export function poolFits(cluster: PooledCluster, key: ObjectKey, now: number): readonly PoolFit[] {
+  const { allocator, served } = startController(cluster, now);
+  const request = served.find((one) => one.request.service === key)?.request;
+  if (request === undefined) return [];
+  return [...allocator.allocations.pools.values()]
+    .map(({ pool: { name, autoAssign } }): PoolFit => {
+      const choices = allocator.choices({ ...request, pools: [name] });
+      const refused = choices.find((choice) => !('address' in choice));
+      const isOpen = autoAssign || request.pools.includes(name);
+      if (refused !== undefined && 'message' in refused)
+        return { pool: name, isFit: false, message: refused.message };
+      return isOpen
+        ? { pool: name, isFit: true, message: `pool ${name} has an address for it` }
+        : {
+            pool: name,
+            isFit: false,
+            message: `pool ${name} serves only Services that name it (autoAssign)`,
+          };
+    })
+    .toSorted((a, b) => (a.pool < b.pool ? -1 : 1));
+}
+
+/** One address of a pool. */
+export interface PoolSquare {
+  readonly address: string;
+  readonly state: 'free' | AddressState;
+  /** When a quarantine ends, in milliseconds since 1970. */
+  readonly untilMs?: number;
+}
+
+/**
+ * The addresses of a pool in their order, by family.
+ *
+ * @param most of a family; one that has more is left out.
+ */
+export function poolSquares(
+  cluster: PooledCluster,
+  now: number,
+  most: number,
+): (pool: string, family: IPFamily) => readonly PoolSquare[] | undefined {
+  const { allocations } = startController(cluster, now).allocator;
+  const layouts = layOut(poolsOf(cluster.pools), cluster.forbidden);
+  return (pool, family) => {
+    const spans = layouts.get(pool)?.spans[family] ?? [];
+    const size = spans.reduce((sum, { first, last }) => sum + (last - first + 1n), 0n);
+    if (size > BigInt(most)) return undefined;
+    const squares: PoolSquare[] = [];
+    for (const { first, last } of spans) {
+      for (let value = first; value <= last; value++) {
+        const address = formatAddress(family, value);
+        const quarantine = allocations.quarantined(address);
+        const state =
+          allocations.get(address) !== undefined
+            ? 'used'
+            : quarantine !== undefined
+              ? 'quarantined'
+              : allocations.reservation(address) === undefined
+                ? 'free'
+                : 'reserved';
+        const until =
+          state === 'quarantined' && quarantine !== undefined ? { untilMs: quarantine.untilMs } : {};
+        squares.push({ address, state, ...until });
+      }
+    }
+    return squares;
+  };
 }
 
 /** Reserved addresses that are not in use. */

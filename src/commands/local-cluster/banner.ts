@@ -10,6 +10,7 @@ export function banner(
   serviceTable: string,
   hints: Hints,
   network: Pick<ClusterNetwork, 'commandsObstacle'> | undefined,
+  pageLine: string | undefined,
 ): string {
   const applied = report.applied.map((line) => `  ${line}`);
   const [first = [], ...others] = hints.paragraphs;
@@ -19,6 +20,7 @@ export function banner(
     ...(applied.length === 0 ? [] : ['', 'Applied:', ...applied]),
     '',
     serviceTable,
+    ...(pageLine === undefined ? [] : [pageLine, '']),
     'Try it:',
     `  ${hints.exportLine}`,
     ...first,

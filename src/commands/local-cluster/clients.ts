@@ -19,7 +19,7 @@ import { announceSelectors } from '../../network/announcing/agent-report.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { lazyTypeChecker } from '../../registry/admissionregistration/policy/lazy-type-checker.ts';
 import { Metrics } from '../../telemetry/metrics.ts';
-import { offerAddresses } from '../default-pool.ts';
+import { offerAddresses, offerStorage } from '../default-pool.ts';
 import { type End, endInReverse } from '../signals.ts';
 import { startTelemetryServer } from '../connect.ts';
 
@@ -137,6 +137,8 @@ export async function startClients(
     const transport = await createTransport({ kind: 'endpoint', ...server, connections }, metrics);
     started.push(() => transport.close());
     await installPlatformCRDs(transport, config.platform);
+    const binds = config.nodes > 0 && config.controllers.includes('persistentvolume-binder-controller');
+    if (binds) await offerStorage(transport);
     // Before the controllers, so that the first Services find the pool there.
     const balanced = config.controllers.includes('load-balancer-controller');
     const addressPool = balanced ? await offerAddresses(transport, poolRanges(config)) : [];

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -46,7 +45,7 @@ export class ControllersThread {
       env: { ...process.env, ...compileCache() },
       resourceLimits: heap,
     });
-    this.#exited = once(this.#worker, 'exit');
+    this.#exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     const report = Promise.withResolvers<ClientsReport>();
     const table = Promise.withResolvers<string>();
     const failure = Promise.withResolvers<never>();

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { connect } from 'node:tls';
 import { fileProblem, makeDirectories } from '../../apiserver/storage/disk/files.ts';
 import { clearControl, controlSocketPath } from '../../emulation/control-socket.ts';
 import { listAt, textAt } from '../../objects/json.ts';
+import { handshake } from '../../tls/handshake.ts';
 
 /**
  * The kubeconfig that `up` writes. It belongs to the `up` whose server it leads to, and so does the socket beside it
@@ -86,6 +85,13 @@ export async function removeKubeconfig(path: string, text: string): Promise<void
   });
 }
 
+/** Whether a file is the kubeconfig of an `up` that runs. */
+export async function isOfRunningServer(path: string): Promise<boolean> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  const server = await ownServer(text);
+  return server !== undefined && (await answers(server));
+}
+
 /** Removes a file if its text is the expected one at the moment of its removal. */
 async function remove(path: string, isExpected: (text: string) => Promise<boolean>): Promise<void> {
   const aside = `${path}.${process.pid}.old`;
@@ -134,22 +140,17 @@ async function ownServer(text: string): Promise<OwnServer | undefined> {
 /** Whether the server with this authority is there; also if it is too busy to answer. */
 async function answers({ url, ca }: OwnServer): Promise<boolean> {
   const { hostname, port } = new URL(url);
-  const socket = connect({
-    host: hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: Number(port || 443),
-    ca,
+  const waiting = AbortSignal.timeout(answerTimeoutMs);
+  const options = {
+    ...{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 443), ca },
     // The name of a certificate is what its authority has signed: the authority is all that is asked for.
     checkServerIdentity: () => undefined,
-  });
-  const waiting = AbortSignal.timeout(answerTimeoutMs);
+  };
   try {
-    await once(socket, 'secureConnect', { signal: waiting });
+    (await handshake(options, waiting)).destroy();
     return true;
   } catch {
     return waiting.aborted;
-  } finally {
-    socket.on('error', () => undefined);
-    socket.destroy();
   }
 }
 

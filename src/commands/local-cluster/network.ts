@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { parseAddressRange } from '../../allocation/address-range.ts';
 import { kubeconfig } from '../../apiserver/pki/identity.ts';
@@ -93,6 +94,7 @@ export function networkConfig(
     containers: config.containers === 'auto' && commandsObstacle !== '' ? 'off' : config.containers,
     writableHostPaths: config.writableHostPaths,
     hostPathRoots: config.hostPathRoots,
+    claimsFolder: config.dataDir === undefined ? undefined : resolve(config.dataDir, 'volumes'),
     images: config.images.flatMap(({ image, program }) => {
       const known = programNamed(program);
       return known === undefined ? [] : [[image, known] as const];

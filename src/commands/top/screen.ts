@@ -1,51 +1,20 @@
-import { stripVTControlCharacters, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import { maxOf } from '../../objects/lists.ts';
-import type { EventLine, LastAnswer, PoolRow, ServiceRow, View } from './model.ts';
-import type { EgressRow } from '../tables.ts';
-
-/**
- * Text for a terminal. Values from a cluster may contain control characters, with which an Event could draw over the
- * screen: they are shown as `?`.
- */
-
-/** The text on one line, without control characters. */
-export function plain(text: string): string {
-  let result = '';
-  for (const character of stripVTControlCharacters(text)) {
-    result += isCommand(character.codePointAt(0) ?? 0) ? '?' : character;
-  }
-  return result;
-}
-
-/** C0 and C1 controls, line and paragraph separators, and marks that change the direction of text. */
-function isCommand(code: number): boolean {
-  return (
-    code < 0x20 ||
-    (code >= 0x7f && code <= 0x9f) ||
-    code === 0x200e ||
-    code === 0x200f ||
-    (code >= 0x2028 && code <= 0x202e) ||
-    (code >= 0x2066 && code <= 0x2069)
-  );
-}
-
-/** The text cut to a width, with `…` where it was cut. */
-export function fit(text: string, width: number): string {
-  if (width <= 0) return '';
-  let kept = '';
-  let count = 0;
-  for (const character of text) {
-    count++;
-    if (count > width) return `${kept}…`;
-    if (count < width) kept += character;
-  }
-  return text;
-}
-
-/** How many rows of a screen a line takes. */
-export function rowsOf(line: string, columns: number): number {
-  return Math.max(1, Math.ceil(stripVTControlCharacters(line).length / columns));
-}
+import { plain } from '../../objects/plain.ts';
+import { counted, detailsOf } from './details.ts';
+import {
+  type Column,
+  type Content,
+  eventText,
+  type LastAnswer,
+  type List,
+  listFor,
+  type ListRow,
+  rowsIn,
+  usageText,
+} from './lists.ts';
+import { type Look, type Seen, selectedIndex, type Tab, tabs } from './state.ts';
+import { firstWithin, fold, folded, height, type Line, rowsOf, widthOf } from './text.ts';
 
 /** The live view as lines of text for a screen of a size. Pure. */
 
@@ -54,163 +23,363 @@ export interface ScreenSize {
   readonly rows: number;
 }
 
-const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)', 'READY'];
-/** Columns to leave out where the screen is narrow, the least important one first. */
-const dispensable = ['TYPE', 'PORT(S)', 'CLUSTER-IP', 'NAMESPACE', 'EXTERNAL-IP'];
+/** What does not come from the cluster. */
+export interface Frame {
+  /** The first lines. */
+  readonly title: readonly string[];
+  /** Commands to try, the most helpful first. */
+  readonly hints: readonly string[];
+  readonly size: ScreenSize;
+  readonly colour: boolean;
+}
+
 /** Characters of a pool's bar. */
 const barLength = 20;
-/** Lines of Events that are shown if there is room. */
+/** Lines of Events under the Services, if there is room. */
 const maxEvents = 8;
 const minEvents = 3;
-/** Lines of egress addresses that are shown. */
-const maxEgress = 4;
+/** Lines of pools, and of last answers. */
+const maxLines = 4;
 /** Lines that stay for Services and Events before hints get any. */
 const minRows = 10;
 
 /**
- * The lines to show: a summary, the pools, the egress addresses, the last answers, the Services, the last Events,
- * commands to try. Together they take no more than `size.rows`. What is to be read or copied as a whole (title, problem,
- * commands) is not cut: on a narrow screen it takes several rows ({@link rowsOf}).
- *
- * @param hints the commands, the most helpful first.
+ * The lines to show, which take no more than the rows of the screen, and what keys then mean. Nothing is cut: of a table
+ * whole columns are left out, the least important first, and cells and sentences go on in further lines. What is to be
+ * copied as a whole (title, commands) is one line, which the terminal shows in several rows ({@link rowsOf}).
  */
 export function renderScreen(
-  view: View,
-  title: readonly string[],
-  size: ScreenSize,
-  colour: boolean,
-  hints: readonly string[] = [],
-): string[] {
-  const paint = (style: 'bold' | 'dim' | 'red' | 'yellow' | 'green', text: string): string =>
-    colour ? styleText(style, text, { validateStream: false }) : text;
-  const { problem } = view;
-  const rows = (lines: readonly string[]): number =>
-    lines.reduce((sum, line) => sum + rowsOf(line, size.columns), 0);
+  content: Content,
+  look: Look,
+  { title, hints, size, colour }: Frame,
+): { readonly lines: readonly string[]; readonly seen: Seen } {
+  const { columns } = size;
   const head = [
-    ...title.map((line) => paint('bold', line)),
-    problem === undefined ? fit(summary(view), size.columns) : paint('red', plain(problem)),
+    ...title.map((text): Line => ({ text, style: 'bold', isCopied: true })),
+    ...folded([...statusLines(content), tabLine(content, look), ...filterLine(look)], columns),
+    { text: '' },
   ];
-  const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
-  const egress = view.egress.slice(0, maxEgress).map((row) => fit(egressText(row), size.columns));
-  const answers = view.answers.slice(0, 4).map((answer) => fit(answerLine(answer), size.columns));
-  const above = rows(head) + pools.length + egress.length + answers.length + 4;
-  const tried = firstWithin(hints, size.rows - above - minRows - 1, size.columns);
-  const tail = tried.length === 0 ? [] : ['', ...tried.map((hint) => paint('dim', hint))];
-  const fixed = above + rows(tail);
-  const room = Math.max(0, size.rows - fixed);
-  const wanted = Math.min(view.events.length, maxEvents);
-  const events = Math.min(wanted, Math.max(Math.min(minEvents, wanted), room - view.services.length));
-  const services = Math.max(0, room - events);
-  const shown = view.services.slice(
-    0,
-    services < view.services.length ? Math.max(0, services - 1) : services,
-  );
-  const cells = [heading, ...shown.map(cellsOf)];
-  const widths = heading.map((_name, column) => maxOf(cells.map((row) => (row[column] ?? '').length)));
-  const columns = columnsWithin(widths, size.columns);
-  const table = cells.map((row, index) => {
-    const line = columns.map((column) => (row[column] ?? '').padEnd(widths[column] ?? 0)).join('  ');
-    const text = fit(line.trimEnd(), size.columns);
-    const service = shown[index - 1];
-    if (service === undefined) return paint('dim', text);
-    return isTroubled(service) ? paint('red', text) : text;
-  });
-  const left = view.services.length - shown.length;
-  const lines = [
-    ...head,
-    ...pools,
-    ...egress,
-    ...answers,
-    '',
-    ...table,
-    ...(left > 0 ? [paint('dim', fit(`… and ${left} more`, size.columns))] : []),
-    '',
-    ...view.events.slice(view.events.length - events).map((event) => {
-      const text = fit(eventText(event), size.columns);
-      return event.warning ? paint('yellow', text) : text;
-    }),
-    ...tail,
-  ];
-  return firstWithin(lines, size.rows, size.columns);
+  const foot: Line[] = [{ text: '' }, { text: footer(look, columns), style: 'dim' }];
+  const room = Math.max(1, size.rows - height(head, columns) - height(foot, columns));
+  const shown = look.hasHints ? firstWithin(hints.map(hintLine), room - minRows - 1, columns) : [];
+  const tried = shown.length === 0 ? [] : [{ text: '' }, ...shown];
+  const { body, seen } =
+    look.over === 'details' || look.over === 'keys'
+      ? textBody(look.over === 'keys' ? keyLines : openDetails(content, look), look, room, columns)
+      : listBody(content, look, Math.max(1, room - height(tried, columns)), columns);
+  const lines = firstWithin([...head, ...body, ...tried, ...foot], size.rows, columns);
+  return { lines: lines.map((line) => painted(line, colour)), seen };
 }
 
-/** The first lines, as many as have room. */
-function firstWithin(lines: readonly string[], rows: number, columns: number): string[] {
-  const shown: string[] = [];
-  let left = rows;
-  for (const line of lines) {
-    left -= rowsOf(line, columns);
-    if (left < 0) break;
-    shown.push(line);
-  }
-  return shown;
+/** How they are on the screen. */
+function painted({ text, style }: Line, colour: boolean): string {
+  return colour && style !== undefined && text !== ''
+    ? styleText(style, text, { validateStream: false })
+    : text;
 }
 
-/** The columns, by their indexes, that a screen has room for. */
-function columnsWithin(widths: readonly number[], room: number): readonly number[] {
-  let columns = heading.map((_name, index) => index);
-  const length = () => columns.reduce((sum, column) => sum + (widths[column] ?? 0) + 2, -2);
-  for (const name of dispensable) {
-    if (length() <= room) break;
-    columns = columns.filter((column) => heading[column] !== name);
-  }
-  return columns;
+function hintLine(text: string): Line {
+  return { text, style: 'dim', isCopied: true };
 }
 
-/** The summary line. */
-function summary({ services, nodes }: View): string {
+/** How it stands: counts, or why nothing is heard; what is still read, and what may not be. */
+function statusLines({ tables, status }: Content): readonly Line[] {
+  const { disconnected, loading, forbidden } = status;
+  const services = rowsIn(tables.service);
+  const nodes = rowsIn(tables.node);
   const waiting = services.filter(({ external }) => external === '<pending>').length;
   const empty = services.filter(({ endpoints }) => endpoints !== undefined && endpoints.ready === 0).length;
   const parts = [
-    `${services.length} Services`,
+    counted(services.length, 'Service'),
     ...(empty > 0 ? [`${empty} without ready endpoints`] : []),
     ...(waiting > 0 ? [`${waiting} waiting for an address`] : []),
-    `${nodes.ready} of ${nodes.total} nodes ready`,
+    `${nodes.filter(({ isReady }) => isReady).length} of ${counted(nodes.length, 'node')} ready`,
   ];
-  return parts.join(', ');
+  const read = loading.map(({ kind, read: count }) => `${kind} ${count.toLocaleString('en-US')}`);
+  return [
+    disconnected === undefined
+      ? { text: parts.join(', ') }
+      : { text: `${disconnected.message} (since ${disconnected.since.slice(11, 19)})`, style: 'red' },
+    ...(read.length === 0 ? [] : [{ text: `reading: ${read.join(', ')}`, style: 'dim' } as const]),
+    ...(forbidden.length === 0
+      ? []
+      : [{ text: `may not be read: ${forbidden.join(', ')}`, style: 'yellow' } as const]),
+  ];
 }
 
-/** True for a Service that should have endpoints but has none ready, or that waits for an address. */
-function isTroubled({ endpoints, external }: ServiceRow): boolean {
-  return (
-    external === '<pending>' || (endpoints !== undefined && endpoints.ready < Math.max(1, endpoints.total))
+const titles: Readonly<Record<Tab, string>> = {
+  ...{ services: 'Services', pods: 'Pods', nodes: 'Nodes', policies: 'Policies', addresses: 'Addresses' },
+  ...{ problems: 'Problems', events: 'Events' },
+};
+
+function tabLine({ tables }: Content, { tab }: Look): Line {
+  const words = tabs.map((each, index) => {
+    const count = each === 'problems' && tables.problem.size > 0 ? ` ${tables.problem.size}` : '';
+    const word = `${index + 1} ${titles[each]}${count}`;
+    // A sign as well as a style: a tab has to differ from the others without colours too.
+    return each === tab ? `[${word}]` : word;
+  });
+  return { text: words.join('  '), style: 'bold' };
+}
+
+function filterLine({ filter, isTyping, namespace, isProblemsFirst }: Look): readonly Line[] {
+  const parts = [
+    ...(namespace === undefined ? [] : [`namespace: ${namespace}`]),
+    ...(filter !== '' || isTyping ? [`filter: ${filter}${isTyping ? '_' : ''}`] : []),
+    ...(isProblemsFirst ? [] : ['by name']),
+  ];
+  return parts.length === 0 ? [] : [{ text: parts.join('   '), style: 'yellow' }];
+}
+
+/** As many as fit, the most important first. */
+function footer({ over, isTyping, isProblemsFirst }: Look, columns: number): string {
+  const words = isTyping
+    ? ['Enter keeps the filter', 'Esc ends it']
+    : over === 'nothing'
+      ? [
+          ...['? keys', 'q quit', 'Tab next', 'Enter details', '/ filter', 'n namespace'],
+          isProblemsFirst ? 'p by name' : 'p problems first',
+        ]
+      : over === 'namespaces'
+        ? ['Enter chooses', 'Esc back', 'q quit']
+        : ['Esc back', '↑ ↓ scroll', 'q quit'];
+  let text = '';
+  for (const word of words) {
+    const longer = text === '' ? word : `${text}  ${word}`;
+    if (widthOf(longer) > columns) break;
+    text = longer;
+  }
+  return text;
+}
+
+const keyLines: readonly Line[] = (
+  [
+    ['1 to 7, Tab, ← →', 'the lists: Services, Pods, Nodes, Policies, Addresses, Problems, Events'],
+    ['↑ ↓ or j k', 'through the rows; PgUp, PgDn, Home and End too'],
+    ['Enter', 'all about the selected row, and why something is missing'],
+    ['Esc', 'back; the list without its filter'],
+    ['/', 'a filter: rows that have all the words, in names, addresses, labels, reasons'],
+    ['n', 'one namespace, or all'],
+    ['p', 'problems first, or all by name'],
+    ['?', 'these keys'],
+    ['Ctrl-Z', 'pause; fg goes on'],
+    ['q, Ctrl-C', 'the end'],
+  ] as const
+).map(([key, does]) => ({ text: `${key.padEnd(18)}${does}`, indent: 18 }));
+
+function openDetails(content: Content, look: Look): readonly Line[] {
+  return detailsOf(content, look, look.selected[look.tab]?.key ?? '');
+}
+
+interface Body {
+  readonly body: readonly Line[];
+  readonly seen: Seen;
+}
+
+function textBody(all: readonly Line[], { offset }: Look, room: number, columns: number): Body {
+  const lines = folded(all, columns);
+  // The lines from the last offset on fill the screen.
+  let lastOffset = lines.length;
+  let left = room;
+  while (lastOffset > 0) {
+    left -= rowsOf(lines[lastOffset - 1]?.text ?? '', columns);
+    if (left < 0) break;
+    lastOffset--;
+  }
+  const body = firstWithin(lines.slice(Math.min(offset, lastOffset)), room, columns);
+  return { body, seen: { keys: [], page: Math.max(1, body.length - 1), lastOffset } };
+}
+
+function listBody(content: Content, look: Look, room: number, columns: number): Body {
+  const list = listFor(content, look);
+  const isFirst = look.tab === 'services' && look.over === 'nothing';
+  const hasPools = isFirst || (look.tab === 'addresses' && look.over === 'nothing');
+  const notices = [
+    ...(hasPools ? poolLines(content).slice(0, maxLines) : []),
+    ...(isFirst ? content.answers.slice(0, maxLines).map(answerLine) : []),
+  ];
+  const above = notices.length === 0 ? [] : folded([...notices, { text: '' }], columns);
+  // On a small screen the list itself counts most.
+  const kept = height(above, columns) + minRows / 2 > room ? [] : above;
+  const left = room - height(kept, columns);
+  const table = tableOf(list, columns);
+  const wanted = Math.max(minEvents, Math.min(maxEvents, left - table.heading.length - list.rows.length - 1));
+  const events = isFirst && left >= minRows ? newestEvents(content, wanted, columns) : [];
+  const below = events.length === 0 ? [] : [{ text: '' }, ...events];
+  const rows = drawnRows(list, table, look, Math.max(1, left - below.length), columns);
+  return { body: [...kept, ...rows.body, ...below], seen: rows.seen };
+}
+
+function poolLines({ tables }: Content): readonly Line[] {
+  return rowsIn(tables.pool).flatMap(({ name, families }) =>
+    families.map((family) => {
+      const { used, total } = family;
+      // At least one mark for one used address of millions.
+      const filled =
+        used === 0 ? 0 : Math.min(barLength, Math.max(1, Math.floor((used / total) * barLength)));
+      const bar = `${'#'.repeat(filled)}${'.'.repeat(barLength - filled)}`;
+      return { text: `pool ${name}  ${family.family}  [${bar}]  ${usageText(family)}` };
+    }),
   );
 }
 
-function cellsOf({ namespace, name, type, clusterIP, external, ports, endpoints }: ServiceRow): string[] {
-  const ready = endpoints === undefined ? '-' : `${endpoints.ready}/${endpoints.total}`;
-  return [namespace, name, type, clusterIP, external, ports, ready].map(plain);
+function answerLine({ service, pod, count, all }: LastAnswer): Line {
+  return { text: `last answer of ${service}: ${pod}, ${count} of ${all}` };
 }
 
-function poolLine({ name, family, used, total }: PoolRow): string {
-  // At least one mark for one used address of millions.
-  const filled = used === 0 ? 0 : Math.max(1, Math.floor((used / total) * barLength));
-  const bar = `${'#'.repeat(filled)}${'.'.repeat(barLength - filled)}`;
-  return `pool ${plain(name)}  ${family}  [${bar}]  ${used} of ${total.toLocaleString('en-US')} used`;
+/** The newest Events last, in so many lines. */
+function newestEvents({ tables }: Content, room: number, columns: number): readonly Line[] {
+  const byTime = rowsIn(tables.event).toSorted((a, b) => (a.time < b.time ? 1 : -1));
+  const shown: (readonly Line[])[] = [];
+  let left = room;
+  for (const event of byTime.slice(0, room)) {
+    const style = event.warning ? ({ style: 'yellow' } as const) : {};
+    const lines = folded([{ text: eventText(event), indent: eventIndent, ...style }], columns);
+    left -= lines.length;
+    if (left < 0) break;
+    shown.unshift(lines);
+  }
+  return shown.flat();
 }
 
-function answerLine({ service, pod, count, all }: LastAnswer): string {
-  return `last answer of ${plain(service)}: ${plain(pod)}, ${count} of ${all}`;
+/** Behind the time. */
+const eventIndent = 10;
+/** In front of each row: whether it is selected, and whether something is wrong with it. */
+const marks = 3;
+const gap = 2;
+
+interface DrawnTable {
+  readonly heading: readonly Line[];
+  /** The lines of a row, without its marks. */
+  readonly lines: (row: ListRow) => readonly string[];
 }
 
-/** `12:34:56  shop  service/web  Assigned  192.0.2.1 from pool default`. */
-export function eventText({ time, namespace, object, reason, message }: EventLine): string {
-  return [time.slice(11, 19), namespace, object, reason, message].map(plain).join('  ');
+function tableOf({ columns: all, rows }: List, columns: number): DrawnTable {
+  const width = Math.max(1, columns - marks);
+  if (all.length === 0) {
+    return { heading: [], lines: ({ cells }) => fold(plain(cells.join('  ')), width, eventIndent) };
+  }
+  const natural = all.map((column, index) => {
+    const most = maxOf(rows.map(({ cells }) => widthOf(plain(cells[index] ?? ''))));
+    return {
+      column,
+      index,
+      width: Math.min(column.most ?? Infinity, Math.max(most, widthOf(column.title))),
+      most,
+    };
+  });
+  // A column that says nothing takes no room.
+  const kept = columnsWithin(
+    natural.filter(({ most }) => most > 0),
+    width,
+  );
+  const lines = (cells: readonly string[]): readonly string[] => {
+    const parts = kept.map((each) => fold(plain(cells[each.index] ?? ''), each.width, 0));
+    const height = maxOf(parts.map((part) => part.length));
+    return Array.from({ length: height }, (_line, at) =>
+      kept
+        .map((each, index) => {
+          const text = parts[index]?.[at] ?? '';
+          return text + ' '.repeat(Math.max(0, each.width - widthOf(text)));
+        })
+        .join(' '.repeat(gap))
+        .trimEnd(),
+    );
+  };
+  const heading = lines(all.map(({ title }) => title)).map((text): Line => ({
+    text: ' '.repeat(Math.min(marks, columns - 1)) + text,
+    style: 'dim',
+  }));
+  return { heading, lines: ({ cells }) => lines(cells) };
 }
 
-/** A Service as one line, for outputs that are not a terminal. */
-export function serviceText(row: ServiceRow): string {
-  const ready = row.endpoints === undefined ? '' : `  ${row.endpoints.ready}/${row.endpoints.total} ready`;
-  const parts = [`${row.namespace}/${row.name}`, row.type, row.clusterIP, row.external, row.ports].map(plain);
-  return `${parts.join('  ')}${ready}`;
+interface KeptColumn {
+  readonly column: Column;
+  readonly index: number;
+  readonly width: number;
 }
 
-/** An egress address as one line. */
-export function egressText({ address, egressIP, node }: EgressRow): string {
-  return `egress ${plain(address)}  ${plain(egressIP)}  ${node === undefined ? 'on no node' : `on ${plain(node)}`}`;
+/** The columns that there is room for. The widest one that stays becomes narrower where even these are too wide. */
+function columnsWithin(all: readonly KeptColumn[], room: number): readonly KeptColumn[] {
+  let kept = all;
+  const excess = (): number => kept.reduce((sum, { width }) => sum + width + gap, -gap) - room;
+  for (const { index } of all.toSorted((a, b) => (a.column.goes ?? Infinity) - (b.column.goes ?? Infinity))) {
+    if (excess() <= 0) return kept;
+    kept = kept.filter(({ column, index: each }) => each !== index || column.goes === undefined);
+  }
+  while (excess() > 0) {
+    const widest = kept.reduce((a, b) => (b.width > a.width ? b : a));
+    if (widest.width <= 1) return kept.slice(0, 1);
+    kept = kept.map((each) =>
+      each === widest ? { ...each, width: Math.max(1, each.width - excess()) } : each,
+    );
+  }
+  return kept;
 }
 
-/** A pool as one line. */
-export function poolText(row: PoolRow): string {
-  return `pool/${plain(row.name)}  ${row.family}  ${row.used} of ${row.total} used`;
+/** The rows of the page that has the selected one: rows stay where they are while one goes through a page. */
+function drawnRows(
+  { rows, count }: List,
+  table: DrawnTable,
+  look: Look,
+  room: number,
+  columns: number,
+): Body {
+  const keys = rows.map(({ key }) => key);
+  if (rows.length === 0) {
+    const text = count > 0 ? 'No row has these words: Esc shows all.' : 'There are none.';
+    return {
+      body: [{ text: fold(text, columns)[0] ?? '', style: 'dim' }],
+      seen: { keys, page: 1, lastOffset: 0 },
+    };
+  }
+  const selected = selectedIndex(look, keys);
+  const heading = room > table.heading.length + 1 ? table.heading : [];
+  // The last line says where one is.
+  const space = Math.max(1, room - heading.length);
+  const whole = page(rows, table, selected, space);
+  const isWhole = whole.from === 0 && whole.to === rows.length;
+  const { from, to } = isWhole ? whole : page(rows, table, selected, Math.max(1, space - 1));
+  const body = rows.slice(from, to).flatMap((row, index) => {
+    const isSelected = from + index === selected;
+    return table.lines(row).map((text, line): Line => {
+      const mark = `${line === 0 && isSelected ? '>' : ' '}${line === 0 && row.isTroubled ? '!' : ' '} `;
+      const style = isSelected ? 'inverse' : row.isTroubled ? 'red' : undefined;
+      return { text: columns > marks ? mark + text : text, ...(style === undefined ? {} : { style }) };
+    });
+  });
+  const filtered = rows.length < count ? ` of ${count} that have the words of the filter` : '';
+  const where: Line[] =
+    isWhole && filtered === ''
+      ? []
+      : [{ text: `   rows ${from + 1} to ${to} of ${rows.length}${filtered}`, style: 'dim' }];
+  return {
+    body: [
+      ...heading,
+      ...firstWithin([...body], space, columns),
+      ...where.flatMap((line) => folded([line], columns)),
+    ],
+    seen: { keys, page: Math.max(1, to - from), lastOffset: 0 },
+  };
+}
+
+/** As many rows as fill the room, from the start on: the part with a given row. */
+function page(
+  rows: readonly ListRow[],
+  table: DrawnTable,
+  selected: number,
+  room: number,
+): { readonly from: number; readonly to: number } {
+  let from = 0;
+  let used = 0;
+  for (const [index, row] of rows.entries()) {
+    const height = Math.min(room, table.lines(row).length);
+    if (used + height > room) {
+      if (index > selected) return { from, to: index };
+      from = index;
+      used = 0;
+    }
+    used += height;
+  }
+  return { from, to: rows.length };
 }

@@ -1,33 +1,51 @@
-import type { Writable } from 'node:stream';
-import { keyOf, type ObjectKey, type KubeObject } from '../../objects/meta.ts';
-import type { EgressIP } from '../../objects/types/openshift.ts';
-import { egressRows } from '../tables.ts';
-import {
-  type EventLine,
-  type ServiceRow,
-  poolRows,
-  type ViewListener,
-  type View,
-  Follower,
-} from './model.ts';
-import { egressText, eventText, poolText, serviceText, plain, renderScreen, rowsOf } from './screen.ts';
-import { hasScreen } from './terminal.ts';
 import { readFileSync } from 'node:fs';
+import type { Writable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import type { ReadStream, WriteStream } from 'node:tty';
 import type { Logger } from 'pino';
-import { systemClock } from '../../client/clock.ts';
 import { AvailabilityTracker } from '../../client/availability-tracker.ts';
+import { systemClock } from '../../client/clock.ts';
 import type { Transport } from '../../client/transport.ts';
+import type { RequestSettings } from '../../controllers/load-balancer/request.ts';
 import type { TopConfig } from '../../flags/reports.ts';
+import type { ObjectKey } from '../../objects/meta.ts';
+import { plain } from '../../objects/plain.ts';
 import { createLog } from '../../telemetry/log.ts';
-import { connectCluster } from '../connect.ts';
+import { byPod } from '../../view/caches.ts';
+import { Follower, type FollowerListener } from '../../view/follower.ts';
+import type { RowChanges, Tables } from '../../view/row-tables.ts';
+import { serviceOf } from '../../view/rows/pods.ts';
+import type { EgressAddressRow, PoolRow, ServiceRow } from '../../view/rows/rows.ts';
+import { connectCluster, reportedCluster } from '../connect.ts';
 import { untilSignal } from '../signals.ts';
+import { type Content, eventText, type LastAnswer, lastAnswer, rowsIn, usageText } from './lists.ts';
+import { renderScreen } from './screen.ts';
+import { type Key, keysOf } from './keys.ts';
+import { firstLook, type Look, nothingSeen, pressed, type Seen } from './state.ts';
+import { hasScreen } from './terminal.ts';
+import { rowsOf } from './text.ts';
+
+/** A Service as one line, for outputs that are not a terminal. */
+function serviceText(row: ServiceRow): string {
+  const ready = row.endpoints === undefined ? '' : `  ${row.endpoints.ready}/${row.endpoints.total} ready`;
+  return `${[row.key, row.type, row.clusterIP, row.external, row.ports].join('  ')}${ready}`;
+}
+
+/** An egress address as one line. */
+function egressText({ address, egressIP, node }: EgressAddressRow): string {
+  return `egress ${address}  ${egressIP}  ${node === undefined ? 'on no node' : `on ${node}`}`;
+}
+
+/** A pool as lines, one for each family of its addresses. */
+function poolTexts({ name, families }: PoolRow): readonly string[] {
+  return families.map((family) => `pool/${name}  ${family.family}  ${usageText(family)}`);
+}
 
 /** The live view for files and pipes: one line for every change of a row, and one for each Event. */
-class PlainLines implements ViewListener {
+class PlainLines {
   readonly #output: Writable;
-  /** The line that was last printed for an object. */
-  readonly #printed = new Map<ObjectKey, string>();
+  /** What was last printed of an object. */
+  readonly #printed = new Map<string, string>();
   #begun = false;
 
   constructor(output: Writable) {
@@ -35,44 +53,74 @@ class PlainLines implements ViewListener {
   }
 
   /** Called when the first lists are read: their Events are old and not printed. */
-  begin(services: readonly ServiceRow[]): void {
+  begin({ service, pool, egressAddress, event }: Tables): void {
     this.#begun = true;
-    for (const row of services) this.service(row);
+    const inOrder = rowsIn(service).toSorted((a, b) => (a.key < b.key ? -1 : 1));
+    for (const row of inOrder) this.#print(`service ${row.key}`, [serviceText(row)]);
+    for (const row of rowsIn(pool)) this.#print(`pool ${row.key}`, poolTexts(row));
+    for (const row of rowsIn(egressAddress)) this.#print(`egress ${row.key}`, [egressText(row)]);
+    for (const row of rowsIn(event)) this.#printed.set(`event ${row.key}`, eventText(row));
   }
 
-  service(row: ServiceRow): void {
-    if (this.#begun) this.#print(`${row.namespace}/${row.name}`, serviceText(row));
+  changed({ service, pool, egressAddress, event }: RowChanges): void {
+    if (!this.#begun) return;
+    for (const [key, stored] of service) {
+      if (stored !== undefined) this.#print(`service ${key}`, [serviceText(stored.row)]);
+      else if (this.#printed.delete(`service ${key}`)) this.#write(`${key}  deleted`);
+    }
+    for (const [key, stored] of pool) {
+      if (stored !== undefined) this.#print(`pool ${key}`, poolTexts(stored.row));
+    }
+    for (const [key, stored] of egressAddress) {
+      if (stored !== undefined) this.#print(`egress ${key}`, [egressText(stored.row)]);
+    }
+    const inOrder = [...event].toSorted(([, a], [, b]) =>
+      (a?.row.time ?? '') < (b?.row.time ?? '') ? -1 : 1,
+    );
+    for (const [key, stored] of inOrder) {
+      if (stored === undefined) this.#printed.delete(`event ${key}`);
+      else this.#print(`event ${key}`, [eventText(stored.row)]);
+    }
   }
 
-  gone(key: ObjectKey): void {
-    if (this.#printed.delete(key)) this.#write(`${plain(key)}  deleted`);
-  }
-
-  pool(pool: KubeObject): void {
-    for (const row of poolRows(pool)) this.#print(`pool ${keyOf(pool)} ${row.family}`, poolText(row));
-  }
-
-  egress(object: EgressIP): void {
-    for (const row of egressRows(object))
-      this.#print(`egress ${row.egressIP} ${row.address}`, egressText(row));
-  }
-
-  event(line: EventLine): void {
-    if (this.#begun) this.#write(eventText(line));
-  }
-
-  changed(): void {
-    // Every change has a line of its own.
-  }
-
-  #print(key: string, text: string): void {
+  #print(key: string, lines: readonly string[]): void {
+    const text = lines.join('\n');
     if (this.#printed.get(key) === text) return;
     this.#printed.set(key, text);
-    this.#write(text);
+    for (const line of lines) this.#write(line);
   }
 
   #write(text: string): void {
-    this.#output.write(`${text}\n`);
+    this.#output.write(`${plain(text)}\n`);
+  }
+}
+
+/** How often Pods have answered, by the Services that they are endpoints of. */
+class Answers {
+  /** By Service: how much each Pod has answered; the last one of both is last. */
+  readonly #counts = new Map<ObjectKey, Map<ObjectKey, number>>();
+
+  /** @param servicesOf a Pod. */
+  add(
+    answers: Iterable<readonly [ObjectKey, number, ...unknown[]]>,
+    servicesOf: (pod: ObjectKey) => readonly ObjectKey[],
+  ): void {
+    for (const [pod, count] of answers) {
+      for (const service of new Set(servicesOf(pod))) {
+        const counts = this.#counts.get(service) ?? new Map<ObjectKey, number>();
+        this.#counts.delete(service);
+        this.#counts.set(service, counts);
+        const sum = (counts.get(pod) ?? 0) + count;
+        counts.delete(pod);
+        counts.set(pod, sum);
+      }
+    }
+  }
+
+  /** The latest first. @param isThere whether a Service is. */
+  latest(isThere: (service: ObjectKey) => boolean): readonly LastAnswer[] {
+    for (const service of this.#counts.keys()) if (!isThere(service)) this.#counts.delete(service);
+    return [...this.#counts].map(([service, counts]) => lastAnswer(service, counts)).toReversed();
   }
 }
 
@@ -92,18 +140,25 @@ class LiveScreen {
   readonly #stream: WriteStream;
   readonly #title: readonly string[];
   readonly #hints: readonly string[];
-  readonly #view: () => View;
+  readonly #content: () => Content;
   readonly #colour: boolean;
+  #look: Look = firstLook;
+  #seen: Seen = nothingSeen;
   #timer: NodeJS.Timeout | undefined;
   #isOpen = false;
   readonly #onResize = (): void => this.changed();
 
   /** @param hints commands to try, which stay on the screen. */
-  constructor(stream: WriteStream, title: readonly string[], hints: readonly string[], view: () => View) {
+  constructor(
+    stream: WriteStream,
+    title: readonly string[],
+    hints: readonly string[],
+    content: () => Content,
+  ) {
     this.#stream = stream;
     this.#title = title;
     this.#hints = hints;
-    this.#view = view;
+    this.#content = content;
     this.#colour = stream.hasColors() && process.env['NO_COLOR'] === undefined;
   }
 
@@ -112,6 +167,17 @@ class LiveScreen {
     this.#isOpen = true;
     this.#stream.write(alternateScreen);
     this.#stream.on('resize', this.#onResize);
+    this.#draw();
+  }
+
+  /** Whether keys are typed into the filter. */
+  get isTyping(): boolean {
+    return this.#look.isTyping;
+  }
+
+  /** Shows at once what a key leads to. */
+  press(key: Key): void {
+    this.#look = pressed(this.#look, key, this.#seen);
     this.#draw();
   }
 
@@ -136,7 +202,9 @@ class LiveScreen {
     const { columns, rows } = this.#stream.columns > 0 ? this.#stream : usualSize;
     // One line less than the terminal has: a line end on the last one would scroll.
     const size = { columns, rows: rows - 1 };
-    const lines = renderScreen(this.#view(), this.#title, size, this.#colour, this.#hints);
+    const frame = { title: this.#title, hints: this.#hints, size, colour: this.#colour };
+    const { lines, seen } = renderScreen(this.#content(), this.#look, frame);
+    this.#seen = seen;
     this.#stream.write(`${home}${lines.map((line) => drawn(line, columns)).join('')}${restOfScreen}`);
   }
 }
@@ -151,34 +219,50 @@ function drawn(line: string, columns: number): string {
   return `${restOfLine}${`\n${restOfLine}`.repeat(further)}${back}${line}\n`;
 }
 
-/** Keys that a terminal makes signals of, unless it is in raw mode. */
-const interrupt = '\u0003';
-const suspend = '\u001a';
+/** What may be the beginning of a sequence waits so long for the rest: else it is Escape. */
+const escapeMs = 50;
 
 /**
  * Shows a screen. `q` on its terminal is what Ctrl-C is, and keys are not echoed. Ctrl-Z stops the process group as
- * everywhere, with the terminal as it was before; `fg` shows the screen again.
+ * everywhere, with the terminal as it was before; `fg` shows the screen again. So is the terminal when the process exits.
  *
  * @returns what ends it.
  */
 function openScreen(screen: LiveScreen, input: ReadStream): () => void {
-  const onKeys = (keys: Buffer): void => {
-    const text = keys.toString();
-    if (text === 'q' || text.includes(interrupt)) process.kill(process.pid, 'SIGINT');
+  const decoder = new StringDecoder();
+  let begun = '';
+  let late: NodeJS.Timeout | undefined;
+  const onKey = (key: Key): void => {
+    const isQuit = 'text' in key && key.text === 'q' && !screen.isTyping;
+    const name = 'name' in key ? key.name : '';
+    if (isQuit || name === 'interrupt') process.kill(process.pid, 'SIGINT');
     // The whole group, as the terminal does it: a shell waits for npm where that has started this process.
-    else if (text.includes(suspend)) process.kill(0, 'SIGTSTP');
+    else if (name === 'suspend') process.kill(0, 'SIGTSTP');
+    else screen.press(key);
+  };
+  const onData = (chunk: Buffer): void => {
+    clearTimeout(late);
+    const { keys, rest } = keysOf(begun + decoder.write(chunk));
+    begun = rest;
+    for (const key of keys) onKey(key);
+    if (rest === '') return;
+    late = setTimeout(() => {
+      begun = '';
+      onKey({ name: 'escape' });
+    }, escapeMs);
   };
   const enter = (): void => {
     if (input.isTTY && isInForeground()) {
       input.setRawMode(true);
-      input.off('data', onKeys).on('data', onKeys);
+      input.off('data', onData).on('data', onData);
       input.resume();
     }
     screen.open();
   };
   const leave = (): void => {
     if (input.isTTY && input.isRaw) {
-      input.off('data', onKeys);
+      input.off('data', onData);
+      clearTimeout(late);
       input.setRawMode(false);
       input.pause();
       input.unref();
@@ -195,10 +279,12 @@ function openScreen(screen: LiveScreen, input: ReadStream): () => void {
   };
   process.on('SIGTSTP', onStop);
   process.on('SIGCONT', onContinue);
+  process.on('exit', leave);
   enter();
   return () => {
     process.off('SIGTSTP', onStop);
     process.off('SIGCONT', onContinue);
+    process.off('exit', leave);
     leave();
   };
 }
@@ -218,6 +304,7 @@ export interface LiveViewOptions {
   readonly log: Logger;
   /** Only this namespace, for Services and Events; undefined: all. */
   readonly namespace: string | undefined;
+  readonly settings: RequestSettings;
   /** The first lines on a screen. */
   readonly title: readonly string[];
   /** Commands to try, which stay on a screen. */
@@ -229,51 +316,77 @@ export interface LiveViewOptions {
 }
 
 /**
- * Shows Services, pools and Events on standard output as they change, until the signal aborts: on a terminal as a screen,
- * with `q` as what Ctrl-C is, else as lines.
+ * Shows a cluster on standard output as it changes, until the signal aborts: on a terminal as a screen with lists, with `q`
+ * as what Ctrl-C is, else as lines for Services, pools and Events.
  */
 export async function showLiveView(options: LiveViewOptions, signal: AbortSignal): Promise<void> {
-  const { transport, log, namespace, title, hints = [] } = options;
-  const output = process.stdout;
-  if (hasScreen(output)) {
-    let problem: string | undefined;
-    const view = (): View => ({ ...follower.view(), ...(problem === undefined ? {} : { problem }) });
-    const screen = new LiveScreen(output, title, hints, view);
-    // A line of the log would be drawn into the screen.
-    const silent = log.child({}, { level: 'silent' });
-    const watched = new AvailabilityTracker(transport, silent, systemClock, (present) => {
-      problem = present;
-      screen.changed();
-    });
-    const follower = new Follower(watched, log, namespace, { changed: () => screen.changed() });
-    options.onResponses?.((answers) => follower.answered(answers));
-    const closeScreen = openScreen(screen, process.stdin);
+  const { transport, log, namespace, settings } = options;
+  const clock = systemClock;
+  const following = { log, clock, random: Math.random, namespace, settings };
+  const follow = async (
+    tracked: Transport,
+    listener: FollowerListener,
+    begin: (of: Follower) => () => void,
+  ) => {
+    const follower = new Follower({ ...following, transport: tracked }, listener);
+    const end = begin(follower);
     try {
-      await follower.start(signal);
-      await follower.finished();
+      if (signal.aborted) return;
+      follower.start();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     } finally {
-      closeScreen();
+      end();
+      await follower.stop();
     }
+  };
+  if (hasScreen(process.stdout)) {
+    let screen: LiveScreen | undefined;
+    const redraw = (): void => screen?.changed();
+    await follow(transport, { changed: redraw, stands: redraw }, (follower) => {
+      screen = screenOf(follower, options, redraw);
+      return openScreen(screen, process.stdin);
+    });
     return;
   }
-  const lines = new PlainLines(output);
-  const watched = new AvailabilityTracker(transport, log, systemClock);
-  const follower = new Follower(watched, log, namespace, lines);
-  await follower.start(signal);
-  lines.begin(follower.view().services);
-  await follower.finished();
+  const lines = new PlainLines(process.stdout);
+  const listener = { changed: (changes: RowChanges) => lines.changed(changes), stands: () => undefined };
+  // There is a log to say it.
+  await follow(new AvailabilityTracker(transport, log, clock), listener, (follower) => {
+    void follower.complete().then(() => lines.begin(follower.tables.rows));
+    return () => undefined;
+  });
 }
 
-/** Shows a cluster's Services, pools and Events as they change, until a signal comes. */
-export async function top({ cluster, namespace }: TopConfig): Promise<void> {
+function screenOf(
+  follower: Follower,
+  { title, hints = [], onResponses }: LiveViewOptions,
+  redraw: () => void,
+): LiveScreen {
+  const { tables, caches } = follower;
+  const answers = new Answers();
+  onResponses?.((counts) => {
+    answers.add(counts, (pod) =>
+      caches.slices.cache.byIndex(byPod, pod).flatMap((slice) => serviceOf(slice) ?? []),
+    );
+    redraw();
+  });
+  return new LiveScreen(process.stdout, title, hints, () => ({
+    ...{ tables: tables.rows, status: follower.status },
+    answers: answers.latest((service) => tables.rows.service.has(service)),
+    detailOf: (service) => tables.detailOf(service),
+  }));
+}
+
+/** Shows a cluster as it changes, until a signal comes. */
+export async function top({ cluster, namespace, settings }: TopConfig): Promise<void> {
   const log = createLog({ level: 'error', format: process.stderr.isTTY ? 'pretty' : 'json' });
   const stop = untilSignal(log);
-  const transport = await connectCluster(cluster);
+  const transport = await connectCluster(await reportedCluster(cluster));
   const ending = new AbortController();
   void stop.received.then(() => ending.abort());
   try {
     const title = [`servicenet top: ${transport.server}  (q ends it)`];
-    await showLiveView({ transport, log, namespace, title }, ending.signal);
+    await showLiveView({ transport, log, namespace, settings, title }, ending.signal);
   } finally {
     await transport.close();
     stop.release();

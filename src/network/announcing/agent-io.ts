@@ -146,3 +146,18 @@ export interface Layer2Plan {
   /** Those of the addresses that another node is to have, once it announces them. */
   readonly leaving: ReadonlySet<string>;
 }
+
+/** Before anything is known. */
+export const emptyView: AnnouncingView = {
+  ...{ addresses: new Map(), pools: [], nodes: new Map(), isNeeded: false, namedInterfaces: new Set() },
+};
+
+export const emptyKernel: KernelState = {
+  ...{
+    announced: new Map(),
+    confirmed: [],
+    refused: [],
+    interfaces: [],
+    announceAgainAtMs: Number.POSITIVE_INFINITY,
+  },
+};

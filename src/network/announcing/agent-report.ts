@@ -8,7 +8,11 @@ import type { Node } from '../../objects/types/core.generated.ts';
 export interface AgentReport extends Pick<Announcer, 'interfaces' | 'sessions' | 'refused'> {
   /** The addresses that it announces by layer 2 now: their former node withdraws only then. */
   readonly announced: readonly string[];
-  /** The addresses that it leaves in the kernel for a restart; in a Lease that was given back. */
+  /**
+   * The addresses that no other agent takes for some time after its Lease was given back: by itself, those that it leaves in
+   * the kernel for a restart; by another one, those that no other node could announce. While it is held, none takes
+   * them either.
+   */
   readonly kept?: KeptAddresses | undefined;
   /** See `Member.voters`. */
   readonly voters: ReadonlyMap<string, string>;

@@ -3,6 +3,8 @@ import {
   type AgentAction,
   type AgentEvent,
   type AnnouncingView,
+  emptyKernel,
+  emptyView,
   internalAddresses,
   type KernelState,
 } from './agent-io.ts';
@@ -14,7 +16,8 @@ import {
   encodeReport,
   type NodeReport,
 } from './agent-report.ts';
-import { askEveryMs, longerWaitMs, renewEveryMs, takeOverAfterMs } from './fence.ts';
+import { askEveryMs, type LeaseTimes, longerWaitMs, takeOverAfterMs } from './fence.ts';
+import { SoleAddresses } from './handover.ts';
 import { Layer2Ownership, otherAnnouncers, type Situation } from './layer2-ownership.ts';
 import { LeaseRenewer } from './lease-renewer.ts';
 import { expiredMembers, isAdmitted, Liveness, type Member, ownerOf, votersOf } from './membership.ts';
@@ -26,6 +29,8 @@ export interface AnnouncingAgentOptions {
   readonly onAPILoss: 'hold' | 'withdraw';
   /** Seconds that addresses stay after an orderly end which no other node can take over. */
   readonly restartGraceSeconds: number;
+  /** Of the grace, no more than `restartGraceSeconds` counts. */
+  readonly lease: LeaseTimes;
 }
 
 /** A Lease that was not released. */
@@ -36,12 +41,6 @@ interface HeldLease extends Member {
 
 /** Milliseconds after the first address, in which the agents hear of each other before they divide it. */
 const settleMs = 300;
-
-/** Milliseconds between two looks at the kernel: each renewal is followed by one, unless the API server is away. */
-const maxPauseMs = 900;
-
-/** Milliseconds without the address list of the kernel read, after which it may have forgotten addresses. */
-const unreadMs = 3 * renewEveryMs;
 
 /** Milliseconds between two looks, at least. */
 const minPauseMs = 50;
@@ -62,7 +61,7 @@ const never = Number.POSITIVE_INFINITY;
  * same objects, and agree which agents live by the Leases that each renews; see `fence.ts` for why no address has two
  * owners.
  *
- * - Every 0.6 s: renew the Lease, then refresh the lifetimes of the addresses in the kernel.
+ * - Every 0.6 s (`--lease-renew-interval`): renew the Lease, then refresh the lifetimes of the addresses in the kernel.
  * - On a planned move the new owner announces first, and says so in its Lease; then the former one withdraws it.
  * - An agent is out when its Lease was released, by itself or by the first agent that sees that it has died: so all
  *   agents see the same.
@@ -75,7 +74,7 @@ export class AnnouncingAgent {
   readonly #renewer: LeaseRenewer;
   readonly #liveness = new Liveness(takeOverAfterMs);
   readonly #ownership: Layer2Ownership;
-  #view: AnnouncingView = nothing;
+  #view: AnnouncingView = emptyView;
   #hasBegun = false;
   #kernel: KernelState = emptyKernel;
   #sessions: readonly string[] = [];
@@ -88,6 +87,7 @@ export class AnnouncingAgent {
 
   /** The last addresses for layer 2. */
   #wanted: readonly AddressToAnnounce[] = [];
+  readonly #sole: SoleAddresses;
   #hasPlanned = false;
   /** When the cluster got its first address, or EgressIP; undefined while it has none. */
   #activeSinceMs: number | undefined;
@@ -120,9 +120,11 @@ export class AnnouncingAgent {
   #hasEnded = false;
 
   constructor(options: AnnouncingAgentOptions) {
+    const { node, onAPILoss, lease, restartGraceSeconds } = options;
     this.#options = options;
-    const { node, onAPILoss } = options;
-    this.#renewer = new LeaseRenewer(onAPILoss === 'hold');
+    const graceSeconds = Math.min(lease.graceSeconds, restartGraceSeconds);
+    this.#sole = new SoleAddresses(graceSeconds);
+    this.#renewer = new LeaseRenewer(onAPILoss === 'hold', { ...lease, graceSeconds });
     this.#ownership = new Layer2Ownership(node);
     if (onAPILoss === 'hold') this.#mayRoute = true;
   }
@@ -149,6 +151,7 @@ export class AnnouncingAgent {
         return [];
       case 'announced':
         this.#isAnnouncing = false;
+        this.#sole.announced();
         this.#synced(nowMs);
         return [];
       case 'stayed':
@@ -195,11 +198,13 @@ export class AnnouncingAgent {
   }
 
   /**
-   * Seconds that so many addresses may live in the kernel from now on; 0: they are not to be refreshed, and none is added.
-   * Asked for at the moment at which the kernel gets them: an `announce` may take long.
+   * Seconds that an address, one of so many, may live in the kernel from now on; 0: it is not to be refreshed, nor added. Asked
+   * for at the moment at which the kernel gets it: an `announce` may take long.
+   *
+   * @param address default: any.
    */
-  lifetimeSeconds(addresses: number, nowMs: number): number {
-    return this.#renewer.fence.lifetime(nowMs, addresses);
+  lifetimeSeconds(addresses: number, nowMs: number, address = ''): number {
+    return this.#renewer.fence.lifetime(nowMs, addresses, this.#sole.has(address) ? address : undefined);
   }
 
   /** The last reports of all agents. */
@@ -243,10 +248,9 @@ export class AnnouncingAgent {
     const actions: AgentAction[] = [];
     const kept = this.#ownership.leaseSeen(node, lease, this.#reports.get(node), nowMs);
     if (kept !== undefined) {
-      const { addresses, seconds } = kept;
       actions.push({
         do: 'log',
-        fields: { node, addresses: addresses.length, seconds },
+        fields: { node, addresses: kept.addresses.length, seconds: kept.seconds },
         message:
           'the agent of a node has left addresses for its restart: no other one takes them for so long',
       });
@@ -314,7 +318,7 @@ export class AnnouncingAgent {
    * @returns whether it is to be read first.
    */
   #isUnread(actions: AgentAction[], nowMs: number): boolean {
-    if (nowMs - this.#readAtMs <= unreadMs) return false;
+    if (nowMs - this.#readAtMs <= 3 * this.#options.lease.renewEveryMs) return false;
     if (!this.#isLooking) actions.push({ do: 'look' });
     this.#isLooking = true;
     return true;
@@ -329,8 +333,9 @@ export class AnnouncingAgent {
     if (this.#isUnread(actions, nowMs)) return;
     const report = this.#agentReport();
     const text = encodeReport(report);
-    const addresses = this.#addresses().size;
-    const leaseSeconds = this.#renewer.renew(text, report.voters.keys(), addresses, nowMs);
+    const sole = new Set(report.kept?.addresses);
+    const { size } = this.#addresses();
+    const leaseSeconds = this.#renewer.renew(text, report.voters.keys(), sole, size, nowMs);
     actions.push({ do: 'renew', report: text, leaseSeconds });
   }
 
@@ -353,21 +358,33 @@ export class AnnouncingAgent {
     fence.hold(nowMs);
     const isSettled = this.#activeSinceMs !== undefined && nowMs >= this.#activeSinceMs + settleMs;
     if (isSettled && this.#renewer.isCurrent(nowMs)) {
-      this.#wanted = this.#ownership.plan(this.#situation(nowMs), this.#version, nowMs);
+      const situation = this.#situation(nowMs);
+      const planned = this.#ownership.plan(situation, this.#version, nowMs);
+      // Until it takes part again, what no other node can have stays.
+      this.#wanted = situation.isAlive ? planned : [...planned, ...this.#staying(nowMs)];
+      if (situation.isAlive) this.#sole.plan(this.#ownership.sole);
       this.#hasPlanned = true;
     } else if (!this.#hasPlanned) {
       // Addresses of a former process stay until the owners are known.
       this.#syncAtMs = nowMs + this.#untilChangeMs(nowMs) + collectMs;
       return;
-    } else if (!fence.isOpen(nowMs)) this.#wanted = [];
+    } else if (!fence.isOpen(nowMs)) this.#wanted = this.#staying(nowMs);
     else {
       const refused = new Set(this.#kernel.refused.map(({ address }) => address));
       this.#wanted = this.#wanted.filter(({ address }) => addresses.has(address) && !refused.has(address));
     }
+    this.#sole.announcing();
     this.#isAnnouncing = true;
     this.#readAtMs = nowMs;
     const announcement = { addresses: this.#wanted, ...this.#ownership.surroundings };
     actions.push({ do: 'announce', announcement });
+  }
+
+  /** The addresses that stay although this node may have none. */
+  #staying(nowMs: number): readonly AddressToAnnounce[] {
+    const { announced } = this.#kernel;
+    const mayStay = (address: string): boolean => this.lifetimeSeconds(announced.size, nowMs, address) > 0;
+    return this.#sole.staying(this.#wanted, this.#view.addresses, announced, mayStay);
   }
 
   #synced(nowMs: number): void {
@@ -380,7 +397,9 @@ export class AnnouncingAgent {
     if (this.#activeSinceMs === undefined) return idleMs;
     const settlesInMs = this.#activeSinceMs + settleMs - nowMs;
     if (settlesInMs > 0) return settlesInMs;
-    return Math.min(maxPauseMs, Math.max(minPauseMs, this.#kernel.announceAgainAtMs - nowMs));
+    // Each renewal is followed by a look at the kernel, unless the API server is away.
+    const dueInMs = Math.max(minPauseMs, this.#kernel.announceAgainAtMs - nowMs);
+    return Math.min(1.5 * this.#options.lease.renewEveryMs, dueInMs);
   }
 
   #setActive(isActive: boolean, nowMs: number): void {
@@ -558,18 +577,11 @@ export class AnnouncingAgent {
 
   #report(): NodeReport {
     const { confirmed, interfaces, refused } = this.#kernel;
-    return { interfaces, sessions: this.#sessions, refused, announced: confirmed, kept: this.#leaving?.kept };
+    const kept = this.#leaving === undefined ? this.#sole.kept : this.#leaving.kept;
+    return { interfaces, sessions: this.#sessions, refused, announced: confirmed, kept };
   }
 
   #agentReport(): AgentReport {
     return { ...this.#report(), voters: votersOf(this.#options.node, this.#members()) };
   }
 }
-
-const nothing: AnnouncingView = {
-  ...{ addresses: new Map(), pools: [], nodes: new Map(), isNeeded: false, namedInterfaces: new Set() },
-};
-
-const emptyKernel: KernelState = {
-  ...{ announced: new Map(), confirmed: [], refused: [], interfaces: [], announceAgainAtMs: never },
-};

@@ -276,3 +276,36 @@ function selects(selector: ParsedLabelSelector | undefined, { labels }: Announce
 function hasSession(peers: readonly string[] | undefined, { sessions }: Announcer): boolean {
   return peers === undefined ? sessions.length > 0 : peers.some((peer) => sessions.includes(peer));
 }
+
+/** Why no node announces an address, in words. */
+export const notAnnounced: Readonly<Record<NotAnnouncedReason, string>> = {
+  AnnouncingOff: 'spec.announce of its pool names neither layer2 nor bgp',
+  NoAgent: 'no node runs servicenet node --features=announce',
+  LeaseExpired: 'no agent renews its Lease',
+  NodeNotReady: 'no node that could announce it is ready',
+  NodeExcluded: 'nodes have the label node.kubernetes.io/exclude-from-external-load-balancers',
+  NodeNotSelected: 'the nodeSelector of its pool selects no node that could announce it',
+  NoInterface:
+    'no node has an interface with a link of the names in its pool, or in a subnet that contains it',
+  NoSession: 'no node has a session with a BGP peer of its pool',
+  NoLocalEndpoint: 'externalTrafficPolicy is Local, and no node that could announce it has a ready endpoint',
+  GatewayAddress: "it is the address of the nodes' router: take it out of the pool",
+  NodeAddress: 'it is an address of a node: take it out of the pool',
+  OtherAnnouncer: 'another announcer on a node of this cluster has it: MetalLB, kube-vip, Cilium',
+  AddressConflict: 'another machine answers for it',
+};
+
+/**
+ * The node that reports that it announces an address by layer 2: the planned one, or during a move the former one.
+ *
+ * @param reports of agents that are alive, by node.
+ */
+export function announcerOnLayer2(
+  address: string,
+  { layer2 }: AnnouncementPlan,
+  reports: ReadonlyMap<string, { readonly announced: readonly string[] }>,
+): string | undefined {
+  if (layer2 === undefined) return undefined;
+  const has = (node: string): boolean => reports.get(node)?.announced.includes(address) === true;
+  return has(layer2.node) ? layer2.node : [...reports.keys()].toSorted().find(has);
+}

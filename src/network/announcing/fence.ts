@@ -11,8 +11,20 @@
  * Without the API server the node asks the agents that its Lease names (`AgentReport.voters`), and each consent prolongs
  * the time from when it was asked for (`--on-api-loss=hold`). An agent that consents gives no Lease back for
  * 2.5 s from then, and no other agent can: so an agent that is silent, whether dead or not heard, ends the time. Times are milliseconds of a
- * monotonic clock.
+ * monotonic clock. The times are those of the shortest Lease; a longer one (`--lease-duration`) adds whole seconds to all.
+ *
+ * An address that no other node can announce may stay for longer (`--lease-grace`): the Lease says so as it is held (`kept`),
+ * and a node that gives it back then waits for so long, with that address alone.
  */
+
+/** The lifetimes of an agent's Lease and of its addresses. */
+export interface LeaseTimes {
+  /** The lifetime of addresses in the kernel; 2 at least. */
+  readonly leaseSeconds: number;
+  readonly renewEveryMs: number;
+  /** How much longer addresses stay that no other node can announce. */
+  readonly graceSeconds: number;
+}
 
 /** How long an agent may have addresses after a renewal of a Lease of 2 s was sent. */
 export const leaseLastsMs = 2450;
@@ -20,8 +32,8 @@ export const leaseLastsMs = 2450;
 /** How long after another agent saw a renewal of a Lease of 2 s it gives the Lease back: later, since a busy machine is late in what it does. */
 export const takeOverAfterMs = 2500;
 
-/** Milliseconds between renewals. */
-export const renewEveryMs = 600;
+/** The defaults of the flags of `servicenet node`. */
+export const defaultLeaseTimes: LeaseTimes = { leaseSeconds: 2, renewEveryMs: 600, graceSeconds: 30 };
 
 /** Milliseconds between requests for consent. */
 export const askEveryMs = 200;
@@ -39,24 +51,29 @@ const kernelLateMs = 300;
 const refreshedAtOnce = 250;
 const nextLookMs = 1000;
 
-/** `leaseDurationSeconds` of the Lease of an agent with so many addresses. Others wait longer for one with many. */
-export function leaseSecondsFor(addresses: number): number {
-  return addresses > refreshedAtOnce ? longestLease : shortestLease;
+/** Milliseconds that an agent with so many addresses is given more. */
+function manyMs(addresses: number): number {
+  return addresses > refreshedAtOnce ? nextLookMs : 0;
 }
 
-const shortestLease = 2;
-const longestLease = 3;
+/** `leaseDurationSeconds` of the Lease of an agent with so many addresses. Others wait longer for one with many. */
+export function leaseSecondsFor(
+  addresses: number,
+  { leaseSeconds }: Pick<LeaseTimes, 'leaseSeconds'>,
+): number {
+  return leaseSeconds + manyMs(addresses) / 1000;
+}
+
+/** Seconds. */
+export const shortestLeaseSeconds = 2;
 
 /** Milliseconds that other agents wait longer for a Lease than for the shortest one, from its `leaseDurationSeconds`. */
 export function longerWaitMs(leaseSeconds: number): number {
-  return leaseSeconds >= longestLease ? nextLookMs : 0;
+  return Math.max(0, leaseSeconds - shortestLeaseSeconds) * 1000;
 }
 
-/** Seconds: the longest lifetime that ends in time. */
-const maxLifetimeSeconds = 2;
-
-/** Milliseconds without a renewal after which the API server counts as lost. */
-const lostAfterMs = 800;
+/** Milliseconds after a renewal is due, after which the API server counts as lost. */
+const lostAfterMs = 200;
 
 /** A renewal of the own Lease. */
 export interface Renewal {
@@ -64,10 +81,13 @@ export interface Renewal {
   readonly sentAtMs: number;
   /** The agents that it names. */
   readonly voters: readonly string[];
+  /** The addresses that it says no other agent may take for `graceSeconds` after its end. */
+  readonly sole: ReadonlySet<string>;
 }
 
 export class Fence {
   readonly #holds: boolean;
+  readonly #times: LeaseTimes;
   /**
    * The renewal that was seen last, and those sent since, with the agents that they name: the Lease may be any of
    * these.
@@ -79,13 +99,14 @@ export class Fence {
   #until = Number.NEGATIVE_INFINITY;
 
   /** @param holds whether addresses may stay while the API server is away (`--on-api-loss=hold`). */
-  constructor(holds: boolean) {
+  constructor(holds: boolean, times: LeaseTimes) {
     this.#holds = holds;
+    this.#times = times;
   }
 
   /** A renewal is about to be sent. @param voters the agents that it names. @returns what {@link renewed} takes. */
-  renewing(voters: Iterable<string>, now: number): Renewal {
-    const renewal = { sentAtMs: now, voters: [...voters] };
+  renewing(voters: Iterable<string>, sole: ReadonlySet<string>, now: number): Renewal {
+    const renewal = { sentAtMs: now, voters: [...voters], sole };
     this.#renewals = [...this.#renewals, renewal];
     return renewal;
   }
@@ -96,7 +117,7 @@ export class Fence {
    *
    * @param leaseSeconds what the Lease says then; never less than before while the agent has addresses.
    */
-  renewed(renewal: Renewal, leaseSeconds = shortestLease): void {
+  renewed(renewal: Renewal, leaseSeconds = shortestLeaseSeconds): void {
     this.#renewals = this.#renewals.slice(Math.max(0, this.#renewals.indexOf(renewal)));
     this.#consents.clear();
     this.#renewedAt = renewal.sentAtMs;
@@ -105,7 +126,7 @@ export class Fence {
 
   /** Whether no renewal was seen for some time. */
   hasLostAPI(now: number): boolean {
-    return now - this.#renewedAt > lostAfterMs;
+    return now - this.#renewedAt > this.#times.renewEveryMs + lostAfterMs;
   }
 
   /** Whether other agents may have given its Lease back, or may do so. */
@@ -151,11 +172,20 @@ export class Fence {
    * Seconds that addresses may have as their lifetime in the kernel, from now; 0: they are not to be refreshed.
    *
    * @param addresses how many are refreshed together.
+   * @param sole an address that no other node can announce: it may live longer, once every Lease that others may see says so,
+   *   also when the node may have other addresses no more.
    */
-  lifetime(now: number, addresses = 1): number {
-    const lateMs = kernelLateMs + longerWaitMs(leaseSecondsFor(addresses));
-    const seconds = Math.floor((this.#until - now - lateMs) / 1000);
-    return Math.max(0, Math.min(maxLifetimeSeconds, seconds));
+  lifetime(now: number, addresses = 1, sole?: string): number {
+    const { leaseSeconds, graceSeconds } = this.#times;
+    const isSaid = sole !== undefined && this.#renewals.every((renewal) => renewal.sole.has(sole));
+    return isSaid && graceSeconds > 0
+      ? this.#lifetime(this.#until + graceSeconds * 1000 - now, addresses, graceSeconds)
+      : this.#lifetime(this.#until - now, addresses, leaseSeconds);
+  }
+
+  #lifetime(leftMs: number, addresses: number, longest: number): number {
+    const seconds = Math.floor((leftMs - kernelLateMs - manyMs(addresses)) / 1000);
+    return Math.max(0, Math.min(longest, seconds));
   }
 
   #voters(): ReadonlySet<string> {

@@ -1,3 +1,4 @@
+import type { AddressToAnnounce, AnnouncingView, KernelState } from './agent-io.ts';
 import type { KeptAddresses, AnnouncerLease } from './agent-report.ts';
 
 /** Milliseconds that a kernel may be late in ending a lifetime. */
@@ -83,5 +84,62 @@ export class ReleasedAddresses {
     if (nowMs - at <= releasedForMs) return true;
     this.#released.delete(address);
     return false;
+  }
+}
+
+/**
+ * The addresses that this node alone can announce, so that they may stay in its kernel for longer than its Lease lasts. Others
+ * hear of it before the kernel has them for longer, and that it is over after the kernel has them for less.
+ */
+export class SoleAddresses {
+  readonly #graceSeconds: number;
+  #planned: ReadonlySet<string> = new Set();
+  /** Those that the kernel may have for longer. */
+  #kept: ReadonlySet<string> = new Set();
+
+  /** @param graceSeconds 0: none stays longer. */
+  constructor(graceSeconds: number) {
+    this.#graceSeconds = graceSeconds;
+  }
+
+  has(address: string): boolean {
+    return this.#planned.has(address);
+  }
+
+  plan(addresses: ReadonlySet<string>): void {
+    if (this.#graceSeconds > 0) this.#planned = addresses;
+  }
+
+  /** The kernel is about to get the addresses of the last plan. */
+  announcing(): void {
+    this.#kept = new Set([...this.#kept, ...this.#planned]);
+  }
+
+  /** The kernel has them. */
+  announced(): void {
+    this.#kept = this.#planned;
+  }
+
+  /**
+   * The addresses that stay without a Lease.
+   *
+   * @param wanted before. @param assigned those that Services have. @param announced those that the kernel has.
+   */
+  staying(
+    wanted: readonly AddressToAnnounce[],
+    assigned: AnnouncingView['addresses'],
+    announced: KernelState['announced'],
+    mayStay: (address: string) => boolean,
+  ): readonly AddressToAnnounce[] {
+    return wanted.filter(
+      ({ address }) =>
+        this.#planned.has(address) && assigned.has(address) && announced.has(address) && mayStay(address),
+    );
+  }
+
+  /** For the Lease. */
+  get kept(): KeptAddresses | undefined {
+    if (this.#kept.size === 0) return undefined;
+    return { addresses: [...this.#kept], seconds: this.#graceSeconds };
   }
 }

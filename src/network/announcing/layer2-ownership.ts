@@ -42,6 +42,8 @@ interface PlannedAddress extends AddressToAnnounce {
    * a planned move.
    */
   readonly isEgress: boolean;
+  /** Whether this node alone can announce it. */
+  readonly isSole: boolean;
 }
 
 /** The other nodes whose agents announce. */
@@ -122,6 +124,11 @@ export class Layer2Ownership {
     );
   }
 
+  /** The addresses of the last {@link plan} that no other node could announce. */
+  get sole(): ReadonlySet<string> {
+    return new Set(this.#lastPlanned.flatMap(({ address, isSole }) => (isSole ? [address] : [])));
+  }
+
   /** For the addresses of the last {@link plan}. */
   get surroundings(): Omit<Layer2Plan, 'addresses'> {
     const planned = this.#lastPlanned;
@@ -146,36 +153,44 @@ export class Layer2Ownership {
     const { isAlive, view } = situation;
     const node = view.nodes.get(this.#node);
     const self = node === undefined ? undefined : announcerOf(node, situation.report, isAlive);
-    const report = encodeReport({ ...situation.report, announced: [], voters: new Map() });
+    const report = encodeReport({
+      ...{ ...situation.report, announced: [], kept: undefined, voters: new Map() },
+    });
     const from = `${version} ${self?.isAlive ?? false} ${report}`;
     if (from === this.#plannedFrom) return this.#lastPlanned;
     this.#plannedFrom = from;
-    const announcers = [...(self === undefined ? [] : [self]), ...otherAnnouncers(situation)];
+    const others = otherAnnouncers(situation);
+    const announcers = [...(self === undefined ? [] : [self]), ...others];
     this.#lastPlanned = [...view.addresses.values()].flatMap((assigned) => {
       const { address, announcement } = assigned;
       const { layer2 } = planAnnouncement(assigned, announcers);
       if (layer2 === undefined) return [];
       const { node: owner, interfaces } = layer2;
       const own = self === undefined ? undefined : planAnnouncement(assigned, [self]).layer2?.interfaces;
-      return [
-        {
-          ...{ address, announcement, owner, interfaces, ownInterfaces: own ?? [] },
-          isEgress: assigned.egressNode !== undefined,
-        },
-      ];
+      const isEgress = assigned.egressNode !== undefined;
+      // An egress address moves by its EgressIP.
+      const isSole =
+        owner === this.#node && !isEgress && planAnnouncement(assigned, others).layer2 === undefined;
+      return [{ address, announcement, owner, interfaces, ownInterfaces: own ?? [], isEgress, isSole }];
     });
     return this.#lastPlanned;
   }
 
   /**
    * What no other agent takes: what agents have that do not renew their Leases, and whose Leases were not released; what
-   * those have that are not admitted yet, because they begin anew; and what those left that have ended.
+   * those have that are not admitted yet, because they begin anew; what those left that have ended; and what kernels may
+   * have for longer than a Lease.
    */
   #keptByOthers({ admitted, isFresh, members, reports }: Situation, nowMs: number): ReadonlySet<string> {
     const keeping = [...members].filter(
       (node) => node !== this.#node && (!isFresh(node) || !admitted.has(node)),
     );
     const left = this.#grace.addresses(nowMs);
-    return new Set([...left, ...keeping.flatMap((node) => reports.get(node)?.announced ?? [])]);
+    const longer = [...members].filter((node) => node !== this.#node);
+    return new Set([
+      ...left,
+      ...keeping.flatMap((node) => reports.get(node)?.announced ?? []),
+      ...longer.flatMap((node) => reports.get(node)?.kept?.addresses ?? []),
+    ]);
   }
 }

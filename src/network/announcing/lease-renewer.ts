@@ -1,10 +1,7 @@
-import { Fence, leaseSecondsFor, type Renewal, renewEveryMs } from './fence.ts';
+import { Fence, leaseSecondsFor, type LeaseTimes, type Renewal } from './fence.ts';
 
 /** Milliseconds between renewals while there is no address in the cluster. */
 const idleRenewMs = 10_000;
-
-/** Milliseconds without seeing own renewals, after which the silence of other agents means nothing. */
-const watchGapMs = 3 * renewEveryMs;
 
 /** The rate limit of writes to the API server: per second in the long run, and the burst. */
 const writesPerSecond = 2;
@@ -23,6 +20,7 @@ interface PendingRenewal {
  */
 export class LeaseRenewer {
   readonly fence: Fence;
+  readonly #times: LeaseTimes;
   /** Renewals that were not seen yet, by the version that they made. */
   readonly #unseen = new Map<string, { readonly renewal: Renewal; readonly leaseSeconds: number }>();
   #pending: PendingRenewal | undefined;
@@ -42,8 +40,9 @@ export class LeaseRenewer {
   #countedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param holds whether addresses may stay while the API server is away (`--on-api-loss=hold`). */
-  constructor(holds: boolean) {
-    this.fence = new Fence(holds);
+  constructor(holds: boolean, times: LeaseTimes) {
+    this.fence = new Fence(holds, times);
+    this.#times = times;
   }
 
   /** When {@link renew} is due; infinite: a renewal is on its way, or none is sent any more. */
@@ -62,7 +61,7 @@ export class LeaseRenewer {
 
   /** Whether own renewals are written and not seen: others are to take over from an agent that does not see them. */
   isBlind(nowMs: number): boolean {
-    return this.#blindSinceMs !== undefined && nowMs - this.#blindSinceMs > watchGapMs;
+    return this.#blindSinceMs !== undefined && nowMs - this.#blindSinceMs > this.#watchGapMs;
   }
 
   /**
@@ -82,13 +81,20 @@ export class LeaseRenewer {
    * A renewal is sent now.
    *
    * @param voters the agents that it names.
+   * @param sole the addresses that the report says are kept.
    * @param addresses how many this node has.
    * @returns the duration that it is to say, at least.
    */
-  renew(report: string, voters: Iterable<string>, addresses: number, nowMs: number): number {
+  renew(
+    report: string,
+    voters: Iterable<string>,
+    sole: ReadonlySet<string>,
+    addresses: number,
+    nowMs: number,
+  ): number {
     this.#takeToken(nowMs);
-    this.#pending = { renewal: this.fence.renewing(voters, nowMs), report, startedAtMs: nowMs };
-    return leaseSecondsFor(addresses);
+    this.#pending = { renewal: this.fence.renewing(voters, sole, nowMs), report, startedAtMs: nowMs };
+    return leaseSecondsFor(addresses, this.#times);
   }
 
   /** The renewal is written, as this version. */
@@ -114,7 +120,7 @@ export class LeaseRenewer {
    */
   seen(version: string, nowMs: number): { readonly isNew: boolean; readonly wasGap: boolean } {
     if (version === this.#seenVersion) return { isNew: false, wasGap: false };
-    const wasGap = nowMs - this.#seenAtMs > watchGapMs;
+    const wasGap = nowMs - this.#seenAtMs > this.#watchGapMs;
     this.#seenVersion = version;
     this.#seenAtMs = nowMs;
     this.#blindSinceMs = undefined;
@@ -145,7 +151,12 @@ export class LeaseRenewer {
   }
 
   get #periodMs(): number {
-    return this.#isActive ? renewEveryMs : idleRenewMs;
+    return this.#isActive ? this.#times.renewEveryMs : idleRenewMs;
+  }
+
+  /** Milliseconds without seeing own renewals, after which the silence of other agents means nothing. */
+  get #watchGapMs(): number {
+    return 3 * this.#times.renewEveryMs;
   }
 
   #end(nowMs: number): PendingRenewal | undefined {

@@ -4,6 +4,8 @@ import { egressRouterPlugin, readEgressRouter } from '../egress/egress-router.ts
 import { AttachmentError, type Ipam, readDNS, readIpam, type AttachmentAddress } from './ipam.ts';
 import { parseAddressRange } from '../../allocation/address-range.ts';
 import { type IPFamily, parseAddress, parseCidr } from '../../objects/address.ts';
+import type { Service } from '../../objects/types/core.generated.ts';
+import { type AnnouncedPool, isPooled, poolOf } from '../announcing/assigned-addresses.ts';
 
 /** The configuration of a network: CNI's JSON, of one plugin or of a list (multus `pkg/types/conf.go`, CNI's specification). */
 
@@ -197,6 +199,31 @@ export function lanGateways(
       })
       .map((gateway) => ({ ...gateway, master })),
   );
+}
+
+/**
+ * What has the address of a gateway, or may get it: a Service or a pool, in words; undefined: nothing.
+ *
+ * @param pools they may give what they have to a Service at any time.
+ */
+export function ownerAmongServices(
+  { address }: AttachmentAddress,
+  pools: readonly AnnouncedPool[],
+  services: Iterable<Service>,
+): string | undefined {
+  const parsed = parseAddress(address);
+  if (parsed === undefined) return undefined;
+  for (const service of services) {
+    const { metadata, spec, status } = service;
+    const has = [
+      ...(status.loadBalancer?.ingress ?? []).map(({ ip = '' }) => ip),
+      ...(spec.externalIPs ?? []),
+    ];
+    if (has.some((each) => parseAddress(each)?.canonical === parsed.canonical)) {
+      return `the Service ${metadata.namespace ?? ''}/${metadata.name ?? ''}`;
+    }
+  }
+  return isPooled(parsed, pools) ? `the AddressPool ${poolOf(parsed, pools)?.name ?? ''}` : undefined;
 }
 
 /** Whether a Pod can be given an address. host-local never gives a gateway. */

@@ -1,4 +1,4 @@
-import { isReady } from '../../objects/endpoints.ts';
+import { serviceNameLabel, isReady } from '../../objects/endpoints.ts';
 import { type IPFamily, type ParsedAddress, parseAddress } from '../../objects/address.ts';
 import type { Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
@@ -59,8 +59,6 @@ export interface ZoneSlice {
   readonly endpoints: readonly ZoneEndpoint[];
   readonly ports: readonly ZonePort[];
 }
-
-const serviceNameLabel = 'kubernetes.io/service-name';
 
 /** The objects of a cluster as its DNS sees them, changed object by object; `answer.ts` reads it. */
 export class Zone {

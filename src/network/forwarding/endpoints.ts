@@ -1,4 +1,4 @@
-import { isReady, servingRank } from '../../objects/endpoints.ts';
+import { serviceNameLabel, isReady, servingRank } from '../../objects/endpoints.ts';
 import { type ObjectKey, keyOf, joinKey, type KubeObject } from '../../objects/meta.ts';
 import type { Service, ServicePort } from '../../objects/types/core.generated.ts';
 import type { Protocol, Problems, PlannedEndpoint } from './forwarding-plan.ts';
@@ -225,7 +225,6 @@ function countLocalReady(byPort: ReadonlyMap<string, readonly ServiceEndpoint[]>
   return addresses.size;
 }
 
-const serviceNameLabel = 'kubernetes.io/service-name';
 const proxyNameLabel = 'service.kubernetes.io/service-proxy-name';
 export const headlessLabel = 'service.kubernetes.io/headless';
 

@@ -1,4 +1,5 @@
 import {
+  formatAddress,
   type IPFamily,
   type ParsedAddress,
   type ParsedCidr,
@@ -9,11 +10,17 @@ import {
 import type { NetworkAttachmentDefinition } from '../../objects/types/openshift.ts';
 import type { Namespace, Node, Pod, Service } from '../../objects/types/core.generated.ts';
 import type { EndpointSlice } from '../../objects/types/discovery.generated.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/meta.ts';
 import type { Labels } from '../../objects/labels/label-selector.ts';
 import type { NetworkPolicy } from '../../objects/types/networking.generated.ts';
 import type { EgressFirewall, EgressIP, EgressQoS } from '../../objects/types/openshift.ts';
+import { type NoEndpoint, whyNoEndpoint } from '../forwarding/why-no-endpoint.ts';
 import { isFinished } from '../../objects/pods.ts';
+import type { AddressPool } from '../../objects/types/servicenet.ts';
+import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
+import { announcedPools, assignedAddresses, type ServiceAddress } from '../announcing/assigned-addresses.ts';
+import { serviceOfSlice } from '../forwarding/endpoints.ts';
+import { type AnnouncingNode, type Entry, entryOf } from './entry.ts';
 import { type QoSRules, qosRules } from '../egress/egress-plan.ts';
 import { type EgressRule, egressRules } from '../egress/egress-plan.ts';
 import type { ForwardingPlan } from '../forwarding/forwarding-plan.ts';
@@ -22,6 +29,7 @@ import { cidrContains, type ForwardingOptions } from '../forwarding/node-plan.ts
 import { type FirewallRules, type FirewallSurroundings, firewallRules } from '../policy/egress-firewall.ts';
 import { type PolicyPod, policyPod, type PolicySide } from '../policy/network-policy.ts';
 import { policyRules, type PolicyRules } from '../policy/network-policy.ts';
+import { serviceNameLabel } from '../../objects/endpoints.ts';
 
 /** The objects of a cluster that decide where packets go. */
 export interface ClusterObjects {
@@ -35,6 +43,9 @@ export interface ClusterObjects {
   readonly egressIPs?: readonly EgressIP[];
   readonly egressQoSes?: readonly EgressQoS[];
   readonly attachments?: readonly NetworkAttachmentDefinition[];
+  readonly pools?: readonly AddressPool[];
+  /** The agents that announce addresses. */
+  readonly agents?: readonly AnnouncingNode[];
 }
 
 /** A cluster as packets find it. */
@@ -50,6 +61,8 @@ export class ClusterView {
   readonly #podAt = new Map<string, Pod>();
   readonly #nodeAt = new Map<string, Node>();
   readonly #plans = new Map<string, ForwardingPlan>();
+  /** The addresses of load balancers that pools of this cluster gave. */
+  readonly #assigned: ReadonlyMap<string, ServiceAddress>;
 
   constructor(objects: ClusterObjects, options: ForwardingOptions) {
     this.objects = objects;
@@ -57,6 +70,12 @@ export class ClusterView {
     this.policies = objects.policies.map(policyRules);
     this.#firewalls = new Map(
       objects.firewalls.map((firewall) => [firewall.metadata.namespace ?? '', firewallRules(firewall)]),
+    );
+    const slices = Map.groupBy(objects.slices, serviceOfSlice);
+    this.#assigned = assignedAddresses(
+      objects.services,
+      (key) => slices.get(key) ?? [],
+      announcedPools(objects.pools ?? []),
     );
     this.egressRules = egressRules(objects.egressIPs ?? []);
     const qos = (objects.egressQoSes ?? []).flatMap((object) => qosRules(object) ?? []);
@@ -89,6 +108,42 @@ export class ClusterView {
     return this.objects.services.find((service) => keyOf(service) === key);
   }
 
+  /** Why a Service has no ready endpoint; undefined where it has one, and where there is no such Service. */
+  whyNoEndpoint(key: ObjectKey, port?: number): NoEndpoint | undefined {
+    const service = this.service(key);
+    if (service === undefined) return undefined;
+    const { namespace } = service.metadata;
+    const pods = this.objects.pods.filter((pod) => pod.metadata.namespace === namespace);
+    return whyNoEndpoint(service, pods, this.slicesOf(key), port);
+  }
+
+  /** {@link whyNoEndpoint} for a message, with a blank before it; empty where there is nothing to say. */
+  noEndpointDetail(key: ObjectKey | undefined, port?: number): string {
+    const why = key === undefined ? undefined : this.whyNoEndpoint(key, port);
+    return why === undefined ? '' : ` (${why.reason}: ${why.message})`;
+  }
+
+  /** The EndpointSlices of a Service, also of a headless one, which the proxy passes over. */
+  slicesOf(key: ObjectKey): readonly EndpointSlice[] {
+    return this.objects.slices.filter(
+      ({ metadata }) => joinKey(metadata.namespace ?? '', metadata.labels?.[serviceNameLabel] ?? '') === key,
+    );
+  }
+
+  /** The name of the node that an address is on, of a Pod or its own; undefined outside of the cluster. */
+  nodeNameAt(address: string): string | undefined {
+    return this.podAt(address)?.spec.nodeName ?? this.nodeAt(address)?.metadata.name;
+  }
+
+  /** The Service that has an address, as cluster IP, load balancer address or external IP. */
+  serviceAt(address: string): ObjectKey | undefined {
+    const found = this.objects.services.find(({ spec, status }) => {
+      const own = [spec.clusterIP, ...(spec.clusterIPs ?? []), ...(spec.externalIPs ?? [])];
+      return own.includes(address) || status.loadBalancer?.ingress?.some(({ ip }) => ip === address);
+    });
+    return found === undefined ? undefined : keyOf(found);
+  }
+
   hasNamespace(name: string): boolean {
     return this.#namespaceLabels.has(name);
   }
@@ -114,6 +169,47 @@ export class ClusterView {
       ) ||
       (parsed !== undefined && ranges.some((range) => cidrContains(range, parsed)))
     );
+  }
+
+  /** The nodes that a packet from outside to an address may reach first. */
+  entry(address: string): Entry {
+    return entryOf(address, this.#assigned, this.objects.agents ?? [], this.objects.nodes);
+  }
+
+  /** An address for a machine outside: of a range for documentation, and free in this cluster. */
+  outsideAddress(family: IPFamily): string | undefined {
+    const taken = this.#taken().filter((range) => range.family === family);
+    for (const range of outsideRanges[family].flatMap((text) => parseAddressRange(text) ?? [])) {
+      let value = range.first + 1n;
+      for (;;) {
+        const { last } = taken.find((one) => one.contains(family, value)) ?? {};
+        if (last === undefined) break;
+        value = last + 1n;
+      }
+      if (value <= range.last) return formatAddress(family, value);
+    }
+    return undefined;
+  }
+
+  /** The ranges of Pods, Services and pools, and the single addresses that nodes and Services have. */
+  #taken(): readonly AddressRange[] {
+    const { nodes, pools = [], services } = this.objects;
+    const single = [
+      ...nodes.flatMap(addressesOfNode),
+      ...services.flatMap(({ spec, status }) =>
+        [
+          ...(spec.externalIPs ?? []),
+          ...(status.loadBalancer?.ingress ?? []).flatMap(({ ip }) => ip ?? []),
+        ].flatMap((text) => parseAddress(text) ?? []),
+      ),
+    ];
+    return [
+      ...announcedPools(pools).flatMap(({ ranges }) => ranges),
+      ...[...podRanges(nodes, this.options), ...this.options.serviceCIDRs].flatMap(
+        ({ canonical }) => parseAddressRange(canonical) ?? [],
+      ),
+      ...single.map(({ family, value, canonical }) => new AddressRange(family, value, value, canonical)),
+    ];
   }
 
   /** The owner of an address, for policies. */
@@ -177,6 +273,12 @@ export class ClusterView {
     return plan;
   }
 }
+
+/** RFC 5737 and RFC 2544; RFC 3849 and RFC 9637. */
+const outsideRanges: Readonly<Record<IPFamily, readonly string[]>> = {
+  IPv4: ['203.0.113.0/24', '198.51.100.0/24', '192.0.2.0/24', '198.18.0.0/15'],
+  IPv6: ['2001:db8::/32', '3fff::/20'],
+};
 
 function isRunning({ metadata, status }: Pod): boolean {
   return status.phase === 'Running' && metadata.deletionTimestamp === undefined;

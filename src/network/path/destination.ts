@@ -1,11 +1,13 @@
 /** A destination as a user names it, and its addresses. */
 import { isReady } from '../../objects/endpoints.ts';
 import { type IPFamily, parseAddress, parseStrictAddress } from '../../objects/address.ts';
-import type { Pod, Service } from '../../objects/types/core.generated.ts';
+import type { Pod, Service, ServicePort } from '../../objects/types/core.generated.ts';
 import { keyOf, joinKey, type ObjectKey } from '../../objects/meta.ts';
+import { podsOfWorkload } from '../../objects/pods.ts';
+import { parseReference, type Reference } from '../../objects/references.ts';
 import { answer } from '../dns/answer.ts';
 import type { Zone } from '../dns/zone.ts';
-import type { Protocol } from '../forwarding/forwarding-plan.ts';
+import { destinationKey, type Protocol } from '../forwarding/forwarding-plan.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView } from './cluster-view.ts';
 import type { Stage } from './stages.ts';
 import type { TraceDestination } from './trace.ts';
@@ -13,6 +15,8 @@ import type { TraceDestination } from './trace.ts';
 /** A destination as it was given. */
 export type GivenDestination =
   | { readonly kind: 'service' | 'pod'; readonly key: ObjectKey; readonly port: string | undefined }
+  /** A Pod of a workload. */
+  | { readonly kind: 'workload'; readonly workload: Reference; readonly port: string | undefined }
   | { readonly kind: 'node'; readonly name: string; readonly port: string | undefined }
   | { readonly kind: 'outside'; readonly port: string | undefined }
   | { readonly kind: 'address' | 'name'; readonly text: string; readonly port: string | undefined };
@@ -40,8 +44,9 @@ export class DestinationError extends Error {
 }
 
 /**
- * Reads `svc/shop/catalog:80`, `pod/shop/cart:8080`, `node/node-1:30080`, `outside:443`, an address or a host name,
- * with a port by number or name. An IPv6 address with a port is in brackets. The default namespace is `namespace`.
+ * Reads `svc/shop/catalog:80`, `pod/shop/cart:8080`, `shop/cart:8080`, `deploy/shop/cart:8080`, `node/node-1:30080`,
+ * `outside:443`, an address or a host name, with a port by number or name. An IPv6 address with a port is in brackets. The
+ * default namespace is `namespace`.
  *
  * @throws {DestinationError}
  */
@@ -49,32 +54,33 @@ export function parseDestination(text: string, namespace: string): GivenDestinat
   const [, head = '', port] = /^(\[[^\]]*\]|[^:]*)(?::([^:]+))?$/.exec(text) ?? [];
   if (head === '') {
     if (parseAddress(text) !== undefined) return { kind: 'address', text, port: undefined };
-    throw new DestinationError(
-      `${JSON.stringify(text)} is no destination: give svc/NAMESPACE/NAME:PORT, pod/…, node/…, an address or a name`,
-    );
+    throw notKnown(text);
   }
-  const [kind, ...rest] = head.split('/');
   if (head === 'outside') return { kind: 'outside', port };
-  if (rest.length === 0) {
+  if (!head.includes('/')) {
     const bare = head.replace(/^\[(.*)\]$/, '$1');
     return { kind: parseAddress(bare) === undefined ? 'name' : 'address', text: bare, port };
   }
-  const [first = '', second] = rest;
-  if (rest.length > 2 || rest.includes(''))
-    throw new DestinationError(`${JSON.stringify(head)} names no object`);
-  const key = second === undefined ? joinKey(namespace, first) : joinKey(first, second);
-  switch (kind) {
-    case 'svc':
-    case 'service':
+  const reference = parseReference(head, namespace);
+  if (reference === undefined) throw notKnown(head);
+  const key = joinKey(reference.namespace, reference.name);
+  switch (reference.kind) {
+    case 'Service':
       return { kind: 'service', key, port };
-    case 'pod':
+    case undefined:
+    case 'Pod':
       return { kind: 'pod', key, port };
-    case 'node':
-      if (second === undefined) return { kind: 'node', name: first, port };
-      break;
+    case 'Node':
+      return { kind: 'node', name: reference.name, port };
     default:
+      return { kind: 'workload', workload: reference, port };
   }
-  throw new DestinationError(`${JSON.stringify(head)}: svc/, pod/ and node/ are known`);
+}
+
+function notKnown(text: string): DestinationError {
+  return new DestinationError(
+    `${JSON.stringify(text)} names nothing: give svc/NAMESPACE/NAME:PORT, pod/…, deploy/… or another workload, node/NAME:PORT, outside:PORT, http://HOST/PATH of an Ingress or Route, an address or a DNS name`,
+  );
 }
 
 /**
@@ -105,6 +111,8 @@ export function resolveDestination(
       if (pod === undefined) throw noPod(view, given.key);
       return podTarget(pod, given.port, protocol);
     }
+    case 'workload':
+      return podTarget(podOf(view, given.workload), given.port, protocol);
     case 'node': {
       const node = view.node(given.name);
       if (node === undefined) throw new DestinationError(`there is no Node ${given.name}`);
@@ -132,6 +140,14 @@ export function noPod({ objects }: ClusterView, key: ObjectKey): DestinationErro
   const like = objects.pods.map(keyOf).filter((each) => each.startsWith(`${key}-`));
   const hint = like.length === 0 ? '' : `: did you mean ${like.slice(0, 3).join(', ')}?`;
   return new DestinationError(`there is no Pod ${key}${hint}`);
+}
+
+/** A Pod of a workload, a ready one if there is one. @throws {DestinationError} where there is none. */
+export function podOf(view: ClusterView, workload: Reference): Pod {
+  const { kind = 'Pod', namespace, name } = workload;
+  const [pod] = podsOfWorkload(view.objects.pods, { kind, namespace, name });
+  if (pod === undefined) throw new DestinationError(`there is no Pod of ${kind} ${namespace}/${name}`);
+  return pod;
 }
 
 function numberOf(port: string | undefined): number {
@@ -176,7 +192,7 @@ function serviceTargets(
       `Service ${key} ${wanted === undefined ? 'needs a port' : `has no ${protocol} port ${wanted}`}: it has ${known.join(', ') || `no ${protocol} port`}`,
     );
   }
-  if (isOutside) return outerTargets(service, port?.port ?? numberOf(wanted), protocol);
+  if (isOutside) return outerTargets(view, service, port, port?.port ?? numberOf(wanted), protocol);
   if (clusterIP !== 'None' && clusterIP !== '') {
     // A port that the Service does not have is worth a trace: the answer is a refusal.
     const number = port?.port ?? numberOf(wanted);
@@ -185,27 +201,60 @@ function serviceTargets(
   return headlessTargets(view, key, port?.name ?? '', protocol);
 }
 
-/** The addresses that a Service has outside of the cluster: those of its load balancer, and its external IPs. */
-function outerTargets(service: Service, port: number, protocol: Protocol): ResolvedDestination {
+/**
+ * The addresses that a Service has outside of the cluster: those of its load balancer, else its external IPs and its
+ * node ports.
+ */
+function outerTargets(
+  view: ClusterView,
+  service: Service,
+  port: ServicePort | undefined,
+  number: number,
+  protocol: Protocol,
+): ResolvedDestination {
   const { type = 'ClusterIP', externalIPs = [] } = service.spec;
   const ingress = type === 'LoadBalancer' ? (service.status.loadBalancer?.ingress ?? []) : [];
   const own = ingress.flatMap(({ ip, ipMode }) => (ip === undefined || ipMode === 'Proxy' ? [] : [ip]));
-  const targets = [...own, ...externalIPs].flatMap((text) => {
+  const addressed = [...own, ...externalIPs].flatMap((text) => {
     const address = parseAddress(text)?.canonical;
-    return address === undefined ? [] : [{ address, protocol, port }];
+    return address === undefined ? [] : [{ address, protocol, port: number }];
   });
-  if (targets.length > 0) return { kind: 'found', stages: [], targets };
+  if (own.length > 0) return { kind: 'found', stages: [], targets: addressed };
+  const stage = 'service';
   const object = `Service ${keyOf(service)}`;
   if (ingress.length > 0) {
     const message = 'its load balancer is a machine of its own: what that does is not known to the cluster';
-    return { kind: 'none', stages: [{ stage: 'service', verdict: 'unknown', object, message }] };
+    const isElsewhere: Stage = { stage, verdict: 'unknown', object, message };
+    return addressed.length > 0
+      ? { kind: 'found', stages: [isElsewhere], targets: addressed }
+      : { kind: 'none', stages: [isElsewhere] };
   }
-  const hint = type === 'NodePort' ? ' but its node ports: trace node/NAME:PORT' : '';
-  const message =
-    type === 'LoadBalancer'
-      ? 'it has no load balancer address yet: nothing leads to it from outside of the cluster'
-      : `it is of type ${type}: nothing leads to it from outside of the cluster${hint}`;
-  return { kind: 'none', stages: [{ stage: 'service', verdict: 'deny', object, message }] };
+  const targets = [...addressed, ...nodePortTargets(view, port, protocol)];
+  const why = type === 'LoadBalancer' ? 'it has no load balancer address yet' : `it is of type ${type}`;
+  if (targets.length === 0) {
+    const message = `${why}: nothing leads to it from outside of the cluster`;
+    return { kind: 'none', stages: [{ stage, verdict: 'deny', object, message }] };
+  }
+  const message = `${why}: what leads to it from outside of the cluster are its external IPs and node ports`;
+  return { kind: 'found', stages: [{ stage, verdict: 'pass', object, message }], targets };
+}
+
+/** A node port, at each address at which a node answers for it. */
+function nodePortTargets(
+  view: ClusterView,
+  port: ServicePort | undefined,
+  protocol: Protocol,
+): readonly TraceDestination[] {
+  const nodePort = port?.nodePort;
+  if (nodePort === undefined || nodePort === 0) return [];
+  return view.objects.nodes.flatMap((node) =>
+    view.forwardingPlan(node).node.families.flatMap(({ family, nodeAddresses, nodePortAddresses }) => {
+      if (!view.forwardingPlan(node).destinations.has(destinationKey(family, protocol, undefined, nodePort)))
+        return [];
+      const addresses = nodePortAddresses === 'all' ? nodeAddresses : nodePortAddresses;
+      return addresses.map((address) => ({ address, protocol, port: nodePort }));
+    }),
+  );
 }
 
 /** The name of a headless Service leads to its ready endpoints. */
@@ -215,11 +264,7 @@ function headlessTargets(
   portName: string,
   protocol: Protocol,
 ): ResolvedDestination {
-  const slices = view.objects.slices.filter(
-    ({ metadata }) =>
-      joinKey(metadata.namespace ?? '', metadata.labels?.['kubernetes.io/service-name'] ?? '') === key,
-  );
-  const targets = slices.flatMap(({ endpoints, ports }) => {
+  const targets = view.slicesOf(key).flatMap(({ endpoints, ports }) => {
     const port = (ports ?? []).find(({ name = '' }) => name === portName)?.port;
     if (port === undefined) return [];
     return (endpoints ?? [])
@@ -228,7 +273,7 @@ function headlessTargets(
   });
   const object = `Service ${key}`;
   if (targets.length === 0) {
-    const message = 'the Service is headless and has no ready endpoint: its name does not exist';
+    const message = `the Service is headless and has no ready endpoint${view.noEndpointDetail(key)}: its name does not exist`;
     return { kind: 'none', stages: [{ stage: 'dns', verdict: 'deny', object, message }] };
   }
   const message = `the Service is headless: its name leads to ${targets.length} ready endpoints`;

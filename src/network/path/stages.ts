@@ -14,6 +14,9 @@ import { egressRouterPlugin, readEgressRouter, redirectOf } from '../egress/egre
 /** The stages of a connection's way through a cluster, in their order. */
 export type StageName =
   | 'dns'
+  /** Of a request of HTTP: the rule of its host and path, and the connection from the router to the backend. */
+  | 'router'
+  | 'announcement'
   | 'service'
   | 'egress NetworkPolicy'
   | 'EgressFirewall'

@@ -1,13 +1,12 @@
 import { parseAddress, joinHostPort } from '../../objects/address.ts';
 import type { Node, Pod } from '../../objects/types/core.generated.ts';
-import { keyOf, type ObjectKey } from '../../objects/meta.ts';
+import { keyOf } from '../../objects/meta.ts';
 import { destinationKey, type Protocol, type Source } from '../forwarding/forwarding-plan.ts';
 import { type RefusalReason, sourceOf, verdictFor } from '../forwarding/verdict.ts';
 import type { FirewallSurroundings } from '../policy/egress-firewall.ts';
 import type { PolicyConnection, PolicySide } from '../policy/network-policy.ts';
 import { addressesOfNode, addressesOfPod, type ClusterView, ofFamily } from './cluster-view.ts';
 import { egressStages, firewallStage, policyStage, routerStage, type Stage } from './stages.ts';
-import { isFinished } from '../../objects/pods.ts';
 
 /** The way of a connection's first packet through the cluster, stage by stage. */
 
@@ -33,6 +32,10 @@ export interface EndpointPath {
   readonly port: number;
   /** `Pod shop/catalog-1`; undefined where no Pod has the address. */
   readonly object: string | undefined;
+  /** The node whose rules have chosen it, by name; undefined: none has, or any of several. */
+  readonly via: string | undefined;
+  /** The address of the client that it sees. */
+  readonly seenAs: string;
   /** Undefined: the objects do not decide it. */
   readonly reachable: boolean | undefined;
   readonly stages: readonly Stage[];
@@ -65,9 +68,17 @@ export function tracePath(
     const message = `the source has no ${family} address`;
     return { reachable: false, stages: [{ stage: 'service', verdict: 'deny', message }], endpoints: [] };
   }
-  const { stage, endpoints } = translate(view, from, destination);
+  const { before = [], stage, endpoints } = translate(view, from, destination);
   const paths = endpoints.map((endpoint) => pathTo(view, from, destination, endpoint, names));
-  return { reachable: reachableOf(stage, paths), stages: [stage], endpoints: paths };
+  // Several nodes lead to the same endpoints, in the same way or not.
+  const byWay = new Map<string, EndpointPath>();
+  for (const path of paths) {
+    const key = JSON.stringify({ ...path, via: undefined });
+    const same = byWay.get(key);
+    byWay.set(key, same === undefined || same.via === path.via ? path : { ...path, via: undefined });
+  }
+  const distinct = [...byWay.values()];
+  return { reachable: reachableOf(stage, distinct), stages: [...before, stage], endpoints: distinct };
 }
 
 /** The sender of the packet. */
@@ -119,6 +130,8 @@ interface Endpoint {
 
 /** What becomes of a packet to a Service. */
 interface Translation {
+  /** Who announces the address. */
+  readonly before?: readonly Stage[];
   readonly stage: Stage;
   readonly endpoints: readonly Endpoint[];
 }
@@ -145,7 +158,10 @@ function translate(view: ClusterView, from: Sender, destination: TraceDestinatio
   return { ...other, endpoints };
 }
 
-/** Cluster IPs and Pods have no route from there; a load balancer leads to nodes, and to those with endpoints where the policy is Local. */
+/**
+ * Cluster IPs and Pods have no route from there. Other addresses lead to the nodes that announce them; where agents
+ * announce nothing, a load balancer leads to nodes, and to those with endpoints where the policy is Local (KEP-1669).
+ */
 function translateFromOutside(
   view: ClusterView,
   from: Sender,
@@ -154,40 +170,46 @@ function translateFromOutside(
 ): Translation {
   const { address, port, protocol } = destination;
   if (there !== undefined) return translateAt(view, there, 'other', from, destination);
-  const deny = (message: string): Translation => ({
-    stage: { stage: 'service', verdict: 'deny', message },
+  const deny = (message: string, stage: Stage['stage'] = 'service'): Translation => ({
+    stage: { stage, verdict: 'deny', message },
     endpoints: [],
   });
   if (view.isInside(address)) {
     const what = view.podAt(address) === undefined ? 'an address of Services or Pods' : "a Pod's address";
     return deny(`${address} is ${what}: no route leads to it from outside of the cluster`);
   }
-  const found = view.objects.nodes.map((node) => translateAt(view, node, 'other', from, destination));
-  const [first] = found;
-  if (first === undefined) return deny('the cluster has no node that a packet from outside could reach');
+  const entry = view.entry(address);
+  if (entry.kind === 'unannounced') return deny(`no node announces ${address}: ${entry.why}`, 'announcement');
+  const nodes = entry.kind === 'announced' ? entry.nodes : view.objects.nodes;
+  if (nodes.length === 0) return deny('the cluster has no node that a packet from outside could reach');
+  const all = nodes.map((node) => translateAt(view, node, 'other', from, destination));
+  if (entry.kind === 'announced') {
+    const stage: Stage = { stage: 'announcement', verdict: 'allow', message: `${address}: ${entry.how}` };
+    return { before: [stage], ...together(destination, all) };
+  }
   const family = parseAddress(address)?.family ?? 'IPv4';
   const key = destinationKey(family, protocol, address, port);
-  const isBalanced = view.objects.nodes.some(
+  const isBalanced = nodes.some(
     (node) => view.forwardingPlan(node).destinations.get(key)?.destination.kind === 'loadBalancerIP',
   );
-  const leading = found.filter(({ stage }) => stage.verdict === 'allow');
-  if (isBalanced && leading.length > 0 && leading.length < found.length) {
-    // Who announces it does so from nodes with endpoints.
-    const endpoints = leading.flatMap((each) => each.endpoints);
-    const [{ stage } = first] = leading;
-    return {
-      stage: { ...stage, message: `${stage.message}, on each of the ${leading.length} nodes that have one` },
-      endpoints,
-    };
+  const leading = all.filter(({ stage }) => stage.verdict === 'allow');
+  if (!isBalanced || leading.length === 0 || leading.length === all.length) {
+    return together(destination, all);
   }
-  if (found.every(({ stage }) => stage.verdict === first.stage.verdict)) {
-    const endpoints = found.flatMap((each) => each.endpoints);
-    return {
-      stage: first.stage,
-      endpoints: first.stage.verdict === 'pass' ? first.endpoints : endpoints,
-    };
+  // It is announced from nodes with endpoints.
+  const { stage, endpoints } = together(destination, leading);
+  const message = `${stage.message}, on each of the ${leading.length} nodes that have one`;
+  return { stage: { ...stage, message }, endpoints };
+}
+
+/** What becomes of a packet that may reach any of several nodes first. @param found at least one. */
+function together({ address, port, protocol }: TraceDestination, found: readonly Translation[]): Translation {
+  const stage = found[0]?.stage;
+  if (stage !== undefined && found.every((each) => each.stage.verdict === stage.verdict)) {
+    return { stage, endpoints: found.flatMap(({ endpoints }) => endpoints) };
   }
-  const message = `${protocol} ${joinHostPort(address, port)}: it depends on the node that the packet reaches first, and the policy is Local`;
+  const where = `${protocol} ${joinHostPort(address, port)}`;
+  const message = `${where}: it depends on the node that the packet reaches first, and the policy is Local`;
   return { stage: { stage: 'service', verdict: 'unknown', message }, endpoints: [] };
 }
 
@@ -196,7 +218,7 @@ function untranslated({ address, port }: TraceDestination): Endpoint {
 }
 
 function isOn(view: ClusterView, address: string, node: Node): boolean {
-  return (view.podAt(address)?.spec.nodeName ?? view.nodeAt(address)?.metadata.name) === node.metadata.name;
+  return view.nodeNameAt(address) === node.metadata.name;
 }
 
 /** By the rules of a node. @param source what the sender is to this node. */
@@ -224,9 +246,11 @@ function translateAt(
       };
     case 'reject':
     case 'drop': {
-      const object = verdict.port === undefined ? {} : { object: `Service ${verdict.port.service}` };
+      const service = verdict.port?.service ?? view.serviceAt(address);
+      const object = service === undefined ? {} : { object: `Service ${service}` };
       const on = node === from.node ? 'the node' : `node ${node.metadata.name ?? ''}`;
-      const message = `${where}: ${refusals[verdict.reason](on)}; the packet is ${verdict.verdict === 'reject' ? 'refused' : 'dropped'}`;
+      const why = verdict.reason === 'NoEndpoints' ? view.noEndpointDetail(service, port) : '';
+      const message = `${where}: ${refusals[verdict.reason](on)}${why}; the packet is ${verdict.verdict === 'reject' ? 'refused' : 'dropped'}`;
       return { stage: { stage: 'service', verdict: 'deny', ...object, message }, endpoints: [] };
     }
     case 'forward': {
@@ -297,8 +321,11 @@ function pathTo(
     targetStage(view, connection),
   ];
   const pod = view.podAt(address);
+  const family = parseAddress(address)?.family ?? 'IPv4';
+  const masqueraded = masquerade && by !== undefined ? ofFamily(addressesOfNode(by), family) : undefined;
   return {
     ...{ address, port, object: pod === undefined ? undefined : `Pod ${keyOf(pod)}` },
+    ...{ via: by?.metadata.name, seenAs: masqueraded ?? from.address },
     reachable: stages.some(({ verdict }) => verdict === 'deny')
       ? false
       : stages.some(({ verdict }) => verdict === 'unknown')
@@ -363,36 +390,4 @@ function reachableOf(stage: Stage, paths: readonly EndpointPath[]): boolean | un
   if (stage.verdict === 'unknown' || paths.some(({ reachable }) => reachable === undefined)) return undefined;
   if (paths.every(({ reachable }) => reachable === true)) return true;
   return paths.every(({ reachable }) => reachable === false) ? false : undefined;
-}
-
-/**
- * The reachability of Pods: a row for each Pod that opens connections, with an entry for each Pod that is reached
- * or not.
- */
-export interface ReachabilityMatrix {
-  readonly pods: readonly ObjectKey[];
-  /** `reached[source][destination]`. */
-  readonly reached: readonly (readonly boolean[])[];
-}
-
-/** Asks for every pair of Pods with addresses of a namespace, directly and not through a Service. */
-export function reachabilityMatrix(
-  view: ClusterView,
-  namespace: string,
-  protocol: Protocol,
-  port: number,
-): ReachabilityMatrix {
-  const pods = view.objects.pods
-    .filter(
-      (pod) => pod.metadata.namespace === namespace && !isFinished(pod) && addressesOfPod(pod).length > 0,
-    )
-    .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-  const reaches = (source: Pod, destination: Pod): boolean => {
-    const address = addressesOfPod(destination)[0]?.canonical ?? '';
-    return tracePath(view, { kind: 'pod', pod: source }, { address, protocol, port }).reachable === true;
-  };
-  return {
-    pods: pods.map(keyOf),
-    reached: pods.map((source) => pods.map((destination) => reaches(source, destination))),
-  };
 }

@@ -14,6 +14,7 @@ test.each(pages)('--help of %s fits into 80 columns, and describes every option'
   expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
   const words = help.replaceAll(/\s+/g, ' ');
   const lacking = command.options
+    .filter(({ hidden }) => !hidden)
     .flatMap(({ flags, description }) => [flags, description])
     .filter((text) => !words.includes(text.replaceAll(/\s+/g, ' ')));
   expect(lacking).toEqual([]);

@@ -10,6 +10,7 @@ import {
   eventReasons,
   forwardingReasons,
   loadBalancerReasons,
+  noEndpointReasons,
   notAnnouncedReasons,
   routeRefusalReasons,
 } from '../../../src/objects/reasons.ts';
@@ -57,6 +58,24 @@ function ownCommandLines(text: string): string[][] {
   });
 }
 
+/** What a text names of our program in its prose: the arguments of commands, and flags that stand alone. */
+function namedInProse(text: string): { readonly commands: string[][]; readonly flags: string[] } {
+  const prose = text.replace(/^ *```[\s\S]*?^ *```$/gm, '');
+  const spans = [...prose.matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span);
+  return {
+    commands: spans.flatMap((span) => {
+      const [, rest] = /^(?:npm run -s )?servicenet (?:-- )?([a-z].*)$/.exec(span) ?? [];
+      return rest === undefined || /<|…|\||\[/.test(rest) ? [] : [wordsOf(rest)];
+    }),
+    flags: spans.flatMap((span) => /^--[a-z][a-z-]*/.exec(span)?.[0] ?? []),
+  };
+}
+
+/** All flags of a command and of those below it. */
+function flagsOf(command: Command): string[] {
+  return [...command.options.flatMap(({ long }) => long ?? []), ...command.commands.flatMap(flagsOf)];
+}
+
 /** The words of a command as a shell has them, up to a pipe or a comment. */
 function wordsOf(command: string): string[] {
   const words: string[] = [];
@@ -85,6 +104,18 @@ function problemOf(words: readonly string[]): string | undefined {
   }
 }
 
+/** Flags of other programs that stand alone in prose: of k3s, docker, Node.js, MetalLB, kube-proxy and our own scripts. */
+const flagsOfOthers: Readonly<Record<string, readonly string[]>> = {
+  'CONTRIBUTING.md': ['--first', '--traces', '--url'],
+  'docs/announcing.md': ['--disable'],
+  'docs/deploying.md': ['--build-arg', '--disable'],
+  'docs/internals.md': ['--max-semi-space-size'],
+  'docs/migrating-from-metallb.md': ['--webhook-mode'],
+  'docs/performance.md': ['--max-semi-space-size', '--only', '--services'],
+  'docs/policies.md': ['--disable-network-policy'],
+  'docs/replacing-kube-proxy.md': ['--disable-kube-proxy', '--feature-gates', '--force-conflicts'],
+};
+
 describe('the documents', () => {
   test('have the flags as they are: run `node hack/generate-docs.ts`', async () => {
     expect(read('docs/configuration.md')).toBe(await configurationReference());
@@ -99,6 +130,7 @@ describe('the documents', () => {
     );
     const words = [
       ...[...eventReasons, ...allocationReasons, ...loadBalancerReasons],
+      ...noEndpointReasons,
       ...[...notAnnouncedReasons, ...forwardingReasons, ...routeRefusalReasons, ...logged],
     ];
     expect(logged).toContain('OtherImplementation');
@@ -155,7 +187,28 @@ describe('the documents', () => {
     expect(refused).toEqual([]);
   });
 
+  // Those of tests are about programs of their own.
+  const ofUsers = documents.filter((document) => !document.startsWith('test/'));
+  test.each(ofUsers)('%s names commands and flags of ours that are there', (document) => {
+    const { commands, flags } = namedInProse(read(document));
+    const refused = commands
+      .filter(([command]) => command !== 'is')
+      .flatMap((words) => {
+        const problem = problemOf(words);
+        // What a command is about is said elsewhere.
+        const isRight = problem === undefined || /missing required argument|argument missing/.test(problem);
+        return isRight ? [] : [`${words.join(' ')}: ${problem}`];
+      });
+    expect(refused).toEqual([]);
+    const known = [...flagsOf(program()), '--help', ...(flagsOfOthers[document] ?? [])];
+    expect(flags.filter((flag) => !known.includes(flag))).toEqual([]);
+    expect((flagsOfOthers[document] ?? []).filter((flag) => !flags.includes(flag))).toEqual([]);
+  });
+
   test('have many of them, and a wrong one is found', () => {
+    const wrong = namedInProse('`servicenet up --bogus 1` and `--bogus=1` of `servicenet <command>`');
+    expect(wrong).toEqual({ commands: [['up', '--bogus', '1']], flags: ['--bogus'] });
+    expect(documents.flatMap((document) => namedInProse(read(document)).flags).length).toBeGreaterThan(200);
     expect(documents.flatMap((document) => ownCommandLines(read(document))).length).toBeGreaterThan(40);
     expect(ownCommandLines('```sh\nservicenet up --bogus 1 | cat # all\n```')).toEqual([
       ['up', '--bogus', '1'],

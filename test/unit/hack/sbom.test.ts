@@ -50,6 +50,8 @@ describe('billOfMaterials', () => {
     const names = listAt(billOfMaterials(real, false), 'components').map((entry) => textAt(entry, 'name'));
     expect(names).toEqual(expect.arrayContaining(Object.keys(recordAt(manifest, 'dependencies'))));
     expect(names).not.toContain('vitest');
+    // Its code is in the page.
+    expect(names).toContain('preact');
   });
 
   test('of the real lock has a hash and a licence for each, and names none twice', () => {
@@ -64,4 +66,15 @@ describe('billOfMaterials', () => {
     const needed = listAt(bill, 'dependencies').flatMap((each) => listAt(each, 'dependsOn'));
     expect(references).toEqual(expect.arrayContaining(needed));
   });
+});
+
+test('native parts of production dependencies are there for amd64 and arm64', () => {
+  const lockFile: unknown = JSON.parse(readFileSync('package-lock.json', 'utf8'));
+  const native = Object.entries(recordAt(lockFile, 'packages'))
+    .filter(([, entry]) => recordAt(entry)['dev'] !== true)
+    .map(([path]) => path)
+    .filter((path) => /linux-x64(-gnu)?$/.test(path));
+  expect(native.length).toBeGreaterThan(0);
+  const all = Object.keys(recordAt(lockFile, 'packages'));
+  for (const path of native) expect(all).toContain(path.replace('-x64', '-arm64'));
 });

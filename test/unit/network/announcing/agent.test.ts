@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { leaseLastsMs, renewEveryMs } from '../../../../src/network/announcing/fence.ts';
+import { defaultLeaseTimes, leaseLastsMs } from '../../../../src/network/announcing/fence.ts';
 import { ownerOf } from '../../../../src/network/announcing/membership.ts';
 import {
   AgentNetwork,
@@ -9,6 +9,7 @@ import {
   type Fault,
 } from '../../../support/agent-network.ts';
 
+const { renewEveryMs } = defaultLeaseTimes;
 const addresses = ['192.0.2.201', '192.0.2.202', '192.0.2.203'].map((address) => assigned(address));
 const names = ['node-1', 'node-2', 'node-3', 'node-4'];
 
@@ -228,6 +229,124 @@ describe('agents that end', () => {
       expect(network.machine('node-1').isRunning).toBe(false);
       expect(network.stored.get('node-1')?.acquired).toBe(undefined);
     }
+  });
+});
+
+describe('an address that no other node can announce', () => {
+  const address = '192.0.2.201';
+  const on = (...nodes: readonly string[]) => [assigned(address, { localNodes: new Set(nodes) })];
+  const sole = { addresses: on('node-1'), restartGraceSeconds: 120 };
+  const fault = (of: Fault['of'], lastsMs: number): readonly Fault[] => [
+    { node: 'node-1', of, fromMs: settledMs, lastsMs },
+  ];
+
+  test.each<Fault['of']>(['pause', 'api', 'watch', 'dead'])('stays where it is for a while: %s', (of) => {
+    const network = networkOf(3, { ...sole, faults: fault(of, 20_000) });
+    network.runUntil(settledMs);
+    expect(owner(network, address)).toBe('node-1');
+    network.runUntil(settledMs + 40_000);
+    expect(owner(network, address)).toBe('node-1');
+    expect(network.seen.get(address)).toMatchObject({ away: 0, shared: 0 });
+  });
+
+  test('goes when its time is over, and comes again', () => {
+    const network = networkOf(3, { ...sole, faults: fault('pause', 50_000) });
+    network.runUntil(settledMs + 36_000);
+    expect(network.holders(address)).toEqual([]);
+    network.runUntil(settledMs + 60_000);
+    expect(owner(network, address)).toBe('node-1');
+  });
+
+  test('is taken by another node after its time, and not before', () => {
+    for (const wrong of ['pause', 'dead', 'api'] as const) {
+      const network = networkOf(3, { ...sole, faults: fault(wrong, 100_000) });
+      network.runUntil(settledMs + 1000);
+      network.assign(on('node-2'));
+      network.runUntil(settledMs + 26_000);
+      expect(network.holders(address)).toEqual(['node-1']);
+      network.runUntil(settledMs + 40_000);
+      expect(network.holders(address)).toEqual(['node-2']);
+      expect(network.seen.get(address)?.shared).toBe(0);
+    }
+  });
+
+  test('moves at once between nodes that live', () => {
+    const network = networkOf(3, sole);
+    network.runUntil(settledMs);
+    for (const [index, node] of ['node-2', 'node-3', 'node-1'].entries()) {
+      network.assign(on(node));
+      network.runUntil(settledMs + 1000 * (index + 1));
+      expect(network.holders(address)).toEqual([node]);
+    }
+    expect(network.seen.get(address)?.away).toBeLessThan(500);
+  });
+
+  test('goes at once with its agent where nothing is to outlive it', () => {
+    const network = networkOf(3, { ...sole, restartGraceSeconds: 0, faults: fault('pause', 20_000) });
+    network.runUntil(settledMs + 5000);
+    expect(network.holders(address)).toEqual([]);
+  });
+
+  test('has no two owners, whatever goes wrong and wherever endpoints go', () => {
+    const moves = fc.array(
+      fc.record({
+        toMs: fc.integer({ min: 0, max: 25_000 }),
+        nodes: fc.uniqueArray(fc.constantFrom(...names), { minLength: 1, maxLength: 4 }),
+      }),
+      { maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(faults, moves, delaysMs, (wrong, moved, late) => {
+        const network = networkOf(4, {
+          ...{ faults: wrong, delaysMs: late, restartGraceSeconds: 120, addresses: on('node-1') },
+          lease: { graceSeconds: 8 },
+        });
+        for (const { toMs, nodes } of moved.toSorted((a, b) => a.toMs - b.toMs)) {
+          network.runUntil(toMs);
+          network.assign(on(...nodes));
+        }
+        network.runUntil(30_000);
+        expect(network.seen.get(address)?.shared).toBeLessThanOrEqual(
+          leaseLastsMs + renewEveryMs + 4 * Math.max(...late),
+        );
+      }),
+      { numRuns: 2 * numRuns },
+    );
+  });
+});
+
+describe('a longer Lease', () => {
+  const lease = { leaseSeconds: 10, renewEveryMs: 2000 };
+  const own = ['192.0.2.201', '192.0.2.202', '192.0.2.203', '192.0.2.204', '192.0.2.205'].map((address) =>
+    assigned(address),
+  );
+
+  test.each<[Fault['of'], number, number]>([
+    ['pause', 7000, 0],
+    ['api', 7000, 0],
+    ['dead', 60_000, 11_500],
+  ])('loses nothing for longer, and takes over later: %s for %d ms', (of, lastsMs, longest) => {
+    const fault: Fault = { node: 'node-1', of, fromMs: 20_000, lastsMs };
+    const network = networkOf(3, { addresses: own, lease, faults: [fault] });
+    network.runUntil(20_000);
+    expect(own.map(({ address }) => owner(network, address))).toContain('node-1');
+    network.runUntil(50_000);
+    for (const [address, { away, shared }] of network.seen) {
+      expect(away, address).toBeLessThanOrEqual(longest);
+      expect(shared, address).toBeLessThan(500);
+    }
+  });
+
+  test('has no address twice for longer than it may have it', () => {
+    fc.assert(
+      fc.property(faults, delaysMs, (wrong, late) => {
+        const network = networkOf(4, { faults: wrong, delaysMs: late, lease });
+        network.runUntil(60_000);
+        for (const [address, { shared }] of network.seen)
+          expect(shared, address).toBeLessThanOrEqual(8000 + leaseLastsMs + 2000 + 4 * Math.max(...late));
+      }),
+      { numRuns },
+    );
   });
 });
 

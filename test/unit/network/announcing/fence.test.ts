@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
   askEveryMs,
+  defaultLeaseTimes,
   Fence,
   leaseLastsMs,
   leaseSecondsFor,
   longerWaitMs,
 } from '../../../../src/network/announcing/fence.ts';
+
+const none: ReadonlySet<string> = new Set();
 
 /** Kernels end lifetimes up to 280 ms late. */
 const endsAfter = [0, 1280, 2280];
@@ -13,8 +16,8 @@ const endsAfter = [0, 1280, 2280];
 describe('the lifetime of addresses', () => {
   test('ends in the kernel before another node may take over, however long the renewal took', () => {
     for (let took = 0; took < 3000; took += 10) {
-      const fence = new Fence(true);
-      fence.renewed(fence.renewing([], 1000));
+      const fence = new Fence(true, defaultLeaseTimes);
+      fence.renewed(fence.renewing([], none, 1000));
       const seconds = fence.lifetime(1000 + took);
       if (seconds > 0) expect(took + (endsAfter[seconds] ?? 0), `${took} ms`).toBeLessThan(leaseLastsMs);
     }
@@ -22,26 +25,31 @@ describe('the lifetime of addresses', () => {
 
   test('of many addresses ends before that, too, some of them a second late; others wait longer for them, so that it can be 2 s', () => {
     for (const [leaseSeconds, ends] of [
-      [leaseSecondsFor(1), leaseLastsMs],
-      [leaseSecondsFor(1000), leaseLastsMs + longerWaitMs(leaseSecondsFor(1000))],
+      [leaseSecondsFor(1, defaultLeaseTimes), leaseLastsMs],
+      [
+        leaseSecondsFor(1000, defaultLeaseTimes),
+        leaseLastsMs + longerWaitMs(leaseSecondsFor(1000, defaultLeaseTimes)),
+      ],
     ] as const) {
       for (let took = 0; took < 4000; took += 10) {
-        const fence = new Fence(true);
-        fence.renewed(fence.renewing([], 1000), leaseSeconds);
+        const fence = new Fence(true, defaultLeaseTimes);
+        fence.renewed(fence.renewing([], none, 1000), leaseSeconds);
         const seconds = fence.lifetime(1000 + took, 1000);
         if (seconds > 0) expect(took + (endsAfter[seconds] ?? 0) + 1000, `${took} ms`).toBeLessThan(ends);
       }
     }
-    const fence = new Fence(true);
-    fence.renewed(fence.renewing([], 0), leaseSecondsFor(1000));
+    const fence = new Fence(true, defaultLeaseTimes);
+    fence.renewed(fence.renewing([], none, 0), leaseSecondsFor(1000, defaultLeaseTimes));
     expect(fence.lifetime(50, 1000)).toBe(2);
-    expect([leaseSecondsFor(250), leaseSecondsFor(251)]).toEqual([2, 3]);
+    expect([leaseSecondsFor(250, defaultLeaseTimes), leaseSecondsFor(251, defaultLeaseTimes)]).toEqual([
+      2, 3,
+    ]);
   });
 
   test('is 2 s after a quick renewal, less after a slow one, and none before the first', () => {
-    const fence = new Fence(true);
+    const fence = new Fence(true, defaultLeaseTimes);
     expect(fence.lifetime(0)).toBe(0);
-    fence.renewed(fence.renewing([], 0));
+    fence.renewed(fence.renewing([], none, 0));
     expect([50, 500, 1500].map((now) => fence.lifetime(now))).toEqual([2, 1, 0]);
     expect([2000, 2500].map((now) => fence.isOpen(now))).toEqual([true, false]);
   });
@@ -50,8 +58,8 @@ describe('the lifetime of addresses', () => {
 describe('without the API server', () => {
   /** A fence whose last renewal was sent at 0, and named these agents. */
   const lost = (voters: readonly string[], holds = true): Fence => {
-    const fence = new Fence(holds);
-    fence.renewed(fence.renewing(voters, 0));
+    const fence = new Fence(holds, defaultLeaseTimes);
+    fence.renewed(fence.renewing(voters, none, 0));
     return fence;
   };
   /** Asks for 30 s, each agent as it answers; @returns how long the fence was open. */
@@ -84,7 +92,7 @@ describe('without the API server', () => {
       'a write may have named one more that is silent',
       (() => {
         const fence = lost(['b']);
-        fence.renewing(['c'], 600);
+        fence.renewing(['c'], none, 600);
         return fence;
       })(),
       (node) => node === 'b',

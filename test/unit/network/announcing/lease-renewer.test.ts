@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { renewEveryMs } from '../../../../src/network/announcing/fence.ts';
+import { defaultLeaseTimes } from '../../../../src/network/announcing/fence.ts';
 import { LeaseRenewer } from '../../../../src/network/announcing/lease-renewer.ts';
+
+const { renewEveryMs } = defaultLeaseTimes;
+const none: ReadonlySet<string> = new Set();
 
 /** A renewer in a cluster that has addresses, whose renewals take 5 ms. */
 function active(): LeaseRenewer {
-  const renewer = new LeaseRenewer(false);
+  const renewer = new LeaseRenewer(false, defaultLeaseTimes);
   renewer.setActive(true, 0);
   return renewer;
 }
@@ -20,7 +23,7 @@ function renewals(
     each(nowMs);
     if (renewer.isWriting) renewer.renewed(`${times.length}`, 2, nowMs);
     if (renewer.dueAtMs > nowMs) continue;
-    renewer.renew('report', [], 1, nowMs);
+    renewer.renew('report', [], none, 1, nowMs);
     times.push(nowMs);
   }
   return times;
@@ -29,7 +32,7 @@ function renewals(
 describe('a Lease', () => {
   test('is renewed every 0.6 s, and every 10 s while there is no address', () => {
     expect(renewals(active(), 3 * renewEveryMs)).toEqual([0, 600, 1200]);
-    const idle = new LeaseRenewer(false);
+    const idle = new LeaseRenewer(false, defaultLeaseTimes);
     idle.renewSoon(0);
     expect(renewals(idle, 25_000)).toEqual([0, 10_000, 20_000]);
   });
@@ -44,14 +47,14 @@ describe('a Lease', () => {
 
   test('is not written again for a report that it has, or that is on its way', () => {
     const renewer = active();
-    renewer.renew('a', [], 1, 0);
+    renewer.renew('a', [], none, 1, 0);
     renewer.reportSoon('a', 1);
     renewer.renewed('1', 2, 10);
     renewer.reportSoon('a', 11);
     expect(renewer.dueAtMs).toBe(renewEveryMs);
     renewer.reportSoon('b', 20);
     expect(renewer.dueAtMs).toBe(20);
-    renewer.renew('b', [], 1, 20);
+    renewer.renew('b', [], none, 1, 20);
     // It may be written, or not.
     renewer.failed(30);
     renewer.reportSoon('b', 31);
@@ -60,7 +63,7 @@ describe('a Lease', () => {
 
   test.each(['written first', 'seen first'])('counts once a renewal is written and seen: %s', (order) => {
     const renewer = active();
-    renewer.renew('a', [], 1, 100);
+    renewer.renew('a', [], none, 1, 100);
     const steps = [(): unknown => renewer.renewed('7', 2, 120), (): unknown => renewer.seen('7', 130)];
     if (order === 'seen first') steps.reverse();
     for (const step of steps) {
@@ -74,7 +77,7 @@ describe('a Lease', () => {
 
   test('is renewed no more by an agent that does not see its own renewals', () => {
     const renewer = active();
-    renewer.renew('a', [], 1, 0);
+    renewer.renew('a', [], none, 1, 0);
     renewer.renewed('1', 2, 10);
     expect([1810, 1811].map((nowMs) => renewer.isBlind(nowMs))).toEqual([false, true]);
     expect(renewer.seen('1', 1900)).toEqual({ isNew: true, wasGap: true });

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { announcedPools } from '../../../../src/network/announcing/assigned-addresses.ts';
+import type { Service } from '../../../../src/objects/types/core.generated.ts';
 import {
   lanGateways,
+  ownerAmongServices,
   readNetworkConfig,
   type NetworkConfig,
 } from '../../../../src/network/attachments/network-config.ts';
@@ -154,5 +157,33 @@ describe('the gateways on the LAN that outside has', () => {
     ],
   ])('%s', (_, ipams, expected) => {
     expect(gateways(...ipams)).toEqual(expected);
+  });
+});
+
+describe('the owner of a gateway among Services', () => {
+  const pools = announcedPools([
+    {
+      metadata: { name: 'home' },
+      spec: { addresses: ['192.168.9.0/24', 'fd00:9::1-fd00:9::f'], exclude: ['192.168.9.1'] },
+    },
+  ]);
+  const service = (spec: object, ip?: string): Service => ({
+    metadata: { namespace: 'shop', name: 'web' },
+    spec: { type: 'LoadBalancer', ...spec },
+    status: { loadBalancer: ip === undefined ? {} : { ingress: [{ ip }] } },
+  });
+
+  it.each<readonly [string, string, Service | undefined, string | undefined]>([
+    ['192.168.9.2', 'in a pool', undefined, 'the AddressPool home'],
+    ['fd00:9::2', 'in a pool of IPv6', undefined, 'the AddressPool home'],
+    ['192.168.9.1', 'that a pool excludes', undefined, undefined],
+    ['192.168.8.1', 'of no pool', service({}, '192.168.7.1'), undefined],
+    // An address outlives its pool (`shrinkPolicy: Retain`), and may be another load balancer's.
+    ['192.168.8.1', 'that a Service has', service({}, '192.168.8.1'), 'the Service shop/web'],
+    ['192.168.8.1', 'of externalIPs', service({ externalIPs: ['192.168.8.1'] }), 'the Service shop/web'],
+  ])('%s, %s', (address, _, other, owner) => {
+    const family = address.includes(':') ? 'IPv6' : 'IPv4';
+    const gateway = { family, address, prefixLength: 24 } as const;
+    expect(ownerAmongServices(gateway, pools, other === undefined ? [] : [other])).toBe(owner);
   });
 });

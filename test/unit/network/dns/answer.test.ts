@@ -153,6 +153,25 @@ describe('a question below the apex', () => {
   });
 });
 
+// Kubernetes' e2e test `dns.go`: DNS for a service with multiple EndpointSlices and no Endpoints.
+test('a headless Service without a selector has the endpoints and ports of all its slices', () => {
+  const ready = (address: string) => [{ addresses: [address], conditions: { ready: true } }];
+  const made = zoneOf({
+    namespaces: ['shop'],
+    services: [service('shop', 'made', { clusterIP: 'None', clusterIPs: ['None'], ipFamilies: ['IPv4'] })],
+    slices: [
+      slice('shop', 'made', ready('10.244.1.1'), [{ name: 'http', protocol: 'TCP', port: 80 }]),
+      slice('shop', 'made', ready('10.244.1.2'), [{ name: 'https', protocol: 'TCP', port: 443 }], {
+        number: 1,
+      }),
+    ],
+  });
+  const name = 'made.shop.svc.cluster.local';
+  expect(ask(made, name, 'A')).toEqual(['10.244.1.1', '10.244.1.2']);
+  expect(ask(made, `_http._tcp.${name}`, 'SRV')).toEqual([`0 100 80 10-244-1-1.${name}`]);
+  expect(ask(made, `_https._tcp.${name}`, 'SRV')).toEqual([`0 100 443 10-244-1-2.${name}`]);
+});
+
 test('the names of IPv6 endpoints end in no dash', () => {
   const slices = [
     slice('shop', 'db', [{ addresses: ['fd00::1', '1234::'], conditions: {} }], undefined, {

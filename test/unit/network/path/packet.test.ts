@@ -12,7 +12,7 @@ const plan = (reachable: boolean | undefined): Trace => ({
   stages: [service],
   endpoints: [
     {
-      ...{ address: '10.0.0.1', port: 80, object: undefined, reachable },
+      ...{ address: '10.0.0.1', port: 80, object: undefined, via: undefined, seenAs: '10.0.0.1', reachable },
       stages: [policy(reachable === false ? 'deny' : 'allow')],
     },
   ],

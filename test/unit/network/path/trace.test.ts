@@ -120,12 +120,24 @@ describe('svc/… from outside', () => {
     });
   });
 
-  it.each([
-    ['ClusterIP', 'it is of type ClusterIP'],
-    ['NodePort', 'trace node/NAME:PORT'],
-    ['LoadBalancer', 'no load balancer address yet'],
-  ])('is nothing for a %s without one', (type, message) => {
-    const found = resolve({ type });
+  it.each(['NodePort', 'LoadBalancer'])('means the node port of each node for a %s without one', (type) => {
+    const nodePorts = [1, 2, 3].map((number) => ({ address: `192.0.2.${number}`, port: 30_080 }));
+    expect(resolve({ type })).toMatchObject({ kind: 'found', targets: nodePorts });
+    expect(resolve({ type, externalIPs: ['203.0.113.7'] })).toMatchObject({
+      targets: [{ address: '203.0.113.7', port: 80 }, ...nodePorts],
+    });
+  });
+
+  const noNodePort = [{ name: 'http', protocol: 'TCP', port: 80 }];
+  it.each<[string, Partial<ServiceSpec>, string]>([
+    ['a ClusterIP', { type: 'ClusterIP', ports: noNodePort }, 'it is of type ClusterIP'],
+    [
+      'a LoadBalancer without an address and node ports',
+      { allocateLoadBalancerNodePorts: false, ports: noNodePort },
+      'no load balancer address yet',
+    ],
+  ])('is nothing for %s', (_, spec, message) => {
+    const found = resolve(spec);
     expect(found).toMatchObject({ kind: 'none', stages: [{ verdict: 'deny' }] });
     expect(JSON.stringify(found)).toContain(message);
   });

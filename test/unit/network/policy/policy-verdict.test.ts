@@ -80,6 +80,12 @@ describe('NetworkPolicies', () => {
     expect(verdict(policies, 'ingress', xb, xa, 81).allowed).toBe(false);
   });
 
+  // Kubernetes' e2e test `network_policy.go`: not all ports if it cannot limit to the requested one.
+  test('allow nothing by the name of a port that no container has', () => {
+    const policies = [policy({ ingress: [{ ports: [{ port: 'no-such-port' }] }] })];
+    for (const port of [80, 81]) expect(verdict(policies, 'ingress', ya, xa, port).allowed).toBe(false);
+  });
+
   test('find no named port in a Pod of the host network, which is an address of its node to them', () => {
     const host = pods.at(-1) ?? expect.unreachable();
     const to = [{ ipBlock: { cidr: '192.168.0.0/16' } }];

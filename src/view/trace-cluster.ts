@@ -1,27 +1,42 @@
-import { isForbidden, isNotFound } from '../../client/errors.ts';
-import { listIfServed } from '../../client/resource-client.ts';
+import { isForbidden, isNotFound } from '../client/errors.ts';
+import { listIfServed } from '../client/resource-client.ts';
 import {
+  addressPools,
   egressFirewalls,
   egressIPs,
   egressQoSes,
   endpointSlices,
+  ingressClasses,
+  ingresses,
+  leases,
   namespaces,
   networkAttachmentDefinitions,
   networkPolicies,
   nodes,
   pods,
+  routes,
   serviceCIDRs,
   services,
-} from '../../client/resources.ts';
-import type { Transport } from '../../client/transport.ts';
-import { readYaml } from '../../client/yaml.ts';
-import type { TraceProxyFlags } from '../../flags/reports.ts';
-import { type IPFamily, type ParsedCidr, parseCidr } from '../../objects/address.ts';
-import type { Node } from '../../objects/types/core.generated.ts';
-import { isStringList } from '../../objects/json.ts';
-import { at, textAt } from '../../objects/json.ts';
-import type { ForwardingOptions } from '../../network/forwarding/node-plan.ts';
-import { type ClusterObjects, ClusterView } from '../../network/path/cluster-view.ts';
+} from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
+import { readYaml } from '../client/yaml.ts';
+import { type IPFamily, type ParsedCidr, parseCidr } from '../objects/address.ts';
+import type { ServiceCIDR } from '../objects/types/networking.generated.ts';
+import type { Lease } from '../objects/types/coordination.generated.ts';
+import type { Node } from '../objects/types/core.generated.ts';
+import { isStringList } from '../objects/json.ts';
+import { at, textAt } from '../objects/json.ts';
+import type { ForwardingOptions } from '../network/forwarding/node-plan.ts';
+import { announceSelectors } from '../network/announcing/agent-report.ts';
+import { type ClusterObjects, ClusterView } from '../network/path/cluster-view.ts';
+import { announcingNodes } from '../network/path/entry.ts';
+import type { HttpObjects } from '../network/path/http.ts';
+
+/** Said with every answer: the options may be others than the defaults that are taken. */
+export const hiddenObjects = {
+  kubeProxy: "kube-proxy's ConfigMap may not be read",
+  announcers: 'the Leases of announcing agents may not be read',
+} as const;
 
 /** A cluster, and where the options of its proxy come from, as lines for users. */
 export interface TracedCluster {
@@ -30,10 +45,8 @@ export interface TracedCluster {
 }
 
 /** Lists what decides where packets go. Throws what a list throws. */
-export async function readTracedCluster(
-  transport: Transport,
-  flags: TraceProxyFlags,
-): Promise<TracedCluster> {
+export async function readTracedCluster(transport: Transport, flags: ProxyFlags): Promise<TracedCluster> {
+  const announcerLeases = await listAnnouncerLeases(transport);
   const objects: ClusterObjects = {
     namespaces: (await listIfServed(transport, namespaces)) ?? [],
     nodes: (await listIfServed(transport, nodes)) ?? [],
@@ -45,29 +58,69 @@ export async function readTracedCluster(
     egressIPs: (await listIfServed(transport, egressIPs)) ?? [],
     egressQoSes: (await listIfServed(transport, egressQoSes)) ?? [],
     attachments: (await listIfServed(transport, networkAttachmentDefinitions)) ?? [],
+    pools: (await listIfServed(transport, addressPools)) ?? [],
+    agents: announcingNodes(announcerLeases === forbidden ? [] : announcerLeases, Date.now()),
   };
-  const ranges = ((await listIfServed(transport, serviceCIDRs)) ?? []).flatMap(({ spec }) =>
-    parsedCidrs(spec.cidrs ?? []),
-  );
+  const cidrs = (await listIfServed(transport, serviceCIDRs)) ?? [];
+  return await tracedCluster(transport, objects, cidrs, flags, announcerLeases === forbidden);
+}
+
+/**
+ * The same of objects that are at hand: of the cluster, only kube-proxy's ConfigMap is asked for.
+ *
+ * @param hidesAnnouncers whether the Leases of agents may not be read.
+ */
+export async function tracedCluster(
+  transport: Transport,
+  objects: ClusterObjects,
+  cidrs: readonly ServiceCIDR[],
+  flags: ProxyFlags,
+  hidesAnnouncers: boolean,
+): Promise<TracedCluster> {
+  const ranges = cidrs.flatMap(({ spec }) => parsedCidrs(spec.cidrs ?? []));
   const kubeProxy = await kubeProxyOptions(transport);
   const isHidden = kubeProxy === forbidden;
   const { options, lines } = proxyOptions(flags, isHidden ? undefined : kubeProxy, objects.nodes, ranges);
-  const all = isHidden ? [...lines, "kube-proxy's ConfigMap may not be read"] : lines;
-  return { view: new ClusterView(objects, options), proxyOptions: all };
+  const hidden = [
+    ...(isHidden ? [hiddenObjects.kubeProxy] : []),
+    ...(hidesAnnouncers ? [hiddenObjects.announcers] : []),
+  ];
+  return { view: new ClusterView(objects, options), proxyOptions: [...lines, ...hidden] };
 }
 
-/** The settings in kube-proxy's configuration; members are undefined where it has none. */
-type KubeProxyOptions = TraceProxyFlags;
+/** Lists what decides where requests of HTTP go. Throws what a list throws. */
+export async function readHttpObjects(transport: Transport): Promise<HttpObjects> {
+  return {
+    ingresses: (await listIfServed(transport, ingresses)) ?? [],
+    routes: (await listIfServed(transport, routes)) ?? [],
+    classes: (await listIfServed(transport, ingressClasses)) ?? [],
+  };
+}
 
-/** The ConfigMap may not be read. */
+async function listAnnouncerLeases(transport: Transport): Promise<readonly Lease[] | typeof forbidden> {
+  const labelSelector = announceSelectors['leases.coordination.k8s.io'];
+  try {
+    return (await listIfServed(transport, leases, { labelSelector })) ?? [];
+  } catch (error) {
+    if (isForbidden(error)) return forbidden;
+    throw error;
+  }
+}
+
+/** Options of the proxy that translates Services; undefined: those of the cluster, or that its configuration has none. */
+export interface ProxyFlags {
+  readonly clusterCidrs: readonly ParsedCidr[] | undefined;
+  readonly masqueradeAll: boolean | undefined;
+  readonly nodePortAddresses: readonly ParsedCidr[] | 'primary' | undefined;
+}
+
+/** What may not be read. */
 const forbidden = 'forbidden';
 
 const kubeProxyMap = '/api/v1/namespaces/kube-system/configmaps/kube-proxy';
 
 /** The ConfigMap that kubeadm makes; undefined where there is none. */
-async function kubeProxyOptions(
-  transport: Transport,
-): Promise<KubeProxyOptions | undefined | typeof forbidden> {
+async function kubeProxyOptions(transport: Transport): Promise<ProxyFlags | undefined | typeof forbidden> {
   let body: unknown;
   try {
     body = (await transport.request('GET', kubeProxyMap)).json();
@@ -93,8 +146,8 @@ async function kubeProxyOptions(
 }
 
 function proxyOptions(
-  flags: TraceProxyFlags,
-  kubeProxy: KubeProxyOptions | undefined,
+  flags: ProxyFlags,
+  kubeProxy: ProxyFlags | undefined,
   nodeList: readonly Node[],
   serviceRanges: readonly ParsedCidr[],
 ): { readonly options: ForwardingOptions; readonly lines: readonly string[] } {

@@ -1,0 +1,50 @@
+import { usePage } from '../parts/page-context.ts';
+import { age, Age, Text } from '../parts/words.tsx';
+import type { Connection } from '../state/stream.ts';
+
+/** Bands above the view: what is loading, cut off, or may not be read. */
+export function StateBands({ connection }: { readonly connection: Connection }) {
+  const { rows, nowMs } = usePage();
+  const { loading, forbidden, disconnected } = rows.status;
+  const ended = rows.cluster?.kind === 'kubeconfig' ? '`servicenet page`' : '`servicenet up`';
+  return (
+    <>
+      {connection.kind === 'cut' && (
+        <p class="band bad" role="alert">
+          <strong>
+            {ended.replaceAll('`', '')} does not answer: it has ended, or is being started again.
+          </strong>{' '}
+          Since {age(new Date(connection.sinceMs).toISOString(), nowMs)}; next try{' '}
+          {Math.max(0, Math.ceil((connection.retryMs - nowMs) / 1000))} s. What you see is as it was{' '}
+          <Age time={rows.at} /> ago.
+        </p>
+      )}
+      {connection.kind === 'live' && disconnected !== undefined && (
+        <p class="band bad" role="alert">
+          <strong>
+            <Text>{disconnected.message}</Text>
+          </strong>{' '}
+          Since <Age time={disconnected.since} />. What you see is the last known state.
+        </p>
+      )}
+      {loading.length > 0 && (
+        <p class="band" role="status">
+          Loading{' '}
+          {loading
+            .map(({ kind, read, total }) =>
+              total === undefined
+                ? `${kind}s ${read.toLocaleString('en-US')}`
+                : `${kind}s ${read.toLocaleString('en-US')} of ${total.toLocaleString('en-US')}`,
+            )
+            .join(', ')}
+        </p>
+      )}
+      {forbidden.length > 0 && (
+        <p class="band warn">
+          May not be listed with these credentials: <strong>{forbidden.join(', ')}</strong>. What depends on
+          them is not known.
+        </p>
+      )}
+    </>
+  );
+}

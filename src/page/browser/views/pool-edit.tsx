@@ -1,0 +1,170 @@
+import { useEffect, useId, useState } from 'preact/hooks';
+import type { PoolsPlanAnswer } from '../../messages.ts';
+import type { PoolRow } from '../../../view/rows/rows.ts';
+import { Command } from '../parts/commands.tsx';
+import { Table } from '../parts/virtual-list.tsx';
+import { ServiceLink, Sign, Text, type Tone } from '../parts/words.tsx';
+import { objectOf, post } from '../state/session.ts';
+
+type Effect = PoolsPlanAnswer['effects'][number];
+
+const effects: Readonly<Record<Effect['effect'], { readonly sign: string; readonly tone: Tone }>> = {
+  moves: { sign: '→', tone: 'warn' },
+  loses: { sign: '✗', tone: 'bad' },
+  gains: { sign: '+', tone: 'good' },
+  adopts: { sign: '=', tone: 'good' },
+  stays: { sign: '!', tone: 'warn' },
+};
+
+/** An edit of a pool, tried without writing anything. */
+export function PoolEdit({ pool }: { readonly pool: PoolRow }) {
+  const id = useId();
+  const [yaml, setYaml] = useState('');
+  const [answer, setAnswer] = useState<PoolsPlanAnswer | string>();
+  useEffect(() => {
+    objectOf('AddressPool', '', pool.name).then(
+      (object) => setYaml(object.yaml),
+      (cause: unknown) => setAnswer(String(cause)),
+    );
+  }, [pool.name]);
+  const plan = (body: { readonly yaml: string; readonly delete?: readonly string[] }): void => {
+    post('/data/pools/plan', body).then(setAnswer, (cause: unknown) =>
+      setAnswer(cause instanceof Error ? cause.message : String(cause)),
+    );
+  };
+  return (
+    <div class="pool-edit">
+      <label for={id}>
+        The pool as it shall be <span class="muted">(nothing is written)</span>
+      </label>
+      <textarea
+        id={id}
+        rows={Math.min(24, yaml.split('\n').length + 1)}
+        spellcheck={false}
+        value={yaml}
+        onInput={({ currentTarget }) => setYaml(currentTarget.value)}
+      />
+      <p class="buttons">
+        <button type="button" class="primary" onClick={() => plan({ yaml })}>
+          Plan
+        </button>
+        <button type="button" onClick={() => plan({ yaml: '', delete: [pool.name] })}>
+          Plan its deletion
+        </button>
+      </p>
+      {typeof answer === 'string' && (
+        <p class="notice bad" role="alert">
+          <Text>{answer}</Text>
+        </p>
+      )}
+      {typeof answer === 'object' && (
+        <div role="status">
+          {answer.problems.map((problem) => (
+            <p key={problem} class="notice bad">
+              <Text>{problem}</Text>
+            </p>
+          ))}
+          {answer.effects.length === 0 ? (
+            <p>
+              <Sign tone="good" sign="✓" /> No Service is affected.
+            </p>
+          ) : (
+            <>
+              <Moves effects={answer.effects} />
+              <Table
+                name="effects of the edit"
+                rows={answer.effects.map((effect) => ({
+                  ...effect,
+                  key: `${effect.service} ${effect.family}`,
+                }))}
+                columns={[
+                  { title: 'Service', class: 'wide', cell: ({ service }) => <ServiceLink of={service} /> },
+                  { title: 'Family', cell: ({ family }) => family },
+                  {
+                    title: 'Effect',
+                    cell: ({ effect }) => (
+                      <>
+                        <Sign {...effects[effect]} /> {effect}
+                      </>
+                    ),
+                  },
+                  { title: 'From', class: 'code', cell: ({ from = '–' }) => <Text>{from}</Text> },
+                  { title: 'To', class: 'code', cell: ({ to = '–' }) => <Text>{to}</Text> },
+                ]}
+              />
+            </>
+          )}
+          <Command line="servicenet pools plan -f pool.yaml" />
+        </div>
+      )}
+    </div>
+  );
+}
+
+const rowHeight = 26;
+const addressWidth = 190;
+const fullWidth = 520;
+/** More effects than this are told by the table alone. */
+const mostDrawn = 40;
+
+/** Addresses before and after, with a line for each effect. */
+function Moves({ effects: all }: { readonly effects: readonly Effect[] }) {
+  const drawn = all.slice(0, mostDrawn);
+  const height = (drawn.length + 1) * rowHeight;
+  const right = fullWidth - addressWidth;
+  return (
+    <svg
+      class="moves"
+      viewBox={`0 0 ${fullWidth} ${height}`}
+      width={fullWidth}
+      height={height}
+      aria-hidden="true"
+    >
+      <text x="4" y={rowHeight * 0.6}>
+        before
+      </text>
+      <text x={right + 4} y={rowHeight * 0.6}>
+        after
+      </text>
+      {drawn.map(({ service, family, effect, from, to }, index) => {
+        const y = (index + 1.5) * rowHeight;
+        return (
+          <g key={`${service} ${family}`}>
+            <Square address={from} x={0} y={y} />
+            <path
+              class={`move ${effects[effect].tone}`}
+              d={`M${addressWidth} ${y}H${right}m-6 -4l6 4l-6 4`}
+            />
+            <Square address={to} x={right} y={y} />
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+function Square({
+  address,
+  x,
+  y,
+}: {
+  readonly address: string | undefined;
+  readonly x: number;
+  readonly y: number;
+}) {
+  return (
+    <>
+      <rect
+        class={address === undefined ? 'none' : ''}
+        x={x + 0.5}
+        y={y - 10.5}
+        width={addressWidth - 1}
+        height="21"
+        rx="4"
+      />
+      <text x={x + 8} y={y + 4}>
+        {address === undefined ? 'no address' : address.length > 24 ? `${address.slice(0, 23)}…` : address}
+      </text>
+    </>
+  );
+}

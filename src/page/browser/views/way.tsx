@@ -1,0 +1,210 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { TraceAnswer, TraceRequest } from '../../messages.ts';
+import { commandLine } from '../parts/command-line.ts';
+import { usePage } from '../parts/page-context.ts';
+import { Empty, Toolbar } from '../parts/view-parts.tsx';
+import { PlaceLink, Reason, Text } from '../parts/words.tsx';
+import { AnswerError, post } from '../state/session.ts';
+import { placeOf, withQuery } from '../state/place.ts';
+import { type Choice, ChoiceInput } from '../parts/choice-input.tsx';
+import { WayAnswer, wayPictureOf } from './way-answer.tsx';
+
+/** What became of a question. */
+type Asked =
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'answered'; readonly answer: TraceAnswer }
+  | { readonly kind: 'refused'; readonly reason: string; readonly message: string };
+
+const protocols = ['TCP', 'UDP', 'SCTP'] as const;
+
+/** The way of one packet, asked by a form. */
+export function WayView() {
+  const { rows, place, go } = usePage();
+  const { from = '', to = '', protocol = 'TCP', ns } = place.query;
+  const [typed, setTyped] = useState({ from, to });
+  const [asked, setAsked] = useState<Asked>();
+  const latest = useRef(0);
+  const isClicked = useRef(false);
+  const [isSending, setSending] = useState(false);
+  useEffect(() => setTyped({ from, to }), [from, to]);
+
+  const trace = async (request: TraceRequest): Promise<void> => {
+    const number = ++latest.current;
+    const isCheck = request.check === true;
+    // What the plan says stays while a packet is on its way.
+    setAsked((before) => (isCheck && before?.kind === 'answered' ? before : { kind: 'asking' }));
+    setSending(isCheck);
+    const next = await post('/data/trace', request).then(
+      (answer): Asked => ({ kind: 'answered', answer }),
+      (cause: unknown): Asked => ({
+        kind: 'refused',
+        reason: cause instanceof AnswerError ? cause.reason : 'Error',
+        message: cause instanceof Error ? cause.message : String(cause),
+      }),
+    );
+    if (number !== latest.current) return;
+    setAsked(next);
+    setSending(false);
+  };
+  const requestOf = (question: { from: string; to: string }): TraceRequest => {
+    const known = protocols.find((each) => each === protocol) ?? 'TCP';
+    return { ...question, protocol: known, ...(ns === undefined ? {} : { namespace: ns }) };
+  };
+  // A link asks at once; the plan sends nothing. `check` in it only fills the form: it is for a click.
+  useEffect(() => {
+    const isCheck = isClicked.current;
+    isClicked.current = false;
+    if (from === '' || to === '') setAsked(undefined);
+    else void trace({ ...requestOf({ from, to }), ...(isCheck ? { check: true } : {}) });
+  }, [from, to, protocol, ns]);
+
+  const whyNoCheck =
+    protocol === 'TCP' ? rows.cluster?.whyNoCheck : 'real connections are opened by TCP alone';
+  const flags = rows.cluster?.clusterFlags ?? [];
+  const command = commandLine(
+    ...['servicenet', 'trace', ...flags, ...(ns === undefined ? [] : ['-n', ns])],
+    ...(protocol === 'TCP' ? [] : ['--protocol', protocol]),
+    ...(place.query['check'] === '1' ? ['--check'] : []),
+    ...[from === '' ? 'FROM' : from, to === '' ? 'TO' : to],
+  );
+  const answer = asked?.kind === 'answered' ? asked.answer : undefined;
+  const submit = (isCheck: boolean): void => {
+    if (typed.from === from && typed.to === to) {
+      void trace({ ...requestOf(typed), ...(isCheck ? { check: true } : {}) });
+      return;
+    }
+    isClicked.current = isCheck;
+    go(withQuery(place, { ...typed, check: isCheck ? '1' : undefined }));
+  };
+  return (
+    <div class="view way">
+      <form
+        class="question"
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit(false);
+        }}
+      >
+        <ChoiceInput
+          label="from"
+          placeholder="deploy/shop/cart, pod/…, node/…, outside"
+          value={typed.from}
+          choices={sources(rows)}
+          onInput={(text) => setTyped({ ...typed, from: text })}
+        />
+        <ChoiceInput
+          label="to"
+          placeholder="svc/shop/catalog:80, http://…, outside:443"
+          value={typed.to}
+          choices={destinations(rows)}
+          onInput={(text) => setTyped({ ...typed, to: text })}
+        />
+        <label class="field small">
+          <span>protocol</span>
+          <select
+            value={protocol}
+            onChange={({ currentTarget }) => go(withQuery(place, { protocol: currentTarget.value }))}
+          >
+            {protocols.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        <span class="buttons">
+          <button type="submit" class="primary" disabled={typed.from === '' || typed.to === ''}>
+            Trace
+          </button>
+          <button
+            type="button"
+            disabled={isSending || whyNoCheck !== undefined || typed.from === '' || typed.to === ''}
+            aria-describedby={whyNoCheck === undefined ? undefined : 'why-no-check'}
+            onClick={() => submit(true)}
+          >
+            {isSending ? 'Sending …' : 'Send a real one'}
+          </button>
+        </span>
+        {whyNoCheck !== undefined && (
+          <p id="why-no-check" class="muted">
+            No real packet: <Text>{whyNoCheck}</Text>
+          </p>
+        )}
+      </form>
+      {asked?.kind === 'asking' && <p class="muted waiting">asking …</p>}
+      {asked?.kind === 'refused' && (
+        <p class="notice bad" role="alert">
+          <Reason word={asked.reason} /> <Text>{asked.message}</Text>
+        </p>
+      )}
+      {answer !== undefined && (
+        <>
+          <Toolbar
+            summary={
+              <>
+                <Text>{from}</Text> → <Text>{to}</Text>
+              </>
+            }
+            picture={() => wayPictureOf(answer, from)}
+            name="way"
+            command={command}
+            hasTable
+          />
+          <WayAnswer answer={answer} isTable={place.query['table'] === '1'} />
+        </>
+      )}
+      {asked === undefined && <Examples />}
+    </div>
+  );
+}
+
+/** Three questions that this cluster can answer. */
+function Examples() {
+  const { rows, place } = usePage();
+  const workload = rows.all('workload').find(({ namespace }) => namespace !== 'kube-system');
+  const from = workload?.key ?? 'outside';
+  const services = rows.all('service').filter(({ namespace }) => namespace !== 'kube-system');
+  const other = services.find(({ type }) => type === 'ClusterIP') ?? services[0];
+  const balanced = services.find(({ type }) => type === 'LoadBalancer');
+  const questions = [
+    ...(other === undefined ? [] : [{ from, to: `svc/${other.key}` }]),
+    ...(balanced === undefined ? [] : [{ from: 'outside', to: `svc/${balanced.key}` }]),
+    { from, to: 'outside:443' },
+  ];
+  return (
+    <Empty sentence="Where does a packet go, and who decides? Ask for one way, or begin with:">
+      <ul class="examples">
+        {questions.map((question) => (
+          <li key={`${question.from} ${question.to}`}>
+            <PlaceLink to={placeOf('way', place, question)}>
+              <Text>{question.from}</Text> → <Text>{question.to}</Text>
+            </PlaceLink>
+          </li>
+        ))}
+      </ul>
+    </Empty>
+  );
+}
+
+type Rows = ReturnType<typeof usePage>['rows'];
+
+function sources(rows: Rows): readonly Choice[] {
+  return [
+    ...rows.all('workload').map(({ key, ready, pods }) => ({ value: key, note: `${ready}/${pods} ready` })),
+    ...rows.all('pod').map(({ key, state }) => ({ value: `pod/${key}`, note: state })),
+    ...rows.all('node').map(({ name }) => ({ value: `node/${name}`, note: 'node' })),
+    { value: 'outside', note: 'a machine that is not of the cluster' },
+  ];
+}
+
+function destinations(rows: Rows): readonly Choice[] {
+  return [
+    ...rows.all('service').flatMap(({ key, ports, type }) =>
+      ports
+        .split(',')
+        .filter((port) => port !== '<none>')
+        .map((port) => ({ value: `svc/${key}:${/^\d+/.exec(port)?.[0] ?? ''}`, note: type })),
+    ),
+    ...rows.all('workload').map(({ key }) => ({ value: key, note: 'at a port of its Pods: add :8080' })),
+    ...rows.all('pod').map(({ key, state }) => ({ value: `pod/${key}`, note: state })),
+    { value: 'outside:443', note: 'a machine that is not of the cluster' },
+  ];
+}

@@ -1,0 +1,231 @@
+import type { Follower } from '../view/follower.ts';
+import type { KeptKind, RowChanges, RowTables, StoredRow, Tables } from '../view/row-tables.ts';
+import type { EventRow, RowKind, RowOfKind } from '../view/rows/rows.ts';
+import { formatTime } from '../objects/time.ts';
+import { joinKey } from '../objects/meta.ts';
+import { type ClusterInfo, type Follow, mostPods, rowsOfView } from './messages.ts';
+
+/** What one tab sees of the rows, and what of that it has been told. */
+
+/** Which rows a view shows. */
+type Shows = { readonly [Kind in KeptKind]: (row: RowOfKind[Kind]) => boolean };
+
+/** Kinds that come with each view. */
+const always: readonly RowKind[] = ['problem', 'namespace'];
+
+/** What a feed reads of a {@link Follower}. */
+type Followed = Pick<Follower, 'status'> & { readonly tables: Pick<RowTables, 'rows' | 'detailOf'> };
+
+/** Rows that a tab does not get yet. */
+type Held = 'nothing' | 'Pods' | 'everything';
+
+/** The JSON of a message with rows, which are JSON already. */
+function rowsText(rows: ReadonlyMap<string, readonly string[]>): string {
+  return `{${[...rows].map(([kind, list]) => `"${kind}":[${list.join(',')}]`).join(',')}}`;
+}
+
+/**
+ * The rows that a tab follows. Each message has one more in `seq` than the one before; of a row that changed several times
+ * the tab is told the last.
+ */
+export class Feed {
+  readonly #follow: Follow;
+  readonly #follower: Followed;
+  readonly #cluster: ClusterInfo;
+  readonly #now: () => number;
+  readonly #kinds: readonly KeptKind[];
+  /** The keys of the rows that the tab has, and their JSON. */
+  readonly #told = new Map<RowKind, Map<string, string>>();
+  #held: Held = 'nothing';
+  #seq: number;
+
+  /** @param seq of the last message before. @param now milliseconds since 1970. */
+  constructor(follow: Follow, follower: Followed, cluster: ClusterInfo, seq: number, now: () => number) {
+    this.#follow = follow;
+    this.#follower = follower;
+    this.#cluster = cluster;
+    this.#seq = seq;
+    this.#now = now;
+    const kinds: readonly RowKind[] = [...always, ...rowsOfView[follow.view]];
+    this.#kinds = kinds.filter((kind): kind is KeptKind => kind !== 'serviceDetail');
+  }
+
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** The message with all that the view shows, as an object of JSON. */
+  state(): string {
+    this.#told.clear();
+    this.#held = this.#heldBack();
+    const rows = new Map<string, readonly string[]>();
+    const shows = this.#shows();
+    for (const kind of this.#kinds) rows.set(kind, [...this.#present(kind, shows).values()]);
+    const detail = this.#detail();
+    if (detail !== undefined) rows.set('serviceDetail', [detail]);
+    this.#seq++;
+    const head = { follow: this.#follow, cluster: this.#cluster, status: this.#follower.status };
+    return `${JSON.stringify(head).slice(0, -1)},"rows":${rowsText(rows)},${this.#stamp()}}`;
+  }
+
+  /** The message about changes; undefined where the view shows none of them. */
+  changes(changed: RowChanges): string | undefined {
+    const rows = new Map<string, readonly string[]>();
+    const gone = new Map<string, readonly string[]>();
+    const held = this.#held;
+    // What was sent once is not held back later.
+    if (held !== 'nothing') this.#held = this.#heldBack();
+    const isWhole = this.#follow.view === 'service' || this.#held !== held;
+    const shows = this.#shows();
+    for (const kind of this.#kinds) {
+      const told = this.#toldOf(kind);
+      // Which rows belong to a Service may be others although these rows are as before.
+      const { now, left } = isWhole ? this.#difference(kind, shows) : this.#among(kind, changed, shows);
+      for (const key of left) told.delete(key);
+      if (now.length > 0) rows.set(kind, now);
+      if (left.length > 0) gone.set(kind, left);
+    }
+    const before = this.#toldOf('serviceDetail').get('');
+    const detail = this.#detail();
+    if (detail !== before && detail !== undefined) rows.set('serviceDetail', [detail]);
+    if (rows.size === 0 && gone.size === 0) return undefined;
+    this.#seq++;
+    return `{"rows":${rowsText(rows)},"gone":${JSON.stringify(Object.fromEntries(gone))},${this.#stamp()}}`;
+  }
+
+  #among<Kind extends KeptKind>(
+    kind: Kind,
+    changed: Pick<RowChanges, Kind>,
+    shows: Pick<Shows, Kind>,
+  ): { readonly now: readonly string[]; readonly left: readonly string[] } {
+    const told = this.#toldOf(kind);
+    const now: string[] = [];
+    const left: string[] = [];
+    for (const [key, stored] of changed[kind]) {
+      if (stored !== undefined && shows[kind](stored.row)) {
+        told.set(key, '');
+        now.push(stored.json);
+      } else if (told.has(key)) left.push(key);
+    }
+    return { now, left };
+  }
+
+  #difference(
+    kind: KeptKind,
+    shows: Shows,
+  ): { readonly now: readonly string[]; readonly left: readonly string[] } {
+    const before = new Map(this.#toldOf(kind));
+    const present = this.#present(kind, shows);
+    return {
+      now: [...present].flatMap(([key, json]) => (before.get(key) === json ? [] : [json])),
+      left: [...before.keys()].filter((key) => !present.has(key)),
+    };
+  }
+
+  /** The rows that are shown, by their keys; the tab has them by then. */
+  #present<Kind extends KeptKind>(kind: Kind, shows: Pick<Shows, Kind>): ReadonlyMap<string, string> {
+    const told = this.#toldOf(kind);
+    const found = new Map<string, string>();
+    const table: ReadonlyMap<string, StoredRow<RowOfKind[Kind]>> = this.#follower.tables.rows[kind];
+    for (const [key, { row, json }] of table) {
+      if (!shows[kind](row)) continue;
+      found.set(key, json);
+      told.set(key, json);
+    }
+    return found;
+  }
+
+  #detail(): string | undefined {
+    const { view, namespace = '', name = '' } = this.#follow;
+    if (view !== 'service') return undefined;
+    const detail = this.#follower.tables.detailOf(joinKey(namespace, name));
+    const json = detail === undefined ? undefined : JSON.stringify(detail);
+    if (json === undefined) this.#toldOf('serviceDetail').delete('');
+    else this.#toldOf('serviceDetail').set('', json);
+    return json;
+  }
+
+  #toldOf(kind: RowKind): Map<string, string> {
+    let told = this.#told.get(kind);
+    if (told === undefined) {
+      told = new Map();
+      this.#told.set(kind, told);
+    }
+    return told;
+  }
+
+  #shows(): Shows {
+    const { view, namespace, name = '' } = this.#follow;
+    if (this.#held === 'everything') return { ...showsNothing, namespace: all, problem: all };
+    const shows =
+      view === 'service'
+        ? showsOfService(joinKey(namespace ?? '', name), this.#follower.tables.rows)
+        : showsOfNamespace(namespace, view === 'addresses');
+    return this.#held === 'Pods' ? { ...shows, pod: none, slice: none } : shows;
+  }
+
+  /** Of the Map of all namespaces: how many Pods there are is known once they are read, and whether one has to be chosen. */
+  #heldBack(): Held {
+    const { view, namespace, all: isAll = false } = this.#follow;
+    if (view !== 'map' || namespace !== undefined || isAll) return 'nothing';
+    if (this.#follower.status.loading.some(({ kind }) => kind === 'Pod')) return 'Pods';
+    let pods = 0;
+    for (const { row } of this.#follower.tables.rows.namespace.values()) pods += row.pods;
+    return pods > mostPods ? 'everything' : 'nothing';
+  }
+
+  #stamp(): string {
+    return `"at":"${formatTime(this.#now())}","seq":${this.#seq}`;
+  }
+}
+
+const all = (): boolean => true;
+const none = (): boolean => false;
+
+const showsNothing: Shows = {
+  ...{ service: none, slice: none, pod: none, workload: none, node: none, policy: none, namespace: none },
+  ...{ httpRule: none, pool: none, address: none, waiting: none, announcer: none, egressAddress: none },
+  ...{ event: none, problem: none },
+};
+
+/** @param namespace undefined: all. */
+function showsOfNamespace(namespace: string | undefined, onlyBalanced: boolean): Shows {
+  const isWithin = (row: { readonly namespace: string }): boolean =>
+    namespace === undefined || row.namespace === namespace;
+  return {
+    service: (row) => (onlyBalanced ? row.type === 'LoadBalancer' : isWithin(row)),
+    ...{ slice: isWithin, pod: isWithin, workload: isWithin, node: all, policy: isWithin },
+    namespace: all,
+    httpRule: ({ source }) => isWithin(source),
+    ...{ pool: all, address: all, waiting: all, announcer: all, egressAddress: all },
+    event: ({ about }) => isWithin(about),
+    problem: ({ about }) => about.namespace === '' || isWithin(about),
+  };
+}
+
+/** All about one Service: its slices, the Pods that it has or selects, what leads to it, and Events about these. */
+function showsOfService(key: string, tables: Tables): Shows {
+  const service = tables.service.get(key)?.row;
+  const wanted = Object.entries(service?.selector ?? {});
+  const isOfIt = ({ services, namespace, labels }: RowOfKind['pod']): boolean =>
+    services.includes(key) ||
+    (wanted.length > 0 &&
+      namespace === service?.namespace &&
+      wanted.every(([name, value]) => labels[name] === value));
+  const isAboutIt = ({ about: { kind, namespace, name } }: EventRow): boolean => {
+    const about = joinKey(namespace, name);
+    if (kind === 'Service' || kind === 'Endpoints') return about === key;
+    if (kind === 'EndpointSlice') return tables.slice.get(about)?.row.service === key;
+    const pod = kind === 'Pod' ? tables.pod.get(about)?.row : undefined;
+    return pod !== undefined && isOfIt(pod);
+  };
+  return {
+    ...showsNothing,
+    service: (row) => row.key === key,
+    slice: (row) => row.service === key,
+    pod: isOfIt,
+    ...{ node: all, namespace: all, event: isAboutIt },
+    httpRule: ({ backends }) => backends.some((backend) => backend.service === key),
+    problem: all,
+  };
+}

@@ -1,0 +1,189 @@
+import type { IPFamily } from '../objects/address.ts';
+import type { ObjectKey } from '../objects/meta.ts';
+import type { TraceReport } from '../network/path/report.ts';
+import type { RowKind, RowOfKind } from '../view/rows/rows.ts';
+
+/**
+ * All that passes between a browser and the page's server. Only what is under `/data/` needs a session; each request for it
+ * but `/data/session` has the header `Authorization: Bearer <session>`. Bodies are JSON of at most 64 KiB, and need
+ * `Content-Type: application/json`. Answers that are no success have an {@link ErrorAnswer}:
+ *
+ * - 400 `BadRequest`: the sentence says what is wrong with the question (a trace to a Service that is not there, YAML)
+ * - 401 `SessionUnknown`: erase the session, keep the URL, say: `servicenet page` prints a new link
+ * - 403 `NotAllowedOrigin`, 421 `NotAllowedHost`: not from this page
+ * - 404 `NotFound`, 405, 413, 415: as usual
+ * - 409 `CannotCheck`: a packet cannot be sent from here; the sentence says why
+ * - 429 `TooManyRequests`: packets are sent once a second at most
+ * - 503 `Disconnected`: the API server does not answer
+ */
+export interface ErrorAnswer {
+  /** A word. */
+  readonly reason: string;
+  /** A sentence. */
+  readonly message: string;
+}
+
+/** `POST /data/session`, with the key of the link's fragment (`#k=…`). */
+export interface SessionRequest {
+  readonly key: string;
+}
+
+/** The answer: for `Authorization: Bearer`, and the first message of the stream. It is valid while the server runs. */
+export interface SessionAnswer {
+  readonly session: string;
+}
+
+/** The kinds of rows that each view gets. `problem` and `namespace` come with each. */
+export const rowsOfView = {
+  /** Of all namespaces or one. */
+  map: ['service', 'slice', 'pod', 'node'],
+  /**
+   * Of one Service: its row and details, its slices and Pods, all nodes, the rules that lead to it, Events about it, its
+   * slices and Pods. No row of kind `service`: there is no such Service.
+   */
+  service: ['service', 'serviceDetail', 'slice', 'pod', 'node', 'httpRule', 'event'],
+  /** What a form offers to choose from. */
+  way: ['service', 'pod', 'workload', 'node'],
+  /** `service`: those of type LoadBalancer. */
+  addresses: ['pool', 'address', 'waiting', 'announcer', 'egressAddress', 'service', 'node'],
+  http: ['httpRule'],
+  /** The newest 10,000. */
+  events: ['event'],
+} as const satisfies Readonly<Record<string, readonly RowKind[]>>;
+
+export type ViewName = keyof typeof rowsOfView;
+
+export function isViewName(name: string): name is ViewName {
+  return Object.hasOwn(rowsOfView, name);
+}
+
+/** What a tab looks at. Another one ends the former: the next message with `state` is of this. */
+export interface Follow {
+  readonly view: ViewName;
+  /** Absent: all. For `service`: its namespace. */
+  readonly namespace?: string;
+  /** For `service`: its name. */
+  readonly name?: string;
+  /** Of the Map of all namespaces: its rows also where there are more than {@link mostPods}. */
+  readonly all?: boolean;
+}
+
+/** Where a cluster has more Pods, the Map of all namespaces gets no rows but the namespaces, to choose one, until `all`. */
+export const mostPods = 20_000;
+
+/**
+ * What a browser says on the WebSocket `/data/stream`: first its session, within two seconds, which is answered with
+ * nothing or the end of the connection (code 4401: the session is not known). Then what it follows.
+ */
+export type ClientMessage = { readonly session: string } | { readonly follow: Follow };
+
+/** What the server says there. */
+export type ServerMessage =
+  | { readonly state: State }
+  | Changes
+  /** Whenever it is another. */
+  | { readonly status: Status };
+
+/** Rows by kind. A kind without rows may be absent. */
+export type Rows = { readonly [Kind in RowKind]?: readonly RowOfKind[Kind][] };
+
+/**
+ * All that a view shows. While lists are being read it has what is there so far, and the rest follows as changes.
+ * `GET /data/state?view=&namespace=&name=` answers it too, complete.
+ */
+export interface State {
+  readonly follow: Follow;
+  readonly cluster: ClusterInfo;
+  readonly rows: Rows;
+  readonly status: Status;
+  /** RFC 3339: when it was so. */
+  readonly at: string;
+  /** Of the state; each {@link Changes} has one more. */
+  readonly seq: number;
+}
+
+/** The rows that changed since the message before, whole, and the keys of those that are gone. At most four a second. */
+export interface Changes {
+  readonly rows: Rows;
+  readonly gone: { readonly [Kind in RowKind]?: readonly string[] };
+  readonly at: string;
+  readonly seq: number;
+}
+
+/** What does not change while the server runs. */
+export interface ClusterInfo {
+  /** `https://127.0.0.1:6443`. */
+  readonly server: string;
+  /** `servicenet up`, or the cluster of a kubeconfig. */
+  readonly kind: 'up' | 'kubeconfig';
+  /** The version of servicenet. */
+  readonly version: string;
+  /** Only this namespace is shown (`servicenet page -n`). */
+  readonly onlyNamespace?: string;
+  /** Why no packet can be sent ("Send a real one"), a sentence. Absent: it can. */
+  readonly whyNoCheck?: string;
+  /** Behind `servicenet` in a command to copy, so that it asks this cluster: `--kubeconfig /home/me/prod --context a`. */
+  readonly clusterFlags: readonly string[];
+}
+
+/** How the server itself stands to the cluster. */
+export interface Status {
+  /** Kinds (`Pod`) whose first list is being read, and how many objects there are so far and in all, if known. */
+  readonly loading: readonly { readonly kind: string; readonly read: number; readonly total?: number }[];
+  /** Kinds that may not be listed: what depends on them is not known. */
+  readonly forbidden: readonly string[];
+  /** The API server does not answer. Rows are then the last known ones. */
+  readonly disconnected?: {
+    /** The sentence, as `top` shows it. */
+    readonly message: string;
+    readonly since: string;
+  };
+}
+
+/** `POST /data/trace`. The answer is a {@link TraceAnswer}, the JSON of `servicenet trace -o json`. */
+export interface TraceRequest {
+  /** `deploy/shop/cart`, `pod/shop/cart-1`, `node/node-1`, `outside`, an address. */
+  readonly from: string;
+  /** `svc/shop/catalog:80`, `http://shop.example.com/`, a name as DNS has it, … */
+  readonly to: string;
+  /** Default TCP. */
+  readonly protocol?: 'TCP' | 'UDP' | 'SCTP';
+  /** Of names without one; default `default`. */
+  readonly namespace?: string;
+  /** Open a real connection too. Once a second, TCP alone, and only inside of the cluster network of `up`. */
+  readonly check?: boolean;
+}
+
+/** Members that are undefined are not sent: without `reachable`, objects do not decide it. */
+export type TraceAnswer = TraceReport;
+
+/** `POST /data/pools/plan`: an edit of AddressPools. Nothing is written. */
+export interface PoolsPlanRequest {
+  /** AddressPools as they shall be, as documents of YAML. */
+  readonly yaml: string;
+  /** Names of AddressPools that shall be deleted. */
+  readonly delete?: readonly string[];
+}
+
+/** The JSON of `servicenet pools plan -o json`. */
+export interface PoolsPlanAnswer {
+  readonly effects: readonly {
+    readonly service: ObjectKey;
+    readonly family: IPFamily;
+    readonly effect: 'moves' | 'loses' | 'gains' | 'adopts' | 'stays';
+    readonly from?: string;
+    readonly to?: string;
+  }[];
+  readonly problems: readonly string[];
+}
+
+/**
+ * `GET /data/object?kind=&namespace=&name=`: one object of the kinds that are watched, as the server keeps it. Values of
+ * `env` and the annotation of `kubectl apply` are left out.
+ */
+export interface ObjectAnswer {
+  /** Without `managedFields`. */
+  readonly yaml: string;
+  /** `metadata.managedFields` as YAML, to be unfolded; "" where there are none. */
+  readonly managedFields: string;
+}

@@ -1,0 +1,391 @@
+import { byNamespace } from '../client/informers/cache.ts';
+import type { Informer } from '../client/informers/informer.ts';
+import { forbiddenRanges } from '../controllers/load-balancer/pools.ts';
+import type { RequestSettings } from '../controllers/load-balancer/request.ts';
+import { announcingNodes } from '../network/path/entry.ts';
+import { conditionOf, keyOf, type KubeObject, type ObjectKey } from '../objects/meta.ts';
+import type { Pod } from '../objects/types/core.generated.ts';
+import { type PooledCluster, poolFits } from '../pools/plan.ts';
+import { byNodeOfPod, byPod, byService, byWorkload, type ClusterCaches, podOfEvent } from './caches.ts';
+import { problemRows } from './problems/problems.ts';
+import { announcerRows, egressAddressRows, poolRows } from './rows/addresses.ts';
+import { eventRow, newestWarning } from './rows/events.ts';
+import { httpRuleRows } from './rows/http.ts';
+import { policyRow } from './rows/policies.ts';
+import {
+  nodeRow,
+  podRow,
+  podsOf,
+  serviceOf,
+  sliceRow,
+  workloadKey,
+  workloadOf,
+  workloadRow,
+} from './rows/pods.ts';
+import type { PoolRow, RowKind, RowOfKind, ServiceDetailRow } from './rows/rows.ts';
+import { serviceDetailRow, serviceRow, troubledSince } from './rows/services.ts';
+
+/** The kinds of rows that are kept; `serviceDetail` is made for who looks at one. */
+export type KeptKind = Exclude<RowKind, 'serviceDetail'>;
+
+/** A row, and its JSON, which is written once for all who get it. */
+export interface StoredRow<Row> {
+  readonly row: Row;
+  readonly json: string;
+}
+
+/** Rows by kind and key; `Gone`: what stands for a row that is no more. */
+type RowMaps<Gone> = { readonly [Kind in KeptKind]: Map<string, StoredRow<RowOfKind[Kind]> | Gone> };
+
+export type Tables = { readonly [Kind in KeptKind]: ReadonlyMap<string, StoredRow<RowOfKind[Kind]>> };
+
+/** Rows that are others now; undefined: gone. */
+export type RowChanges = RowMaps<undefined>;
+
+function rowMaps<Gone>(): RowMaps<Gone> {
+  return {
+    ...{ service: new Map(), slice: new Map(), pod: new Map(), workload: new Map(), node: new Map() },
+    ...{ policy: new Map(), namespace: new Map(), httpRule: new Map(), pool: new Map(), address: new Map() },
+    ...{ waiting: new Map(), announcer: new Map(), egressAddress: new Map(), event: new Map() },
+    problem: new Map(),
+  };
+}
+
+/** Kinds whose rows are made anew together: an object of theirs may change the rows of others. */
+type Group = 'http' | 'addresses' | 'announcers' | 'egress';
+
+/** Kinds whose rows are made anew one by one. */
+type DirtyKind = 'service' | 'slice' | 'pod' | 'workload' | 'node' | 'namespace' | 'event' | 'policy';
+
+/** Events that are kept, the newest. */
+const maxEvents = 10_000;
+
+/**
+ * The rows of a cluster. A change of an object names the rows that it concerns; {@link flush} makes these anew, and tells
+ * those that differ. So what a change of a Pod costs does not depend on the size of the cluster.
+ */
+export class RowTables {
+  readonly #caches: ClusterCaches;
+  readonly #settings: RequestSettings;
+  readonly #now: () => number;
+  readonly #touched: () => void;
+  readonly #rows: RowMaps<never> = rowMaps();
+  readonly #dirty: Readonly<Record<DirtyKind, Set<string>>> = {
+    ...{ service: new Set(), slice: new Set(), pod: new Set(), workload: new Set() },
+    ...{ node: new Set(), namespace: new Set(), event: new Set(), policy: new Set() },
+  };
+  readonly #dirtyGroups = new Set<Group>();
+  /** The rows that have a trouble: only these are looked at for problems. */
+  readonly #troubled: RowMaps<never> = rowMaps();
+  /** Whether all slices and Pods have been read. */
+  #knowsEndpoints = false;
+  #changes: RowChanges = rowMaps();
+
+  /** @param touched called when there is something to {@link flush}. */
+  constructor(caches: ClusterCaches, settings: RequestSettings, now: () => number, touched: () => void) {
+    this.#caches = caches;
+    this.#settings = settings;
+    this.#now = now;
+    this.#touched = touched;
+    this.#follow();
+  }
+
+  /** The present rows, as of the last {@link flush}. */
+  get rows(): Tables {
+    return this.#rows;
+  }
+
+  /** What depends on the time alone: whether agents are alive, and quarantines. */
+  tick(): void {
+    if (this.#caches.leases.cache.size > 0) this.#group('announcers');
+    const isWaiting = ({ row }: StoredRow<PoolRow>): boolean =>
+      row.families.some(({ quarantined }) => quarantined > 0);
+    if ([...this.#rows.pool.values()].some(isWaiting)) this.#group('addresses');
+  }
+
+  /** Makes rows anew. @returns those that differ from before. */
+  flush(): RowChanges {
+    const { services, slices, pods, nodes, namespaces, policies, events } = this.#caches;
+    this.#make('event', (key) => events.cache.get(key), eventRow);
+    this.#trimEvents();
+    this.#make('slice', (key) => slices.cache.get(key), sliceRow);
+    this.#make(
+      'pod',
+      (key) => pods.cache.get(key),
+      (pod) => {
+        const key = keyOf(pod);
+        const ofPod = slices.cache.byIndex(byPod, key).flatMap((slice) => serviceOf(slice) ?? []);
+        return podRow(pod, [...new Set(ofPod)].toSorted(), newestWarning(events.cache.byIndex(byPod, key)));
+      },
+    );
+    this.#make(
+      'workload',
+      (key) => pods.cache.byIndex(byWorkload, key)[0],
+      (pod) => {
+        const name = workloadOf(pod);
+        return workloadRow(name, pods.cache.byIndex(byWorkload, workloadKey(name)));
+      },
+    );
+    this.#make(
+      'node',
+      (key) => nodes.cache.get(key),
+      (node) => nodeRow(node, pods.cache.countByIndex(byNodeOfPod, node.metadata.name ?? '')),
+    );
+    this.#make(
+      'namespace',
+      (key) => namespaces.cache.get(key),
+      ({ metadata: { name = '' } }) => ({
+        ...{ key: name, name },
+        services: services.cache.countByIndex(byNamespace, name),
+        pods: pods.cache.countByIndex(byNamespace, name),
+      }),
+    );
+    this.#lookAtLists();
+    this.#make(
+      'service',
+      (key) => services.cache.get(key),
+      (service) => {
+        const { namespace = '' } = service.metadata;
+        const own = slices.cache.byIndex(byService, keyOf(service));
+        // In an order of their own: some are named.
+        const within = (): readonly Pod[] =>
+          pods.cache.byIndex(byNamespace, namespace).toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+        return serviceRow(service, own, this.#knowsEndpoints ? within : undefined);
+      },
+    );
+    this.#make(
+      'policy',
+      (key) => policies.cache.get(key),
+      (policy) => {
+        const { namespace = '' } = policy.metadata;
+        return policyRow(
+          policy,
+          this.#knowsEndpoints ? pods.cache.byIndex(byNamespace, namespace) : undefined,
+        );
+      },
+    );
+    this.#makeGroups();
+    this.#makeProblems();
+    const changes = this.#changes;
+    this.#changes = rowMaps();
+    return changes;
+  }
+
+  /** What the view of one Service shows; undefined where there is none. */
+  detailOf(key: ObjectKey): ServiceDetailRow | undefined {
+    const service = this.#caches.services.cache.get(key);
+    if (service === undefined) return undefined;
+    const rules = [...this.#rows.httpRule.values()].filter(({ row }) =>
+      row.backends.some((backend) => backend.service === key),
+    );
+    return serviceDetailRow(service, this.#caches.slices.cache.byIndex(byService, key), {
+      clusterDomain: 'cluster.local',
+      pools: service.spec.type === 'LoadBalancer' ? poolFits(this.pooledCluster(), key, this.#now()) : [],
+      ledToBy: rules.map(({ row }) => row.key),
+      troubleOf: (pod) => this.#rows.pod.get(pod)?.row.trouble,
+    });
+  }
+
+  /** What decides which Service gets which address. */
+  pooledCluster(): PooledCluster {
+    const { services, nodes, namespaces, serviceCIDRs, pools } = this.#caches;
+    return {
+      services: [...services.cache.values()],
+      namespaceLabels: (namespace) => namespaces.cache.get(namespace)?.metadata.labels ?? {},
+      settings: this.#settings,
+      forbidden: forbiddenRanges(nodes.cache.values(), serviceCIDRs.cache.values()),
+      pools: [...pools.cache.values()],
+    };
+  }
+
+  #follow(): void {
+    const caches = this.#caches;
+    const hasPools = (): boolean => caches.pools.cache.size > 0;
+    this.#on(caches.services, (service) => {
+      this.#mark('service', keyOf(service));
+      this.#mark('namespace', service.metadata.namespace ?? '');
+      this.#group('http');
+      if (service.spec.type === 'LoadBalancer') this.#group('addresses');
+    });
+    this.#on(caches.slices, (slice) => {
+      this.#mark('slice', keyOf(slice));
+      const service = serviceOf(slice);
+      if (service !== undefined) this.#mark('service', service);
+      for (const pod of podsOf(slice)) this.#mark('pod', pod);
+      this.#group('http');
+    });
+    this.#on(caches.pods, (pod) => this.#podChanged(pod));
+    this.#on(caches.nodes, (node) => {
+      this.#mark('node', keyOf(node));
+      if (hasPools()) this.#group('addresses');
+    });
+    this.#on(caches.namespaces, (namespace) => {
+      this.#mark('namespace', keyOf(namespace));
+      if (hasPools()) this.#group('addresses');
+    });
+    this.#on(caches.events, (event) => this.#happened(event));
+    for (const each of [caches.ingresses, caches.ingressClasses, caches.routes])
+      this.#on<KubeObject>(each, () => this.#group('http'));
+    for (const each of [caches.pools, caches.serviceCIDRs])
+      this.#on<KubeObject>(each, () => this.#group('addresses'));
+    this.#on(caches.leases, () => this.#group('announcers'));
+    this.#on(caches.egressIPs, () => this.#group('egress'));
+    this.#on(caches.policies, (policy) => this.#mark('policy', keyOf(policy)));
+  }
+
+  /** What an object was concerns the same rows as what it is. */
+  #on<T extends KubeObject>(informer: Informer<T>, changed: (object: T) => void): void {
+    const updated = (object: T, old: T): void => {
+      changed(old);
+      changed(object);
+    };
+    informer.addHandler({ added: changed, updated, deleted: changed });
+  }
+
+  #podChanged(pod: Pod): void {
+    const { namespace = '', labels = {} } = pod.metadata;
+    this.#mark('pod', keyOf(pod));
+    this.#mark('workload', workloadKey(workloadOf(pod)));
+    this.#mark('namespace', namespace);
+    if (pod.spec.nodeName !== undefined) this.#mark('node', pod.spec.nodeName);
+    // Of a Service with a ready endpoint, no Pod is looked at.
+    for (const [key, { row }] of this.#troubled.service) {
+      if (row.namespace !== namespace || row.whyNoEndpoint === undefined) continue;
+      // One key is enough: the reason names Pods that nearly match.
+      const wanted = Object.keys(row.selector ?? {});
+      if (wanted.some((name) => labels[name] !== undefined)) this.#mark('service', key);
+    }
+    for (const policy of this.#caches.policies.cache.byIndex(byNamespace, namespace)) {
+      this.#mark('policy', keyOf(policy));
+    }
+  }
+
+  #happened(event: KubeObject): void {
+    this.#mark('event', keyOf(event));
+    for (const pod of podOfEvent(event)) this.#mark('pod', pod);
+  }
+
+  #mark(kind: DirtyKind, key: string): void {
+    this.#dirty[kind].add(key);
+    this.#touched();
+  }
+
+  #group(...groups: readonly Group[]): void {
+    for (const group of groups) this.#dirtyGroups.add(group);
+    this.#touched();
+  }
+
+  /** Nothing is said to be missing until all that could be there is read: then it would be a wrong one, and looked for each time. */
+  #lookAtLists(): void {
+    const { services, slices, pods, policies } = this.#caches;
+    const knows = slices.hasSynced && pods.hasSynced;
+    if (knows === this.#knowsEndpoints) return;
+    this.#knowsEndpoints = knows;
+    for (const service of services.cache.values()) this.#dirty.service.add(keyOf(service));
+    for (const policy of policies.cache.values()) this.#dirty.policy.add(keyOf(policy));
+  }
+
+  /** The rows that were marked. @param find what a row is made of; undefined: it is gone. */
+  #make<Kind extends KeptKind & DirtyKind, T>(
+    kind: Kind,
+    find: (key: string) => T | undefined,
+    make: (found: T) => RowOfKind[Kind],
+  ): void {
+    const dirty = this.#dirty[kind];
+    for (const key of dirty) {
+      const found = find(key);
+      this.#set(kind, key, found === undefined ? undefined : make(found));
+    }
+    dirty.clear();
+  }
+
+  #set<Kind extends KeptKind>(kind: Kind, key: string, row: RowOfKind[Kind] | undefined): void {
+    const table = this.#rows[kind];
+    const changes = this.#changes[kind];
+    if (row === undefined) {
+      if (table.delete(key)) changes.set(key, undefined);
+      this.#troubled[kind].delete(key);
+      return;
+    }
+    const json = JSON.stringify(row);
+    if (table.get(key)?.json === json) return;
+    const stored = { row, json };
+    table.set(key, stored);
+    if ('trouble' in row) this.#troubled[kind].set(key, stored);
+    else this.#troubled[kind].delete(key);
+    changes.set(key, stored);
+  }
+
+  /** Replaces all rows of a kind. */
+  #setAll<Kind extends KeptKind>(kind: Kind, rows: readonly RowOfKind[Kind][]): void {
+    const keys = new Set(rows.map(({ key }) => key));
+    for (const key of this.#rows[kind].keys()) if (!keys.has(key)) this.#set(kind, key, undefined);
+    for (const row of rows) this.#set(kind, row.key, row);
+  }
+
+  #makeGroups(): void {
+    const { services, slices, nodes, ingresses, ingressClasses, routes, leases, egressIPs } = this.#caches;
+    const groups = new Set(this.#dirtyGroups);
+    this.#dirtyGroups.clear();
+    if (
+      groups.has('http') &&
+      (ingresses.cache.size + routes.cache.size > 0 || this.#rows.httpRule.size > 0)
+    ) {
+      const objects = {
+        ingresses: [...ingresses.cache.values()],
+        classes: [...ingressClasses.cache.values()],
+        routes: [...routes.cache.values()],
+      };
+      const sources = {
+        service: (key: ObjectKey) => services.cache.get(key),
+        slicesOf: (key: ObjectKey) => slices.cache.byIndex(byService, key),
+      };
+      this.#setAll('httpRule', httpRuleRows(objects, sources));
+    }
+    if (groups.has('addresses')) {
+      const { pool, address, waiting } = poolRows(this.pooledCluster(), this.#now());
+      this.#setAll('pool', pool);
+      this.#setAll('address', address);
+      this.#setAll('waiting', waiting);
+    }
+    if (groups.has('announcers')) {
+      const agents = announcingNodes([...leases.cache.values()], this.#now());
+      this.#setAll('announcer', announcerRows(agents.filter(({ node }) => nodes.cache.has(node))));
+    }
+    if (groups.has('egress')) {
+      this.#setAll('egressAddress', [...egressIPs.cache.values()].flatMap(egressAddressRows));
+    }
+  }
+
+  #makeProblems(): void {
+    const { services, pods } = this.#caches;
+    const rowsIn = <Row>(table: ReadonlyMap<string, StoredRow<Row>>): readonly Row[] =>
+      [...table.values()].map(({ row }) => row);
+    const { service, pod, node, httpRule, policy } = this.#troubled;
+    const rows = problemRows({
+      services: rowsIn(service),
+      pods: rowsIn(pod),
+      nodes: rowsIn(node),
+      pools: rowsIn(this.#rows.pool),
+      announcers: rowsIn(this.#rows.announcer),
+      httpRules: rowsIn(httpRule),
+      policies: rowsIn(policy),
+      serviceSince: (key) => {
+        const service = services.cache.get(key);
+        const { namespace = '' } = service?.metadata ?? {};
+        return service && troubledSince(service, pods.cache.byIndex(byNamespace, namespace));
+      },
+      podSince: (key) =>
+        conditionOf(pods.cache.get(key)?.status.conditions, 'Ready')?.lastTransitionTime ?? undefined,
+    });
+    this.#setAll('problem', rows);
+  }
+
+  /** The oldest ones beyond the limit are not kept as rows. */
+  #trimEvents(): void {
+    const table = this.#rows.event;
+    if (table.size <= maxEvents) return;
+    const byTime = [...table].sort(([, a], [, b]) => (a.row.time < b.row.time ? -1 : 1));
+    for (const [key] of byTime.slice(0, table.size - maxEvents)) this.#set('event', key, undefined);
+  }
+}

@@ -1,0 +1,398 @@
+import type { ObjectKey } from '../../objects/meta.ts';
+import type { IPFamily } from '../../objects/address.ts';
+
+/**
+ * What one sees of a cluster, as rows: plain JSON, which the page's server sends and a browser draws. Each kind of row has
+ * a `key` of its own; a row that changed is sent whole, under the same key. Sentences come from planners whose words
+ * commands print too. Texts are as objects have them: what shows them on a terminal or a page takes away controls.
+ */
+
+/** A row of each kind. */
+export interface RowOfKind {
+  readonly service: ServiceRow;
+  /** Of the one Service that is looked at. */
+  readonly serviceDetail: ServiceDetailRow;
+  readonly slice: SliceRow;
+  readonly pod: PodRow;
+  readonly workload: WorkloadRow;
+  readonly node: NodeRow;
+  readonly policy: PolicyRow;
+  readonly namespace: NamespaceRow;
+  readonly httpRule: HttpRuleRow;
+  readonly pool: PoolRow;
+  readonly address: AddressRow;
+  readonly waiting: WaitingRow;
+  readonly announcer: AnnouncerRow;
+  readonly egressAddress: EgressAddressRow;
+  readonly event: EventRow;
+  readonly problem: ProblemRow;
+}
+
+export type RowKind = keyof RowOfKind;
+
+/** An object by its name. */
+export interface ObjectName {
+  /** `Service`. */
+  readonly kind: string;
+  /** "" for kinds of the whole cluster. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** What is wrong: a word of conditions and of docs/troubleshooting.md, and a sentence without a full stop. */
+export interface Trouble {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** A condition that was looked at; a chain of them ends with the first that is not met. */
+export interface Check {
+  readonly isMet: boolean;
+  /** Without a full stop. */
+  readonly message: string;
+}
+
+/** Why something is not there: `message` is that of the last check, the one that is not met. */
+export interface Why extends Trouble {
+  readonly checks: readonly Check[];
+}
+
+/** Endpoints of a Service, without those that are terminating. Of two families the primary one is counted. */
+export interface EndpointCounts {
+  readonly ready: number;
+  readonly total: number;
+}
+
+/** The columns of a Service in `servicenet top`. */
+export interface ServiceColumns {
+  readonly namespace: string;
+  readonly name: string;
+  /** `ClusterIP`, `NodePort`, `LoadBalancer`, `ExternalName`, or `Headless`. */
+  readonly type: string;
+  /** Several with commas; `None`, `<none>`. */
+  readonly clusterIP: string;
+  /** As kubectl prints it: `192.0.2.1`, `<pending>`, `<none>`, a name for ExternalName. */
+  readonly external: string;
+  /** `80:30080/TCP,443/TCP`, `<none>`. */
+  readonly ports: string;
+  /** Undefined for Services without endpoints by design (ExternalName). */
+  readonly endpoints?: EndpointCounts | undefined;
+}
+
+/** A Service. */
+export interface ServiceRow extends ServiceColumns {
+  /** `shop/web`. */
+  readonly key: ObjectKey;
+  /** For searches and filters. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** The selector; absent: others write its slices. */
+  readonly selector?: Readonly<Record<string, string>>;
+  /** The pools of its addresses, by name. Absent: none. */
+  readonly pools?: readonly string[];
+  /** The first of its {@link ProblemRow}s. Absent: all is well. */
+  readonly trouble?: Trouble;
+  /** Why it has no ready endpoint. Absent: it has one, or has none by design. */
+  readonly whyNoEndpoint?: Why;
+  /** Why it has no address of a load balancer. Absent: it has one, or asks for none. */
+  readonly whyNoAddress?: Why;
+  /** RFC 3339, as all times here. */
+  readonly created: string;
+}
+
+/** What the view of one Service shows beside its {@link ServiceRow}. */
+export interface ServiceDetailRow {
+  /** That of the Service. */
+  readonly key: ObjectKey;
+  /** `pay.shop.svc.cluster.local`; further ones of a headless Service. At most 100. */
+  readonly dnsNames: readonly string[];
+  readonly ports: readonly ServicePortRow[];
+  /** Of all its slices, the ones that are not ready first, then by address. */
+  readonly endpoints: readonly ServiceEndpoint[];
+  /** Fields that change what it does, as they are set: `spec.externalTrafficPolicy` is `Local`. Defaults are left out. */
+  readonly settings: readonly { readonly field: string; readonly value: string }[];
+  /** Its conditions, such as `servicenet.dev/LoadBalancerReady` and `servicenet.dev/Announced`. */
+  readonly conditions: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly reason: string;
+    readonly message: string;
+    readonly since: string;
+  }[];
+  /** Of type LoadBalancer: each AddressPool, and why it does not serve the Service. Absent for other types. */
+  readonly pools?: readonly PoolFit[];
+  /** Keys of the {@link HttpRuleRow}s that lead to it. */
+  readonly ledToBy: readonly string[];
+}
+
+export interface ServicePortRow {
+  /** "" where it has no name. */
+  readonly name: string;
+  readonly protocol: string;
+  readonly port: number;
+  readonly nodePort?: number;
+  readonly appProtocol?: string;
+  /** A number or a name, as the Service has it. */
+  readonly targetPort: string;
+  /** The numbers that slices have for it, and how many endpoints. */
+  readonly targets: readonly { readonly port: number; readonly endpoints: number }[];
+}
+
+export interface ServiceEndpoint extends EndpointRow {
+  /** Key of its slice. */
+  readonly slice: ObjectKey;
+  /** Why it is not ready: the words of its Pod. */
+  readonly trouble?: Trouble;
+}
+
+/** Whether a pool may serve a Service. */
+export interface PoolFit {
+  readonly pool: string;
+  readonly isFit: boolean;
+  /** A sentence without a full stop. */
+  readonly message: string;
+}
+
+/** An EndpointSlice. */
+export interface SliceRow {
+  readonly key: ObjectKey;
+  readonly namespace: string;
+  readonly name: string;
+  /** Key of its Service; absent: no label names one. */
+  readonly service?: ObjectKey;
+  /** `IPv4`, `IPv6` or `FQDN`. */
+  readonly addressType: string;
+  /** `8080/TCP`, with a name `http 8080/TCP`. */
+  readonly ports: readonly string[];
+  /** The label `endpointslice.kubernetes.io/managed-by`; "" without it. */
+  readonly managedBy: string;
+  readonly endpoints: readonly EndpointRow[];
+}
+
+/** An endpoint of a slice. */
+export interface EndpointRow {
+  readonly address: string;
+  /** Key of its Pod; absent: it is none's. */
+  readonly pod?: ObjectKey;
+  readonly node?: string;
+  readonly zone?: string;
+  /** Zones that shall use it. */
+  readonly hints?: readonly string[];
+  readonly ready: boolean;
+  readonly serving: boolean;
+  readonly terminating: boolean;
+}
+
+/** What a Pod is doing, in a word. */
+export type PodState =
+  | 'ready'
+  /** Runs, and is not ready. */
+  | 'not ready'
+  /** Pending: not scheduled, or its containers are being started. */
+  | 'starting'
+  | 'terminating'
+  | 'completed'
+  | 'failed';
+
+/** A Pod. */
+export interface PodRow {
+  readonly key: ObjectKey;
+  readonly namespace: string;
+  readonly name: string;
+  /** Key of its {@link WorkloadRow}. */
+  readonly workload: string;
+  readonly state: PodState;
+  /** Empty: it has none yet. */
+  readonly addresses: readonly string[];
+  /** Absent: not scheduled. */
+  readonly node?: string;
+  readonly hostNetwork: boolean;
+  /** Keys of the Services whose slices have it. */
+  readonly services: readonly ObjectKey[];
+  readonly restarts: number;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Why it is not ready: `Unhealthy`, `CrashLoopBackOff`, `Unschedulable`, … */
+  readonly trouble?: Trouble;
+  readonly created: string;
+}
+
+/** The owner of Pods, by their names and owner references; a Pod without one is its own. */
+export interface WorkloadRow extends ObjectName {
+  /** `deployment/shop/cart`: what `servicenet trace` takes as a source and destination. */
+  readonly key: string;
+  readonly pods: number;
+  readonly ready: number;
+}
+
+/** A Node. */
+export interface NodeRow {
+  readonly key: ObjectKey;
+  readonly name: string;
+  readonly isReady: boolean;
+  /** Being drained: `spec.unschedulable`. */
+  readonly isCordoned: boolean;
+  /** Since when it is ready or not. */
+  readonly since?: string;
+  readonly addresses: readonly string[];
+  /** The label `topology.kubernetes.io/zone`. */
+  readonly zone?: string;
+  readonly podCIDRs: readonly string[];
+  /** Pods on it that have not ended. */
+  readonly pods: number;
+  readonly trouble?: Trouble;
+  readonly created: string;
+}
+
+/** A NetworkPolicy. */
+export interface PolicyRow {
+  readonly key: ObjectKey;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of the Pods that it isolates, as kubectl takes it; "" for all of the namespace. */
+  readonly selector: string;
+  /** In which directions it isolates them, and how many rules allow something there. */
+  readonly isolates: readonly { readonly direction: 'ingress' | 'egress'; readonly rules: number }[];
+  readonly trouble?: Trouble;
+  readonly created: string;
+}
+
+/** A namespace, and how much is in it: for the choice before rows are asked for. */
+export interface NamespaceRow {
+  readonly key: ObjectKey;
+  readonly name: string;
+  readonly services: number;
+  readonly pods: number;
+}
+
+/** A host and path of an Ingress or Route. */
+export interface HttpRuleRow {
+  /** `Ingress/shop/shop/0`. */
+  readonly key: string;
+  /** "" for every host. */
+  readonly host: string;
+  readonly path: string;
+  readonly match: 'Exact' | 'Prefix' | 'ImplementationSpecific';
+  readonly source: ObjectName;
+  /** Absent: no TLS. `secret` is a name, whose contents are never asked for. */
+  readonly tls?: { readonly termination: string; readonly secret?: string };
+  /** What the router does with requests without TLS. */
+  readonly insecure: 'Allow' | 'Redirect' | 'None';
+  /** Absent: it is served. */
+  readonly trouble?: Trouble;
+  readonly backends: readonly HttpBackendRow[];
+}
+
+export interface HttpBackendRow {
+  readonly service: ObjectKey;
+  /** "" for a Service's first one. */
+  readonly port: string;
+  /** Among those of the rule; 0: no request. */
+  readonly weight: number;
+  readonly ready: number;
+  readonly total: number;
+  /** Why it gets no request: `NoService`, `NoPort`, `NoEndpoints`. */
+  readonly trouble?: Trouble;
+}
+
+/** An AddressPool, as `servicenet pools -o json` tells it. */
+export interface PoolRow {
+  readonly key: string;
+  readonly name: string;
+  /** As its spec has them: CIDRs and ranges. */
+  readonly addresses: readonly string[];
+  readonly families: readonly PoolFamily[];
+  /** Parts of its spec that are not valid, and overlaps: sentences. */
+  readonly problems: readonly string[];
+}
+
+export interface PoolFamily {
+  readonly family: IPFamily;
+  /** Numbers from 2^53 on are rounded. */
+  readonly total: number;
+  readonly used: number;
+  readonly free: number;
+  readonly quarantined: number;
+  /** Each address in its order, of a pool of at most 1,024 in this family; absent for larger ones. */
+  readonly squares?: readonly PoolSquare[];
+}
+
+/** One address of a pool. Who has it, is in the {@link AddressRow} of the same address. */
+export interface PoolSquare {
+  readonly address: string;
+  readonly state: 'free' | 'used' | 'quarantined' | 'reserved';
+  /** When a quarantine ends. */
+  readonly until?: string;
+}
+
+/** An address that Services have, or that is reserved for one. */
+export interface AddressRow {
+  /** The address. */
+  readonly key: string;
+  readonly address: string;
+  readonly family: IPFamily;
+  /** Absent: in no pool. */
+  readonly pool?: string;
+  readonly holders: readonly {
+    readonly service: ObjectKey;
+    /** `80/TCP`. */
+    readonly ports: readonly string[];
+    /** `node-2 on eth0 by layer 2`, or the reason word; absent: no agent has said anything. */
+    readonly announced?: string;
+  }[];
+  readonly reservedFor?: ObjectKey;
+}
+
+/** A Service of type LoadBalancer that waits for an address. */
+export interface WaitingRow extends Trouble {
+  readonly key: ObjectKey;
+  /** The same. */
+  readonly service: ObjectKey;
+}
+
+/** A node whose agent announces addresses. */
+export interface AnnouncerRow {
+  /** Name of the node. */
+  readonly key: string;
+  readonly node: string;
+  /** Its Lease is renewed in time. */
+  readonly isAlive: boolean;
+  readonly interfaces: readonly { readonly name: string; readonly subnets: readonly string[] }[];
+  /** Names of BGPPeers with an established session. */
+  readonly sessions: readonly string[];
+  /** By layer 2, now. */
+  readonly announced: readonly string[];
+  /** Addresses that it could announce and does not, with the reason word and its sentence. */
+  readonly refused: readonly (Trouble & { readonly address: string; readonly holder: string })[];
+}
+
+/** An address of an EgressIP. */
+export interface EgressAddressRow {
+  /** `name address`. */
+  readonly key: string;
+  readonly address: string;
+  readonly egressIP: string;
+  /** Absent: on none. */
+  readonly node?: string;
+}
+
+/** An Event of Kubernetes. */
+export interface EventRow {
+  readonly key: ObjectKey;
+  /** When it was last seen. */
+  readonly time: string;
+  readonly count: number;
+  readonly warning: boolean;
+  readonly reason: string;
+  readonly message: string;
+  readonly about: ObjectName;
+  /** The component that recorded it. */
+  readonly source: string;
+}
+
+/** Something that is wrong, and that a user can mend. What to do is in docs/troubleshooting.md, under the reason. */
+export interface ProblemRow extends Trouble {
+  /** `PodsNotReady Service shop/pay`. */
+  readonly key: string;
+  readonly about: ObjectName;
+  /** When its cause began; absent: objects do not tell. */
+  readonly since?: string;
+}

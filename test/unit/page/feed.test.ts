@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { Feed } from '../../../src/page/feed.ts';
+import { type Follow, mostPods } from '../../../src/page/messages.ts';
+import { recordAt } from '../../../src/objects/json.ts';
+import { contentOf, servicesOf } from '../commands/top/rows-of-top.ts';
+
+const info = { server: '', kind: 'up', version: '', clusterFlags: [] } as const;
+
+function followedOf(pods: number, isLoading: boolean) {
+  const { tables, detailOf } = contentOf({
+    ...servicesOf({ name: 'cart', clusterIP: '10.96.0.1', pods: ['ready'] }),
+    namespace: [
+      { key: 'shop', name: 'shop', services: 1, pods: 1 },
+      { key: 'crowd', name: 'crowd', services: 0, pods: pods - 1 },
+    ],
+  });
+  const loading = isLoading ? [{ kind: 'Pod', read: 1 }] : [];
+  return { status: { loading, forbidden: [] }, tables: { rows: tables, detailOf } };
+}
+
+/** How many rows of each kind a message has. */
+function countsIn(message: string): Record<string, number> {
+  const rows = Object.entries(recordAt(recordAt(JSON.parse(message))['rows']));
+  return Object.fromEntries(
+    rows.flatMap(([kind, list]) => (Array.isArray(list) && list.length > 0 ? [[kind, list.length]] : [])),
+  );
+}
+
+/** What a tab gets first. */
+function sentTo(follow: Follow, pods: number): Record<string, number> {
+  return countsIn(new Feed(follow, followedOf(pods, false), info, 0, () => 0).state());
+}
+
+const everything = { service: 1, pod: 1, namespace: 2 };
+
+test('the Map of a crowded cluster gets its namespaces alone, until one is chosen, or all', () => {
+  expect(sentTo({ view: 'map' }, mostPods + 1)).toEqual({ namespace: 2 });
+  expect(sentTo({ view: 'map' }, mostPods)).toEqual(everything);
+  expect(sentTo({ view: 'map', namespace: 'shop' }, mostPods + 1)).toEqual(everything);
+  expect(sentTo({ view: 'map', all: true }, mostPods + 1)).toEqual(everything);
+});
+
+test('while Pods are read it gets none, and then the decision', () => {
+  const changed = {
+    ...{ service: new Map(), slice: new Map(), pod: new Map(), workload: new Map(), node: new Map() },
+    ...{ policy: new Map(), namespace: new Map(), httpRule: new Map(), pool: new Map(), address: new Map() },
+    ...{ waiting: new Map(), announcer: new Map(), egressAddress: new Map(), event: new Map() },
+    problem: new Map(),
+  };
+  for (const [pods, first, then, gone] of [
+    [10, { service: 1, namespace: 2 }, { pod: 1 }, {}],
+    [mostPods + 1, { service: 1, namespace: 2 }, {}, { service: ['shop/cart'] }],
+  ] as const) {
+    const followed = followedOf(pods, true);
+    const feed = new Feed({ view: 'map' }, followed, info, 0, () => 0);
+    expect(countsIn(feed.state())).toEqual(first);
+    followed.status.loading = [];
+    const message = feed.changes(changed) ?? '';
+    expect(countsIn(message)).toEqual(then);
+    expect(recordAt(JSON.parse(message))['gone']).toEqual(gone);
+    // Decided.
+    expect(feed.changes(changed)).toBeUndefined();
+  }
+});
